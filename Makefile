@@ -1,0 +1,64 @@
+# The two commands: `make up` (a federation on this machine) and `make test`. Everything else is listed by `make help`.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+NAME ?= propagate
+MEMBERS ?= 3
+
+.PHONY: help venv dev up down test test-fast lint format bench lock clean
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+# Stamps make the installs instant when nothing changed.
+$(VENV)/.run: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Argosy needs Python 3.11 or newer; '$(PYTHON)' is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "Installing Argosy into $(VENV) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-build-isolation --no-deps -e .
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock $(VENV)/.run
+	@echo "Installing the test tools ..."
+	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@touch $@
+
+venv: $(VENV)/.run ## install Argosy and what it runs on into .venv
+dev: $(VENV)/.dev ## also install what tests and lint need
+
+up: venv ## start a federation with three simulated members and an example application
+	@$(BIN)/argosy up --detach --members $(MEMBERS) --data .argosy --example
+
+down: ## stop it
+	@test ! -x $(BIN)/argosy || $(BIN)/argosy down --data .argosy
+
+test: dev ## run all tests
+	@$(BIN)/python -m pytest
+
+test-fast: dev ## run the tests that take milliseconds
+	@$(BIN)/python -m pytest tests/unit
+
+lint: dev ## style, types and the direction of imports
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: dev ## let ruff rewrite what it can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: dev ## run one benchmark: make bench NAME=propagate
+	@$(BIN)/python -m bench.$(NAME)
+
+lock: dev ## resolve the dependencies anew into the two lock files
+	@$(PIP) install uv
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --upgrade --extra build --extra dev pyproject.toml -o requirements-dev.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --extra build pyproject.toml -c requirements-dev.lock -o requirements.lock
+
+clean: down ## remove everything that was made here
+	@rm -rf $(VENV) .argosy .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

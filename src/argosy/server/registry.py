@@ -1,0 +1,158 @@
+"""The registry of kinds: what the server serves, and what is special about each kind when it is written.
+
+`Kind` is what discovery and routing need; `Strategy` is the behaviour of writes. Both are values without I/O. Built-in kinds
+come from `kinds/`, one file an API group; custom ones from `crd/` as their definitions come and go.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from argosy.server.fielderrors import FieldError
+
+__all__ = ["Decoded", "Kind", "Registry", "ScalePaths", "Strategy"]
+
+Object = dict[str, Any]
+
+ALL_VERBS = frozenset({"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"})
+
+
+class Decoded(msgspec.Struct, frozen=True):
+    """What decoding found: fields nobody knows (dotted paths), fields given twice are found by the JSON reader."""
+
+    unknown: tuple[str, ...] = ()
+    #: Type mismatches: the request is a 400, as with kube-apiserver's typed decoder.
+    mistyped: tuple[str, ...] = ()
+
+
+class ScalePaths(msgspec.Struct, frozen=True):
+    """Where the scale subresource finds its numbers (dotted paths without a leading dot)."""
+
+    spec_replicas: str = "spec.replicas"
+    status_replicas: str = "status.replicas"
+    #: Path of the selector; an object is rendered to a selector string, a string is taken as is.
+    selector: str | None = "spec.selector"
+
+
+class Strategy:
+    """Behaviour of writes of one kind. The defaults suit a kind with a spec, a status and no rules of its own.
+
+    Every method is pure; `default` and `prepare_*` change the object they are given, which belongs to the request.
+    """
+
+    #: metadata.generation is kept and grows when anything but metadata and status changes.
+    generation: bool = True
+    #: How names are checked: "subdomain" (RFC 1123), "label" (RFC 1123), "label1035", "path" (any path segment).
+    name_rule: str = "subdomain"
+    #: PUT of an absent object creates it.
+    create_on_update: bool = False
+    #: PUT without a resourceVersion overwrites.
+    unconditional_update: bool = True
+    #: Extra field selectors besides metadata.name and metadata.namespace: dotted path -> value of an object.
+    selectable: Mapping[str, Callable[[Object], str]] = {}
+
+    def decode(self, obj: Object) -> Decoded:
+        """Check types and remove unknown fields in place; tells what was wrong."""
+        return Decoded()
+
+    def default(self, obj: Object) -> None:
+        """Fill in defaults in place. Runs on create, update and patch, before validation."""
+
+    def prepare_create(self, obj: Object) -> None:
+        obj.pop("status", None)
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        """Called for writes to the main resource: by default status cannot be changed there."""
+        if "status" in old:
+            new["status"] = old["status"]
+        else:
+            new.pop("status", None)
+
+    def prepare_status(self, new: Object, old: Object) -> None:
+        """Called for writes to /status: everything but status (and, by default, metadata) comes from the stored object."""
+        for key in list(new):
+            if key not in ("status", "metadata", "apiVersion", "kind"):
+                del new[key]
+        for key, value in old.items():
+            if key not in ("status", "metadata"):
+                new[key] = value
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        return []
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        return self.validate(new)
+
+    def validate_status(self, new: Object, old: Object) -> list[FieldError]:
+        return []
+
+    def warnings(self, obj: Object) -> list[str]:
+        return []
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """One served resource in one version."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    strategy: Strategy
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: frozenset[str] = ALL_VERBS
+    #: Any of "status", "scale", "finalize", "token", "eviction", "binding", "approval", ...
+    subresources: frozenset[str] = frozenset()
+    scale: ScalePaths | None = None
+    #: Version objects of this resource are stored in; other versions are converted on the way.
+    storage_version: str = ""
+    #: Conversions to and from the storage version, in place; None means only apiVersion differs.
+    to_storage: Callable[[Object], None] | None = None
+    from_storage: Callable[[Object], None] | None = None
+    #: Storage group where it differs (core Events and events.k8s.io Events are the same objects).
+    storage_group: str | None = None
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def list_kind(self) -> str:
+        return f"{self.kind}List"
+
+    @property
+    def resource(self) -> str:
+        """`plural.group`, as kube-apiserver names it in messages; the bare plural in the core group."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def storage_key(self) -> str:
+        """What all versions of the resource share: the prefix of its objects in the store."""
+        group = self.group if self.storage_group is None else self.storage_group
+        return f"{group}/{self.plural}" if group else f"core/{self.plural}"
+
+
+class Registry:
+    """The kinds served right now. `generation` grows with every change, so that discovery can be cached."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self._kinds: dict[tuple[str, str, str], Kind] = {}
+
+    def add(self, kind: Kind) -> None:
+        """Serve a kind, replacing an earlier definition of the same group, version and plural."""
+        self._kinds[kind.group, kind.version, kind.plural] = kind
+        self.generation += 1
+
+    def remove(self, group: str, version: str, plural: str) -> None:
+        if self._kinds.pop((group, version, plural), None) is not None:
+            self.generation += 1
+
+    def find(self, group: str, version: str, plural: str) -> Kind | None:
+        return self._kinds.get((group, version, plural))
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(list(self._kinds.values()))
