@@ -1,0 +1,103 @@
+"""Conditions, propagation states and event reasons of the federation API: the texts users and tools match on."""
+
+from enum import StrEnum
+from typing import Final
+
+# FederatedCluster conditions: types, then (reason, message) of each state.
+JOINED: Final = "Joined"
+READY: Final = "Ready"
+OFFLINE: Final = "Offline"
+
+CLUSTER_JOINED: Final = ("ClusterJoined", "cluster has joined the federation")
+TOKEN_NOT_OBTAINED_REASON: Final = "TokenNotObtained"
+JOIN_TIMEOUT_REASON: Final = "JoinTimeoutExceeded"
+JOIN_TIMEOUT_MESSAGE: Final = "Timeout exceeded when joining the federation, message from last attempt: {last}"
+CLUSTER_UNJOINABLE: Final = (
+    "ClusterUnjoinable",
+    "Cluster is unjoinable (check if cluster is already joined to another federation)",
+)
+CLUSTER_READY: Final = ("ClusterReady", "Cluster is ready")
+HEALTHZ_NOT_OK: Final = ("HealthzNotOK", "/healthz responded without ok")
+RESOURCE_COLLECTION_FAILED_REASON: Final = "ClusterResourceCollectionFailed"
+RESOURCE_COLLECTION_FAILED_MESSAGE: Final = "Failed to collect cluster resources: {error}"
+API_DISCOVERY_FAILED_REASON: Final = "ClusterAPIDiscoveryFailed"
+API_DISCOVERY_FAILED_MESSAGE: Final = "Failed to discover cluster API resources: {error}"
+CLUSTER_NOT_REACHABLE: Final = ("ClusterNotReachable", "Cluster is not reachable")
+CLUSTER_REACHABLE: Final = ("ClusterReachable", "Cluster is reachable")
+#: Joining is not tried again after these until the object is made anew.
+TERMINAL_JOIN_REASONS: Final = frozenset({JOIN_TIMEOUT_REASON, CLUSTER_UNJOINABLE[0]})
+
+# FederatedObject condition.
+PROPAGATED: Final = "Propagated"
+CHECK_CLUSTERS: Final = "CheckClusters"
+CLUSTER_RETRIEVAL_FAILED: Final = "ClusterRetrievalFailed"
+
+#: Condition on an aggregated status while members cannot be read and their last known counts are shown.
+MEMBERS_UNREACHABLE: Final = "MembersUnreachable"
+
+
+class Propagation(StrEnum):
+    """State of one federated object in one cluster (`status.clusters[].status`)."""
+
+    OK = "OK"
+    PENDING_CREATE = "PendingCreate"
+    WAITING_FOR_REMOVAL = "WaitingForRemoval"
+    WAITING_FOR_CASCADING_DELETION = "WaitingForCascadingDeletion"
+    CLUSTER_NOT_READY = "ClusterNotReady"
+    CLUSTER_TERMINATING = "ClusterTerminating"
+    FINALIZER_CHECK_FAILED = "FinalizerCheckFailed"
+    CACHED_RETRIEVAL_FAILED = "CachedRetrievalFailed"
+    RETRIEVAL_FAILED = "RetrievalFailed"
+    CLIENT_RETRIEVAL_FAILED = "ClientRetrievalFailed"
+    COMPUTE_RESOURCE_FAILED = "ComputeResourceFailed"
+    APPLY_OVERRIDES_FAILED = "ApplyOverridesFailed"
+    FIELD_RETENTION_FAILED = "FieldRetentionFailed"
+    VERSION_RETRIEVAL_FAILED = "VersionRetrievalFailed"
+    CREATION_FAILED = "CreationFailed"
+    UPDATE_FAILED = "UpdateFailed"
+    DELETION_FAILED = "DeletionFailed"
+    LABEL_REMOVAL_FAILED = "LabelRemovalFailed"
+    CREATION_TIMED_OUT = "CreationTimedOut"
+    UPDATE_TIMED_OUT = "UpdateTimedOut"
+    DELETION_TIMED_OUT = "DeletionTimedOut"
+    LABEL_REMOVAL_TIMED_OUT = "LabelRemovalTimedOut"
+    ALREADY_EXISTS = "AlreadyExists"
+    MANAGED_LABEL_FALSE = "ManagedLabelFalse"
+    SET_LAST_REPLICASET_NAME_FAILED = "SetLastReplicasetNameFailed"
+
+
+class EventReason(StrEnum):
+    """Reasons of the events recorded on federated objects, their sources, and clusters."""
+
+    CREATE_FEDERATED_OBJECT = "CreateFederatedObject"
+    UPDATE_FEDERATED_OBJECT = "UpdateFederatedObject"
+    NAMESPACE_AUTO_PROPAGATION = "NamespaceAutoPropagation"
+    SCHEDULE_FEDERATED_OBJECT = "ScheduleFederatedObject"
+    PARSE_MIGRATION_CONFIGURATION = "ParseMigrationConfiguration"
+    MATCH_OVERRIDE_POLICY_FAILED = "MatchOverridePolicyFailed"
+    PARSE_OVERRIDE_POLICY_FAILED = "ParseOverridePolicyFailed"
+    OVERRIDE_POLICY_APPLIED = "OverridePolicyApplied"
+    FAILED_INFER_FOLLOWERS = "FailedInferFollowers"
+    FAILED_UPDATE_FOLLOWER = "FailedUpdateFollower"
+    DRY_RUN_WORKED = "DryRunWorked"
+    DRY_RUN_SKIPPED = "DryRunSkipped"
+    OPERATION_TIMEOUT = "OperationTimeoutError"
+    CREATE_IN_CLUSTER = "CreateInCluster"
+    UPDATE_IN_CLUSTER = "UpdateInCluster"
+    DELETE_IN_CLUSTER = "DeleteInCluster"
+    REMOVE_MANAGED_LABEL = "RemoveManagedLabelFromInCluster"
+    CREATE_IN_CLUSTER_FAILED = "CreateInClusterFailed"
+    UPDATE_IN_CLUSTER_FAILED = "UpdateInClusterFailed"
+    DELETE_IN_CLUSTER_FAILED = "DeleteInClusterFailed"
+    REMOVE_MANAGED_LABEL_FAILED = "RemoveManagedLabelFromInClusterFailed"
+    ENSURE_DELETION_FAILED = "EnsureDeletionFailed"
+    WAIT_FOR_CASCADING_DELETE = "WaitForCascadingDelete"
+    GET_OBJECT_STATUS_ERROR = "GetObjectStatusError"
+    UPDATE_SOURCE_OBJECT_STATUS = "UpdateSourceObjectStatus"
+    AUTO_MIGRATION_INFO_UPDATED = "AutoMigrationInfoUpdated"
+    JOIN_CLUSTER_SUCCESS = "JoinClusterSuccess"
+    JOIN_CLUSTER_ERROR = "JoinClusterError"
+    JOIN_CLUSTER_TIMEOUT = "JoinClusterTimeoutExceeded"
+    CLUSTER_UNJOINABLE = "ClusterUnjoinable"
+    TERMINATING_CLUSTER_BLOCKED = "HandleTerminatingClusterBlocked"
+    TERMINATING_CLUSTER_FAILED = "HandleTerminatingClusterFailed"

@@ -1,0 +1,163 @@
+"""FederatedObject and what is kept beside it: PropagatedVersion and CollectedStatus, with their cluster-wide twins.
+
+One type serves both scopes. These are for reading; what is written is built as plain mappings, so that fields this
+version does not know survive a write.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from argosy.kube.objects import Metadata
+
+__all__ = [
+    "ClusterCollectedStatus",
+    "ClusterFederatedObject",
+    "ClusterObjectVersion",
+    "ClusterPatches",
+    "ClusterPropagatedVersion",
+    "CollectedFieldsWithCluster",
+    "CollectedStatus",
+    "FederatedCondition",
+    "FederatedObject",
+    "FederatedSpec",
+    "FederatedStatus",
+    "LeaderReference",
+    "OverrideEntry",
+    "OverridePatch",
+    "PlacementEntry",
+    "PlacementReference",
+    "PropagatedVersion",
+    "PropagatedVersionStatus",
+    "PropagationEntry",
+]
+
+
+class PlacementReference(msgspec.Struct, frozen=True, rename="camel"):
+    cluster: str
+
+
+class PlacementEntry(msgspec.Struct, frozen=True, rename="camel"):
+    """The clusters one controller wants; the effective placement is the union of all entries."""
+
+    controller: str
+    placement: tuple[PlacementReference, ...] = ()
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        return tuple(reference.cluster for reference in self.placement)
+
+
+class OverridePatch(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One JSON patch operation; an empty `op` means replace. An unset value and a null one differ."""
+
+    path: str
+    op: str = ""
+    value: Any | UnsetType = UNSET
+
+
+class ClusterPatches(msgspec.Struct, frozen=True, rename="camel"):
+    cluster: str
+    patches: tuple[OverridePatch, ...] = ()
+
+
+class OverrideEntry(msgspec.Struct, frozen=True, rename="camel"):
+    controller: str
+    clusters: tuple[ClusterPatches, ...] = ()
+
+
+class LeaderReference(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    kind: str
+    name: str
+    group: str = ""
+    namespace: str = ""
+
+
+class FederatedSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    template: dict[str, Any] = {}
+    placements: tuple[PlacementEntry, ...] = ()
+    overrides: tuple[OverrideEntry, ...] = ()
+    follows: tuple[LeaderReference, ...] = ()
+
+
+class PropagationEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """State in one cluster; `status` is one of `conditions.Propagation`."""
+
+    cluster: str
+    status: str
+    last_observed_generation: int = 0
+
+
+class FederatedCondition(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    type: str
+    status: str
+    last_update_time: str | None = None
+    last_transition_time: str | None = None
+    reason: str = ""
+
+
+class FederatedStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    synced_generation: int = 0
+    conditions: tuple[FederatedCondition, ...] = ()
+    clusters: tuple[PropagationEntry, ...] = ()
+
+
+class FederatedObject(msgspec.Struct, frozen=True, rename="camel"):
+    metadata: Metadata
+    spec: FederatedSpec = FederatedSpec()
+    status: FederatedStatus = FederatedStatus()
+
+    @property
+    def placed(self) -> tuple[str, ...]:
+        """The effective placement, sorted."""
+        return tuple(sorted({cluster for entry in self.spec.placements for cluster in entry.clusters}))
+
+    def placement_of(self, controller: str) -> tuple[str, ...]:
+        """The clusters one controller placed the object in; empty where it has no entry."""
+        for entry in self.spec.placements:
+            if entry.controller == controller:
+                return entry.clusters
+        return ()
+
+    def overrides_of(self, controller: str) -> dict[str, tuple[OverridePatch, ...]]:
+        """One controller's patches by cluster."""
+        for entry in self.spec.overrides:
+            if entry.controller == controller:
+                return {item.cluster: item.patches for item in entry.clusters}
+        return {}
+
+
+class ClusterObjectVersion(msgspec.Struct, frozen=True, rename="camel"):
+    """`version` is `gen:<generation>` or `rv:<resourceVersion>`."""
+
+    cluster_name: str
+    version: str
+
+
+class PropagatedVersionStatus(msgspec.Struct, frozen=True, rename="camel"):
+    template_version: str = ""
+    overrides_version: str = ""
+    cluster_versions: tuple[ClusterObjectVersion, ...] = ()
+
+
+class PropagatedVersion(msgspec.Struct, frozen=True, rename="camel"):
+    metadata: Metadata
+    status: PropagatedVersionStatus = PropagatedVersionStatus()
+
+
+class CollectedFieldsWithCluster(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    cluster: str
+    collected_fields: Any = msgspec.field(default_factory=dict)
+    error: str = ""
+
+
+class CollectedStatus(msgspec.Struct, frozen=True, rename="camel"):
+    metadata: Metadata
+    clusters: tuple[CollectedFieldsWithCluster, ...] = ()
+    last_update_time: str | None = None
+
+
+ClusterFederatedObject = FederatedObject
+ClusterPropagatedVersion = PropagatedVersion
+ClusterCollectedStatus = CollectedStatus

@@ -1,0 +1,191 @@
+"""Keys: every label, annotation, finalizer, controller name and fixed text of the federation API, once.
+
+These strings are stored in clusters and read by other programs: they are the API and never change. Keys that are
+Argosy's own, not KubeAdmiral's, start with `argosy.io/`. Nothing here decides anything.
+"""
+
+from typing import Final
+
+GROUP: Final = "core.kubeadmiral.io"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+
+PREFIX: Final = "kubeadmiral.io/"
+#: Twins owned by controllers; they win over the user's form.
+INTERNAL_PREFIX: Final = "internal.kubeadmiral.io/"
+FEDERATE_PREFIX: Final = "federate.controller.kubeadmiral.io/"
+ARGOSY_PREFIX: Final = "argosy.io/"
+
+#: Namespace of the federation's own objects, in the control plane and in every member.
+SYSTEM_NAMESPACE: Final = "kube-admiral-system"
+#: Namespaces that are never written in members.
+PROTECTED_NAMESPACES: Final = frozenset({"kube-system", "kube-public", "default", SYSTEM_NAMESPACE})
+
+# Labels on sources, copied to federated objects, never to members.
+PROPAGATION_POLICY_LABEL: Final = PREFIX + "propagation-policy-name"
+CLUSTER_PROPAGATION_POLICY_LABEL: Final = PREFIX + "cluster-propagation-policy-name"
+OVERRIDE_POLICY_LABEL: Final = PREFIX + "override-policy-name"
+CLUSTER_OVERRIDE_POLICY_LABEL: Final = PREFIX + "cluster-override-policy-name"
+POLICY_LABELS: Final = frozenset(
+    {
+        PROPAGATION_POLICY_LABEL,
+        CLUSTER_PROPAGATION_POLICY_LABEL,
+        OVERRIDE_POLICY_LABEL,
+        CLUSTER_OVERRIDE_POLICY_LABEL,
+    }
+)
+
+# Labels elsewhere.
+MANAGED_LABEL: Final = PREFIX + "managed"
+HPA_MODE_LABEL: Final = PREFIX + "hpa-mode"
+CENTRALIZED_HPA_LABEL: Final = PREFIX + "centralized-hpa-enabled"
+SOURCE_CLUSTER_LABEL: Final = PREFIX + "source-cluster"
+SERVICE_NAME_LABEL: Final = "kubernetes.io/service-name"
+#: A fixed hash of the object's key on member objects, set only where shards or cells are on.
+BUCKET_LABEL: Final = ARGOSY_PREFIX + "bucket"
+
+# Annotations users set on sources.
+NO_FEDERATED_RESOURCE: Final = PREFIX + "no-federated-resource"
+NO_SCHEDULING: Final = PREFIX + "no-scheduling"
+SCHEDULING_MODE: Final = PREFIX + "scheduling-mode"
+STICKY_CLUSTER: Final = PREFIX + "sticky-cluster"
+CLUSTER_SELECTOR: Final = PREFIX + "clusterSelector"
+AFFINITY: Final = PREFIX + "affinity"
+TOLERATIONS: Final = PREFIX + "tolerations"
+PLACEMENTS: Final = PREFIX + "placements"
+MAX_CLUSTERS: Final = PREFIX + "maxClusters"
+FOLLOWERS: Final = PREFIX + "followers"
+DISABLE_FOLLOWING: Final = PREFIX + "disable-following"
+FOLLOWS_OBJECT: Final = PREFIX + "follows-object"
+RETAIN_REPLICAS: Final = PREFIX + "retain-replicas"
+CONFLICT_RESOLUTION: Final = PREFIX + "conflict-resolution"
+CLUSTERS_TO_ADOPT: Final = PREFIX + "clusters-to-adopt"
+ORPHAN: Final = PREFIX + "orphan"
+MIGRATION_CONFIGURATION: Final = PREFIX + "migration-configuration"
+DRY_RUN: Final = PREFIX + "dry-run"
+NO_AUTO_PROPAGATION: Final = PREFIX + "no-auto-propagation"
+#: `true` on a source, a FederatedCluster, or the system namespace (the whole fleet): nothing is written to members.
+PAUSED: Final = ARGOSY_PREFIX + "paused"
+
+# Annotations users set on clusters, type configs and policies.
+CASCADING_DELETE: Final = PREFIX + "cascading-delete"
+CLUSTER_RESOURCE_PLUGINS: Final = PREFIX + "cluster-resource-plugins"
+SCALE_TARGET_REF_PATH: Final = PREFIX + "scale-target-ref-path"
+#: `true` on a propagation policy: scheduling annotations of objects do not replace this policy's fields.
+REFUSE_OBJECT_OVERRIDES: Final = ARGOSY_PREFIX + "refuse-object-overrides"
+
+# Internal twins, set by controllers.
+INTERNAL_CONFLICT_RESOLUTION: Final = INTERNAL_PREFIX + "conflict-resolution"
+INTERNAL_CLUSTERS_TO_ADOPT: Final = INTERNAL_PREFIX + "clusters-to-adopt"
+INTERNAL_ORPHAN: Final = INTERNAL_PREFIX + "orphan"
+ENABLE_FOLLOWER_SCHEDULING: Final = INTERNAL_PREFIX + "enable-follower-scheduling"
+POD_UNSCHEDULABLE_THRESHOLD: Final = INTERNAL_PREFIX + "pod-unschedulable-threshold"
+
+# Annotations controllers write on federated objects.
+PENDING_CONTROLLERS: Final = PREFIX + "pending-controllers"
+OBSERVED_ANNOTATIONS: Final = FEDERATE_PREFIX + "observed-annotations"
+OBSERVED_LABELS: Final = FEDERATE_PREFIX + "observed-labels"
+TEMPLATE_MERGE_PATCH: Final = FEDERATE_PREFIX + "template-generator-merge-patch"
+SCHEDULING_TRIGGERS: Final = PREFIX + "scheduling-triggers"
+SCHEDULING_DEFERRED_REASONS: Final = PREFIX + "scheduling-deferred-reasons"
+AUTO_MIGRATION_INFO: Final = PREFIX + "auto-migration-info"
+SCHEDULING: Final = PREFIX + "scheduling"
+APPLIED_MIGRATION_CONFIGURATION: Final = PREFIX + "applied-migration-configuration"
+DERIVED_SERVICE: Final = PREFIX + "derived-service"
+#: JSON list, sorted: clusters that left the placements and whose copy was not yet seen gone.
+TO_BE_REMOVED: Final = ARGOSY_PREFIX + "to-be-removed"
+#: JSON `{"reason": …, "message": …}`: why the pass stopped short and the last good placement is held.
+HELD: Final = ARGOSY_PREFIX + "held"
+
+# Annotations on member objects.
+SOURCE_GENERATION: Final = PREFIX + "source-generation"
+PROPAGATED_ANNOTATION_KEYS: Final = PREFIX + "propagated-annotation-keys"
+PROPAGATED_LABEL_KEYS: Final = PREFIX + "propagated-label-keys"
+ADOPTED: Final = PREFIX + "adopted"
+FEDERATED_CLUSTER_UID: Final = PREFIX + "federated-cluster-uid"
+LATEST_REPLICASET_PREFIX: Final = "latestreplicaset.kubeadmiral.io/"
+
+# Annotations on CollectedStatus and on sources.
+LATEST_REPLICASET_DIGESTS: Final = PREFIX + "latest-replicaset-digests"
+FED_HPA_NOT_WORK_REASON: Final = PREFIX + "fed-hpa-not-work-reason"
+
+#: Source annotations that go to the federated object and nowhere else.
+FEDERATED_ANNOTATIONS: Final = frozenset(
+    {
+        RETAIN_REPLICAS,
+        SCHEDULING_MODE,
+        STICKY_CLUSTER,
+        NO_AUTO_PROPAGATION,
+        ORPHAN,
+        CONFLICT_RESOLUTION,
+        CLUSTERS_TO_ADOPT,
+        TOLERATIONS,
+        PLACEMENTS,
+        CLUSTER_SELECTOR,
+        AFFINITY,
+        MAX_CLUSTERS,
+        NO_SCHEDULING,
+        FOLLOWS_OBJECT,
+        FOLLOWERS,
+        DISABLE_FOLLOWING,
+        MIGRATION_CONFIGURATION,
+        DRY_RUN,
+        PAUSED,
+    }
+)
+#: Source annotations that go nowhere: the federation itself wrote them there.
+IGNORED_ANNOTATIONS: Final = frozenset({LATEST_REPLICASET_DIGESTS, APPLIED_MIGRATION_CONFIGURATION, SCHEDULING})
+#: Annotations copied back from the federated object to the source.
+FEEDBACK_ANNOTATIONS: Final = (SCHEDULING, APPLIED_MIGRATION_CONFIGURATION)
+#: Object annotations whose change asks for scheduling again.
+SCHEDULING_ANNOTATIONS: Final = frozenset(
+    {
+        SCHEDULING_MODE,
+        STICKY_CLUSTER,
+        TOLERATIONS,
+        PLACEMENTS,
+        CLUSTER_SELECTOR,
+        AFFINITY,
+        MAX_CLUSTERS,
+        FOLLOWS_OBJECT,
+        APPLIED_MIGRATION_CONFIGURATION,
+        DRY_RUN,
+    }
+)
+
+# Finalizers.
+FEDERATE_FINALIZER: Final = PREFIX + "federate-controller"
+SYNC_FINALIZER: Final = PREFIX + "sync-controller"
+CASCADING_DELETE_FINALIZER: Final = PREFIX + "cascading-delete"
+CLUSTER_FINALIZER: Final = PREFIX + "federated-cluster-controller"
+RETAIN_TERMINATING_FINALIZER: Final = PREFIX + "retain-terminating-object"
+
+# Controllers, as named in type configs, placements, overrides and the pending list.
+GLOBAL_SCHEDULER: Final = PREFIX + "global-scheduler"
+OVERRIDE_CONTROLLER: Final = PREFIX + "overridepolicy-controller"
+NSAUTOPROP_CONTROLLER: Final = PREFIX + "nsautoprop-controller"
+FEDERATED_HPA_CONTROLLER: Final = PREFIX + "federatedhpa-controller"
+FOLLOWER_CONTROLLER: Final = PREFIX + "follower-controller"
+SERVICEIMPORT_CONTROLLER: Final = PREFIX + "serviceimport-controller"
+
+# Values.
+ADOPT: Final = "adopt"
+ORPHAN_ALL: Final = "all"
+ORPHAN_ADOPTED: Final = "adopted"
+DUPLICATE: Final = "Duplicate"
+DIVIDE: Final = "Divide"
+SPREAD: Final = "Spread"
+BINPACK: Final = "Binpack"
+NAMESPACED: Final = "Namespaced"
+CLUSTER: Final = "Cluster"
+
+# Keys of a cluster's secret.
+SECRET_CA: Final = "certificate-authority-data"
+SECRET_CLIENT_CERTIFICATE: Final = "client-certificate-data"
+SECRET_CLIENT_KEY: Final = "client-key-data"
+SECRET_BOOTSTRAP_TOKEN: Final = "bootstrap-token-data"
+SECRET_SERVICE_ACCOUNT_TOKEN: Final = "service-account-token-data"
+
+# Objects made in a member that joins with useServiceAccount.
+MEMBER_SERVICE_ACCOUNT: Final = "kubeadmiral-member"
+MEMBER_CLUSTER_ROLE: Final = "kubeadmiral-controller-manager:kubeadmiral-member"
