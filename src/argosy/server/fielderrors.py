@@ -9,6 +9,7 @@ import msgspec
 import orjson
 
 __all__ = [
+    "OMITTED",
     "FieldError",
     "duplicate",
     "forbidden",
@@ -35,6 +36,10 @@ _WORDS = {
 _WITHOUT_VALUE = {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong", "FieldValueTooMany"}
 
 
+#: As the value of an `invalid`: nothing is shown, the detail says it all.
+OMITTED = msgspec.UNSET
+
+
 class FieldError(msgspec.Struct, frozen=True):
     reason: str
     field: str
@@ -45,7 +50,7 @@ class FieldError(msgspec.Struct, frozen=True):
     def message(self) -> str:
         """The cause's message, without the field."""
         text = _WORDS[self.reason]
-        if self.reason not in _WITHOUT_VALUE:
+        if self.reason not in _WITHOUT_VALUE and self.value is not OMITTED:
             text += f": {shown(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 

@@ -49,6 +49,8 @@ class Strategy:
     create_on_update: bool = False
     #: PUT without a resourceVersion overwrites.
     unconditional_update: bool = True
+    #: DELETE without a propagation policy orphans the dependents (Jobs of batch/v1) instead of deleting them.
+    orphan_by_default: bool = False
     #: Extra field selectors besides metadata.name and metadata.namespace: dotted path -> value of an object.
     selectable: Mapping[str, Callable[[Object], str]] = {}
 
@@ -77,6 +79,11 @@ class Strategy:
         for key, value in old.items():
             if key not in ("status", "metadata"):
                 new[key] = value
+
+    def generation_grows(self, new: Object, old: Object) -> bool:
+        """Whether this write is a new generation, where the kind keeps one: by default, anything but metadata and status."""
+        keys = (new.keys() | old.keys()) - {"metadata", "status", "apiVersion", "kind"}
+        return any(new.get(key) != old.get(key) for key in keys)
 
     def validate(self, obj: Object) -> list[FieldError]:
         return []
