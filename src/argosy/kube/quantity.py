@@ -121,7 +121,7 @@ def parse(text: str | int | float) -> Quantity:
 @lru_cache(maxsize=8192)
 def _parse(text: str) -> Quantity:
     shape = _SHAPE.fullmatch(text) if 0 < len(text) <= _MAX_LENGTH else None
-    if shape is None or not text.strip("+-"):
+    if shape is None:
         raise QuantityError(_WRONG_FORMAT)
     sign, whole, _, fraction, suffix = shape.groups()
     whole, fraction = whole or "0", fraction or ""

@@ -274,6 +274,8 @@ class _Parser:
         token = self._next()
         if token.kind != "(":
             raise SelectorError(f"found '{token.text}' expected: '('")
+        if self._peek().kind not in ("word", ",", ")"):
+            raise SelectorError(f"found '{self._peek().text}', expected: ',', ')' or identifier")
         values: set[str] = set()
         expects_value = True
         while True:
@@ -371,7 +373,8 @@ def parse_field_selector(text: str) -> FieldSelector:
         if split is None:
             raise SelectorError(f"invalid selector: '{text}'; can't understand '{term}'")
         field, operator, value = split
-        found.append(FieldRequirement(field, operator, _unescaped(value)))
+        if field or value:  # Kubernetes lets a bare operator stand for nothing
+            found.append(FieldRequirement(field, operator, _unescaped(value)))
     return FieldSelector(tuple(found))
 
 
