@@ -33,7 +33,7 @@ _WORDS = {
     "FieldValueNotFound": "Not found",
     "FieldValueTypeInvalid": "Invalid value",
 }
-_WITHOUT_VALUE = {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong", "FieldValueTooMany"}
+_WITHOUT_VALUE = {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong"}
 
 
 #: As the value of an `invalid`: nothing is shown, the detail says it all.
