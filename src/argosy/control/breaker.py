@@ -1,0 +1,54 @@
+"""Circuit breaker: after several failures in a row a member is left alone for a while, so that it holds up nobody else."""
+
+import time
+from collections.abc import Callable
+
+__all__ = ["Breaker", "BreakerOpen"]
+
+
+class BreakerOpen(Exception):
+    """The member did not answer lately; nothing was sent. `retry_after` is when one try goes through again."""
+
+    def __init__(self, retry_after: float):
+        super().__init__("the member did not answer lately")
+        self.retry_after = retry_after
+
+
+class Breaker:
+    """Closed: everything passes. Open: nothing does. When the time is over one try passes and decides."""
+
+    _LONGEST = 60.0
+
+    def __init__(self, failures: int, open_for: float, clock: Callable[[], float] = time.monotonic):
+        self._allowed_failures = failures
+        self._first_open = open_for
+        self._clock = clock
+        self._failures = 0
+        self._open_for = open_for
+        self._open_until = 0.0
+        self._trying = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._failures >= self._allowed_failures
+
+    def check(self) -> None:
+        """Raise BreakerOpen unless a call may go out now."""
+        if not self.is_open:
+            return
+        remaining = self._open_until - self._clock()
+        if remaining > 0 or self._trying:
+            raise BreakerOpen(max(remaining, 0.1))
+        self._trying = True
+
+    def succeeded(self) -> None:
+        self._failures = 0
+        self._trying = False
+        self._open_for = self._first_open
+
+    def failed(self) -> None:
+        self._failures += 1
+        if self.is_open:
+            self._open_until = self._clock() + self._open_for
+            self._open_for = min(self._open_for * 2, self._LONGEST)
+        self._trying = False

@@ -1,0 +1,167 @@
+"""Caches: everything the loops read from the control plane, as informers, one per kind.
+
+Owns the informers' tasks; `run` starts them and `synced` tells when all have listed once. Source types come and go with
+the type configs.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from argosy.api import resources
+from argosy.api.names import federated_name
+from argosy.api.types import (
+    CollectedStatus,
+    FederatedCluster,
+    FederatedTypeConfig,
+    OverridePolicy,
+    PropagationPolicy,
+)
+from argosy.control.catalog import Catalog
+from argosy.control.timings import Timings
+from argosy.control.views import FederatedView, SourceView, policy_references
+from argosy.kube.client import Client
+from argosy.kube.informer import Change, Informer
+from argosy.kube.objects import split_key
+from argosy.kube.supervise import Supervisor
+
+__all__ = ["Caches", "SourceKey"]
+
+BY_POLICY = "policy"
+
+
+class SourceKey(NamedTuple):
+    """A source object, and with it its federated object: the key of every loop about one object."""
+
+    type: str
+    key: str
+
+    @property
+    def federated_key(self) -> str:
+        namespace, name = split_key(self.key)
+        federated = federated_name(name, self.type)
+        return f"{namespace}/{federated}" if namespace else federated
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.key}"
+
+
+class Caches:
+    def __init__(self, client: Client, timings: Timings, tasks: Supervisor):
+        self._client = client
+        self._timings = timings
+        self._tasks = tasks
+        self.catalog = Catalog()
+        self.type_configs = self._informer(resources.FEDERATED_TYPE_CONFIGS, FederatedTypeConfig)
+        self.clusters = self._informer(resources.FEDERATED_CLUSTERS, FederatedCluster)
+        self.policies = {
+            True: self._informer(resources.PROPAGATION_POLICIES, PropagationPolicy),
+            False: self._informer(resources.CLUSTER_PROPAGATION_POLICIES, PropagationPolicy),
+        }
+        self.overrides = {
+            True: self._informer(resources.OVERRIDE_POLICIES, OverridePolicy),
+            False: self._informer(resources.CLUSTER_OVERRIDE_POLICIES, OverridePolicy),
+        }
+        #: By scope: True holds FederatedObjects, False ClusterFederatedObjects.
+        self.federated = {
+            namespaced: self._informer(resources.federated_objects(namespaced), FederatedView, keep_raw=True)
+            for namespaced in (True, False)
+        }
+        self.collected = {
+            True: self._informer(resources.COLLECTED_STATUSES, CollectedStatus),
+            False: self._informer(resources.CLUSTER_COLLECTED_STATUSES, CollectedStatus),
+        }
+        self.sources: dict[str, Informer[SourceView]] = {}
+        self._source_listeners: list[Callable[[str, Change[SourceView]], None]] = []
+        self.type_configs.add_handler(self.catalog.observe)
+        self.catalog.on_change(self._type_changed)
+
+    def on_source(self, listener: Callable[[str, Change[SourceView]], None]) -> None:
+        """Be told of changes of source objects, with the name of their type config. Register before `run`."""
+        self._source_listeners.append(listener)
+
+    async def run(self) -> None:
+        """Start watching; returns when every kind the loops decide by has been listed once."""
+        fixed = [self.type_configs, self.clusters]
+        for pair in (self.policies, self.overrides, self.federated, self.collected):
+            fixed += pair.values()
+        for informer in fixed:
+            self._tasks.start(f"watch {informer.resource}", informer.run)
+        await asyncio.gather(*(informer.synced.wait() for informer in fixed))
+        await asyncio.gather(*(self._synced_if_served(informer) for informer in list(self.sources.values())))
+
+    def source(self, key: SourceKey) -> SourceView | None:
+        informer = self.sources.get(key.type)
+        return informer.get(key.key) if informer is not None else None
+
+    def source_raw(self, key: SourceKey) -> bytes | None:
+        informer = self.sources.get(key.type)
+        return informer.raw(key.key) if informer is not None else None
+
+    def sources_synced(self, type_name: str) -> bool:
+        informer = self.sources.get(type_name)
+        return informer is not None and informer.has_synced
+
+    def federated_view(self, key: SourceKey) -> FederatedView | None:
+        return self._federated_of(key).get(key.federated_key)
+
+    def federated_raw(self, key: SourceKey) -> bytes | None:
+        return self._federated_of(key).raw(key.federated_key)
+
+    def remember_federated(self, raw: bytes, namespaced: bool) -> None:
+        self.federated[namespaced].remember(raw)
+
+    def sources_naming(self, reference: str) -> Iterable[SourceKey]:
+        """Sources that name a policy (see `policy_references`)."""
+        for type_name, informer in self.sources.items():
+            for source in informer.by_index(BY_POLICY, reference):
+                yield SourceKey(type_name, _key(source))
+
+    def all_sources(self) -> Iterable[tuple[SourceKey, SourceView]]:
+        for type_name, informer in self.sources.items():
+            for source in informer.values():
+                yield SourceKey(type_name, _key(source)), source
+
+    def _federated_of(self, key: SourceKey) -> Informer[FederatedView]:
+        return self.federated["/" in key.key]
+
+    def _informer(self, resource: Any, into: Any, **options: Any) -> Any:
+        return Informer(self._client, resource, into, liveness=self._timings.watch_liveness, **options)
+
+    def _type_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
+        if old is not None and (new is None or new.resource != old.resource):
+            if self.sources.pop(old.name, None) is not None:
+                self._tasks.cancel(f"watch sources {old.name}")
+            old = None
+        if new is None or old is not None:
+            return
+        informer: Informer[SourceView] = Informer(
+            self._client,
+            new.resource,
+            SourceView,
+            keep_raw=True,
+            indexers={BY_POLICY: lambda source: policy_references(source.metadata)},
+            liveness=self._timings.watch_liveness,
+        )
+        type_name = new.name
+
+        def tell(change: Change[SourceView]) -> None:
+            for listener in self._source_listeners:
+                listener(type_name, change)
+
+        informer.add_handler(tell)
+        self.sources[type_name] = informer
+        self._tasks.start(f"watch sources {type_name}", informer.run)
+
+    async def _synced_if_served(self, informer: Informer[SourceView]) -> None:
+        """A type whose CRD is not installed must not hold up the others."""
+        try:
+            async with asyncio.timeout(self._timings.capacity_sync):
+                await informer.synced.wait()
+        except TimeoutError:
+            return
+
+
+def _key(view: SourceView) -> str:
+    metadata = view.metadata
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name

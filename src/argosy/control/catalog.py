@@ -1,0 +1,58 @@
+"""Catalog: the federated types right now, by name and by kind, and what is read of their member objects."""
+
+from collections.abc import Callable, Iterator
+
+from argosy.api.types import FederatedTypeConfig
+from argosy.control.projection import projection
+from argosy.kube.informer import Change
+from argosy.kube.objects import HasMetadata
+
+__all__ = ["Catalog", "member_type"]
+
+
+class Catalog:
+    """Fed by the type configs' informer. Of two type configs for one kind the first one known counts."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, FederatedTypeConfig] = {}
+        self._by_kind: dict[tuple[str, str], str] = {}
+        self._listeners: list[Callable[[FederatedTypeConfig | None, FederatedTypeConfig | None], None]] = []
+
+    def get(self, name: str) -> FederatedTypeConfig | None:
+        return self._by_name.get(name)
+
+    def of_kind(self, api_version: str, kind: str) -> FederatedTypeConfig | None:
+        name = self._by_kind.get((api_version, kind))
+        return self._by_name[name] if name else None
+
+    def __iter__(self) -> Iterator[FederatedTypeConfig]:
+        return iter(list(self._by_name.values()))
+
+    def on_change(self, listener: Callable[[FederatedTypeConfig | None, FederatedTypeConfig | None], None]) -> None:
+        self._listeners.append(listener)
+
+    def observe(self, change: Change[FederatedTypeConfig]) -> None:
+        """Handler for the type configs' informer."""
+        old, new = self._by_name.get(change.key), change.new
+        if new is not None:
+            kind = (new.api_version, new.kind)
+            if self._by_kind.setdefault(kind, new.name) != new.name:
+                return  # a second type config for the kind is refused
+            self._by_name[new.name] = new
+        elif old is not None:
+            del self._by_name[old.name]
+            self._by_kind.pop((old.api_version, old.kind), None)
+        if old is not None or new is not None:
+            for listener in self._listeners:
+                listener(old, new)
+
+
+def member_type(config: FederatedTypeConfig) -> type[HasMetadata]:
+    """The projection in which member objects of this type are held: metadata, collected fields, replicas and status."""
+    spec = config.spec
+    paths = set(spec.status_collection.fields) if spec.status_collection.enabled else set()
+    paths |= {path for path in (spec.path_definition.replicas_spec, spec.path_definition.replicas_status) if path}
+    if spec.status_aggregation.enabled:
+        paths.add("status")
+    # A path inside another one that is read anyway would split it up.
+    return projection(path for path in paths if not any(path.startswith(f"{other}.") for other in paths))

@@ -1,0 +1,104 @@
+"""Collect: what the members hold of what we manage there. One watch per cluster and type in use, restricted by label.
+
+Owns one informer task per (member, type); they run under the member's own supervisor and end with its connection. The caches
+of a member that stopped answering stay as they were: last known is better than nothing, and nothing is deleted for it.
+"""
+
+from collections.abc import Callable
+
+from argosy.api import keys
+from argosy.api.types import FederatedTypeConfig
+from argosy.control.catalog import Catalog, member_type
+from argosy.control.members import Member, Members
+from argosy.control.timings import Timings
+from argosy.kube.informer import Change, Informer
+from argosy.kube.objects import HasMetadata
+
+__all__ = ["Collector", "MemberChange"]
+
+MANAGED = f"{keys.MANAGED_LABEL}=true"
+#: (cluster, type config name, what changed)
+MemberChange = Callable[[str, str, Change[HasMetadata]], None]
+
+
+class Collector:
+    """The caches of member objects."""
+
+    def __init__(self, members: Members, catalog: Catalog, timings: Timings):
+        self._members = members
+        self._catalog = catalog
+        self._timings = timings
+        self._informers: dict[tuple[str, str], Informer[HasMetadata]] = {}
+        self._wanted: set[str] = set()
+        self._listeners: list[MemberChange] = []
+        members.on_change(self._member_changed)
+        catalog.on_change(self._type_changed)
+
+    def on_change(self, listener: MemberChange) -> None:
+        self._listeners.append(listener)
+
+    def use(self, config: FederatedTypeConfig) -> None:
+        """Objects of this type are placed somewhere: watch it in every member, now and later."""
+        if config.name in self._wanted:
+            return
+        self._wanted.add(config.name)
+        for member in self._members:
+            self._start(member, config)
+
+    def synced(self, cluster: str, type_name: str) -> bool:
+        """Whether absence from the cache means absence from the member."""
+        informer = self._informers.get((cluster, type_name))
+        return informer is not None and informer.has_synced
+
+    def get(self, cluster: str, type_name: str, key: str) -> HasMetadata | None:
+        informer = self._informers.get((cluster, type_name))
+        return informer.get(key) if informer is not None else None
+
+    def remember(self, cluster: str, type_name: str, raw: bytes) -> None:
+        """Our own write's result: readers must not see older state than that."""
+        informer = self._informers.get((cluster, type_name))
+        if informer is not None and informer.has_synced:
+            informer.remember(raw)
+
+    def informers(self) -> dict[tuple[str, str], Informer[HasMetadata]]:
+        return dict(self._informers)
+
+    def _start(self, member: Member, config: FederatedTypeConfig) -> None:
+        informer: Informer[HasMetadata] = Informer(
+            member.client,
+            config.resource,
+            member_type(config),
+            label_selector=MANAGED,
+            liveness=self._timings.watch_liveness,
+        )
+        cluster, type_name = member.name, config.name
+
+        def tell(change: Change[HasMetadata]) -> None:
+            for listener in self._listeners:
+                listener(cluster, type_name, change)
+
+        informer.add_handler(tell)
+        self._informers[cluster, type_name] = informer
+        member.tasks.start(f"collect {type_name} in {cluster}", informer.run)
+
+    def _member_changed(self, name: str, member: Member | None) -> None:
+        for cluster, type_name in [key for key in self._informers if key[0] == name]:
+            del self._informers[cluster, type_name]
+        if member is not None:
+            for type_name in self._wanted:
+                config = self._catalog.get(type_name)
+                if config is not None:
+                    self._start(member, config)
+
+    def _type_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
+        if old is None or old.name not in self._wanted:
+            return
+        if new is not None and (new.resource, member_type(new)) == (old.resource, member_type(old)):
+            return
+        for member in self._members:
+            if self._informers.pop((member.name, old.name), None) is not None:
+                member.tasks.cancel(f"collect {old.name} in {member.name}")
+                if new is not None:
+                    self._start(member, new)
+        if new is None:
+            self._wanted.discard(old.name)

@@ -1,0 +1,54 @@
+"""Timings: every delay, period and threshold of the loops in one value, so that tests can run them faster.
+
+Defaults are KubeAdmiral's where it has one; where ours is shorter the reason is beside it.
+"""
+
+import msgspec
+
+__all__ = ["Timings"]
+
+
+class Timings(msgspec.Struct, frozen=True):
+    """All in seconds."""
+
+    #: How often a joined member's health, API resources and capacity are looked at.
+    health_period: float = 30.0
+    #: How long a changed health must last before it is published.
+    health_threshold: float = 100.0
+    #: A member that could not be joined for so long is given up until its object is made anew.
+    join_timeout: float = 600.0
+    #: How long a member's node and pod caches may take before its capacity counts as unknown.
+    capacity_sync: float = 5.0
+
+    #: A member object that changed behind our back is looked at after this.
+    member_event: float = 5.0
+    #: All objects are looked at again this long after a member became ready ...
+    cluster_available: float = 20.0
+    #: ... or ceased to be.
+    cluster_unavailable: float = 60.0
+
+    #: Changes of member status are gathered for so long before they are merged. KubeAdmiral waits 3 s; our merge is cheap.
+    status_gather: float = 0.1
+    #: A round of member writes is reported without the members that have not answered by then; they are reported later.
+    round_patience: float = 2.0
+    #: One write to one member.
+    member_write: float = 30.0
+    #: Deletion looks again whether the copies are gone; events usually come first.
+    deletion_recheck: float = 5.0
+    cascade_recheck: float = 10.0
+    conflict: float = 0.5
+    #: Back-off of a key that fails.
+    retry_first: float = 0.5
+    retry_most: float = 60.0
+    #: Silence on a watch that counts as its death.
+    watch_liveness: float = 60.0
+    #: Consecutive failures to reach a member that open its circuit breaker, and for how long it stays open at first.
+    breaker_failures: int = 5
+    breaker_open: float = 1.0
+
+    def scaled(self, factor: float) -> "Timings":
+        """The same with every duration multiplied (counts stay)."""
+        durations = {
+            name: value * factor for name, value in msgspec.structs.asdict(self).items() if type(value) is float
+        }
+        return msgspec.structs.replace(self, **durations)

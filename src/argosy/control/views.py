@@ -1,0 +1,48 @@
+"""What the loops keep of control-plane objects between passes: projections, never whole trees.
+
+A pass that needs the whole object decodes the bytes its informer holds (in one process these are the server's own).
+"""
+
+import msgspec
+
+from argosy.api import keys
+from argosy.api.types import FederatedStatus, PlacementEntry
+from argosy.kube.objects import Metadata
+
+__all__ = ["FederatedView", "SourceView", "policy_references"]
+
+
+class SourceView(msgspec.Struct, frozen=True):
+    """A user's object of a federated type."""
+
+    metadata: Metadata = Metadata()
+
+
+class _FederatedViewSpec(msgspec.Struct, frozen=True):
+    placements: tuple[PlacementEntry, ...] = ()
+
+
+class FederatedView(msgspec.Struct, frozen=True):
+    """A federated object without its template and overrides."""
+
+    metadata: Metadata = Metadata()
+    spec: _FederatedViewSpec = _FederatedViewSpec()
+    status: FederatedStatus = FederatedStatus()
+
+    @property
+    def placed(self) -> frozenset[str]:
+        return frozenset(cluster for entry in self.spec.placements for cluster in entry.clusters)
+
+
+def policy_references(metadata: Metadata) -> list[str]:
+    """The policies an object names, as index values: `label=namespace/name` or `label=name`."""
+    references = []
+    for label in keys.POLICY_LABELS:
+        name = metadata.labels.get(label)
+        if not name:
+            continue
+        cluster_wide = label in (keys.CLUSTER_PROPAGATION_POLICY_LABEL, keys.CLUSTER_OVERRIDE_POLICY_LABEL)
+        if not cluster_wide and not metadata.namespace:
+            continue
+        references.append(f"{label}={name}" if cluster_wide else f"{label}={metadata.namespace}/{name}")
+    return references
