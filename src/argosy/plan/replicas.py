@@ -199,7 +199,7 @@ def _tie_breaks(names: Sequence[str], key: str) -> list[int]:
     for byte in key.encode():
         hashes *= _FNV_PRIME
         hashes ^= np.uint32(byte)
-    return hashes.tolist()
+    return [int(value) for value in hashes]
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,202 @@
+"""Capacity of one member: what its nodes can hold and what its pods leave free, kept up to date event by event.
+
+Only sums are kept: a pod counts by its request vector, shared by all pods that ask for the same, so 20,000 pods cost a
+dictionary of references. Objects themselves belong to the watch that feeds this.
+
+Which nodes and pods count follows KubeAdmiral: cordoned, not ready and NoSchedule/NoExecute-tainted nodes hold nothing;
+every pod that has not finished counts, wherever it is and whether it is scheduled or not.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from argosy.api.clusters import ClusterResources, ResourceList
+from argosy.fleet.member import CPU, units
+from argosy.fleet.taints import NO_EXECUTE, NO_SCHEDULE
+from argosy.kube import quantity
+from argosy.kube.objects import Metadata
+from argosy.kube.selectors import LabelSelector
+
+__all__ = ["Capacity", "NodeView", "PodSpecView", "PodView", "Requests", "node_counts", "requests_of"]
+
+Requests = dict[str, int]
+"""Amounts by resource: cpu in thousandths, everything else in whole units."""
+
+_FINISHED = ("Succeeded", "Failed")
+_BINARY = ("memory", "ephemeral-storage", "storage")
+#: Slots for pods are no resource to divide.
+_PODS = "pods"
+_VECTORS_SHARED = 4096
+
+
+class TaintView(msgspec.Struct, frozen=True):
+    effect: str = ""
+
+
+class ConditionView(msgspec.Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class NodeSpecView(msgspec.Struct, frozen=True):
+    unschedulable: bool = False
+    taints: tuple[TaintView, ...] = ()
+
+
+class NodeStatusView(msgspec.Struct, frozen=True):
+    allocatable: ResourceList = {}
+    conditions: tuple[ConditionView, ...] = ()
+
+
+class NodeView(msgspec.Struct, frozen=True):
+    """What of a Node decides its capacity."""
+
+    metadata: Metadata = Metadata()
+    spec: NodeSpecView = NodeSpecView()
+    status: NodeStatusView = NodeStatusView()
+
+
+class ResourcesView(msgspec.Struct, frozen=True):
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+
+
+class ContainerView(msgspec.Struct, frozen=True):
+    resources: ResourcesView = ResourcesView()
+
+
+class PodSpecView(msgspec.Struct, frozen=True, rename="camel"):
+    """What of a pod spec decides its request."""
+
+    containers: tuple[ContainerView, ...] = ()
+    init_containers: tuple[ContainerView, ...] = ()
+    overhead: ResourceList = {}
+
+
+class PodStatusView(msgspec.Struct, frozen=True):
+    phase: str = ""
+
+
+class PodView(msgspec.Struct, frozen=True):
+    """What of a Pod decides what it takes away."""
+
+    metadata: Metadata = Metadata()
+    spec: PodSpecView = PodSpecView()
+    status: PodStatusView = PodStatusView()
+
+
+def node_counts(node: NodeView, excluded: Iterable[LabelSelector] = ()) -> bool:
+    """Whether new pods could run there; a node that reports no Ready condition yet is given the benefit."""
+    if node.spec.unschedulable or any(taint.effect in (NO_SCHEDULE, NO_EXECUTE) for taint in node.spec.taints):
+        return False
+    if any(condition.type == "Ready" and condition.status != "True" for condition in node.status.conditions):
+        return False
+    return not any(selector.matches(node.metadata.labels) for selector in excluded)
+
+
+def requests_of(spec: PodSpecView) -> Requests:
+    """What the scheduler of a member sets aside for one pod.
+
+    The larger of all containers together and each init container alone, plus the overhead. A container that names only
+    a limit requests as much; an init container does not.
+    """
+    together: Requests = {}
+    for container in spec.containers:
+        for resource, amount in _amounts(container.resources.limits | container.resources.requests).items():
+            together[resource] = together.get(resource, 0) + amount
+    for container in spec.init_containers:
+        for resource, amount in _amounts(container.resources.requests).items():
+            together[resource] = max(together.get(resource, 0), amount)
+    for resource, amount in _amounts(spec.overhead).items():
+        together[resource] = together.get(resource, 0) + amount
+    return together
+
+
+class Capacity:
+    """Running totals of one cluster, fed with every node and pod event of its watches.
+
+    Setting the same object again replaces it; `None` removes it. Events may come in any order.
+    """
+
+    def __init__(self, excluded_nodes: Iterable[LabelSelector] = ()) -> None:
+        self._excluded = tuple(excluded_nodes)
+        self._nodes: dict[str, Requests] = {}
+        self._pods: dict[str, Requests] = {}
+        self._allocatable = _Totals()
+        self._requested = _Totals()
+        self._shared: dict[tuple[tuple[str, int], ...], Requests] = {}
+
+    def set_node(self, name: str, node: NodeView | None) -> None:
+        counted = None if node is None or not node_counts(node, self._excluded) else _amounts(node.status.allocatable)
+        if counted is not None:
+            counted.pop(_PODS, None)
+        self._allocatable.replace(self._nodes, name, counted)
+
+    def set_pod(self, key: str, pod: PodView | None) -> None:
+        finished = pod is None or pod.status.phase in _FINISHED
+        self._requested.replace(self._pods, key, None if finished or pod is None else self._request_vector(pod.spec))
+
+    def resources(self) -> ClusterResources:
+        """The totals as a FederatedCluster's status shows them; the same totals give the same text."""
+        allocatable = self._allocatable.amounts
+        return ClusterResources(
+            schedulable_nodes=len(self._nodes),
+            allocatable={name: _text(name, allocatable[name]) for name in sorted(allocatable)},
+            available={
+                name: _text(name, allocatable[name] - self._requested.amounts.get(name, 0))
+                for name in sorted(allocatable)
+            },
+        )
+
+    def _request_vector(self, spec: PodSpecView) -> Requests:
+        requests = requests_of(spec)
+        if len(self._shared) >= _VECTORS_SHARED:  # forget those of pods long gone; the living share anew
+            self._shared.clear()
+        return self._shared.setdefault(tuple(sorted(requests.items())), requests)
+
+
+class _Totals:
+    """Sums per resource, with how many items name it: a resource nobody names any more is not reported as 0."""
+
+    __slots__ = ("_named_by", "amounts")
+
+    def __init__(self) -> None:
+        self.amounts: dict[str, int] = {}
+        self._named_by: dict[str, int] = {}
+
+    def replace(self, items: dict[str, Requests], key: str, amounts: Requests | None) -> None:
+        """Put `amounts` in the place of what `items` holds under `key`, and keep the sums right."""
+        before = items.pop(key, None)
+        if amounts is not None:
+            items[key] = amounts
+        if before is amounts:
+            return
+        for resource, amount in (before or {}).items():
+            self.amounts[resource] -= amount
+            self._named_by[resource] -= 1
+        for resource, amount in (amounts or {}).items():
+            self.amounts[resource] = self.amounts.get(resource, 0) + amount
+            self._named_by[resource] = self._named_by.get(resource, 0) + 1
+        for resource in before or {}:
+            if not self._named_by[resource]:
+                del self.amounts[resource], self._named_by[resource]
+
+
+def _amounts(resources: Mapping[str, Any]) -> Requests:
+    """A member's own objects are validated by the member; a quantity that is broken all the same counts as nothing."""
+    amounts = {}
+    for resource, amount in resources.items():
+        try:
+            amounts[resource] = units(resource, amount)
+        except quantity.QuantityError:
+            continue
+    return amounts
+
+
+def _text(resource: str, amount: int) -> str:
+    if resource == CPU:
+        return quantity.Quantity.from_milli(amount).canonical()
+    binary = resource in _BINARY or resource.startswith("hugepages-")
+    return quantity.Quantity.from_value(amount, quantity.BINARY_SI if binary else quantity.DECIMAL_SI).canonical()

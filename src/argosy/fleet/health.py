@@ -1,0 +1,128 @@
+"""Health of a member: from what a probe saw to the conditions shown on its FederatedCluster.
+
+Pure transitions: the caller probes, brings the time, stores the conditions and keeps the Debounce value. A short outage
+must not move workloads, so a change is shown only after it has lasted for a threshold.
+"""
+
+import msgspec
+
+from argosy.api import conditions as texts
+from argosy.api.clusters import ClusterCondition, FederatedCluster
+
+__all__ = ["Debounce", "Health", "HealthUpdate", "next_health", "probe_failed", "probe_result"]
+
+_OFFLINE_AND_READY = (texts.OFFLINE, texts.READY)
+
+
+class Health(msgspec.Struct, frozen=True):
+    """One observation: is the member reachable, is it ready, and why."""
+
+    offline: bool
+    ready: str
+    reason: str
+    message: str
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Status of the Offline and Ready conditions: what is debounced."""
+        return ("True" if self.offline else "False", self.ready)
+
+
+class Debounce(msgspec.Struct, frozen=True):
+    """The last pair observed and since when (the caller's monotonic seconds)."""
+
+    pair: tuple[str, str]
+    since: float
+
+
+class HealthUpdate(msgspec.Struct, frozen=True):
+    """Conditions to store (Offline and Ready, others untouched), the memory for next time, and whether they changed."""
+
+    conditions: tuple[ClusterCondition, ...]
+    debounce: Debounce
+    changed: bool
+
+
+UNREACHABLE = Health(True, "Unknown", *texts.CLUSTER_NOT_REACHABLE)
+
+
+def probe_result(healthz: str | None) -> Health:
+    """What the answer to GET /healthz says; None = no answer."""
+    if healthz is None:
+        return UNREACHABLE
+    if healthz.strip().lower() == "ok":
+        return Health(False, "True", *texts.CLUSTER_READY)
+    return Health(False, "False", *texts.HEALTHZ_NOT_OK)
+
+
+def probe_failed(*, resources: str = "", discovery: str = "") -> Health:
+    """A reachable member whose nodes and pods, or whose API list, could not be read."""
+    if resources:
+        message = texts.RESOURCE_COLLECTION_FAILED_MESSAGE.format(error=resources)
+        return Health(False, "False", texts.RESOURCE_COLLECTION_FAILED_REASON, message)
+    message = texts.API_DISCOVERY_FAILED_MESSAGE.format(error=discovery)
+    return Health(False, "False", texts.API_DISCOVERY_FAILED_REASON, message)
+
+
+def next_health(
+    cluster: FederatedCluster,
+    observed: Health,
+    debounce: Debounce | None,
+    *,
+    now: float,
+    wall_time: str,
+    threshold: float,
+) -> HealthUpdate:
+    """The conditions after an observation.
+
+    A cluster without these conditions shows the first observation at once. Otherwise what is shown stays until another
+    observation has lasted for `threshold` seconds; after a restart (no Debounce) the clock starts anew.
+    """
+    memory = debounce if debounce is not None and debounce.pair == observed.pair else Debounce(observed.pair, now)
+    shown = _shown(cluster)
+    if shown is not None and shown != observed.pair and now - memory.since < threshold:
+        return HealthUpdate(_probed(cluster, wall_time), memory, changed=False)
+    offline_texts = texts.CLUSTER_NOT_REACHABLE if observed.offline else texts.CLUSTER_REACHABLE
+    conditions = (
+        _condition(cluster, texts.OFFLINE, observed.pair[0], *offline_texts, wall_time),
+        _condition(cluster, texts.READY, observed.pair[1], observed.reason, observed.message, wall_time),
+    )
+    return HealthUpdate(_merged(cluster, conditions), memory, changed=shown != observed.pair)
+
+
+def _shown(cluster: FederatedCluster) -> tuple[str, str] | None:
+    offline, ready = (cluster.condition(type) for type in _OFFLINE_AND_READY)
+    if offline is None or ready is None:
+        return None
+    return offline.status, ready.status
+
+
+def _probed(cluster: FederatedCluster, wall_time: str) -> tuple[ClusterCondition, ...]:
+    """The old conditions; the probe did take place."""
+    return tuple(
+        msgspec.structs.replace(condition, last_probe_time=wall_time)
+        if condition.type in _OFFLINE_AND_READY
+        else condition
+        for condition in cluster.status.conditions
+    )
+
+
+def _condition(
+    cluster: FederatedCluster, type: str, status: str, reason: str, message: str, wall_time: str
+) -> ClusterCondition:
+    before = cluster.condition(type)
+    kept = before.last_transition_time if before is not None and before.status == status else None
+    return ClusterCondition(
+        type=type,
+        status=status,
+        last_probe_time=wall_time,
+        last_transition_time=kept or wall_time,
+        reason=reason,
+        message=message,
+    )
+
+
+def _merged(cluster: FederatedCluster, conditions: tuple[ClusterCondition, ...]) -> tuple[ClusterCondition, ...]:
+    replaced = {condition.type: condition for condition in conditions}
+    kept = tuple(replaced.pop(old.type, old) for old in cluster.status.conditions)
+    return kept + tuple(replaced.values())

@@ -1,0 +1,90 @@
+"""One member cluster as the scheduler knows it: the few facts decisions rest on, parsed once.
+
+Built from a FederatedCluster when it changes; everything else of that object (credentials, messages, probe times) stays
+out, so that a heartbeat that changes none of these facts leaves an equal Member and no decision is made again.
+"""
+
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from argosy.api.clusters import FederatedCluster, ResourceList
+from argosy.fleet.taints import TaintKey
+from argosy.kube import quantity
+
+__all__ = ["ApiKey", "Member", "digest", "member_of", "units"]
+
+ApiKey = tuple[str, str, str]
+"""Group, version, kind."""
+
+CPU = "cpu"
+_INT64_MAX = 2**62
+
+
+class Member(msgspec.Struct, frozen=True):
+    """Facts about one cluster. cpu counts in thousandths of a core, every other resource in whole units.
+
+    The digests stand for labels, taints and served APIs; equal facts have equal digests whatever their order.
+    """
+
+    name: str
+    joined: bool
+    ready: bool
+    terminating: bool
+    labels: dict[str, str]
+    taints: tuple[TaintKey, ...]
+    apis: frozenset[ApiKey]
+    allocatable: dict[str, int]
+    available: dict[str, int]
+    labels_digest: int
+    taints_digest: int
+    apis_digest: int
+
+
+def member_of(cluster: FederatedCluster, previous: Member | None = None) -> Member:
+    """The facts of a cluster. Sets and digests of `previous` are taken over where nothing changed: API lists are long."""
+    taints = tuple((taint.key, taint.value, taint.effect) for taint in cluster.spec.taints)
+    apis = frozenset((api.group, api.version, api.kind) for api in cluster.status.api_resource_types)
+    labels = cluster.metadata.labels or {}
+    if previous is not None and previous.apis == apis:
+        apis, apis_digest = previous.apis, previous.apis_digest
+    else:
+        apis_digest = digest(sorted(apis))
+    resources = cluster.status.resources
+    return Member(
+        name=cluster.name,
+        joined=cluster.joined,
+        ready=cluster.ready,
+        terminating=cluster.terminating,
+        labels=labels,
+        taints=taints,
+        apis=apis,
+        allocatable=_amounts(resources.allocatable),
+        available=_amounts(resources.available),
+        labels_digest=digest(sorted(labels.items())),
+        taints_digest=digest(sorted(taints)),
+        apis_digest=apis_digest,
+    )
+
+
+def digest(value: Any) -> int:
+    """64 bits that stand for a value of lists, strings and numbers."""
+    return int.from_bytes(blake2b(msgspec.json.encode(value), digest_size=8).digest(), "big")
+
+
+def units(resource: str, amount: str | int | float) -> int:
+    """A quantity in the unit its column counts in. Raises QuantityError."""
+    parsed = quantity.parse(amount)
+    return parsed.milli() if resource == CPU else parsed.value()
+
+
+def _amounts(resources: ResourceList) -> dict[str, int]:
+    """Readable quantities only: one that is broken is as good as not reported."""
+    amounts = {}
+    for name, amount in resources.items():
+        try:
+            amounts[name] = max(-_INT64_MAX, min(_INT64_MAX, units(name, amount)))
+        except quantity.QuantityError:
+            continue
+    return amounts

@@ -1,0 +1,223 @@
+"""Fleet: an immutable snapshot of all member clusters, laid out in columns.
+
+A decision reads whole columns at once (one bool or number per cluster, clusters sorted by name). `with_cluster` makes
+the next snapshot and shares with the old one every table the change does not touch: most changes are one cluster's
+available capacity. Tables are built when first asked for.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from argosy.api.clusters import FederatedCluster
+from argosy.fleet.member import CPU, ApiKey, Member, member_of
+from argosy.fleet.taints import Mask, TaintTable
+
+__all__ = ["CPU", "GPU", "MEMORY", "Column", "Fleet", "Mask"]
+
+MEMORY = "memory"
+GPU = "nvidia.com/gpu"
+
+Column = npt.NDArray[np.int64]
+
+#: Answers to label questions kept per snapshot; policies are reused by many objects, so few are distinct.
+_ANSWERS_KEPT = 512
+
+
+class Fleet:
+    """All members at one moment. Never changed; `with_cluster` and `without_cluster` return another one."""
+
+    def __init__(self, members: Iterable[Member] = ()) -> None:
+        self._rows: dict[str, Member] = {member.name: member for member in sorted(members, key=lambda row: row.name)}
+        self._answers: dict[object, Mask] = {}
+
+    @classmethod
+    def of(cls, clusters: Iterable[FederatedCluster]) -> "Fleet":
+        return cls(member_of(cluster) for cluster in clusters)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
+
+    def member(self, name: str) -> Member | None:
+        return self._rows.get(name)
+
+    @cached_property
+    def members(self) -> tuple[Member, ...]:
+        """In the order of the columns."""
+        return tuple(self._rows.values())
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._rows)
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        """Column position by cluster name."""
+        return {name: position for position, name in enumerate(self._rows)}
+
+    # The next snapshot.
+
+    def with_cluster(self, cluster: FederatedCluster) -> "Fleet":
+        """The fleet after this cluster was added or changed; the same fleet when nothing a decision reads changed."""
+        before = self._rows.get(cluster.name)
+        after = member_of(cluster, before)
+        if before is None:
+            return Fleet([*self._rows.values(), after])
+        return self if after == before else self._replaced(before, after)
+
+    def without_cluster(self, name: str) -> "Fleet":
+        if name not in self._rows:
+            return self
+        return Fleet(member for member in self._rows.values() if member.name != name)
+
+    def joined_only(self) -> "Fleet":
+        """The members that scheduling considers."""
+        return self._joined
+
+    @cached_property
+    def _joined(self) -> "Fleet":
+        if all(member.joined for member in self._rows.values()):
+            return self
+        return Fleet(member for member in self._rows.values() if member.joined)
+
+    def _replaced(self, before: Member, after: Member) -> "Fleet":
+        fleet = Fleet()
+        fleet._rows = self._rows | {after.name: after}
+        shared = {"names", "index"}
+        if before.taints == after.taints:
+            shared.add("taints")
+        if before.apis is after.apis:
+            shared.add("_api_sets")
+        if before.labels == after.labels:
+            fleet._answers = self._answers
+        for facet in ("joined", "ready", "terminating"):
+            if getattr(before, facet) == getattr(after, facet):
+                shared.add(facet)
+        for name in shared & self.__dict__.keys():
+            fleet.__dict__[name] = self.__dict__[name]
+        row = self.index[after.name]
+        for facet in ("_allocatable", "_available"):
+            if facet in self.__dict__:
+                fleet.__dict__[facet] = self.__dict__[facet].with_row(row, getattr(after, facet[1:]))
+        joined = self.__dict__.get("_joined")
+        if joined is not None and joined is not self and before.joined and after.joined:
+            fleet.__dict__["_joined"] = joined._replaced(before, after)
+        return fleet
+
+    # Columns.
+
+    @cached_property
+    def joined(self) -> Mask:
+        return self._mask(lambda member: member.joined)
+
+    @cached_property
+    def ready(self) -> Mask:
+        return self._mask(lambda member: member.ready)
+
+    @cached_property
+    def terminating(self) -> Mask:
+        return self._mask(lambda member: member.terminating)
+
+    @cached_property
+    def taints(self) -> TaintTable:
+        return TaintTable([member.taints for member in self._rows.values()])
+
+    def allocatable(self, resource: str) -> Column:
+        """What each cluster's schedulable nodes hold; 0 where it is not reported."""
+        return self._allocatable.amount(resource)
+
+    def available(self, resource: str) -> Column:
+        """Allocatable minus what pods request; may be negative. 0 where it is not reported."""
+        return self._available.amount(resource)
+
+    def reports(self, resource: str) -> Mask:
+        """Which clusters report this resource as allocatable."""
+        return self._allocatable.present(resource)
+
+    def serving(self, api: ApiKey) -> Mask:
+        """Which clusters serve exactly this group, version and kind."""
+        sets, of_cluster = self._api_sets
+        return np.array([api in served for served in sets], dtype=np.bool_)[of_cluster]
+
+    def where(self, predicate: Callable[[Member], bool], *, question: object) -> Mask:
+        """Which members satisfy a predicate over name and labels.
+
+        `question` must be hashable and stand for the predicate: the answer is kept under it while no labels change.
+        """
+        answer = self._answers.get(question)
+        if answer is None:
+            answer = self._mask(predicate)
+            if len(self._answers) < _ANSWERS_KEPT:
+                self._answers[question] = answer
+        return answer
+
+    def mask_of(self, names: Iterable[str]) -> Mask:
+        """True for the clusters named; unknown names are nobody."""
+        mask = np.zeros(len(self._rows), dtype=np.bool_)
+        mask[[self.index[name] for name in names if name in self.index]] = True
+        return mask
+
+    @cached_property
+    def _api_sets(self) -> tuple[list[frozenset[ApiKey]], npt.NDArray[np.intp]]:
+        """The distinct sets of served APIs, and which of them each cluster has: most clusters of a fleet are alike."""
+        position: dict[frozenset[ApiKey], int] = {}
+        of_cluster = [position.setdefault(member.apis, len(position)) for member in self._rows.values()]
+        return list(position), np.array(of_cluster, dtype=np.intp)
+
+    @cached_property
+    def _allocatable(self) -> "_Columns":
+        return _Columns([member.allocatable for member in self._rows.values()])
+
+    @cached_property
+    def _available(self) -> "_Columns":
+        return _Columns([member.available for member in self._rows.values()])
+
+    def _mask(self, predicate: Callable[[Member], bool]) -> Mask:
+        mask = np.fromiter((predicate(member) for member in self._rows.values()), dtype=np.bool_, count=len(self._rows))
+        mask.flags.writeable = False
+        return mask
+
+
+class _Columns:
+    """Amounts of every resource, clusters × resources, with a mask of what was reported."""
+
+    __slots__ = ("_amounts", "_column", "_present")
+
+    def __init__(self, rows: list[dict[str, int]]) -> None:
+        resources = sorted({resource for row in rows for resource in row})
+        self._column = {resource: position for position, resource in enumerate(resources)}
+        # One contiguous column per resource: a decision reads a resource of all clusters.
+        self._amounts = np.zeros((len(resources), len(rows)), dtype=np.int64)
+        self._present = np.zeros((len(resources), len(rows)), dtype=np.bool_)
+        for position, row in enumerate(rows):
+            self._fill(position, row)
+
+    def _fill(self, position: int, row: dict[str, int]) -> None:
+        for resource, amount in row.items():
+            self._amounts[self._column[resource], position] = amount
+            self._present[self._column[resource], position] = True
+
+    def with_row(self, position: int, row: dict[str, int]) -> "_Columns":
+        unknown = [resource for resource in row if resource not in self._column]
+        size = self._amounts.shape[1]
+        changed = object.__new__(_Columns)
+        changed._column = self._column | {name: len(self._column) + at for at, name in enumerate(unknown)}
+        changed._amounts = np.concatenate([self._amounts, np.zeros((len(unknown), size), dtype=np.int64)])
+        changed._present = np.concatenate([self._present, np.zeros((len(unknown), size), dtype=np.bool_)])
+        changed._amounts[:, position] = 0
+        changed._present[:, position] = False
+        changed._fill(position, row)
+        return changed
+
+    def amount(self, resource: str) -> Column:
+        column = self._column.get(resource)
+        return np.zeros(self._amounts.shape[1], dtype=np.int64) if column is None else self._amounts[column]
+
+    def present(self, resource: str) -> Mask:
+        column = self._column.get(resource)
+        return np.zeros(self._present.shape[1], dtype=np.bool_) if column is None else self._present[column]

@@ -1,0 +1,74 @@
+"""Taints and tolerations: the fleet's taints as one table, clusters × distinct taints.
+
+Only what repels whom. What a repelled cluster means for placement is the TaintToleration plugin's matter.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from argosy.api.policies import Toleration
+
+__all__ = ["NO_EXECUTE", "NO_SCHEDULE", "PREFER_NO_SCHEDULE", "Mask", "TaintKey", "TaintTable", "tolerates"]
+
+NO_SCHEDULE = "NoSchedule"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+NO_EXECUTE = "NoExecute"
+
+TaintKey = tuple[str, str, str]
+"""Key, value, effect: what of a taint decides."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+def tolerates(toleration: Toleration, taint: TaintKey) -> bool:
+    """Kubernetes' matching rule: empty effect and empty key (with Exists) are wild cards, no operator means Equal."""
+    key, value, effect = taint
+    if toleration.effect and toleration.effect != effect:
+        return False
+    if toleration.key and toleration.key != key:
+        return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == value
+    return toleration.operator == "Exists"
+
+
+class TaintTable:
+    """Which cluster has which taint. Immutable; rows are clusters in the fleet's order."""
+
+    __slots__ = ("_present", "_taints_of", "distinct")
+
+    def __init__(self, taints_of: Sequence[Sequence[TaintKey]]) -> None:
+        self._taints_of = taints_of
+        self.distinct: tuple[TaintKey, ...] = tuple(sorted({taint for taints in taints_of for taint in taints}))
+        column = {taint: position for position, taint in enumerate(self.distinct)}
+        self._present = np.zeros((len(taints_of), len(self.distinct)), dtype=np.int16)
+        for row, taints in enumerate(taints_of):
+            for taint in taints:
+                self._present[row, column[taint]] += 1
+
+    def untolerated(self, tolerations: Iterable[Toleration], effect: str) -> Mask:
+        """One bool per cluster: has a taint of this effect that none of the tolerations tolerates."""
+        return self.count_untolerated(tolerations, effect) > 0
+
+    def count_untolerated(self, tolerations: Iterable[Toleration], effect: str) -> npt.NDArray[np.int64]:
+        """How many of each cluster's taints of this effect are not tolerated."""
+        tolerations = tuple(tolerations)
+        columns = [
+            position
+            for position, taint in enumerate(self.distinct)
+            if taint[2] == effect and not any(tolerates(toleration, taint) for toleration in tolerations)
+        ]
+        if not columns:
+            return np.zeros(len(self._taints_of), dtype=np.int64)
+        counts: npt.NDArray[np.int64] = self._present[:, columns].sum(axis=1, dtype=np.int64)
+        return counts
+
+    def first_untolerated(self, row: int, tolerations: Iterable[Toleration], effects: Iterable[str]) -> TaintKey | None:
+        """The first such taint as the cluster lists them: the one a reason names."""
+        tolerations, effects = tuple(tolerations), frozenset(effects)
+        for taint in self._taints_of[row]:
+            if taint[2] in effects and not any(tolerates(toleration, taint) for toleration in tolerations):
+                return taint
+        return None

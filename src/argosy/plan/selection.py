@@ -1,0 +1,80 @@
+"""Cluster selection: label maps and cluster selector terms matched against clusters.
+
+Shared by propagation policies (which clusters may run an object) and override policies (which clusters a rule is for).
+A wrong term raises SelectionError; what that means is the caller's decision.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm
+from argosy.kube.names import qualified_name
+from argosy.kube.selectors import LabelSelector, Requirement, SelectorError, from_match
+
+__all__ = ["SelectionError", "expressions_match", "selector_matches", "term_matches", "terms_match"]
+
+_COMPARISONS: Final = {"Gt": "gt", "Lt": "lt"}
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_NAME_FIELD: Final = "metadata.name"
+
+
+class SelectionError(ValueError):
+    """A selector term that cannot be evaluated; the message says what is wrong with it."""
+
+
+def selector_matches(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+    """Equality with every label asked for; an empty selector matches all."""
+    return all(labels.get(key) == value for key, value in selector.items())
+
+
+def terms_match(terms: Iterable[ClusterSelectorTerm], name: str, labels: Mapping[str, str]) -> bool:
+    """Whether any term matches. Terms are evaluated in order: a wrong one raises unless an earlier one matched."""
+    return any(term_matches(term, name, labels) for term in terms)
+
+
+def term_matches(term: ClusterSelectorTerm, name: str, labels: Mapping[str, str]) -> bool:
+    """Labels and fields must both match where both are given; a term with neither matches nothing."""
+    if not term.match_expressions and not term.match_fields:
+        return False
+    return expressions_match(term, labels) and all(
+        _field_matches(requirement, name) for requirement in term.match_fields
+    )
+
+
+def expressions_match(term: ClusterSelectorTerm, labels: Mapping[str, str]) -> bool:
+    """The term's label expressions alone; none match everything."""
+    return _label_selector(term.match_expressions).matches(labels)
+
+
+@lru_cache(maxsize=1024)
+def _label_selector(requirements: tuple[ClusterSelectorRequirement, ...]) -> LabelSelector:
+    return LabelSelector(tuple(_label_requirement(requirement) for requirement in requirements))
+
+
+def _label_requirement(requirement: ClusterSelectorRequirement) -> Requirement:
+    comparison = _COMPARISONS.get(requirement.operator)
+    if comparison is None:
+        try:
+            return from_match(None, [msgspec.structs.asdict(requirement)]).requirements[0]
+        except SelectorError as error:
+            raise SelectionError(str(error)) from None
+    if messages := qualified_name(requirement.key):
+        raise SelectionError(f"key {requirement.key!r}: {'; '.join(messages)}")
+    if len(requirement.values) != 1 or not _INTEGER.fullmatch(requirement.values[0]):
+        raise SelectionError(f"{requirement.operator} needs exactly one integer, not {list(requirement.values)}")
+    return Requirement(requirement.key, comparison, requirement.values)
+
+
+def _field_matches(requirement: ClusterSelectorRequirement, name: str) -> bool:
+    if requirement.operator not in ("In", "NotIn"):
+        raise SelectionError(f"{requirement.operator!r} is not a valid field selector operator")
+    if len(requirement.values) != 1:
+        raise SelectionError(
+            f"{requirement.operator} on a field needs exactly one value, not {list(requirement.values)}"
+        )
+    have = name if requirement.key == _NAME_FIELD else ""
+    return (have == requirement.values[0]) == (requirement.operator == "In")
