@@ -1,0 +1,53 @@
+"""Fields of plain JSON objects by path: read, set and removed without changing the original.
+
+A path is a dotted text as type configs have it (`spec.replicas`), or a tuple of keys where keys may hold dots.
+Parts that are not touched are shared with the original.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+__all__ = ["ABSENT", "Json", "get", "keys_of", "put", "without"]
+
+Json = dict[str, Any]
+Path = str | tuple[str, ...]
+
+#: What `get` answers for a field that is not there; a field may well be null.
+ABSENT: Final = object()
+
+
+def keys_of(path: Path) -> tuple[str, ...]:
+    return tuple(path.split(".")) if isinstance(path, str) else path
+
+
+def get(obj: Mapping[str, Any], path: Path, default: Any = ABSENT) -> Any:
+    """The value at the path; lists are not entered."""
+    node: Any = obj
+    for key in keys_of(path):
+        if not isinstance(node, dict) or key not in node:
+            return default
+        node = node[key]
+    return node
+
+
+def put(obj: Mapping[str, Any], path: Path, value: Any) -> Json:
+    """The object with the value at the path; whatever stands in the way of the path gives way to objects."""
+    key, *rest = keys_of(path)
+    if not rest:
+        return {**obj, key: value}
+    child = obj.get(key)
+    return {**obj, key: put(child if isinstance(child, dict) else {}, tuple(rest), value)}
+
+
+def without(obj: Json, path: Path) -> Json:
+    """The object without the field; the same object where it has none."""
+    key, *rest = keys_of(path)
+    if key not in obj:
+        return obj
+    if not rest:
+        return {name: value for name, value in obj.items() if name != key}
+    child = obj[key]
+    if not isinstance(child, dict):
+        return obj
+    smaller = without(child, tuple(rest))
+    return obj if smaller is child else {**obj, key: smaller}

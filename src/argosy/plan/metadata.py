@@ -1,0 +1,84 @@
+"""Annotations, labels and finalizers as values: asked, changed into new ones, compared.
+
+A map that is absent, null or empty is the same thing. An empty key is never added.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = [
+    "annotations_of",
+    "copy_keys",
+    "has_annotation",
+    "has_value",
+    "labels_of",
+    "meta_equivalent",
+    "with_annotation",
+    "with_finalizers",
+    "without_annotation",
+    "without_finalizers",
+]
+
+Strings = Mapping[str, str]
+
+
+def labels_of(obj: Mapping[str, Any]) -> dict[str, str]:
+    return (obj.get("metadata") or {}).get("labels") or {}
+
+
+def annotations_of(obj: Mapping[str, Any]) -> dict[str, str]:
+    return (obj.get("metadata") or {}).get("annotations") or {}
+
+
+def has_annotation(annotations: Strings | None, key: str) -> bool:
+    return bool(annotations) and key in (annotations or {})
+
+
+def has_value(annotations: Strings | None, key: str, value: str) -> bool:
+    return has_annotation(annotations, key) and (annotations or {})[key] == value
+
+
+def with_annotation(annotations: Strings | None, key: str, value: str) -> dict[str, str]:
+    return {**(annotations or {}), key: value} if key else dict(annotations or {})
+
+
+def without_annotation(annotations: Strings | None, key: str) -> dict[str, str]:
+    return {name: value for name, value in (annotations or {}).items() if name != key}
+
+
+def copy_keys(source: Strings | None, target: Strings | None, keys: Iterable[str]) -> tuple[dict[str, str], int]:
+    """`target` with these keys as in `source`, absent where they are absent there; and how many of them changed."""
+    result, changes = dict(target or {}), 0
+    for key in keys:
+        wanted, found = (source or {}).get(key), result.get(key)
+        if wanted == found:
+            continue
+        changes += 1
+        if wanted is None:
+            del result[key]
+        else:
+            result[key] = wanted
+    return result, changes
+
+
+def with_finalizers(finalizers: Iterable[str], added: Iterable[str]) -> list[str]:
+    """Sorted where something was added, so that the result does not depend on who added first."""
+    before = list(finalizers)
+    missing = set(added) - set(before)
+    return sorted(missing.union(before)) if missing else before
+
+
+def without_finalizers(finalizers: Iterable[str], removed: Iterable[str]) -> list[str]:
+    gone = set(removed)
+    return [finalizer for finalizer in finalizers if finalizer not in gone]
+
+
+def meta_equivalent(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Whether two objects agree in the metadata that is carried to members; versions and uids do not count."""
+    one, other = a.get("metadata") or {}, b.get("metadata") or {}
+    return (
+        one.get("name") == other.get("name")
+        and (one.get("namespace") or "") == (other.get("namespace") or "")
+        and labels_of(a) == labels_of(b)
+        and annotations_of(a) == annotations_of(b)
+    )

@@ -1,0 +1,138 @@
+"""Placements and overrides of a federated object: one entry a controller, and the clusters that may hold a copy.
+
+A controller touches only its own entry: the others are carried through as they are. Clusters are sorted within an entry,
+an entry without clusters goes away, a new one is appended.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import orjson
+
+from argosy.api import keys
+from argosy.api.federated import FederatedObject
+
+__all__ = [
+    "after_removal",
+    "clusters_of",
+    "may_hold_copies",
+    "merged_overrides",
+    "overrides_for",
+    "placed",
+    "to_be_removed",
+    "with_overrides",
+    "with_placement",
+    "with_removals_noted",
+]
+
+Entries = Sequence[Mapping[str, Any]]
+Patches = list[dict[str, Any]]
+
+
+def placed(spec: Mapping[str, Any]) -> list[str]:
+    """The effective placement: the union of all entries, sorted."""
+    return sorted({name for entry in spec.get("placements") or () for name in _names(entry)})
+
+
+def clusters_of(spec: Mapping[str, Any], controller: str) -> list[str]:
+    """The clusters one controller wants."""
+    return [
+        name for entry in spec.get("placements") or () if entry["controller"] == controller for name in _names(entry)
+    ]
+
+
+def _names(entry: Mapping[str, Any]) -> list[str]:
+    return [reference["cluster"] for reference in entry.get("placement") or ()]
+
+
+def with_placement(spec: Mapping[str, Any], controller: str, clusters: Iterable[str]) -> dict[str, Any]:
+    """The spec with this controller's placement replaced."""
+    placement = [{"cluster": name} for name in sorted(set(clusters))]
+    entry = {"controller": controller, "placement": placement} if placement else None
+    return _with_entry(spec, "placements", controller, entry)
+
+
+def with_overrides(spec: Mapping[str, Any], controller: str, patches: Mapping[str, Patches]) -> dict[str, Any]:
+    """The spec with this controller's overrides replaced; clusters without patches get no mention."""
+    clusters = [{"cluster": name, "patches": patches[name]} for name in sorted(patches) if patches[name]]
+    entry = {"controller": controller, "clusters": clusters} if clusters else None
+    return _with_entry(spec, "overrides", controller, entry)
+
+
+def _with_entry(spec: Mapping[str, Any], field: str, controller: str, entry: dict[str, Any] | None) -> dict[str, Any]:
+    before: Entries = spec.get(field) or ()
+    entries: list[Any] = []
+    found = False
+    for each in before:
+        if each["controller"] != controller:
+            entries.append(each)
+        elif entry is not None and not found:
+            entries.append(entry)
+            found = True
+    if entry is not None and not found:
+        entries.append(entry)
+    result = {key: value for key, value in spec.items() if key != field}
+    if entries:
+        result[field] = entries
+    return result
+
+
+def merged_overrides(first: Mapping[str, Patches] | None, then: Mapping[str, Patches] | None) -> dict[str, Patches]:
+    """Patches by cluster, those of `then` behind those of `first`."""
+    result = {cluster: list(patches) for cluster, patches in (first or {}).items()}
+    for cluster, patches in (then or {}).items():
+        result.setdefault(cluster, []).extend(patches)
+    return result
+
+
+def overrides_for(spec: Mapping[str, Any], cluster: str, pipeline: Sequence[Sequence[str]]) -> Patches:
+    """All patches for one cluster, in the order their controllers have in the pipeline; unknown controllers come last."""
+    position = {name: index for index, step in enumerate(pipeline) for name in step}
+    entries = sorted(spec.get("overrides") or (), key=lambda e: position.get(e["controller"], len(position)))
+    return [
+        patch
+        for entry in entries
+        for item in entry.get("clusters") or ()
+        if item["cluster"] == cluster
+        for patch in item.get("patches") or ()
+    ]
+
+
+# Write ahead: a cluster leaves the placements only in the write that notes it as to be removed.
+
+
+def to_be_removed(annotations: Mapping[str, str]) -> list[str]:
+    """Clusters whose copy has still to be seen gone. An unreadable note is an empty one: status names them as well."""
+    try:
+        return msgspec.json.decode(annotations.get(keys.TO_BE_REMOVED, "[]"), type=list[str])
+    except msgspec.MsgspecError:
+        return []
+
+
+def with_removals_noted(annotations: Mapping[str, str], before: Iterable[str], after: Iterable[str]) -> dict[str, str]:
+    """The annotations to store together with the new placement."""
+    noted = {*to_be_removed(annotations), *before}.difference(after)
+    return _with_note(annotations, noted)
+
+
+def after_removal(annotations: Mapping[str, str], absent: Iterable[str]) -> dict[str, str] | None:
+    """The annotations once these clusters were seen to have no copy; None when none of them was noted."""
+    noted = to_be_removed(annotations)
+    left = set(noted).difference(absent)
+    return None if len(left) == len(noted) else _with_note(annotations, left)
+
+
+def _with_note(annotations: Mapping[str, str], clusters: Iterable[str]) -> dict[str, str]:
+    rest = {key: value for key, value in annotations.items() if key != keys.TO_BE_REMOVED}
+    names = sorted(set(clusters))
+    return {**rest, keys.TO_BE_REMOVED: orjson.dumps(names).decode()} if names else rest
+
+
+def may_hold_copies(federated: FederatedObject) -> set[str]:
+    """Every cluster that may have a copy of the object, whatever happened before: deletion must look at all of them."""
+    return {
+        *federated.placed,
+        *to_be_removed(federated.metadata.annotations),
+        *(entry.cluster for entry in federated.status.clusters),
+    }

@@ -1,0 +1,41 @@
+"""Policy: which propagation and override policies an object names. Looking them up is the caller's part."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from argosy.api import keys
+
+__all__ = ["PolicyRef", "override_refs", "propagation_ref"]
+
+
+class PolicyRef(msgspec.Struct, frozen=True):
+    """A policy as labels name it; without a namespace it is one of the cluster-wide twins."""
+
+    name: str
+    namespace: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+def propagation_ref(labels: Mapping[str, str], namespace: str) -> PolicyRef | None:
+    """The one policy that counts: for a namespaced object the namespaced policy wins over the cluster-wide one."""
+    name = labels.get(keys.PROPAGATION_POLICY_LABEL)
+    if namespace and name is not None:
+        return PolicyRef(name, namespace)
+    name = labels.get(keys.CLUSTER_PROPAGATION_POLICY_LABEL)
+    return None if name is None else PolicyRef(name)
+
+
+def override_refs(labels: Mapping[str, str], namespace: str) -> tuple[PolicyRef, ...]:
+    """All that count, in the order they apply: the cluster-wide one first, then the namespaced one."""
+    refs = []
+    name = labels.get(keys.CLUSTER_OVERRIDE_POLICY_LABEL)
+    if name is not None:
+        refs.append(PolicyRef(name))
+    name = labels.get(keys.OVERRIDE_POLICY_LABEL)
+    if namespace and name is not None:
+        refs.append(PolicyRef(name, namespace))
+    return tuple(refs)
