@@ -6,7 +6,7 @@ the type configs.
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from argosy.api import resources
 from argosy.api.names import federated_name
@@ -22,11 +22,13 @@ from argosy.control.timings import Timings
 from argosy.control.views import FederatedView, SourceView, policy_references
 from argosy.kube.client import Client
 from argosy.kube.informer import Change, Informer
-from argosy.kube.objects import split_key
+from argosy.kube.objects import HasMetadata, split_key
+from argosy.kube.resource import Resource
 from argosy.kube.supervise import Supervisor
 
 __all__ = ["Caches", "SourceKey"]
 
+T = TypeVar("T", bound=HasMetadata)
 BY_POLICY = "policy"
 
 
@@ -82,7 +84,7 @@ class Caches:
 
     async def run(self) -> None:
         """Start watching; returns when every kind the loops decide by has been listed once."""
-        fixed = [self.type_configs, self.clusters]
+        fixed: list[Informer[Any]] = [self.type_configs, self.clusters]
         for pair in (self.policies, self.overrides, self.federated, self.collected):
             fixed += pair.values()
         for informer in fixed:
@@ -125,8 +127,8 @@ class Caches:
     def _federated_of(self, key: SourceKey) -> Informer[FederatedView]:
         return self.federated["/" in key.key]
 
-    def _informer(self, resource: Any, into: Any, **options: Any) -> Any:
-        return Informer(self._client, resource, into, liveness=self._timings.watch_liveness, **options)
+    def _informer(self, resource: Resource, into: type[T], keep_raw: bool = False) -> Informer[T]:
+        return Informer(self._client, resource, into, keep_raw=keep_raw, liveness=self._timings.watch_liveness)
 
     def _type_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
         if old is not None and (new is None or new.resource != old.resource):

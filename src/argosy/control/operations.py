@@ -1,0 +1,339 @@
+"""Operations: what is done to one object in one member, and how its answer reads in the federated object's status.
+
+Every write is fenced: the lease is checked right before it is sent, an update carries the resourceVersion that was read, a
+delete carries uid and resourceVersion. An object that does not carry our label is never touched unless it may be adopted.
+"""
+
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from argosy.api import keys
+from argosy.api.conditions import Propagation
+from argosy.api.types import FederatedTypeConfig
+from argosy.control.breaker import BreakerOpen
+from argosy.control.collect import Collector
+from argosy.control.fence import Fence
+from argosy.control.members import Member
+from argosy.control.metrics import Metrics
+from argosy.kube.client import Client
+from argosy.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Invalid,
+    NotFound,
+    ServerTimeout,
+    TransportError,
+)
+from argosy.kube.objects import Metadata, Partial, decode, split_key
+
+__all__ = ["Applied", "Operations", "Render"]
+
+Object = dict[str, Any]
+#: The desired object; given what the member holds on update, None on create.
+Render = Callable[[Object | None], Object]
+#: Whether what the member holds already is what we would write.
+IsCurrent = Callable[[Object, Object], bool]
+
+_CONFLICT_TRIES = 3
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """How one operation ended. `status` is None when the object is verifiably not in the member."""
+
+    status: Propagation | None
+    metadata: Metadata = Metadata()
+    error: str = ""
+    #: What was sent: "create", "update", "delete", or "" when nothing had to be.
+    wrote: str = ""
+    retry_after: float | None = None
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.error)
+
+
+class Operations:
+    def __init__(self, collector: Collector, fence: Fence, metrics: Metrics):
+        self._collector = collector
+        self._fence = fence
+        self._metrics = metrics
+
+    async def apply(
+        self,
+        member: Member,
+        config: FederatedTypeConfig,
+        key: str,
+        render: Render,
+        is_current: IsCurrent,
+        *,
+        adopt: bool,
+    ) -> Applied:
+        """Make the member hold the rendered object."""
+        try:
+            if self._certainly_absent(member, config, key):
+                return await self._create(member, config, key, render, is_current, adopt)
+            present = await self._read(member, config, key)
+            if present is None:
+                return await self._create(member, config, key, render, is_current, adopt)
+            return await self._update(member, config, key, present, render, is_current, adopt)
+        except _Failed as failed:
+            return failed.applied
+
+    async def remove(self, member: Member, config: FederatedTypeConfig, key: str) -> Applied:
+        """Delete our object from the member, in the background as Kubernetes calls it."""
+        try:
+            for _ in range(_CONFLICT_TRIES):
+                if self._certainly_absent(member, config, key):
+                    return Applied(None)
+                present = await self._read(member, config, key)
+                if present is None or not _is_managed(present):
+                    return Applied(None)
+                metadata = decode_metadata(present)
+                if metadata.deletion_timestamp:
+                    return Applied(Propagation.WAITING_FOR_REMOVAL, metadata)
+                if keys.RETAIN_TERMINATING_FINALIZER in metadata.finalizers:
+                    await self._drop_retain_finalizer(member, config, present)
+                    continue
+                try:
+                    gone = await self._delete(member, config, metadata)
+                except Conflict:
+                    continue
+                return Applied(None if gone else Propagation.WAITING_FOR_REMOVAL, metadata, wrote="delete")
+        except _Failed as failed:
+            return failed.applied
+        return Applied(Propagation.DELETION_FAILED, error="the object keeps changing while it is being deleted")
+
+    async def release(self, member: Member, config: FederatedTypeConfig, key: str) -> Applied:
+        """Leave the object in the member but no longer manage it (orphan)."""
+        try:
+            for _ in range(_CONFLICT_TRIES):
+                present = await self._read(member, config, key)
+                if present is None or not _is_managed(present):
+                    return Applied(None)
+                freed = _without_management(present)
+                try:
+                    await self._write(
+                        member,
+                        "update",
+                        Propagation.LABEL_REMOVAL_FAILED,
+                        functools.partial(_put, config, freed),
+                    )
+                except Conflict:
+                    continue
+                return Applied(None, wrote="update")
+        except _Failed as failed:
+            return failed.applied
+        return Applied(Propagation.LABEL_REMOVAL_FAILED, error="the object keeps changing while it is being released")
+
+    async def _create(
+        self,
+        member: Member,
+        config: FederatedTypeConfig,
+        key: str,
+        render: Render,
+        is_current: IsCurrent,
+        adopt: bool,
+    ) -> Applied:
+        desired = render(None)
+        try:
+            raw = await self._write(
+                member,
+                "create",
+                Propagation.CREATION_FAILED,
+                lambda client: client.create(config.resource, desired, into=bytes),
+                handled=_may_exist(config.kind),
+            )
+        except ApiError as refused:
+            present = await self._read(member, config, key)
+            if present is None:
+                if isinstance(refused, AlreadyExists):  # gone again between the two requests
+                    return Applied(Propagation.CREATION_FAILED, error=str(refused), retry_after=0.1)
+                return Applied(Propagation.CREATION_FAILED, error=str(refused))
+            return await self._update(member, config, key, present, render, is_current, adopt)
+        self._collector.remember(member.name, config.name, raw)
+        return Applied(Propagation.OK, decode(raw, Partial).metadata, wrote="create")
+
+    async def _update(
+        self,
+        member: Member,
+        config: FederatedTypeConfig,
+        key: str,
+        present: Object,
+        render: Render,
+        is_current: IsCurrent,
+        adopt: bool,
+    ) -> Applied:
+        for _ in range(_CONFLICT_TRIES):
+            refusal = _refusal(present, adopt)
+            if refusal is not None:
+                return refusal
+            metadata = decode_metadata(present)
+            if metadata.deletion_timestamp:  # made anew when it is gone; its deletion will be seen
+                return Applied(Propagation.WAITING_FOR_REMOVAL, metadata)
+            desired = render(present)
+            if not _is_managed(present):
+                desired["metadata"].setdefault("annotations", {})[keys.ADOPTED] = "true"
+            if is_current(desired, present):
+                return Applied(Propagation.OK, metadata)
+            try:
+                raw = await self._write(
+                    member,
+                    "update",
+                    Propagation.UPDATE_FAILED,
+                    functools.partial(_put, config, desired),
+                )
+            except Conflict:
+                fresh = await self._read(member, config, key)
+                if fresh is None:
+                    return await self._create(member, config, key, render, is_current, adopt)
+                present = fresh
+                continue
+            self._collector.remember(member.name, config.name, raw)
+            return Applied(Propagation.OK, decode(raw, Partial).metadata, wrote="update")
+        return Applied(Propagation.UPDATE_FAILED, error="the object keeps changing while it is being updated")
+
+    def _certainly_absent(self, member: Member, config: FederatedTypeConfig, key: str) -> bool:
+        """By the cache. A managed object that is there is read live before it is changed; one that is not needs no read."""
+        synced = self._collector.synced(member.name, config.name)
+        return synced and self._collector.get(member.name, config.name, key) is None
+
+    async def _read(self, member: Member, config: FederatedTypeConfig, key: str) -> Object | None:
+        namespace, name = split_key(key)
+        try:
+            return await member.call(lambda client: client.get(config.resource, name, namespace or None))
+        except NotFound:
+            return None
+        except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
+            raise _Failed(_unreachable(error, Propagation.RETRIEVAL_FAILED)) from error
+
+    async def _delete(self, member: Member, config: FederatedTypeConfig, metadata: Metadata) -> bool:
+        """Whether the object is gone right away."""
+
+        async def send(client: Client) -> bytes:
+            answer = await client.delete(
+                config.resource,
+                metadata.name,
+                metadata.namespace or None,
+                uid=metadata.uid,
+                resource_version=metadata.resource_version,
+                propagation="Background",
+            )
+            return b"" if answer.get("kind") == "Status" else b"pending"
+
+        try:
+            return not await self._write(member, "delete", Propagation.DELETION_FAILED, send, handled=(NotFound,))
+        except NotFound:
+            return True
+
+    async def _drop_retain_finalizer(self, member: Member, config: FederatedTypeConfig, present: Object) -> None:
+        metadata = dict(present["metadata"])
+        metadata["finalizers"] = [f for f in metadata["finalizers"] if f != keys.RETAIN_TERMINATING_FINALIZER]
+        freed = {**present, "metadata": metadata}
+        try:
+            await self._write(
+                member,
+                "update",
+                Propagation.DELETION_FAILED,
+                functools.partial(_put, config, freed),
+            )
+        except Conflict:
+            return  # the caller reads again
+
+    async def _write(
+        self,
+        member: Member,
+        operation: str,
+        failure: Propagation,
+        request: Callable[[Client], Awaitable[bytes]],
+        handled: tuple[type[ApiError], ...] = (),
+    ) -> bytes:
+        """Send one write. Conflicts and `handled` errors are the caller's; any other end becomes a status."""
+        self._fence.check()
+        try:
+            raw = await member.call(request)
+        except ApiError as error:
+            self._count(member, operation, error.reason or str(error.code))
+            if isinstance(error, (Conflict, *handled)):
+                raise
+            raise _Failed(Applied(failure, error=str(error), retry_after=error.retry_after)) from error
+        except (TransportError, TimeoutError, BreakerOpen) as error:
+            self._count(member, operation, type(error).__name__)
+            raise _Failed(_unreachable(error, failure)) from error
+        self._count(member, operation, "ok")
+        return raw
+
+    def _count(self, member: Member, operation: str, result: str) -> None:
+        self._metrics.member_writes.labels(member.name, operation, result).inc()
+
+
+async def _put(config: FederatedTypeConfig, obj: Object, client: Client) -> bytes:
+    return await client.update(config.resource, obj, into=bytes)
+
+
+class _Failed(Exception):
+    def __init__(self, applied: Applied):
+        super().__init__(applied.error)
+        self.applied = applied
+
+
+def decode_metadata(obj: Object) -> Metadata:
+    return msgspec.convert(obj["metadata"], Metadata)
+
+
+def _is_managed(obj: Object) -> bool:
+    return (obj["metadata"].get("labels") or {}).get(keys.MANAGED_LABEL) == "true"
+
+
+def _refusal(present: Object, adopt: bool) -> Applied | None:
+    """Why an existing object is not ours to write, or None."""
+    managed = (present["metadata"].get("labels") or {}).get(keys.MANAGED_LABEL)
+    if managed == "true":
+        return None
+    if managed == "false":
+        return Applied(
+            Propagation.MANAGED_LABEL_FALSE, error=f"the object in the member carries {keys.MANAGED_LABEL}=false"
+        )
+    if adopt:
+        return None
+    return Applied(
+        Propagation.ALREADY_EXISTS,
+        error="an object of this name exists in the member and is not managed by the federation;"
+        f" to take it over, annotate the source with {keys.CONFLICT_RESOLUTION}=adopt and {keys.CLUSTERS_TO_ADOPT}",
+    )
+
+
+def _may_exist(kind: str) -> tuple[type[ApiError], ...]:
+    """Errors of a create behind which the object may be there already."""
+    if kind == "Namespace":
+        return (AlreadyExists, ServerTimeout)
+    if kind == "Service":
+        return (AlreadyExists, Invalid)
+    return (AlreadyExists,)
+
+
+_TIMED_OUT = {
+    Propagation.CREATION_FAILED: Propagation.CREATION_TIMED_OUT,
+    Propagation.UPDATE_FAILED: Propagation.UPDATE_TIMED_OUT,
+    Propagation.DELETION_FAILED: Propagation.DELETION_TIMED_OUT,
+    Propagation.LABEL_REMOVAL_FAILED: Propagation.LABEL_REMOVAL_TIMED_OUT,
+}
+
+
+def _unreachable(error: Exception, failure: Propagation) -> Applied:
+    if isinstance(error, BreakerOpen):
+        return Applied(Propagation.CLIENT_RETRIEVAL_FAILED, error=str(error), retry_after=error.retry_after)
+    if isinstance(error, TimeoutError):
+        return Applied(_TIMED_OUT.get(failure, failure), error="the member did not answer in time")
+    return Applied(failure, error=str(error))
+
+
+def _without_management(obj: Object) -> Object:
+    metadata = dict(obj["metadata"])
+    metadata["labels"] = {k: v for k, v in (metadata.get("labels") or {}).items() if k != keys.MANAGED_LABEL}
+    finalizers = [f for f in metadata.get("finalizers") or () if f != keys.RETAIN_TERMINATING_FINALIZER]
+    metadata["finalizers"] = finalizers
+    return {**obj, "metadata": metadata}
