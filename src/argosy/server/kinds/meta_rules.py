@@ -1,0 +1,184 @@
+"""Small rules many kinds share: names, labels, selectors, numbers, ports, addresses, immutability.
+
+Each takes a value and its path and returns field errors in kube-apiserver's words; none knows a kind. Object metadata
+itself (metadata.name, labels, owner references) is checked by the server core, not here.
+"""
+
+import ipaddress
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from argosy.kube import names
+from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_long
+
+__all__ = [
+    "annotations",
+    "cidr",
+    "dns_label",
+    "dns_subdomain",
+    "dual_stack",
+    "immutable",
+    "inclusive_range",
+    "ip",
+    "label_name",
+    "label_selector",
+    "labels",
+    "messages",
+    "nonnegative",
+    "one_of",
+    "port_num_or_name",
+    "port_number",
+    "positive",
+    "qualified_name",
+    "same",
+]
+
+MAX_ANNOTATIONS_BYTES = 256 * 1024
+MAX_INT32 = 2**31 - 1
+IMMUTABLE = "field is immutable"
+
+
+def messages(value: Any, path: str, found: Iterable[str]) -> list[FieldError]:
+    """One Invalid per message about a value."""
+    return [invalid(path, value, message) for message in found]
+
+
+def dns_label(value: str, path: str) -> list[FieldError]:
+    return messages(value, path, names.dns_label(value))
+
+
+def dns_subdomain(value: str, path: str) -> list[FieldError]:
+    return messages(value, path, names.dns_subdomain(value))
+
+
+def qualified_name(value: str, path: str) -> list[FieldError]:
+    return messages(value, path, names.qualified_name(value))
+
+
+#: Label keys are qualified names; the name says which rule a caller means.
+label_name = qualified_name
+
+
+def labels(value: Mapping[str, str] | None, path: str) -> list[FieldError]:
+    """A map used as labels or as an equality selector."""
+    errors = []
+    for key, text in (value or {}).items():
+        errors += messages(key, path, names.qualified_name(key))
+        errors += messages(text, path, names.label_value(text))
+    return errors
+
+
+def annotations(value: Mapping[str, str] | None, path: str) -> list[FieldError]:
+    errors = []
+    size = 0
+    for key, text in (value or {}).items():
+        errors += messages(key, path, names.qualified_name(key.lower()))
+        size += len(key.encode()) + len(text.encode())
+    if size > MAX_ANNOTATIONS_BYTES:
+        errors.append(too_long(path, MAX_ANNOTATIONS_BYTES))
+    return errors
+
+
+def label_selector(selector: Mapping[str, Any] | None, path: str) -> list[FieldError]:
+    """A LabelSelector object."""
+    if not selector:
+        return []
+    errors = labels(selector.get("matchLabels"), f"{path}.matchLabels")
+    for i, requirement in enumerate(selector.get("matchExpressions") or ()):
+        errors += _selector_requirement(requirement, f"{path}.matchExpressions[{i}]")
+    return errors
+
+
+def _selector_requirement(requirement: Mapping[str, Any], path: str) -> list[FieldError]:
+    errors = []
+    operator, values = requirement.get("operator", ""), requirement.get("values") or []
+    if operator in ("In", "NotIn"):
+        if not values:
+            errors.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            errors.append(forbidden(f"{path}.values", detail))
+    else:
+        errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    errors += label_name(requirement.get("key", ""), f"{path}.key")
+    for i, value in enumerate(values):
+        errors += messages(value, f"{path}.values[{i}]", names.label_value(value))
+    return errors
+
+
+def one_of(value: str, path: str, supported: Sequence[str]) -> list[FieldError]:
+    """A required choice; the message lists the choices in the given order."""
+    if not value:
+        return [required(path)]
+    return [] if value in supported else [not_supported(path, value, list(supported))]
+
+
+def nonnegative(value: int, path: str) -> list[FieldError]:
+    return [invalid(path, value, "must be greater than or equal to 0")] if value < 0 else []
+
+
+def positive(value: int, path: str) -> list[FieldError]:
+    return [invalid(path, value, "must be greater than zero")] if value <= 0 else []
+
+
+def inclusive_range(value: int, path: str, low: int, high: int) -> list[FieldError]:
+    if low <= value <= high:
+        return []
+    return [invalid(path, value, f"must be between {low} and {high}, inclusive")]
+
+
+def port_number(value: int, path: str) -> list[FieldError]:
+    return messages(value, path, names.port_number(value))
+
+
+def port_num_or_name(value: int | str, path: str) -> list[FieldError]:
+    if isinstance(value, int):
+        return port_number(value, path)
+    return messages(value, path, names.port_name(value))
+
+
+def immutable(new: Any, old: Any, path: str) -> list[FieldError]:
+    return [] if same(new, old) else [invalid(path, new, IMMUTABLE)]
+
+
+def same(new: Any, old: Any) -> bool:
+    """Equal where an absent field, null, "" and an empty list or map are one and the same, as they are to Kubernetes."""
+    return bool(new == old or _trimmed(new) == _trimmed(old))
+
+
+def _trimmed(value: Any) -> Any:
+    if isinstance(value, dict):
+        trimmed = {key: _trimmed(item) for key, item in value.items()}
+        return {key: item for key, item in trimmed.items() if item is not None} or None
+    if isinstance(value, list):
+        return [_trimmed(item) for item in value] or None
+    return None if value == "" else value
+
+
+def ip(value: str, path: str) -> list[FieldError]:
+    return messages(value, path, names.is_ip(value))
+
+
+def cidr(value: str, path: str) -> list[FieldError]:
+    return messages(value, path, names.is_cidr(value))
+
+
+def dual_stack(values: Collection[str], parse: Callable[[str], Any] = ipaddress.ip_address) -> bool:
+    """Whether there are at most two addresses or networks, and none of the same family."""
+    try:
+        families = [parse(value).version for value in values]
+    except ValueError:
+        return False
+    return len(families) <= 2 and len(set(families)) == len(families)
+
+
+def unique(values: Iterable[str], path: str) -> list[FieldError]:
+    """One Duplicate for every value that was there before."""
+    seen: set[str] = set()
+    errors = []
+    for i, value in enumerate(values):
+        if value in seen:
+            errors.append(duplicate(f"{path}[{i}]", value))
+        seen.add(value)
+    return errors
