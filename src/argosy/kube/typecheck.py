@@ -1,0 +1,279 @@
+"""Type checking: does an object have the fields and JSON types its schema says, as kube-apiserver's decoder would find?
+
+`check` does in place what decoding into Go structs and encoding again does to an object: unknown fields go, nulls go,
+quantities and times get their canonical form. It is on the path of every write, so it works without building anything
+for what is right. Values are not validated beyond what a decoder can see; that is semantic validation, elsewhere.
+"""
+
+import binascii
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from argosy.kube.quantity import QuantityError, parse
+
+if TYPE_CHECKING:
+    from argosy.kube.schema import Type
+
+__all__ = ["Checked", "check", "strict_error"]
+
+_RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+_SECONDS: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII).fullmatch
+_MICROSECONDS: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII).fullmatch
+_RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII).fullmatch
+_LAYOUTS: Final = {"time": "2006-01-02T15:04:05Z07:00", "micro-time": "2006-01-02T15:04:05.000000Z07:00"}
+#: What a null inside a list or map becomes: Go's zero value.
+_ZERO: Final[dict[str, Callable[[], Any]]] = {
+    "string": str,
+    "integer": int,
+    "number": int,
+    "boolean": bool,
+    "object": dict,
+    "quantity": lambda: "0",
+    "int-or-string": int,
+    "bytes": str,
+}
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """What was found: paths of unknown fields (removed), and messages for values of the wrong type (left as they are)."""
+
+    unknown: tuple[str, ...] = ()
+    mistyped: tuple[str, ...] = ()
+
+
+_FINE: Final = Checked()
+
+
+def check(type: "Type", obj: dict[str, Any]) -> Checked:
+    """Check a whole object against its kind's type, changing it as described above."""
+    findings = _Findings()
+    _object(type, obj, "", findings)
+    if not findings.unknown and not findings.mistyped:
+        return _FINE
+    return Checked(tuple(findings.unknown), tuple(findings.mistyped))
+
+
+def strict_error(unknown: Iterable[str]) -> str:
+    """The message for unknown fields when a client asked for strict validation."""
+    return "strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in unknown)
+
+
+class _Findings:
+    __slots__ = ("mistyped", "unknown")
+
+    def __init__(self) -> None:
+        self.unknown: list[str] = []
+        self.mistyped: list[str] = []
+
+    def mismatch(self, value: Any, path: str, owner: str, wanted: str) -> None:
+        field = re.sub(r"\[[^]]*\]", "", path)
+        self.mistyped.append(
+            f"json: cannot unmarshal {_shown(value, wanted)} into Go struct field {owner}.{field} of type {wanted}"
+        )
+
+
+def _object(type: "Type", obj: dict[str, Any], prefix: str, findings: _Findings) -> None:
+    fields = type.fields
+    dropped: list[str] | None = None
+    for key, value in obj.items():
+        field = fields.get(key)
+        if field is None:
+            findings.unknown.append(prefix + key)
+        elif value.__class__ is field.plain:
+            continue
+        elif value is not None:
+            if field.kind == "object" and value.__class__ is dict:
+                _object(field, value, f"{prefix}{key}.", findings)
+                continue
+            result = _CHECKS[field.kind](field, value, prefix + key, findings, type)
+            if result is not value:
+                obj[key] = result
+            continue
+        if dropped is None:
+            dropped = []
+        dropped.append(key)
+    if dropped:
+        for key in dropped:
+            del obj[key]
+
+
+def _struct(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+    if value.__class__ is dict:
+        _object(type, value, f"{path}.", findings)
+    else:
+        findings.mismatch(value, path, owner.name, _go_type(type))
+    return value
+
+
+def _array(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+    if value.__class__ is not list:
+        findings.mismatch(value, path, owner.name, _go_type(type))
+        return value
+    item = type.item
+    if item is None:
+        return value
+    plain, item_check = item.plain, _CHECKS[item.kind]
+    for index, inner in enumerate(value):
+        if inner.__class__ is plain:
+            continue
+        if inner is None:
+            value[index] = _zero(item)
+            continue
+        result = item_check(item, inner, f"{path}[{index}]", findings, owner)
+        if result is not inner:
+            value[index] = result
+    return value
+
+
+def _map(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+    if value.__class__ is not dict:
+        findings.mismatch(value, path, owner.name, _go_type(type))
+        return value
+    item = type.item
+    if item is None:
+        return value
+    plain, item_check = item.plain, _CHECKS[item.kind]
+    for key, inner in value.items():
+        if inner.__class__ is plain:
+            continue
+        if inner is None:
+            value[key] = _zero(item)
+            continue
+        result = item_check(item, inner, f"{path}[{key}]", findings, owner)
+        if result is not inner:
+            value[key] = result
+    return value
+
+
+def _scalar(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+    """Strings and booleans: the right ones never come here."""
+    findings.mismatch(value, path, owner.name, _go_type(type))
+    return value
+
+
+def _integer(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+    low, high = _RANGES.get(type.format) or _RANGES["int64"]
+    if value.__class__ is not int or not low <= value <= high:
+        findings.mismatch(value, path, owner.name, _go_type(type))
+    return value
+
+
+def _number(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+    if value.__class__ is not int and value.__class__ is not float:
+        findings.mismatch(value, path, owner.name, _go_type(type))
+    return value
+
+
+def _int_or_string(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+    if value.__class__ is not str and (value.__class__ is not int or not -(2**31) <= value < 2**31):
+        findings.mismatch(value, path, owner.name, "int32")
+    return value
+
+
+def _quantity(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+    try:
+        text = parse(value).canonical()
+    except QuantityError as error:
+        findings.mistyped.append(str(error))
+        return value
+    return value if text == value else text
+
+
+def _time(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+    if value.__class__ is not str:
+        findings.mismatch(value, path, owner.name, "string")
+        return value
+    whole = type.kind == "time"
+    canonical = (_SECONDS if whole else _MICROSECONDS)(value)
+    try:
+        moment = datetime.fromisoformat(_fraction_cut(value) if _RFC3339(value) else "").astimezone(UTC)
+    except (ValueError, OverflowError):
+        layout = _LAYOUTS[type.kind]
+        findings.mistyped.append(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"')
+        return value
+    if canonical:
+        return value
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if whole else moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _fraction_cut(value: str) -> str:
+    """Digits beyond microseconds are cut, as Kubernetes' own types do not keep them."""
+    return re.sub(r"(\.\d{6})\d+", r"\1", value)
+
+
+def _bytes(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+    if value.__class__ is not str:
+        findings.mismatch(value, path, owner.name, "[]uint8")
+        return value
+    try:
+        binascii.a2b_base64(value.replace("\n", "").replace("\r", ""), strict_mode=True)
+    except ValueError:  # binascii.Error is one, and so is text that is not ASCII
+        findings.mistyped.append(f"illegal base64 data at input byte {_first_illegal(value)}")
+    return value
+
+
+def _first_illegal(value: str) -> int:
+    illegal = re.search(r"[^A-Za-z0-9+/=\r\n]", value)
+    return illegal.start() if illegal else len(value) // 4 * 4
+
+
+def _any(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+    return value
+
+
+_Check = Callable[["Type", Any, str, _Findings, "Type"], Any]
+_CHECKS: Final[dict[str, _Check]] = {
+    "object": _struct,
+    "array": _array,
+    "map": _map,
+    "string": _scalar,
+    "boolean": _scalar,
+    "integer": _integer,
+    "number": _number,
+    "int-or-string": _int_or_string,
+    "quantity": _quantity,
+    "time": _time,
+    "micro-time": _time,
+    "bytes": _bytes,
+    "any": _any,
+}
+
+
+def _zero(type: "Type") -> Any:
+    make = _ZERO.get(type.kind)
+    return make() if make else None
+
+
+def _shown(value: Any, wanted: str) -> str:
+    """What Go says it found; a number is spelt out where a number was wanted, as then its value is what is wrong."""
+    if value.__class__ is bool:
+        return "bool"
+    if isinstance(value, int | float):
+        return f"number {value}" if wanted.startswith(("int", "float")) else "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+def _go_type(type: "Type") -> str:
+    match type.kind:
+        case "string" | "time" | "micro-time":
+            return "string"
+        case "boolean":
+            return "bool"
+        case "integer":
+            return type.format or "int64"
+        case "number":
+            return "float64"
+        case "bytes":
+            return "[]uint8"
+        case "array":
+            return f"[]{_go_type(type.item)}" if type.item else "[]interface {}"
+        case "map":
+            return f"map[string]{_go_type(type.item)}" if type.item else "map[string]interface {}"
+        case _:
+            return ".".join((type.definition or "interface {}").split(".")[-2:])
