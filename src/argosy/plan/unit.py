@@ -314,7 +314,7 @@ class _ObjectOverrides:
 
     def _decoded(self, key: str, value: str, type: type[T]) -> T | None:
         try:
-            decoded = decode(value.encode(), type)
+            return decode(value.encode(), type)
         except DecodeError as error:
             self.ignored[key] = str(error)
             return None

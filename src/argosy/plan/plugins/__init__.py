@@ -1,0 +1,44 @@
+"""The plugins that come with the scheduler, and the set that runs unless a profile says otherwise."""
+
+from argosy.api import keys
+from argosy.plan.framework import Profile, Registry
+from argosy.plan.plugins import (
+    api_resources,
+    cluster_affinity,
+    cluster_capacity_weight,
+    cluster_ready,
+    cluster_resources_balanced_allocation,
+    cluster_resources_least_allocated,
+    cluster_terminating,
+    max_cluster,
+    placement_filter,
+    priority_sort,
+    taint_toleration,
+)
+
+__all__ = ["DEFAULT_PROFILE", "IN_TREE"]
+
+DEFAULT_PROFILE = Profile(
+    filters=(
+        api_resources.FILTER,
+        taint_toleration.FILTER,
+        placement_filter.FILTER,
+        cluster_affinity.FILTER,
+        cluster_ready.FILTER,
+        cluster_terminating.FILTER,
+    ),
+    scores=(
+        taint_toleration.SCORE,
+        cluster_resources_balanced_allocation.SCORE,
+        cluster_resources_least_allocated.SCORE,
+        cluster_affinity.SCORE,
+    ),
+    selects=(priority_sort.SELECT, max_cluster.SELECT),
+    replicas={keys.SPREAD: cluster_capacity_weight.REPLICAS},
+)
+
+IN_TREE = Registry(
+    filters={plugin.name: plugin for plugin in DEFAULT_PROFILE.filters},
+    scores={plugin.name: plugin for plugin in DEFAULT_PROFILE.scores},
+    selects={plugin.name: plugin for plugin in DEFAULT_PROFILE.selects},
+)

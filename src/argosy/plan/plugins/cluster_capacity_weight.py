@@ -1,0 +1,65 @@
+"""ClusterCapacityWeight: divide replicas by weight, the policy's own or ones that follow the clusters' capacity."""
+
+from collections.abc import Sequence
+
+from argosy.fleet.snapshot import CPU, GPU, Fleet
+from argosy.fleet.taints import NO_SCHEDULE
+from argosy.plan.framework import Replicas
+from argosy.plan.replicas import Preference, ReplicaPlan, plan_replicas
+from argosy.plan.unit import Unit
+from argosy.plan.weights import dynamic_weights
+
+
+def divide(unit: Unit, fleet: Fleet, clusters: Sequence[str]) -> ReplicaPlan:
+    total = unit.desired_replicas or 0
+    # Placed without a number: it was duplicated until now, so the whole count runs there.
+    current = {name: total if number is None else number for name, number in unit.current.items()}
+    weights = unit.weights or capacity_weights(unit, fleet, clusters)
+    repelling = fleet.taints.untolerated(unit.tolerations, NO_SCHEDULE)
+    migration, applied = unit.migration_info, unit.applied_migration
+    estimated = migration.estimated_capacity if unit.auto_migration and migration is not None else {}
+    return plan_replicas(
+        {
+            name: Preference(
+                unit.min_replicas.get(name, 0),
+                _maximum(unit, name, current.get(name, 0), repelled=bool(repelling[fleet.index[name]])),
+                weights.get(name, 0),
+            )
+            for name in clusters
+        },
+        total,
+        clusters,
+        key=unit.key,
+        current=current,
+        estimated_capacity={name: capacity for name, capacity in estimated.items() if capacity >= 0},
+        limited_capacity=applied.limited_capacity if applied is not None else {},
+        avoid_disruption=unit.avoid_disruption,
+        keep_unschedulable=unit.keep_unschedulable,
+    )
+
+
+def capacity_weights(unit: Unit, fleet: Fleet, clusters: Sequence[str]) -> dict[str, int]:
+    """Dynamic weights by GPU where the unit asks for one, else by whole cores."""
+    names = sorted(clusters)
+    rows = [fleet.index[name] for name in names]
+    resource = GPU if unit.request.scalars.get(GPU) else CPU
+    allocatable = fleet.allocatable(resource)[rows].tolist()
+    available = fleet.available(resource)[rows].tolist()
+    if resource == CPU:
+        allocatable, available = [_cores(milli) for milli in allocatable], [_cores(milli) for milli in available]
+    return dict(zip(names, dynamic_weights(allocatable, available), strict=True))
+
+
+def _maximum(unit: Unit, name: str, running: int, *, repelled: bool) -> int | None:
+    """A cluster with an untolerated NoSchedule taint is here only because it runs some: it gets no more."""
+    stated = unit.max_replicas.get(name)
+    if repelled and (stated is None or running < stated):
+        return running
+    return stated
+
+
+def _cores(milli: int) -> int:
+    return -(-milli // 1000)
+
+
+REPLICAS = Replicas("ClusterCapacityWeight", divide)

@@ -1,0 +1,18 @@
+"""ClusterTerminating: a cluster that is leaving takes nothing and keeps nothing."""
+
+from argosy.fleet.snapshot import Fleet, Mask
+from argosy.plan.framework import Filter
+from argosy.plan.unit import Unit
+
+REASON = "cluster(s) were terminating"
+
+
+def feasible(unit: Unit, fleet: Fleet) -> Mask:
+    return ~fleet.terminating
+
+
+def reason(unit: Unit, fleet: Fleet, row: int) -> str:
+    return REASON
+
+
+FILTER = Filter("ClusterTerminating", feasible, reason)
