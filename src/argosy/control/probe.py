@@ -1,0 +1,132 @@
+"""Probing a joined member: its health, the APIs it serves, and what its nodes and pods leave free.
+
+Node and pod watches run under the member's supervisor and feed running totals; a probe reads the totals, it lists nothing.
+"""
+
+import asyncio
+from typing import NamedTuple
+
+from argosy.api.types import APIResource, ClusterResources
+from argosy.control.livefleet import LiveFleet
+from argosy.control.members import Member, Members
+from argosy.control.timings import Timings
+from argosy.fleet.capacity import Capacity, NodeView, PodView
+from argosy.fleet.health import Health, probe_failed, probe_result
+from argosy.kube.errors import ApiError, TransportError
+from argosy.kube.informer import Change, Informer
+from argosy.kube.resource import Resource
+from argosy.kube.selectors import LabelSelector
+
+__all__ = ["Observation", "Prober"]
+
+_NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+_PODS = Resource("", "v1", "pods", "Pod")
+_LONGEST_PROBE = 30.0
+#: Pods change often; the snapshot follows them at most this often.
+_CAPACITY_PERIOD = 0.25
+
+
+class Observation(NamedTuple):
+    """What one probe found; resources and APIs are None where they could not be read and the old ones stay."""
+
+    health: Health
+    resources: ClusterResources | None = None
+    apis: tuple[APIResource, ...] | None = None
+
+
+class Prober:
+    def __init__(
+        self, members: Members, fleet: LiveFleet, timings: Timings, excluded_nodes: tuple[LabelSelector, ...] = ()
+    ):
+        self._fleet = fleet
+        self._timings = timings
+        self._excluded = excluded_nodes
+        self._watched: dict[str, _Watched] = {}
+        members.on_change(self._member_changed)
+
+    async def observe(self, member: Member) -> Observation:
+        """Probe once. Never raises for what a member does or does not answer."""
+        limit = min(self._timings.health_period / 2, _LONGEST_PROBE)
+        try:
+            async with asyncio.timeout(limit):
+                answer = await member.client.healthz()
+        except ApiError as error:
+            answer = error.message
+        except (TransportError, TimeoutError):
+            return Observation(probe_result(None))
+        health = probe_result(answer)
+        if health.ready != "True":
+            return Observation(health)
+        try:
+            resources = await self._resources(member)
+        except (ApiError, TransportError, TimeoutError) as error:
+            return Observation(probe_failed(resources=str(error) or "timed out waiting for the node and pod caches"))
+        try:
+            async with asyncio.timeout(limit):
+                apis = await member.client.api_resources()
+        except (ApiError, TransportError, TimeoutError) as error:
+            return Observation(probe_failed(discovery=str(error) or "timed out"), resources)
+        return Observation(health, resources, _listed(apis))
+
+    async def _resources(self, member: Member) -> ClusterResources:
+        watched = self._watched[member.name]
+        async with asyncio.timeout(self._timings.capacity_sync):
+            await watched.nodes.synced.wait()
+            await watched.pods.synced.wait()
+        return watched.capacity.resources()
+
+    def _member_changed(self, name: str, member: Member | None) -> None:
+        self._watched.pop(name, None)
+        self._fleet.drop_capacity(name)
+        if member is None:
+            return
+        watched = _Watched(member, self._excluded, self._timings)
+        self._watched[name] = watched
+        member.tasks.start(f"watch nodes in {name}", watched.nodes.run)
+        member.tasks.start(f"watch pods in {name}", watched.pods.run)
+        member.tasks.start(f"capacity of {name}", lambda: self._follow(name, watched))
+
+    async def _follow(self, name: str, watched: "_Watched") -> None:
+        """Carry changed totals into the fleet snapshot, many pod events at a time."""
+        await watched.nodes.synced.wait()
+        await watched.pods.synced.wait()
+        while True:
+            await watched.changed.wait()
+            watched.changed.clear()
+            self._fleet.set_capacity(name, watched.capacity.resources())
+            await asyncio.sleep(_CAPACITY_PERIOD)
+
+
+class _Watched:
+    """The watches on one member's nodes and pods and what they add up to."""
+
+    def __init__(self, member: Member, excluded: tuple[LabelSelector, ...], timings: Timings):
+        self.capacity = Capacity(excluded)
+        self.changed = asyncio.Event()
+        self.nodes: Informer[NodeView] = Informer(member.client, _NODES, NodeView, liveness=timings.watch_liveness)
+        self.pods: Informer[PodView] = Informer(member.client, _PODS, PodView, liveness=timings.watch_liveness)
+        self.nodes.add_handler(self._node)
+        self.pods.add_handler(self._pod)
+
+    def _node(self, change: Change[NodeView]) -> None:
+        self.capacity.set_node(change.key, change.new)
+        self.changed.set()
+
+    def _pod(self, change: Change[PodView]) -> None:
+        self.capacity.set_pod(change.key, change.new)
+        self.changed.set()
+
+
+def _listed(resources: list[Resource]) -> tuple[APIResource, ...]:
+    """As a FederatedCluster's status lists them: sorted by kind, and further so that the order never changes."""
+    listed = (
+        APIResource(
+            group=resource.group,
+            version=resource.version,
+            kind=resource.kind,
+            plural_name=resource.plural,
+            scope="Namespaced" if resource.namespaced else "Cluster",
+        )
+        for resource in resources
+    )
+    return tuple(sorted(listed, key=lambda api: (api.kind, api.group, api.version, api.plural_name)))
