@@ -29,6 +29,7 @@ from argosy.kube.errors import (
     TransportError,
 )
 from argosy.kube.objects import Metadata, Partial, decode, split_key
+from argosy.plan.render import adopted, orphaned
 
 __all__ = ["Applied", "Operations", "Render"]
 
@@ -114,13 +115,12 @@ class Operations:
                 present = await self._read(member, config, key)
                 if present is None or not _is_managed(present):
                     return Applied(None)
-                freed = _without_management(present)
                 try:
                     await self._write(
                         member,
                         "update",
                         Propagation.LABEL_REMOVAL_FAILED,
-                        functools.partial(_put, config, freed),
+                        functools.partial(_put, config, orphaned(present)),
                     )
                 except Conflict:
                     continue
@@ -174,9 +174,7 @@ class Operations:
             metadata = decode_metadata(present)
             if metadata.deletion_timestamp:  # made anew when it is gone; its deletion will be seen
                 return Applied(Propagation.WAITING_FOR_REMOVAL, metadata)
-            desired = render(present)
-            if not _is_managed(present):
-                desired["metadata"].setdefault("annotations", {})[keys.ADOPTED] = "true"
+            desired = render(adopted(present))
             if is_current(desired, present):
                 return Applied(Propagation.OK, metadata)
             try:
@@ -329,11 +327,3 @@ def _unreachable(error: Exception, failure: Propagation) -> Applied:
     if isinstance(error, TimeoutError):
         return Applied(_TIMED_OUT.get(failure, failure), error="the member did not answer in time")
     return Applied(failure, error=str(error))
-
-
-def _without_management(obj: Object) -> Object:
-    metadata = dict(obj["metadata"])
-    metadata["labels"] = {k: v for k, v in (metadata.get("labels") or {}).items() if k != keys.MANAGED_LABEL}
-    finalizers = [f for f in metadata.get("finalizers") or () if f != keys.RETAIN_TERMINATING_FINALIZER]
-    metadata["finalizers"] = finalizers
-    return {**obj, "metadata": metadata}

@@ -1,0 +1,65 @@
+"""Cascading deletion: a cluster that leaves with the cascading-delete annotation takes our copies along.
+
+Without the annotation nothing in the member is touched. An object whose federated object is unknown is a reason to wait,
+never to delete.
+"""
+
+import asyncio
+
+from argosy.api import keys
+from argosy.api.types import FederatedCluster, FederatedTypeConfig
+from argosy.control.caches import Caches, SourceKey
+from argosy.control.collect import MANAGED
+from argosy.control.members import Member
+from argosy.control.operations import Operations
+from argosy.kube.errors import ApiError, NotFound, TransportError
+from argosy.kube.objects import Partial, key_of
+from argosy.plan.adoption import orphans
+
+__all__ = ["Cascade"]
+
+
+class Cascade:
+    def __init__(self, caches: Caches, operations: Operations):
+        self._caches = caches
+        self._operations = operations
+
+    async def progress(self, cluster: FederatedCluster, member: Member | None) -> str:
+        """Delete what is left and say what is being waited for; empty when the member may go."""
+        if not cluster.joined or keys.CASCADING_DELETE not in cluster.metadata.annotations:
+            return ""
+        if member is None or not cluster.ready:
+            return "the cluster is not ready"
+        results = await asyncio.gather(*(self._of_type(member, config) for config in self._caches.catalog))
+        left = sum(count for count, _ in results)
+        problems = [problem for _, found in results for problem in found]
+        if problems:
+            return f"{left} objects left; {problems[0]}"
+        return f"{left} objects left" if left else ""
+
+    async def _of_type(self, member: Member, config: FederatedTypeConfig) -> tuple[int, list[str]]:
+        """How many objects of the type are still there after this pass, and what stood in the way."""
+        try:
+            listed = await member.call(
+                lambda client: client.list(config.resource, label_selector=MANAGED, into=Partial)
+            )
+        except NotFound:  # the member does not serve this type
+            return 0, []
+        except (ApiError, TransportError, TimeoutError) as error:
+            return 1, [f"{config.name}: {error}"]
+        left, problems = 0, []
+        for item in listed.items:
+            key = key_of(item.metadata)
+            federated = self._caches.federated_view(SourceKey(config.name, key))
+            if federated is None:
+                left += 1
+                problems.append(f"{config.name} {key} belongs to no federated object known here")
+                continue
+            if orphans(federated.metadata.annotations, item.metadata.annotations):
+                applied = await self._operations.release(member, config, key)
+            else:
+                applied = await self._operations.remove(member, config, key)
+            left += applied.status is not None
+            if applied.failed:
+                problems.append(f"{config.name} {key}: {applied.error}")
+        return left, problems

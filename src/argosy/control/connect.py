@@ -1,0 +1,30 @@
+"""Connecting to members: from connection values to a client. One function value, so that tests may connect otherwise."""
+
+from collections.abc import Callable
+
+from argosy.fleet.credentials import Connection
+from argosy.kube import config
+from argosy.kube.client import Client
+from argosy.kube.http import HttpTransport
+
+__all__ = ["Connector", "http_connector"]
+
+#: Makes a client for a member of this name.
+Connector = Callable[[str, Connection], Client]
+
+
+def http_connector(*, qps: float = 500.0, burst: int = 1000) -> Connector:
+    """Clients over HTTP(S), each with its own pool and rate limit."""
+
+    def connect(name: str, connection: Connection) -> Client:
+        target = config.Connection(
+            server=connection.server,
+            ca_data=connection.ca_data,
+            client_certificate=connection.cert_data,
+            client_key=connection.key_data,
+            token=connection.token.decode(errors="replace"),
+            insecure=connection.insecure,
+        )
+        return Client(HttpTransport(target, qps=qps, burst=burst, user_agent=f"argosy (member {name})"))
+
+    return connect
