@@ -106,6 +106,8 @@ _STATUS = obj(
                     "lastObservedGeneration": integer(
                         "Generation of the member's object when last written or checked."
                     ),
+                    "version": string("Version of the member's object after it was last written."),
+                    "digest": string("Stands for what was last written."),
                 },
                 ("cluster", "status"),
             ),

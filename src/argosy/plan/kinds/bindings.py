@@ -1,0 +1,31 @@
+"""Kinds of which a member keeps one field: what it bound, minted or reported itself."""
+
+from collections.abc import Callable
+from typing import Final
+
+from argosy.plan import fields
+from argosy.plan.fields import Json
+from argosy.plan.kinds.kind import Kind
+
+__all__ = ["PERSISTENT_VOLUME", "PERSISTENT_VOLUME_CLAIM", "SERVICE_ACCOUNT", "WORKFLOW"]
+
+
+def _keeping(path: str) -> Callable[[Json, Json], Json]:
+    def retain(desired: Json, observed: Json) -> Json:
+        value = fields.get(observed, path, None)
+        return desired if value is None else fields.put(desired, path, value)
+
+    return retain
+
+
+def _keeping_secrets(desired: Json, observed: Json) -> Json:
+    if desired.get("secrets") or not observed.get("secrets"):
+        return desired
+    return {**desired, "secrets": observed["secrets"]}
+
+
+PERSISTENT_VOLUME: Final = Kind(retain=_keeping("spec.claimRef"))
+PERSISTENT_VOLUME_CLAIM: Final = Kind(retain=_keeping("spec.volumeName"))
+SERVICE_ACCOUNT: Final = Kind(retain=_keeping_secrets)
+#: Argo keeps the status in the object itself, without a subresource.
+WORKFLOW: Final = Kind(retain=_keeping("status"))

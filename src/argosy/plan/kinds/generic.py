@@ -1,0 +1,81 @@
+"""The status of any kind: one member's as it is; of several, what they agree on, counts added up, conditions folded.
+
+Counts are numbers whose name says so. Anything else members disagree on is left out rather than guessed.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from argosy.plan.fields import ABSENT, Json
+from argosy.plan.kinds.conditions import settled, unreachable
+from argosy.plan.kinds.observation import Aggregation
+
+__all__ = ["merge"]
+
+_COUNT: Final = re.compile(r"(?i)(replicas|numberscheduled|active|succeeded|failed|ready)$|^number[A-Z]")
+
+
+def merge(aggregation: Aggregation) -> Json | None:
+    """The source's new status, None where nothing can be said."""
+    statuses = [
+        (each.cluster, status)
+        for each in aggregation.present
+        if each.object is not None and isinstance(status := each.object.get("status"), dict)
+    ]
+    if not statuses:
+        return None
+    if not aggregation.complete:
+        return _marked(dict(aggregation.status), aggregation)
+    merged = dict(statuses[0][1]) if len(statuses) == 1 else _merged(statuses, aggregation)
+    merged.pop("observedGeneration", None)
+    if any("observedGeneration" in status for _, status in statuses):
+        generation = aggregation.observed_generation
+        if generation is not None:
+            merged["observedGeneration"] = generation
+    return _marked(merged, aggregation)
+
+
+def _marked(status: Json, aggregation: Aggregation) -> Json:
+    mark = settled(unreachable(aggregation), aggregation.status.get("conditions"), aggregation.now)
+    conditions = [each for each in status.get("conditions") or () if each.get("type") not in {m["type"] for m in mark}]
+    return {**status, "conditions": [*conditions, *mark]} if mark else status
+
+
+def _merged(statuses: Sequence[tuple[str, Json]], aggregation: Aggregation) -> Json:
+    result: Json = {}
+    for field in sorted({field for _, status in statuses for field in status}):
+        if field == "conditions":
+            wanted = _folded([(cluster, status.get(field) or []) for cluster, status in statuses])
+            result[field] = settled(wanted, aggregation.status.get("conditions"), aggregation.now)
+            continue
+        value = _value(field, [status.get(field, ABSENT) for _, status in statuses])
+        if value is not ABSENT:
+            result[field] = value
+    return result
+
+
+def _value(field: str, values: Sequence[Any]) -> Any:
+    numbers = [0 if value is ABSENT else value for value in values]
+    if _COUNT.search(field) and all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):
+        return sum(numbers)
+    return values[0] if all(value == values[0] for value in values) else ABSENT
+
+
+def _folded(conditions: Sequence[tuple[str, Sequence[Json]]]) -> list[Json]:
+    """By type: what every member says, or the first that says something else, naming its cluster."""
+    result = []
+    for type in sorted({str(each.get("type")) for _, stated in conditions for each in stated}):
+        stated = [
+            (cluster, each) for cluster, members in conditions for each in members if str(each.get("type")) == type
+        ]
+        statuses = {str(each.get("status")) for _, each in stated}
+        if len(stated) == len(conditions) and len(statuses) == 1:
+            cluster, chosen = stated[0]
+            message = chosen.get("message", "")
+        else:
+            cluster, chosen = min(stated, key=lambda item: (item[1].get("status") == "True", item[0]))
+            message = f"{cluster}: {chosen.get('message', '')}"
+        status = statuses.pop() if len(statuses) == 1 else "False"
+        result.append({"type": type, "status": status, "reason": chosen.get("reason", ""), "message": message})
+    return result

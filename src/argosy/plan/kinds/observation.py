@@ -1,0 +1,71 @@
+"""Observation: what is known of an object in one member, and all of it together as status merges see it."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from argosy.plan.fields import Json
+
+__all__ = ["Aggregation", "Observation"]
+
+
+class Observation(msgspec.Struct, frozen=True):
+    """The object in one cluster.
+
+    `object` is what was last seen, None where it was seen to be absent. A cluster that cannot be reached now keeps what
+    was seen before; where nothing ever was (`known` False), nobody can say how many replicas it runs.
+    """
+
+    cluster: str
+    object: Json | None = None
+    reachable: bool = True
+    known: bool = True
+    #: Generation of the member's object when it was last written.
+    last_written_generation: int = 0
+
+
+class Aggregation(msgspec.Struct, frozen=True):
+    """Everything a status merge may look at. `now` is the time to put where a condition changes."""
+
+    source: Json
+    observations: Sequence[Observation]
+    #: Whether the federated object reflects the source and every cluster has it.
+    up_to_date: bool
+    now: str
+
+    @property
+    def status(self) -> Json:
+        return self.source.get("status") or {}
+
+    @property
+    def generation(self) -> int:
+        return int(self.source["metadata"].get("generation") or 0)
+
+    @property
+    def present(self) -> list[Observation]:
+        return [each for each in self.observations if each.object is not None]
+
+    @property
+    def unreachable(self) -> list[str]:
+        return sorted(each.cluster for each in self.observations if not each.reachable)
+
+    @property
+    def complete(self) -> bool:
+        """Whether something is known of every cluster."""
+        return all(each.known for each in self.observations)
+
+    @property
+    def observed_generation(self) -> int | None:
+        """The source's generation once every member has seen what was written last; until then the one before."""
+        caught_up = self.up_to_date and all(
+            each.object is not None and _observed(each.object) == each.last_written_generation
+            for each in self.observations
+        )
+        if caught_up and self.observations:
+            return self.generation
+        before = self.status.get("observedGeneration")
+        return before if isinstance(before, int) else None
+
+
+def _observed(obj: Json) -> int:
+    return int((obj.get("status") or {}).get("observedGeneration") or 0)

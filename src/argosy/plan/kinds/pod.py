@@ -1,0 +1,54 @@
+"""Pod: almost nothing of a running pod may change, and members inject much into it; all of that is kept."""
+
+from typing import Final
+
+from argosy.plan import fields
+from argosy.plan.fields import Json
+from argosy.plan.kinds.kind import Kind
+
+__all__ = ["KIND", "retain_container"]
+
+#: Where kubelets expect the token of the pod's service account, which admission mounts.
+_TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+_KEPT: Final = ("ephemeralContainers", "volumes")
+_KEPT_WHERE_UNSET: Final = ("serviceAccountName", "serviceAccount", "nodeName", "priority", "dnsConfig")
+
+
+def _strip(desired: Json) -> Json:
+    return fields.without(desired, "spec.ephemeralContainers")
+
+
+def _retain(desired: Json, observed: Json) -> Json:
+    spec, theirs = dict(desired.get("spec") or {}), observed.get("spec") or {}
+    for field in _KEPT:
+        spec.pop(field, None)
+        if theirs.get(field) is not None:
+            spec[field] = theirs[field]
+    for field in _KEPT_WHERE_UNSET:
+        if not spec.get(field) and theirs.get(field) is not None:
+            spec[field] = theirs[field]
+    for field in ("containers", "initContainers"):
+        observed_containers = {each.get("name"): each for each in theirs.get(field) or ()}
+        if spec.get(field):
+            spec[field] = [
+                retain_container(each, observed_containers[each.get("name")])
+                if each.get("name") in observed_containers
+                else each
+                for each in spec[field]
+            ]
+    return {**desired, "spec": spec}
+
+
+def retain_container(desired: Json, observed: Json) -> Json:
+    """Resources as the member has them, set or not, and the mount of the service account's token."""
+    result = {key: value for key, value in desired.items() if key != "resources"}
+    if "resources" in observed:
+        result["resources"] = observed["resources"]
+    mounts = list(result.get("volumeMounts") or ())
+    for index, mount in enumerate(observed.get("volumeMounts") or ()):
+        if mount.get("mountPath") == _TOKEN_PATH and not any(m.get("mountPath") == _TOKEN_PATH for m in mounts):
+            mounts.insert(index, mount)
+    return {**result, "volumeMounts": mounts} if mounts else result
+
+
+KIND: Final = Kind(pod_spec=("spec",), strip=_strip, retain=_retain)

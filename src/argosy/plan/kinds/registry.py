@@ -1,0 +1,36 @@
+"""The kinds described here, by group and kind; all others are treated alike."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from argosy.plan.fields import Json
+from argosy.plan.kinds import bindings, deployment, job, pod, service
+from argosy.plan.kinds.kind import Kind
+
+__all__ = ["KINDS", "kind_of"]
+
+_POD_TEMPLATE: Final = ("spec", "template", "spec")
+_ANY: Final = Kind()
+
+KINDS: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(
+    {
+        ("apps", "Deployment"): deployment.KIND,
+        ("apps", "StatefulSet"): Kind(pod_spec=_POD_TEMPLATE),
+        ("apps", "DaemonSet"): Kind(pod_spec=_POD_TEMPLATE),
+        ("batch", "Job"): job.KIND,
+        ("batch", "CronJob"): Kind(pod_spec=("spec", "jobTemplate", *_POD_TEMPLATE)),
+        ("", "Pod"): pod.KIND,
+        ("", "Service"): service.KIND,
+        ("", "ServiceAccount"): bindings.SERVICE_ACCOUNT,
+        ("", "PersistentVolume"): bindings.PERSISTENT_VOLUME,
+        ("", "PersistentVolumeClaim"): bindings.PERSISTENT_VOLUME_CLAIM,
+        ("argoproj.io", "Workflow"): bindings.WORKFLOW,
+    }
+)
+
+
+def kind_of(obj: Json) -> Kind:
+    """How objects like this one are treated."""
+    group, _, _ = str(obj.get("apiVersion") or "").rpartition("/")
+    return KINDS.get((group, str(obj.get("kind") or "")), _ANY)

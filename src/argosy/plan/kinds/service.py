@@ -1,0 +1,39 @@
+"""Service: every cluster gives its own addresses and node ports; those are kept."""
+
+from typing import Any, Final
+
+from argosy.plan import fields
+from argosy.plan.fields import Json
+from argosy.plan.kinds.kind import Kind
+
+__all__ = ["KIND"]
+
+
+def _strip(desired: Json) -> Json:
+    if fields.get(desired, "spec.clusterIP", None) == "None":  # a headless service says so in the address
+        return desired
+    return fields.without(fields.without(desired, "spec.clusterIP"), "spec.clusterIPs")
+
+
+def _retain(desired: Json, observed: Json) -> Json:
+    for path in ("spec.clusterIP", "spec.clusterIPs", "spec.healthCheckNodePort"):
+        value = fields.get(observed, path, None)
+        if value:
+            desired = fields.put(desired, path, value)
+    ports = fields.get(desired, "spec.ports", None)
+    if not ports:
+        return desired
+    node_ports = {_port_key(port): port["nodePort"] for port in _ports(observed) if port.get("nodePort")}
+    kept = [{**port, "nodePort": node_ports[key]} if (key := _port_key(port)) in node_ports else port for port in ports]
+    return fields.put(desired, "spec.ports", kept)
+
+
+def _ports(service: Json) -> list[Json]:
+    return fields.get(service, "spec.ports", None) or []
+
+
+def _port_key(port: Json) -> tuple[Any, ...]:
+    return port.get("name") or "", port.get("protocol") or "TCP", port.get("port")
+
+
+KIND: Final = Kind(strip=_strip, retain=_retain)

@@ -1,0 +1,118 @@
+"""Override: the patches that make an object differ from cluster to cluster.
+
+Rules of the named policies apply in order, cluster by cluster, each to what the ones before made of the template. So far
+the JSON patch overrider is known; a rule with any other is an error on the object, never left out silently.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from argosy.api.policies import OverridePolicy, OverrideRule, TargetClusters
+from argosy.fleet.member import Member
+from argosy.kube import jsonpatch
+from argosy.kube.selectors import SelectorError, from_match
+from argosy.plan.fields import Json
+from argosy.plan.placement import Patches
+from argosy.plan.selection import SelectionError, terms_match
+
+__all__ = ["OverrideError", "apply_patches", "overrides", "rule_matches"]
+
+#: In the order the API applies them; those without a function here are not served yet.
+_KNOWN: Final = ("image", "command", "args", "envs", "annotations", "labels", "jsonpatch")
+#: What makes a copy the copy of its source; the apiVersion may differ.
+_IDENTITY: Final = ("/kind", "/metadata/name", "/metadata/namespace", "/metadata/generateName")
+
+
+class OverrideError(ValueError):
+    """A rule or patch that cannot be carried out; the message names it."""
+
+
+class _JsonPatchOverrider(msgspec.Struct, frozen=True):
+    path: str
+    operator: str = ""
+    value: Any = msgspec.UNSET
+
+    def patch(self) -> Json:
+        patch: Json = {"op": self.operator} if self.operator else {}
+        patch["path"] = self.path
+        return patch if self.value is msgspec.UNSET else {**patch, "value": self.value}
+
+
+def overrides(policies: Sequence[OverridePolicy], template: Json, clusters: Iterable[Member]) -> dict[str, Patches]:
+    """The patches by cluster, clusters without any left out. Raises OverrideError."""
+    result = {cluster.name: _patches(policies, template, cluster) for cluster in clusters}
+    return {name: patches for name, patches in result.items() if patches}
+
+
+def _patches(policies: Sequence[OverridePolicy], template: Json, cluster: Member) -> Patches:
+    working, patches = template, []
+    for policy in policies:
+        for number, rule in enumerate(policy.spec.override_rules):
+            try:
+                if not rule_matches(rule.target_clusters, cluster.name, cluster.labels):
+                    continue
+                made = _rule_patches(rule)
+                working = apply_patches(working, [patch for patch in made if not _of_finalizers(patch)])
+            except (OverrideError, SelectionError) as error:
+                where = f"{policy.kind} {policy.metadata.name}, overrideRules[{number}], cluster {cluster.name}"
+                raise OverrideError(f"{where}: {error}") from None
+            patches += made
+    return patches
+
+
+def rule_matches(target: TargetClusters | None, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether a rule is for this cluster: all of its criteria must match, absent ones do. Raises on a wrong criterion."""
+    if target is None:
+        return True
+    if target.clusters and name not in target.clusters:
+        return False
+    try:
+        if not from_match(target.cluster_selector, None).matches(labels):
+            return False
+    except SelectorError as error:
+        raise OverrideError(f"clusterSelector: {error}") from None
+    return not target.cluster_affinity or terms_match(target.cluster_affinity, name, labels)
+
+
+def _rule_patches(rule: OverrideRule) -> Patches:
+    stated = {name: items for name, items in (rule.overriders or {}).items() if items}
+    for name in stated:
+        if name not in _KNOWN:
+            raise OverrideError(f"unknown overrider {name!r}")
+        if name != "jsonpatch":
+            raise OverrideError(f"the overrider {name!r} is not supported yet; say it with jsonpatch")
+    try:
+        items = msgspec.convert(stated.get("jsonpatch") or [], list[_JsonPatchOverrider])
+    except msgspec.ValidationError as error:
+        raise OverrideError(f"jsonpatch: {error}") from None
+    return [item.patch() for item in items]
+
+
+def _of_finalizers(patch: Json) -> bool:
+    """Finalizers are the member's; patches on them apply only when the member's object is rendered."""
+    path: str = patch["path"]
+    return path == "/metadata/finalizers" or path.startswith("/metadata/finalizers/")
+
+
+def apply_patches(obj: Json, patches: Patches) -> Json:
+    """The object with patches applied; an empty operation means replace. It stays the same object by kind and name."""
+    for patch in patches:
+        if patch["path"] in _IDENTITY:
+            raise OverrideError(f"{patch['path']} cannot be overridden")
+    try:
+        patched: Json = jsonpatch.apply(obj, [{**patch, "op": patch.get("op") or "replace"} for patch in patches])
+    except jsonpatch.JsonPatchError as error:
+        raise OverrideError(str(error)) from None
+    if _identity(patched) != _identity(obj):
+        raise OverrideError("kind, name and namespace cannot be overridden")
+    return patched
+
+
+def _identity(obj: Any) -> tuple[Any, ...]:
+    """Also catches a patch that replaces what holds the name, such as all of the metadata."""
+    if not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict):
+        return ()
+    metadata = obj["metadata"]
+    return obj.get("kind"), metadata.get("name"), metadata.get("namespace"), metadata.get("generateName")

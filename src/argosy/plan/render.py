@@ -1,0 +1,174 @@
+"""Render: the object a member cluster is to have, and whether what it has already is that.
+
+Rendering is skipped where a cluster's record says that this very template with these very patches was written and the
+member's object has not changed since.
+"""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+
+import orjson
+
+from argosy.api import keys
+from argosy.api.conditions import Propagation
+from argosy.api.federated import PropagationEntry
+from argosy.api.typeconfigs import FederatedTypeConfig
+from argosy.kube import mergepatch
+from argosy.kube.objects import Metadata
+from argosy.plan.fields import Json
+from argosy.plan.kinds.registry import kind_of
+from argosy.plan.metadata import annotations_of, labels_of, meta_equivalent
+from argosy.plan.override import OverrideError, apply_patches
+from argosy.plan.placement import Patches
+from argosy.plan.retain import retain, retain_replicas
+
+__all__ = [
+    "RenderError",
+    "adopted",
+    "digest",
+    "is_current",
+    "needs_update",
+    "orphaned",
+    "render",
+    "template_digest",
+    "version_of",
+]
+
+
+class RenderError(ValueError):
+    """The desired object cannot be built; `status` is the state reported for the cluster."""
+
+    def __init__(self, status: Propagation, message: str):
+        super().__init__(message)
+        self.status = status
+
+
+def render(
+    template: Json,
+    patches: Patches,
+    observed: Json | None,
+    annotations: Mapping[str, str],
+    type_config: FederatedTypeConfig,
+) -> Json:
+    """The object to write: to create it where `observed` is None, else to update that one.
+
+    `annotations` are the federated object's.
+    """
+    desired = kind_of(template).strip(_with_generation(template))
+    finalizers = (observed or {}).get("metadata", {}).get("finalizers") or []
+    desired = {**desired, "metadata": {**desired["metadata"], "finalizers": list(finalizers)}}
+    try:
+        desired = apply_patches(desired, patches)
+    except OverrideError as error:
+        raise RenderError(Propagation.APPLY_OVERRIDES_FAILED, str(error)) from None
+    desired = _marked(desired)
+    if observed is None:
+        return desired
+    desired = retain_replicas(
+        retain(desired, observed), observed, annotations, type_config.spec.path_definition.replicas_spec
+    )
+    unique = list(dict.fromkeys(desired["metadata"].get("finalizers") or ()))
+    return {**desired, "metadata": {**desired["metadata"], "finalizers": unique}}
+
+
+def _with_generation(template: Json) -> Json:
+    """A member counts its own generations; the source's is kept beside."""
+    metadata = {key: value for key, value in template["metadata"].items() if key != "generation"}
+    if generation := template["metadata"].get("generation"):
+        metadata["annotations"] = {**annotations_of(template), keys.SOURCE_GENERATION: str(generation)}
+    return {**template, "metadata": metadata}
+
+
+def _marked(desired: Json) -> Json:
+    """With the managed label, and the lists of the keys that come from us: later we know which ones we took away."""
+    labels = {**labels_of(desired), keys.MANAGED_LABEL: "true"}
+    annotations = annotations_of(desired)
+    recorded = {
+        keys.PROPAGATED_LABEL_KEYS: ",".join(sorted(labels)),
+        keys.PROPAGATED_ANNOTATION_KEYS: ",".join(sorted(annotations)),
+    }
+    return {
+        **desired,
+        "metadata": {**desired["metadata"], "labels": labels, "annotations": {**annotations, **recorded}},
+    }
+
+
+def adopted(observed: Json) -> Json:
+    """An existing object as the one to update; where nobody managed it yet, it is marked as adopted."""
+    if keys.MANAGED_LABEL in labels_of(observed):
+        return observed
+    annotations = {**annotations_of(observed), keys.ADOPTED: "true"}
+    return {**observed, "metadata": {**observed["metadata"], "annotations": annotations}}
+
+
+def orphaned(observed: Json) -> Json:
+    """A member's object as it is left behind: no longer managed, everything else as it is."""
+    metadata = dict(observed["metadata"])
+    metadata["labels"] = {key: value for key, value in labels_of(observed).items() if key != keys.MANAGED_LABEL}
+    finalizers = metadata.get("finalizers") or []
+    metadata["finalizers"] = [name for name in finalizers if name != keys.RETAIN_TERMINATING_FINALIZER]
+    return {**observed, "metadata": metadata}
+
+
+# What was written, and whether it still is what is there.
+
+
+def template_digest(template: Json) -> str:
+    """Stands for a template; computed once an object, not once a cluster."""
+    return blake2b(orjson.dumps(template, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()
+
+
+def digest(template_digest: str, patches: Patches, annotations: Mapping[str, str]) -> str:
+    """Stands for everything that decides one cluster's object."""
+    retains = annotations.get(keys.RETAIN_REPLICAS) == "true"
+    content = orjson.dumps([template_digest, patches, retains], option=orjson.OPT_SORT_KEYS)
+    return blake2b(content, digest_size=8).hexdigest()
+
+
+def version_of(metadata: Metadata) -> str:
+    """A version that changes with the spec where the kind counts generations, else with any write."""
+    return f"gen:{metadata.generation}" if metadata.generation else f"rv:{metadata.resource_version}"
+
+
+def is_current(
+    record: PropagationEntry | None, digest: str, observed: Metadata, template: Json, patches: Patches
+) -> bool:
+    """Whether the member's object certainly is as wanted, told without rendering it.
+
+    Labels and annotations do not count in a generation, so those that come from us are looked at one by one; where
+    patches touch the metadata only rendering can tell.
+    """
+    if record is None or record.digest != digest or record.version != version_of(observed):
+        return False
+    if not observed.generation:
+        return True
+    if any(patch["path"].startswith("/metadata") or patch["path"] == "" for patch in patches):
+        return False
+    marked = _marked(_with_generation(template))
+    return (
+        labels_of(marked).items() <= observed.labels.items()
+        and annotations_of(marked).items() <= observed.annotations.items()
+    )
+
+
+def needs_update(desired: Json, observed: Json, record: PropagationEntry | None, digest: str, version: str) -> bool:
+    """Whether to write a rendered object over the member's, whose version is `version`.
+
+    With a record that matches, only metadata can have drifted unseen: the rest may differ by what the member's defaults
+    and webhooks made of it. Without one, writing an object over its equal would change nothing and is left out.
+    """
+    if record is not None and record.digest == digest and record.version == version:
+        return version.startswith("gen:") and not meta_equivalent(desired, observed)
+    return not _same(desired, observed)
+
+
+def _same(desired: Json, observed: Json) -> bool:
+    content = [
+        {key: value for key, value in each.items() if key not in ("metadata", "status")} for each in (desired, observed)
+    ]
+    finalizers = [each["metadata"].get("finalizers") or [] for each in (desired, observed)]
+    return (
+        mergepatch.same(content[0], content[1])
+        and finalizers[0] == finalizers[1]
+        and meta_equivalent(desired, observed)
+    )

@@ -1,0 +1,57 @@
+"""Retain: what of a member's object is kept when it is updated.
+
+Members fill in fields of their own (addresses, bindings, injected volumes) and their users add labels and annotations;
+an update must not take those away. What is special to a kind is in `kinds`.
+"""
+
+from collections.abc import Collection, Mapping
+
+from argosy.api import keys
+from argosy.plan import fields
+from argosy.plan.fields import Json
+from argosy.plan.kinds.registry import kind_of
+from argosy.plan.metadata import annotations_of, labels_of
+
+__all__ = ["merge_string_maps", "retain", "retain_replicas"]
+
+
+def retain(desired: Json, observed: Json) -> Json:
+    """The desired object with what the member's copy has a right to keep."""
+    metadata = {
+        **desired["metadata"],
+        "labels": merge_string_maps(
+            labels_of(desired), labels_of(observed), _recorded(observed, keys.PROPAGATED_LABEL_KEYS)
+        ),
+        "annotations": merge_string_maps(
+            annotations_of(desired), annotations_of(observed), _recorded(observed, keys.PROPAGATED_ANNOTATION_KEYS)
+        ),
+    }
+    if version := (observed.get("metadata") or {}).get("resourceVersion"):
+        metadata["resourceVersion"] = version
+    result = {**desired, "metadata": metadata}
+    if (desired.get("apiVersion"), desired.get("kind")) != (observed.get("apiVersion"), observed.get("kind")):
+        return result
+    return kind_of(desired).retain(result, observed)
+
+
+def _recorded(observed: Json, key: str) -> list[str]:
+    """The keys a copy got from us when it was last written."""
+    recorded = annotations_of(observed).get(key)
+    return recorded.split(",") if recorded else []
+
+
+def merge_string_maps(
+    template: Mapping[str, str] | None, observed: Mapping[str, str] | None, last_propagated: Collection[str] | None
+) -> dict[str, str]:
+    """Our values, and the member's own keys unless they once came from us and were taken away since."""
+    ours = set(last_propagated or ())
+    kept = {key: value for key, value in (observed or {}).items() if key not in ours}
+    return {**kept, **(template or {})}
+
+
+def retain_replicas(desired: Json, observed: Json, annotations: Mapping[str, str], path: str) -> Json:
+    """The desired object with the member's number of replicas, where the federated object asks for that."""
+    if annotations.get(keys.RETAIN_REPLICAS) != "true" or not path:
+        return desired
+    replicas = fields.get(observed, path)
+    return desired if replicas is fields.ABSENT else fields.put(desired, path, replicas)
