@@ -1,0 +1,9 @@
+"""Custom resources: kinds the server learns while it runs, from CustomResourceDefinition objects.
+
+`definitions` keeps the registry in step; a version's schema is compiled once into pruning, defaulting and validation
+(`strategy`). Schemas themselves are judged by `structural`. Conversion between versions only changes apiVersion.
+"""
+
+from argosy.server.crd.definitions import CustomResources, accept_names, rule_warnings
+
+__all__ = ["CustomResources", "accept_names", "rule_warnings"]

@@ -1,0 +1,75 @@
+"""Resources inside custom objects (x-kubernetes-embedded-resource).
+
+An embedded resource names its apiVersion and kind; its metadata follows the rules of any object's.
+"""
+
+import re
+from typing import Any
+
+from argosy.kube import names
+from argosy.server import metadata as metadata_rules
+from argosy.server.crd.structure import Structure
+from argosy.server.fielderrors import FieldError, invalid, required
+
+__all__ = ["validate_embedded"]
+
+_API_VERSION = re.compile(r"[^/]+(/[^/]+)?")
+
+
+def validate_embedded(value: Any, structure: Structure | None, path: str = "") -> list[FieldError]:
+    """The rules of every resource embedded below `value`, which is not one itself."""
+    if structure is None or not structure.embedded_below:
+        return []
+    errors: list[FieldError] = []
+    if type(value) is dict:
+        for name, item in value.items():
+            if name in structure.properties:
+                inner = f"{path}.{name}" if path and name else path or name
+                errors += _node(item, structure.properties[name], inner)
+            elif structure.additional is not None:
+                errors += _node(item, structure.additional, f"{path}[{name}]")
+    elif type(value) is list and structure.items is not None:
+        for index, item in enumerate(value):
+            errors += _node(item, structure.items, f"{path}[{index}]")
+    return errors
+
+
+def _node(value: Any, structure: Structure, path: str) -> list[FieldError]:
+    errors = _resource(value, path) if structure.embedded and type(value) is dict else []
+    return errors + validate_embedded(value, structure, path)
+
+
+def _resource(value: dict[str, Any], path: str) -> list[FieldError]:
+    errors = [required(f"{path}.{name}") for name in ("apiVersion", "kind") if name not in value]
+    for name in ("apiVersion", "kind"):
+        text = value.get(name, "-")
+        if not isinstance(text, str):
+            errors.append(invalid(f"{path}.{name}", text, "must be a string"))
+        elif not text:
+            errors.append(invalid(f"{path}.{name}", text, "must not be empty"))
+    api_version, kind = value.get("apiVersion"), value.get("kind")
+    if isinstance(api_version, str) and api_version and not _API_VERSION.fullmatch(api_version):
+        errors.append(invalid(f"{path}.apiVersion", api_version, f"unexpected GroupVersion string: {api_version}"))
+    if isinstance(kind, str) and kind and (found := names.dns1035_label(kind.lower())):
+        text = "may have mixed case, but should otherwise match: " + ",".join(found)
+        errors.append(invalid(f"{path}.kind", kind, text))
+    return errors + _metadata(value, f"{path}.metadata")
+
+
+def _metadata(value: dict[str, Any], path: str) -> list[FieldError]:
+    metadata = value.get("metadata")
+    if metadata is None:
+        return []
+    mistyped = metadata_rules.check_types(value)
+    if mistyped:
+        return [invalid(path, metadata, mistyped)]
+    errors = []
+    for field, rule in (("name", names.path_segment_name), ("generateName", names.path_segment_prefix)):
+        text = metadata.get(field, "")
+        errors += [invalid(f"{path}.{field}", text, found) for found in rule(text)]
+    for key, label in (metadata.get("labels") or {}).items():
+        errors += [invalid(f"{path}.labels", key, found) for found in names.qualified_name(key)]
+        errors += [invalid(f"{path}.labels", label, found) for found in names.label_value(label)]
+    for key in metadata.get("annotations") or ():
+        errors += [invalid(f"{path}.annotations", key, found) for found in names.qualified_name(key.lower())]
+    return errors

@@ -1,0 +1,176 @@
+"""String formats of schemas: which values are a date-time, an IPv4 address, base64, …
+
+The names are those kube-apiserver knows; any other format is decoration and checks nothing, as there.
+"""
+
+import base64
+import binascii
+import datetime
+import ipaddress
+import re
+from collections.abc import Callable
+from email.utils import parseaddr
+from urllib.parse import urlsplit
+
+__all__ = ["FORMATS", "string_format"]
+
+_HOSTNAME_LABEL = re.compile(r"[^\W_](?:[\w-]{0,61}[^\W_])?")
+_TOP_LEVEL = re.compile(r"[^\W\d_]{2,63}")
+_TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})")
+_DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_LONG_DURATION = re.compile(r"[0-9]+\s*(ns|nano|us|µs|micro|ms|milli|s|sec|m|min|h|hr|hour|d|day|w|wk|week)[a-z]*")
+_MAC = re.compile(
+    r"[0-9a-f]{2}(?:([:-])[0-9a-f]{2})(?:\1[0-9a-f]{2}){4}(?:(?:\1[0-9a-f]{2}){2}|(?:\1[0-9a-f]{2}){14})?"
+    r"|[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}(?:\.[0-9a-f]{4}){0,1}",
+    re.I,
+)
+_CREDIT_CARD = re.compile(
+    r"4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}"
+    r"|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35[0-9]{3})[0-9]{11}"
+)
+_RGB = re.compile(r"rgb\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)")
+
+
+def _date(text: str) -> bool:
+    try:
+        datetime.date.fromisoformat(text)
+    except ValueError:
+        return False
+    return len(text) == 10
+
+
+def _date_time(text: str) -> bool:
+    day, _, time = text.lower().partition("t")
+    found = _TIME.fullmatch(time)
+    return _date(day) and found is not None and found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
+
+
+def _duration(text: str) -> bool:
+    return _DURATION.fullmatch(text) is not None or _LONG_DURATION.fullmatch(text) is not None
+
+
+def _byte(text: str) -> bool:
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+def _ipv4(text: str) -> bool:
+    try:
+        ipaddress.IPv4Address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return "%" not in text
+
+
+def _cidr(text: str) -> bool:
+    address, slash, bits = text.partition("/")
+    if not (slash and bits.isascii() and bits.isdigit()):
+        return False
+    return (_ipv4(address) and int(bits) <= 32) or (_ipv6(address) and int(bits) <= 128)
+
+
+def _uri(text: str) -> bool:
+    """As Go's net/url.ParseRequestURI: an absolute URI or an absolute path."""
+    if not text or any(c <= " " or c == "\x7f" for c in text):
+        return False
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return text.startswith("/") or bool(parts.scheme)
+
+
+def _email(text: str) -> bool:
+    _, address = parseaddr(text)
+    local, at, domain = address.rpartition("@")
+    return bool(at and local and domain)
+
+
+def _hostname(text: str) -> bool:
+    if not 0 < len(text.encode()) <= 255:
+        return False
+    labels = text.split(".")
+    if not all(_HOSTNAME_LABEL.fullmatch(label) for label in labels):
+        return False
+    return len(labels) == 1 or _TOP_LEVEL.fullmatch(labels[-1]) is not None
+
+
+def _isbn10(text: str) -> bool:
+    digits = re.sub(r"[\s-]+", "", text)
+    if re.fullmatch(r"[0-9]{9}[0-9X]", digits) is None:
+        return False
+    return sum((10 - i) * (10 if d == "X" else int(d)) for i, d in enumerate(digits)) % 11 == 0
+
+
+def _isbn13(text: str) -> bool:
+    digits = re.sub(r"[\s-]+", "", text)
+    return (
+        re.fullmatch(r"[0-9]{13}", digits) is not None
+        and sum(int(d) * (1, 3)[i % 2] for i, d in enumerate(digits)) % 10 == 0
+    )
+
+
+def _credit_card(text: str) -> bool:
+    digits = re.sub(r"[^0-9]+", "", text)
+    if _CREDIT_CARD.fullmatch(digits) is None:
+        return False
+    doubled = (int(d) * (1 + i % 2) for i, d in enumerate(reversed(digits)))
+    return sum(d - 9 if d > 9 else d for d in doubled) % 10 == 0
+
+
+def _rgb(text: str) -> bool:
+    found = _RGB.fullmatch(text)
+    return found is not None and all(int(part) <= 255 for part in found.groups())
+
+
+def _matching(pattern: str, longest: int | None = None) -> Callable[[str], bool]:
+    compiled = re.compile(pattern, re.ASCII)
+    return lambda text: (longest is None or len(text) <= longest) and compiled.fullmatch(text) is not None
+
+
+_NAME = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+
+FORMATS: dict[str, Callable[[str], bool]] = {
+    "bsonobjectid": _matching("(?i)[0-9a-f]{24}"),
+    "byte": _byte,
+    "cidr": _cidr,
+    "creditcard": _credit_card,
+    "date": _date,
+    "datetime": _date_time,
+    "duration": _duration,
+    "email": _email,
+    "hexcolor": _matching("#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
+    "hostname": _hostname,
+    "ipv4": _ipv4,
+    "ipv6": _ipv6,
+    "isbn": lambda text: _isbn10(text) or _isbn13(text),
+    "isbn10": _isbn10,
+    "isbn13": _isbn13,
+    "k8slongname": _matching(rf"{_NAME}(?:\.{_NAME})*", 253),
+    "k8sshortname": _matching(_NAME, 63),
+    "mac": lambda text: _MAC.fullmatch(text) is not None,
+    "password": lambda text: True,
+    "rgbcolor": _rgb,
+    "ssn": _matching(r"[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}"),
+    "uri": _uri,
+    "uuid": _matching("(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}"),
+    "uuid3": _matching("(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}"),
+    "uuid4": _matching("(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}"),
+    "uuid5": _matching("(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}"),
+}
+
+
+def string_format(name: str) -> Callable[[str], bool] | None:
+    """The check of a format, or None for one that checks nothing; dashes in names do not count."""
+    return FORMATS.get(name.replace("-", ""))

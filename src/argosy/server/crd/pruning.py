@@ -1,0 +1,88 @@
+"""Pruning: fields no schema knows are removed, and told about so that strict requests can refuse them."""
+
+from typing import Any
+
+from argosy.server.crd.structure import META_FIELDS, Structure
+
+__all__ = ["prune", "prune_nulls"]
+
+_METADATA = frozenset({
+    "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+    "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers",
+    "managedFields",
+})  # fmt: skip
+_OWNER = frozenset({"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"})
+
+
+def prune(value: Any, structure: Structure) -> list[str]:
+    """Remove unknown fields in place; returns their paths (`spec.list[0].q`), sorted."""
+    unknown: list[str] = []
+    _prune(value, structure, "", unknown, keep=structure.preserve)
+    unknown.sort()
+    return unknown
+
+
+def _prune(value: Any, structure: Structure | None, path: str, unknown: list[str], *, keep: bool) -> None:
+    """`keep` holds for this level alone, but reaches through a preserving list to its items, as in kube-apiserver."""
+    if type(value) is dict:
+        if structure is None:
+            unknown.extend(f"{path}.{name}" if path else name for name in value)
+            value.clear()
+            return
+        surplus: list[str] | None = None
+        for name, item in value.items():
+            if structure.embedded and name in META_FIELDS:
+                if name == "metadata":
+                    _prune_metadata(item, f"{path}.metadata" if path else "metadata", unknown)
+                continue
+            child = structure.properties.get(name) or structure.additional
+            if child is None and not structure.has_additional:
+                if not keep:
+                    surplus = [name] if surplus is None else [*surplus, name]
+            elif type(item) is dict or type(item) is list:
+                inner = f"{path}.{name}" if path else name
+                _prune(item, child, inner, unknown, keep=child is not None and child.preserve)
+        for name in surplus or ():
+            del value[name]
+            unknown.append(f"{path}.{name}" if path else name)
+    elif type(value) is list:
+        below = structure.items if structure is not None else None
+        if keep and below is None:
+            return
+        keep = keep or (below is not None and below.preserve)
+        for index, item in enumerate(value):
+            if type(item) is dict or type(item) is list:
+                _prune(item, below, f"{path}[{index}]", unknown, keep=keep)
+
+
+def _prune_metadata(metadata: Any, path: str, unknown: list[str]) -> None:
+    """A resource's metadata has no schema but ObjectMeta's own fields."""
+    if type(metadata) is not dict:
+        return
+    for name in [name for name in metadata if name not in _METADATA]:
+        del metadata[name]
+        unknown.append(f"{path}.{name}")
+    owners = metadata.get("ownerReferences")
+    for index, owner in enumerate(owners if type(owners) is list else ()):
+        for name in [name for name in owner if name not in _OWNER] if type(owner) is dict else ():
+            del owner[name]
+            unknown.append(f"{path}.ownerReferences[{index}].{name}")
+
+
+def prune_nulls(value: Any, structure: Structure | None) -> None:
+    """Remove nulls where the schema allows none and has no default to put there."""
+    if structure is None:
+        return
+    if type(value) is dict:
+        defaulted = {name for name, _ in structure.defaulted} if None in value.values() else frozenset()
+        for name, item in list(value.items()):
+            child = structure.child(name)
+            if item is None:
+                if child is not None and not child.nullable and name not in defaulted:
+                    del value[name]
+            elif child is not None and (type(item) is dict or type(item) is list):
+                prune_nulls(item, child)
+    elif type(value) is list:
+        for item in value:
+            if type(item) is dict or type(item) is list:
+                prune_nulls(item, structure.items)

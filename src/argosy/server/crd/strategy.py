@@ -1,0 +1,200 @@
+"""How objects of one version of a custom resource are written: pruned, defaulted and validated by its schema.
+
+Everything is compiled when the definition is observed, so a write only walks the object. x-kubernetes-validations are not
+evaluated; the definition's author is told so when writing it (`definitions`).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from argosy.kube import names
+from argosy.server.crd.columns import columns_printer
+from argosy.server.crd.defaulting import apply_defaults
+from argosy.server.crd.embedded import validate_embedded
+from argosy.server.crd.jsonpath import parse
+from argosy.server.crd.listtypes import validate_lists
+from argosy.server.crd.problems import fields
+from argosy.server.crd.pruning import prune, prune_nulls
+from argosy.server.crd.ratcheting import introduced
+from argosy.server.crd.structure import Structure
+from argosy.server.crd.validation import compile_schema
+from argosy.server.fielderrors import FieldError, invalid
+from argosy.server.registry import Decoded, Object, Strategy
+
+__all__ = ["CustomResourceStrategy"]
+
+_ANY_SCHEMA: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_MAX_INT32 = 2**31 - 1
+_STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
+_GO_TYPES: dict[type, str] = {
+    str: "string", bool: "bool", int: "int64", float: "float64", dict: "map[string]interface {}", list: "[]interface {}",
+}  # fmt: skip
+
+
+class CustomResourceStrategy(Strategy):
+    """`definition` is the whole CustomResourceDefinition, `version` one entry of its spec.versions."""
+
+    unconditional_update = False
+
+    def __init__(self, definition: Object, version: Object):
+        spec = definition["spec"]
+        self.schema: dict[str, Any] = (version.get("schema") or {}).get("openAPIV3Schema") or _ANY_SCHEMA
+        subresources = version.get("subresources") or {}
+        self._has_status = subresources.get("status") is not None
+        self._scale: dict[str, str] | None = subresources.get("scale")
+        self._structure = Structure(self.schema, root=True)
+        self._check = compile_schema(self.schema)
+        self._status_structure = self._structure.properties.get("status")
+        status = (self.schema.get("properties") or {}).get("status")
+        self._check_status = compile_schema(status or {})
+        self.selectable = _selectable(version)
+        #: What `kubectl get` shows.
+        self.printer = columns_printer(version.get("additionalPrinterColumns") or ())
+        self._deprecation = _deprecation(spec, version)
+
+    def decode(self, obj: Object) -> Decoded:
+        return Decoded(unknown=tuple(prune(obj, self._structure)))
+
+    def default(self, obj: Object) -> None:
+        prune_nulls(obj, self._structure)
+        apply_defaults(obj, self._structure)
+
+    def prepare_create(self, obj: Object) -> None:
+        if self._has_status:
+            obj.pop("status", None)
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        if self._has_status:
+            super().prepare_update(new, old)
+
+    def prepare_status(self, new: Object, old: Object) -> None:
+        """Only status is taken; the version the writer read stays, for the conflict check."""
+        written = new["metadata"].get("resourceVersion")
+        super().prepare_status(new, old)
+        new["metadata"] = dict(old["metadata"])
+        if written:
+            new["metadata"]["resourceVersion"] = written
+
+    def generation_grows(self, new: Object, old: Object) -> bool:
+        """Without a status subresource, status is content like any other."""
+        if not self._has_status and new.get("status") != old.get("status"):
+            return True
+        return super().generation_grows(new, old)
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        problems = self._check(obj)
+        errors = fields(problems) if problems else []
+        errors += self._validate_scale(obj, "specReplicasPath") + self._validate_scale_status(obj)
+        errors += validate_embedded(obj, self._structure)
+        return errors + validate_lists(obj, self._structure)
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        problems = self._check(new)
+        errors = fields(introduced(problems, new, old, self._structure)) if problems else []
+        errors += self._validate_scale(new, "specReplicasPath") + self._validate_scale_status(new)
+        errors += validate_embedded(new, self._structure)
+        duplicates = validate_lists(new, self._structure)
+        if duplicates and not validate_lists(old, self._structure):
+            errors += duplicates
+        return errors
+
+    def validate_status(self, new: Object, old: Object) -> list[FieldError]:
+        errors: list[FieldError] = []
+        if "status" in new:
+            problems = self._check_status(new["status"])
+            if problems and self._status_structure is not None:
+                problems = introduced(problems, new["status"], old.get("status"), self._status_structure)
+            errors += fields(problems or (), "status")
+        errors += self._validate_scale_status(new)
+        duplicates = validate_lists(new, self._structure)
+        if duplicates and not validate_lists(old, self._structure):
+            errors += duplicates
+        return errors
+
+    def warnings(self, obj: Object) -> list[str]:
+        found = [self._deprecation] if self._deprecation else []
+        for finalizer in sorted(set(obj["metadata"].get("finalizers") or ())):
+            found += _finalizer_warnings(finalizer)
+        return found
+
+    def _validate_scale(self, obj: Object, which: str) -> list[FieldError]:
+        path = (self._scale or {}).get(which)
+        if not path:
+            return []
+        value, problem = _nested(obj, path, int)
+        if problem:
+            return [invalid(path, 0, problem)]
+        if value is None or 0 <= value <= _MAX_INT32:
+            return []
+        if value < 0:
+            return [invalid(path, value, "should be a non-negative integer")]
+        return [invalid(path, value, f"should be less than or equal to {_MAX_INT32}")]
+
+    def _validate_scale_status(self, obj: Object) -> list[FieldError]:
+        errors = self._validate_scale(obj, "statusReplicasPath")
+        path = (self._scale or {}).get("labelSelectorPath")
+        if path:
+            _, problem = _nested(obj, path, str)
+            if problem:
+                errors.append(invalid(path, "", problem))
+        return errors
+
+
+def _nested(obj: Object, path: str, wanted: type) -> tuple[Any, str]:
+    """The value at a dotted path and, where its type or one on the way is wrong, what Go's accessor says of it."""
+    value: Any = obj
+    steps = path.removeprefix(".").split(".")
+    walked = ""
+    for step in steps:
+        if type(value) is not dict:
+            return None, _accessor_error(walked, value, "map[string]interface{}", path)
+        if step not in value:
+            return None, ""
+        value = value[step]
+        walked += f".{step}"
+    if type(value) is not wanted:
+        return None, _accessor_error(walked, value, _GO_TYPES[wanted], path)
+    return value, ""
+
+
+def _accessor_error(walked: str, value: Any, wanted: str, path: str) -> str:
+    shown = str(int(value)) if type(value) is float and value.is_integer() else str(value)
+    return f"{path} accessor error: {shown} is of the type {_GO_TYPES.get(type(value), '<nil>')}, expected {wanted}"
+
+
+def _selectable(version: Object) -> Mapping[str, Callable[[Object], str]]:
+    result: dict[str, Callable[[Object], str]] = {}
+    for field in version.get("selectableFields") or ():
+        path: str = field["jsonPath"]
+        result[path.removeprefix(".")] = _value_at(path)
+    return result
+
+
+def _value_at(path: str) -> Callable[[Object], str]:
+    parsed = parse(path)
+
+    def value(obj: Object) -> str:
+        found = parsed.find(obj)
+        if not found or found[0] is None:
+            return ""
+        return str(found[0]).lower() if type(found[0]) is bool else str(found[0])
+
+    return value
+
+
+def _deprecation(spec: Object, version: Object) -> str:
+    if not version.get("deprecated"):
+        return ""
+    default = f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"
+    return str(version.get("deprecationWarning") or default)
+
+
+def _finalizer_warnings(name: str) -> list[str]:
+    prefix = f'metadata.finalizers: "{name}": '
+    found = [prefix + text for text in names.qualified_name(name)]
+    if "/" not in name and name not in _STANDARD_FINALIZERS:
+        path = " including a path (/)" if "." in name else ""
+        found.append(
+            f"{prefix}prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+        )
+    return found
