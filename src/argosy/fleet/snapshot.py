@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from argosy.api.clusters import FederatedCluster
+from argosy.fleet.fingerprint import FleetHashes
 from argosy.fleet.member import CPU, ApiKey, Member, member_of
 from argosy.fleet.taints import Mask, TaintTable
 
@@ -95,6 +96,12 @@ class Fleet:
             shared.add("_api_sets")
         if before.labels == after.labels:
             fleet._answers = self._answers
+        if (before.labels_digest, before.taints_digest, before.apis_digest) == (
+            after.labels_digest,
+            after.taints_digest,
+            after.apis_digest,
+        ):
+            shared.add("hashes")
         for facet in ("joined", "ready", "terminating"):
             if getattr(before, facet) == getattr(after, facet):
                 shared.add(facet)
@@ -108,6 +115,18 @@ class Fleet:
         if joined is not None and joined is not self and before.joined and after.joined:
             fleet.__dict__["_joined"] = joined._replaced(before, after)
         return fleet
+
+    def gained_since(self, earlier: "Fleet") -> bool:
+        """Whether objects without a cluster should be tried again: a member became ready, or has more room."""
+        for member in self.members:
+            before = earlier.member(member.name)
+            if before is member or not (member.joined and member.ready):
+                continue
+            if before is None or not (before.joined and before.ready):
+                return True
+            if any(amount > before.available.get(name, 0) for name, amount in member.available.items()):
+                return True
+        return False
 
     # Columns.
 
@@ -126,6 +145,17 @@ class Fleet:
     @cached_property
     def taints(self) -> TaintTable:
         return TaintTable([member.taints for member in self._rows.values()])
+
+    @cached_property
+    def hashes(self) -> FleetHashes:
+        """Labels, taints and APIs of all members in short, to be compared with an earlier moment."""
+        rows = self._rows.values()
+        return FleetHashes(
+            list(self._rows),
+            [row.labels_digest for row in rows],
+            [row.taints_digest for row in rows],
+            [row.apis_digest for row in rows],
+        )
 
     def allocatable(self, resource: str) -> Column:
         """What each cluster's schedulable nodes hold; 0 where it is not reported."""

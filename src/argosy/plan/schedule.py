@@ -131,7 +131,7 @@ def _held(unit: Unit, fleet: Fleet, profile: Profile) -> dict[str, int | None]:
     """The current placement, for want of a better one; only a changed replica count is followed."""
     numbers = unit.current.values()
     running = sum(number for number in numbers if number is not None)
-    if not unit.current or (running == unit.desired_replicas and None not in numbers):
+    if not unit.divides or (running == unit.desired_replicas and None not in numbers):
         return dict(unit.current)
     return _scaled_in_place(unit, fleet, profile)
 

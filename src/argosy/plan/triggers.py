@@ -1,0 +1,183 @@
+"""Triggers: whether an object must be scheduled again.
+
+What the last scheduling rested on is kept with the object as a short record: hashes of what belongs to the object, and
+the fleet's fingerprint. Changes of the object itself always schedule; changes of policy and clusters schedule if the
+policy's `rescheduleWhen` says so, else they are deferred: the old record stays, nothing is written, and the same
+difference is looked at again next time. An object that was placed nowhere is always tried again.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from argosy.api import keys
+from argosy.api.policies import PropagationPolicy, PropagationPolicySpec
+from argosy.api.typeconfigs import FederatedTypeConfig
+from argosy.fleet.fingerprint import Fingerprint, FleetChange
+from argosy.fleet.member import digest
+from argosy.fleet.snapshot import Fleet
+from argosy.plan import triggers_kubeadmiral as kubeadmiral
+from argosy.plan.unit import desired_replicas, request_of_template
+
+__all__ = ["Difference", "Triggers", "Verdict", "decide", "triggers_of", "verdict"]
+
+FIRST = "not scheduled before"
+UNPLACED = "not placed anywhere"
+UNREADABLE = "the record of the last scheduling is unreadable"
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is stored. Short texts: it is part of every federated object."""
+
+    annotations: str
+    replicas: int
+    request: str
+    clusters: Fingerprint
+    policy: str = ""
+    content: str = ""
+    migration: str = ""
+
+
+class Triggers(msgspec.Struct, frozen=True):
+    """What scheduling would rest on now; `text` is the record to store when it does."""
+
+    record: Record
+    fleet: Fleet
+    #: The same in KubeAdmiral's terms, made only when such a record is met.
+    inputs: kubeadmiral.Inputs
+
+    @property
+    def text(self) -> str:
+        return msgspec.json.encode(self.record).decode()
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """What changed since the record was made: names of the object's own triggers, policy content, the clusters."""
+
+    stable: tuple[str, ...] = ()
+    content: bool = False
+    fleet: FleetChange = FleetChange()
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Schedule or not, and why. `deferred` names the settings that hold a known change back."""
+
+    schedule: bool
+    reason: str = ""
+    deferred: tuple[str, ...] = ()
+
+    @property
+    def deferred_reasons(self) -> str:
+        return "; ".join(self.deferred)
+
+
+def triggers_of(
+    template: Mapping[str, Any],
+    annotations: Mapping[str, str],
+    policy: PropagationPolicy | None,
+    type_config: FederatedTypeConfig,
+    fleet: Fleet,
+) -> Triggers:
+    """The present triggers of an object: its template, its federated object's annotations, its policy, the fleet."""
+    joined = fleet.joined_only()
+    replicas = desired_replicas(template, type_config.spec.path_definition.replicas_spec) or 0
+    request = request_of_template(template)
+    stated = {key: value for key, value in annotations.items() if key in keys.SCHEDULING_ANNOTATIONS}
+    migrates = policy is not None and policy.spec.auto_migration is not None
+    migration = annotations.get(keys.AUTO_MIGRATION_INFO) if migrates else None
+    record = Record(
+        annotations=_hash(sorted(stated.items())),
+        replicas=replicas,
+        request=_hash([request.milli_cpu, request.memory, request.ephemeral_storage, sorted(request.scalars.items())]),
+        clusters=joined.hashes.fingerprint,
+        policy=f"{policy.kind}/{policy.metadata.name}" if policy is not None else "",
+        content=_content(policy) if policy is not None else "",
+        migration=_hash(migration) if migration is not None else "",
+    )
+    return Triggers(record, joined, kubeadmiral.Inputs(stated, replicas, request, migration, policy))
+
+
+def decide(stored: str | None, now: Triggers, policy: PropagationPolicy | None, *, placed: bool) -> Verdict:
+    """Whether to schedule, given the record stored with the object (None or empty: there is none)."""
+    if not stored:
+        return Verdict(True, FIRST)
+    if not placed and policy is not None:
+        return Verdict(True, UNPLACED)
+    if stored == now.text:
+        return Verdict(False)
+    difference = _difference(stored, now)
+    if difference is None:
+        return Verdict(True, UNREADABLE)
+    return verdict(difference, policy.spec if policy is not None else None)
+
+
+def verdict(difference: Difference, policy: PropagationPolicySpec | None) -> Verdict:
+    """The rules, whatever form the record had."""
+    changed = difference.fleet
+    if policy is None:
+        anything = difference != Difference()
+        return Verdict(anything, "changed without a policy" if anything else "")
+    if difference.stable:
+        return Verdict(True, f"changed: {', '.join(difference.stable)}")
+    if difference == Difference():
+        return Verdict(False)
+    if policy.sticky:
+        return Verdict(False, deferred=("disableRescheduling:true",))
+    when = policy.reschedule_policy.reschedule_when if policy.reschedule_policy is not None else None
+    if when is None:
+        return Verdict(False, deferred=("rescheduleWhen:nil",))
+    deferred = []
+    for setting, differs, allowed in (
+        ("policyContentChanged", difference.content, when.policy_content_changed),
+        ("clusterLabelsChanged", changed.labels, when.cluster_labels_changed),
+        ("clusterTaintsChanged", changed.taints, True),
+        ("clusterAPIResourcesChanged", changed.apis, when.cluster_api_resources_changed),
+        ("clusterJoined", changed.joined, when.cluster_joined),
+    ):
+        if differs and allowed:
+            return Verdict(True, setting)
+        if differs:
+            deferred.append(f"{setting}:false")
+    return Verdict(False, deferred=tuple(deferred))
+
+
+def _difference(stored: str, now: Triggers) -> Difference | None:
+    """None where the stored text is no record."""
+    if kubeadmiral.is_record(stored):
+        return _difference_kubeadmiral(stored, now)
+    try:
+        then = msgspec.json.decode(stored, type=Record)
+    except msgspec.MsgspecError:
+        return None
+    record = now.record
+    stable = ("annotations", "replicas", "request", "policy", "migration")
+    return Difference(
+        stable=tuple(field for field in stable if getattr(then, field) != getattr(record, field)),
+        content=then.content != record.content,
+        fleet=now.fleet.hashes.since(then.clusters),
+    )
+
+
+def _difference_kubeadmiral(stored: str, now: Triggers) -> Difference | None:
+    """An object taken over from KubeAdmiral: compared in its terms, so that taking over reschedules nothing."""
+    then = kubeadmiral.parse(stored)
+    if then is None:
+        return None
+    record = kubeadmiral.record_for_takeover(now.inputs, now.fleet, then)
+    return Difference(
+        stable=then.stable_changes(record),
+        content=then.policy_content_hash != record.policy_content_hash,
+        fleet=then.fleet_change(record),
+    )
+
+
+def _content(policy: PropagationPolicy) -> str:
+    """Everything of the policy that shapes a placement. Auto migration has its own trigger, and works without one."""
+    content = msgspec.structs.replace(policy.spec, auto_migration=None)
+    refuses = policy.metadata.annotations.get(keys.REFUSE_OBJECT_OVERRIDES, "")
+    return _hash([msgspec.to_builtins(content, order="deterministic"), refuses])
+
+
+def _hash(value: Any) -> str:
+    return f"{digest(value):016x}"
