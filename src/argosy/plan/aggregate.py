@@ -1,0 +1,50 @@
+"""Aggregate: what flows back into the user's object: one status of many, and the feedback annotations.
+
+How statuses merge is the kind's matter (`kinds`); here is decided whether there is anything to write.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from argosy.api import keys
+from argosy.api.federated import FederatedObject
+from argosy.kube.mergepatch import same
+from argosy.plan.federate import up_to_date
+from argosy.plan.fields import Json
+from argosy.plan.kinds.observation import Aggregation, Observation
+from argosy.plan.kinds.registry import kind_of
+from argosy.plan.metadata import annotations_of, copy_keys
+
+__all__ = ["feedback", "feedback_of", "source_status"]
+
+
+def source_status(
+    source: Json, federated: FederatedObject, observations: Sequence[Observation], now: str
+) -> Json | None:
+    """The status to write to the source, None where it has that one already or nothing can be said.
+
+    One observation for each cluster the object is placed in, sorted or not; `now` is used only where something changed.
+    """
+    aggregation = Aggregation(
+        source=source,
+        observations=sorted(observations, key=lambda each: each.cluster),
+        up_to_date=up_to_date(source, federated),
+        now=now,
+    )
+    status = kind_of(source).aggregate(aggregation)
+    if status is None or same(status, source.get("status") or {}):
+        return None
+    return status
+
+
+def feedback(
+    source: Mapping[str, str] | None,
+    federated: Mapping[str, str] | None,
+    wanted: Iterable[str] = keys.FEEDBACK_ANNOTATIONS,
+) -> dict[str, str] | None:
+    """The source's annotations with what the federated object reports, None when they have it already."""
+    annotations, changes = copy_keys(federated, source, wanted)
+    return annotations if changes else None
+
+
+def feedback_of(source: Json, federated: FederatedObject) -> dict[str, str] | None:
+    return feedback(annotations_of(source), federated.metadata.annotations)

@@ -1,0 +1,47 @@
+"""Held: why an object's placement stays as it was although something else was asked for.
+
+Kept as an annotation on the federated object, so that it is there after a restart and is written only when it changes.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from argosy.api import keys
+
+__all__ = ["CONDITION", "Held", "HeldReason", "held_of", "with_held"]
+
+#: Condition on the federated object, False while it is held and absent otherwise.
+CONDITION: Final = "Scheduled"
+
+
+class HeldReason(StrEnum):
+    POLICY_MISSING = "PolicyNotFound"
+    PROFILE_MISSING = "SchedulingProfileNotFound"
+    PROFILE_INVALID = "SchedulingProfileInvalid"
+    NO_CLUSTER_FITS = "NoClusterFits"
+    CANNOT_SCHEDULE = "CannotSchedule"
+    OVERRIDE_POLICY_MISSING = "OverridePolicyNotFound"
+    OVERRIDES_INVALID = "OverridesInvalid"
+
+
+class Held(msgspec.Struct, frozen=True):
+    reason: str
+    message: str
+
+
+def held_of(annotations: Mapping[str, str]) -> Held | None:
+    text = annotations.get(keys.HELD)
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=Held)
+    except msgspec.MsgspecError:
+        return Held("Unknown", text)
+
+
+def with_held(annotations: Mapping[str, str], held: Held | None) -> dict[str, str]:
+    rest = {key: value for key, value in annotations.items() if key != keys.HELD}
+    return rest if held is None else {**rest, keys.HELD: msgspec.json.encode(held).decode()}
