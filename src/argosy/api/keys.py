@@ -92,6 +92,8 @@ AUTO_MIGRATION_INFO: Final = PREFIX + "auto-migration-info"
 SCHEDULING: Final = PREFIX + "scheduling"
 APPLIED_MIGRATION_CONFIGURATION: Final = PREFIX + "applied-migration-configuration"
 DERIVED_SERVICE: Final = PREFIX + "derived-service"
+#: `true` on a federated object whose source vanished without having been deleted: its copies may go.
+CONFIRM_DELETION: Final = ARGOSY_PREFIX + "confirm-deletion"
 #: JSON list, sorted: clusters that left the placements and whose copy was not yet seen gone.
 TO_BE_REMOVED: Final = ARGOSY_PREFIX + "to-be-removed"
 #: JSON `{"reason": …, "message": …}`: why the pass stopped short and the last good placement is held.

@@ -1,0 +1,411 @@
+"""Dispatch: carry a federated object to the members its placements name, and take it away from those they no longer name.
+
+One pass over one object: clusters whose record says that exactly this is there already are skipped without rendering; the
+rest are written in parallel; one status write reports the round. A cluster that is slow is reported later and holds up
+neither the others nor their report.
+
+What is deleted: copies in clusters that may hold one (placements, the note of removals, status) and are not wanted any
+more. What is never deleted for: a cluster we cannot see, an object whose source we cannot see.
+"""
+
+import asyncio
+import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from argosy.api import keys, resources
+from argosy.api.conditions import EventReason, Propagation
+from argosy.api.types import FederatedCluster, FederatedObject, FederatedStatus, FederatedTypeConfig, PropagationEntry
+from argosy.control.caches import Caches, SourceKey
+from argosy.control.collect import Collector
+from argosy.control.marks import Marks
+from argosy.control.members import Member, Members
+from argosy.control.metrics import Metrics
+from argosy.control.operations import Applied, Operations
+from argosy.control.pause import Pause
+from argosy.control.recorder import ObjectRecorder
+from argosy.control.timings import Timings
+from argosy.kube.client import Client, Patch
+from argosy.kube.errors import NotFound
+from argosy.kube.informer import Change
+from argosy.kube.objects import HasMetadata, Metadata, decode, key_of, split_key
+from argosy.kube.queue import Result, WorkQueue
+from argosy.plan import adoption, pending, placement, propagation
+from argosy.plan.render import RenderError, digest, is_current, needs_update, render, template_digest, version_of
+
+__all__ = ["Dispatch", "FederatedKey"]
+
+
+class FederatedKey(NamedTuple):
+    """A FederatedObject (namespaced) or ClusterFederatedObject."""
+
+    namespaced: bool
+    key: str
+
+    def __str__(self) -> str:
+        return f"{resources.federated_objects(self.namespaced).kind} {self.key}"
+
+
+class _Item(NamedTuple):
+    """One federated object in the hands of one pass."""
+
+    key: FederatedKey
+    federated: FederatedObject
+    config: FederatedTypeConfig
+    #: Key of the object in members, and of its source.
+    member_key: str
+    template_digest: str
+    #: All patches by cluster are cut out of these.
+    overrides: dict[str, Any]
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.federated.metadata.annotations
+
+    @property
+    def source(self) -> SourceKey:
+        return SourceKey(self.config.name, self.member_key)
+
+    def patches(self, cluster: str) -> placement.Patches:
+        return placement.overrides_for(self.overrides, cluster, self.config.spec.controllers)
+
+    def record(self, cluster: str) -> PropagationEntry | None:
+        for entry in self.federated.status.clusters:
+            if entry.cluster == cluster:
+                return entry
+        return None
+
+
+class Dispatch:
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        members: Members,
+        collector: Collector,
+        operations: Operations,
+        pause: Pause,
+        recorder: ObjectRecorder,
+        marks: Marks,
+        metrics: Metrics,
+        timings: Timings,
+    ):
+        self._client = client
+        self._caches = caches
+        self._members = members
+        self._collector = collector
+        self._operations = operations
+        self._pause = pause
+        self._recorder = recorder
+        self._marks = marks
+        self._metrics = metrics
+        self._timings = timings
+        self.queue: WorkQueue[FederatedKey] = WorkQueue()
+        collector.on_change(self._member_object_changed)
+
+    # What wakes an object.
+
+    def wake(self, key: FederatedKey, after: float = 0.0, priority: int = 0) -> None:
+        self.queue.add(key, priority, after)
+
+    def wake_all_in(self, cluster: str, after: float) -> None:
+        """Everything that is or was in this cluster, behind what is more urgent."""
+        for namespaced, informer in self._caches.federated.items():
+            for view in informer.values():
+                noted = placement.to_be_removed(view.metadata.annotations)
+                recorded = (entry.cluster for entry in view.status.clusters)
+                if cluster in view.placed or cluster in noted or cluster in recorded:
+                    self.wake(FederatedKey(namespaced, key_of(view.metadata)), after, priority=1)
+
+    def _member_object_changed(self, cluster: str, type_name: str, change: Change[HasMetadata]) -> None:
+        source = SourceKey(type_name, change.key)
+        view = self._caches.federated_view(source)
+        if view is None:
+            return
+        key = FederatedKey("/" in change.key, source.federated_key)
+        if change.new is None:
+            removing = view.metadata.deletion_timestamp or cluster not in view.placed
+            self.wake(key, 0.0 if removing else self._timings.member_event)
+            return
+        if change.old is None or _drifted(change.old.metadata, change.new.metadata):
+            record = next((entry for entry in view.status.clusters if entry.cluster == cluster), None)
+            if record is None or record.version != version_of(change.new.metadata):
+                self.wake(key, self._timings.member_event, priority=1)
+
+    # One pass.
+
+    async def reconcile(self, key: FederatedKey) -> Result | None:
+        item = self._item(key)
+        if item is None:
+            return None
+        self._collector.use(item.config)
+        if item.federated.metadata.deletion_timestamp:
+            return await self._delete(item)
+        if not pending.finished(item.annotations.get(keys.PENDING_CONTROLLERS)):
+            return None
+        if keys.SYNC_FINALIZER not in item.federated.metadata.finalizers:
+            await self._set_finalizers(item, sorted({*item.federated.metadata.finalizers, keys.SYNC_FINALIZER}))
+            return None  # its own event brings the object back
+        if item.annotations.get(keys.DRY_RUN) == "true" and not item.federated.status.clusters:
+            self._recorder.event(item.federated, "Normal", EventReason.DRY_RUN_WORKED, "dry run: nothing was created")
+            return None
+        if self._pause.fleet() or self._pause.object(item.annotations):
+            return None
+        return await self._round(item)
+
+    def _item(self, key: FederatedKey) -> _Item | None:
+        raw = self._caches.federated[key.namespaced].raw(key.key)
+        if raw is None:
+            return None
+        federated = decode(raw, FederatedObject)
+        template = federated.spec.template
+        config = self._caches.catalog.of_kind(str(template.get("apiVersion")), str(template.get("kind")))
+        name = (template.get("metadata") or {}).get("name")
+        if config is None or not name:
+            return None
+        if config.kind == "Namespace" and name in keys.PROTECTED_NAMESPACES:
+            return None
+        namespace = federated.metadata.namespace if config.namespaced else ""
+        member_key = f"{namespace}/{name}" if namespace else str(name)
+        overrides = {"overrides": msgspec.to_builtins(federated.spec.overrides)}
+        return _Item(key, federated, config, member_key, template_digest(template), overrides)
+
+    async def _round(self, item: _Item) -> Result | None:
+        """Bring every cluster that is concerned to its wanted state and report."""
+        wanted = set(item.federated.placed)
+        tasks = {
+            cluster: asyncio.ensure_future(self._settle(item, cluster, cluster in wanted))
+            for cluster in sorted(placement.may_hold_copies(item.federated))
+        }
+        try:
+            late: set[asyncio.Future[Applied]] = set()
+            if tasks:
+                _, late = await asyncio.wait(tasks.values(), timeout=self._timings.round_patience)
+            if late:
+                await self._report(item, {c: t.result() for c, t in tasks.items() if t.done()}, complete=False)
+                await asyncio.wait(late)
+        finally:
+            for task in tasks.values():
+                task.cancel()
+        results = {cluster: task.result() for cluster, task in tasks.items()}
+        await self._report(item, results, complete=True)
+        return self._next(item, results)
+
+    async def _settle(self, item: _Item, cluster_name: str, wanted: bool) -> Applied:
+        """One object in one cluster."""
+        record = item.record(cluster_name)
+        cluster = self._caches.clusters.get(cluster_name)
+        if cluster is None:  # it left the federation, and its copies are not ours any more
+            return Applied(None)
+        if self._pause.cluster(cluster):
+            return _as_recorded(record, Propagation.PENDING_CREATE if wanted else Propagation.WAITING_FOR_REMOVAL)
+        obstacle = self._obstacle(item, cluster, wanted)
+        if obstacle is not None:
+            return obstacle
+        member = self._members.get(cluster_name)
+        if member is None:
+            return Applied(Propagation.CLIENT_RETRIEVAL_FAILED, error="not connected to the cluster yet")
+        if not wanted:
+            return await self._operations.remove(member, item.config, item.member_key)
+        return await self._ensure(item, member, record)
+
+    def _obstacle(self, item: _Item, cluster: FederatedCluster, wanted: bool) -> Applied | None:
+        """What about the cluster itself keeps us from writing there now."""
+        name = cluster.name
+        if not cluster.joined:
+            return Applied(Propagation.CLUSTER_NOT_READY if wanted else Propagation.WAITING_FOR_REMOVAL)
+        if cluster.terminating:
+            if keys.CASCADING_DELETE in cluster.metadata.annotations:
+                present = self._collector.get(name, item.config.name, item.member_key) is not None
+                return Applied(Propagation.WAITING_FOR_CASCADING_DELETION if present else None)
+            return Applied(Propagation.CLUSTER_TERMINATING if wanted else None)
+        if not cluster.ready:
+            return Applied(Propagation.CLUSTER_NOT_READY if wanted else Propagation.WAITING_FOR_REMOVAL)
+        if wanted and keys.CASCADING_DELETE_FINALIZER not in cluster.metadata.finalizers:
+            # Without it the cluster could go while our write is on its way.
+            return Applied(Propagation.FINALIZER_CHECK_FAILED, retry_after=self._timings.conflict)
+        return None
+
+    async def _ensure(self, item: _Item, member: Member, record: PropagationEntry | None) -> Applied:
+        template, annotations = item.federated.spec.template, item.annotations
+        patches = item.patches(member.name)
+        wanted_digest = digest(item.template_digest, patches, annotations)
+        observed = self._collector.get(member.name, item.config.name, item.member_key)
+        if observed is not None and is_current(record, wanted_digest, observed.metadata, template, patches):
+            return Applied(Propagation.OK, observed.metadata)
+        try:
+            adopt = adoption.adopts(annotations) and adoption.may_adopt(annotations, member.name)
+            return await self._operations.apply(
+                member,
+                item.config,
+                item.member_key,
+                lambda present: render(template, patches, present, annotations, item.config),
+                lambda desired, present: (
+                    not needs_update(desired, present, record, wanted_digest, version_of(_metadata(present)))
+                ),
+                adopt=adopt,
+            )
+        except RenderError as error:
+            return Applied(error.status, error=str(error))
+        except adoption.AdoptionError as error:
+            return Applied(Propagation.COMPUTE_RESOURCE_FAILED, error=str(error))
+
+    # After a round.
+
+    async def _report(self, item: _Item, results: dict[str, Applied], complete: bool) -> None:
+        """Write the status once, and only if it says something new."""
+        entries = {cluster: self._entry(item, cluster, applied) for cluster, applied in results.items()}
+        if not complete:  # those that have not answered yet stay as they were, or are on their way
+            for cluster in placement.may_hold_copies(item.federated) - results.keys():
+                entries[cluster] = item.record(cluster) or PropagationEntry(cluster, Propagation.PENDING_CREATE)
+        status = propagation.next_status(
+            item.federated.status,
+            [entry for entry in entries.values() if entry is not None],
+            generation=item.federated.metadata.generation if complete else item.federated.status.synced_generation,
+            now=_now(),
+        )
+        self._tell(item, results)
+        if status is not None:
+            await self._write_status(item, status)
+        if complete and all(applied.status is Propagation.OK for applied in results.values()):
+            generation = int((item.federated.spec.template.get("metadata") or {}).get("generation") or 0)
+            self._marks.finished(item.source, generation, item.config.name)
+
+    def _entry(self, item: _Item, cluster: str, applied: Applied) -> PropagationEntry | None:
+        """The cluster's line in the status: with a new record where something was written or verified."""
+        if applied.status is None:
+            return None
+        record = item.record(cluster)
+        if applied.status is Propagation.OK:
+            return PropagationEntry(
+                cluster,
+                Propagation.OK,
+                last_observed_generation=applied.metadata.generation,
+                version=version_of(applied.metadata),
+                digest=digest(item.template_digest, item.patches(cluster), item.annotations),
+            )
+        if record is None:
+            return PropagationEntry(cluster, applied.status)
+        return msgspec.structs.replace(record, status=applied.status)
+
+    def _tell(self, item: _Item, results: dict[str, Applied]) -> None:
+        """One event for all clusters that had the same done to them, one for each different failure."""
+        for operation, reason, verb in _EVENTS:
+            clusters = [name for name, applied in results.items() if applied.wrote == operation and not applied.failed]
+            if clusters:
+                self._recorder.event(item.federated, "Normal", reason, f"{verb} in {', '.join(clusters)}")
+        failures: dict[tuple[str, str], list[str]] = {}
+        for name, applied in results.items():
+            if applied.failed and applied.status is not None:
+                failures.setdefault((applied.status, applied.error), []).append(name)
+        for (status, error), clusters in failures.items():
+            self._recorder.event(item.federated, "Warning", status, f"{', '.join(clusters)}: {error}")
+
+    def _next(self, item: _Item, results: dict[str, Applied]) -> Result | None:
+        waits = [applied.retry_after for applied in results.values() if applied.retry_after is not None]
+        errors = [f"{name}: {applied.error}" for name, applied in results.items() if applied.failed]
+        if errors:
+            self._metrics.failures.labels("dispatch").inc()
+            return Result(error="; ".join(errors[:3]))
+        if any(applied.status is Propagation.WAITING_FOR_REMOVAL for applied in results.values()):
+            waits.append(self._timings.deletion_recheck)
+        return Result(requeue_after=min(waits)) if waits else None
+
+    async def _write_status(self, item: _Item, status: FederatedStatus) -> None:
+        resource = resources.federated_objects(item.key.namespaced)
+        namespace, name = split_key(item.key.key)
+        body = {"status": msgspec.to_builtins(status)}
+        try:
+            raw = await self._client.patch(
+                resource, name, body, namespace or None, kind=Patch.MERGE, subresource="status", into=bytes
+            )
+        except NotFound:
+            return
+        self._metrics.control_writes.labels(resource.kind, "status").inc()
+        self._caches.remember_federated(raw, item.key.namespaced)
+
+    async def _set_finalizers(self, item: _Item, finalizers: list[str]) -> None:
+        resource = resources.federated_objects(item.key.namespaced)
+        namespace, name = split_key(item.key.key)
+        metadata = item.federated.metadata
+        body = {"metadata": {"finalizers": finalizers, "resourceVersion": metadata.resource_version}}
+        raw = await self._client.patch(resource, name, body, namespace or None, kind=Patch.MERGE, into=bytes)
+        self._metrics.control_writes.labels(resource.kind, "patch").inc()
+        if finalizers or not metadata.deletion_timestamp:
+            self._caches.remember_federated(raw, item.key.namespaced)
+
+    # Deletion.
+
+    async def _delete(self, item: _Item) -> Result | None:
+        """Clean every member that may hold a copy; the finalizer goes when all of them certainly hold none."""
+        if keys.SYNC_FINALIZER not in item.federated.metadata.finalizers:
+            return None
+        if self._pause.fleet() or self._pause.object(item.annotations):
+            return None
+        if not self._deletion_is_meant(item):
+            message = (
+                f"the source is gone without having been deleted; its copies stay until the {item.key} is annotated"
+                f" with {keys.CONFIRM_DELETION}=true"
+            )
+            self._recorder.event(item.federated, "Warning", EventReason.ENSURE_DELETION_FAILED, message)
+            return None
+        clusters = sorted(placement.may_hold_copies(item.federated))
+        outcomes = await asyncio.gather(*(self._clean(item, cluster) for cluster in clusters))
+        results = dict(zip(clusters, outcomes, strict=True))
+        if all(applied.status is None for applied in results.values()):
+            left = [f for f in item.federated.metadata.finalizers if f != keys.SYNC_FINALIZER]
+            await self._set_finalizers(item, left)
+            self._marks.drop(item.source)
+            return None
+        await self._report(item, results, complete=True)
+        return self._next(item, results) or Result(requeue_after=self._timings.deletion_recheck)
+
+    def _deletion_is_meant(self, item: _Item) -> bool:
+        """Garbage collection also deletes the federated object of a source that merely vanished; that is no user's word."""
+        if not any(owner.controller for owner in item.federated.metadata.owner_references):
+            return True
+        if item.annotations.get(keys.CONFIRM_DELETION) == "true":
+            return True
+        return self._caches.source(item.source) is not None
+
+    async def _clean(self, item: _Item, cluster_name: str) -> Applied:
+        cluster = self._caches.clusters.get(cluster_name)
+        if cluster is None:
+            return Applied(None)
+        member = self._members.get(cluster_name)
+        if not cluster.joined or not cluster.ready or member is None:
+            return Applied(Propagation.CLUSTER_NOT_READY)
+        if self._pause.cluster(cluster):
+            return Applied(Propagation.WAITING_FOR_REMOVAL)
+        observed = self._collector.get(cluster_name, item.config.name, item.member_key)
+        annotations = observed.metadata.annotations if observed is not None else {}
+        if adoption.orphans(item.annotations, annotations):
+            return await self._operations.release(member, item.config, item.member_key)
+        return await self._operations.remove(member, item.config, item.member_key)
+
+
+_EVENTS = (
+    ("create", EventReason.CREATE_IN_CLUSTER, "created"),
+    ("update", EventReason.UPDATE_IN_CLUSTER, "updated"),
+    ("delete", EventReason.DELETE_IN_CLUSTER, "deleted"),
+)
+
+
+def _as_recorded(record: PropagationEntry | None, otherwise: Propagation) -> Applied:
+    return Applied(otherwise if record is None or record.status == Propagation.OK else Propagation(record.status))
+
+
+def _drifted(old: Metadata, new: Metadata) -> bool:
+    """Whether more than the status may have changed."""
+    if not new.generation:
+        return True
+    return (old.generation, old.labels, old.annotations) != (new.generation, new.labels, new.annotations)
+
+
+def _metadata(obj: dict[str, Any]) -> Metadata:
+    return msgspec.convert(obj["metadata"], Metadata)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
