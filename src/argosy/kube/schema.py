@@ -135,6 +135,10 @@ class Type:
                 self._item = Type(self._schemas, node, node.ref)
         return self._item
 
+    def child(self, key: str) -> "Type | None":
+        """Type of the value under a key of this object or map, where it is known."""
+        return self.item if self.kind == "map" else self.fields.get(key)
+
     @property
     def required(self) -> frozenset[str]:
         target = self._schemas._node(self.definition) if self.definition else None
