@@ -32,6 +32,7 @@ from argosy.kube.informer import Change
 from argosy.kube.objects import HasMetadata, Metadata, decode, key_of, split_key
 from argosy.kube.queue import Result, WorkQueue
 from argosy.plan import adoption, pending, placement, propagation
+from argosy.plan.held import held_of
 from argosy.plan.render import RenderError, digest, is_current, needs_update, render, template_digest, version_of
 
 __all__ = ["Dispatch", "FederatedKey"]
@@ -255,15 +256,21 @@ class Dispatch:
 
     async def _report(self, item: _Item, results: dict[str, Applied], complete: bool) -> None:
         """Write the status once, and only if it says something new."""
-        entries = {cluster: self._entry(item, cluster, applied) for cluster, applied in results.items()}
+        outcomes = {
+            cluster: self._result(item, cluster, applied)
+            for cluster, applied in results.items()
+            if applied.status is not None
+        }
         if not complete:  # those that have not answered yet stay as they were, or are on their way
             for cluster in placement.may_hold_copies(item.federated) - results.keys():
-                entries[cluster] = item.record(cluster) or PropagationEntry(cluster, Propagation.PENDING_CREATE)
-        status = propagation.next_status(
+                record = item.record(cluster)
+                outcomes[cluster] = propagation.Result(record.status if record else Propagation.PENDING_CREATE)
+        status = propagation.propagation_status(
             item.federated.status,
-            [entry for entry in entries.values() if entry is not None],
-            generation=item.federated.metadata.generation if complete else item.federated.status.synced_generation,
-            now=_now(),
+            item.federated.metadata.generation if complete else item.federated.status.synced_generation,
+            outcomes,
+            _now(),
+            held=held_of(item.annotations),
         )
         self._tell(item, results)
         if status is not None:
@@ -272,22 +279,16 @@ class Dispatch:
             generation = int((item.federated.spec.template.get("metadata") or {}).get("generation") or 0)
             self._marks.finished(item.source, generation, item.config.name)
 
-    def _entry(self, item: _Item, cluster: str, applied: Applied) -> PropagationEntry | None:
+    def _result(self, item: _Item, cluster: str, applied: Applied) -> propagation.Result:
         """The cluster's line in the status: with a new record where something was written or verified."""
-        if applied.status is None:
-            return None
-        record = item.record(cluster)
-        if applied.status is Propagation.OK:
-            return PropagationEntry(
-                cluster,
-                Propagation.OK,
-                last_observed_generation=applied.metadata.generation,
-                version=version_of(applied.metadata),
-                digest=digest(item.template_digest, item.patches(cluster), item.annotations),
-            )
-        if record is None:
-            return PropagationEntry(cluster, applied.status)
-        return msgspec.structs.replace(record, status=applied.status)
+        if applied.status is not Propagation.OK:
+            return propagation.Result(applied.status or Propagation.OK)
+        return propagation.Result(
+            Propagation.OK,
+            applied.metadata.generation,
+            version_of(applied.metadata),
+            digest(item.template_digest, item.patches(cluster), item.annotations),
+        )
 
     def _tell(self, item: _Item, results: dict[str, Applied]) -> None:
         """One event for all clusters that had the same done to them, one for each different failure."""

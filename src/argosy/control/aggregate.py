@@ -1,0 +1,205 @@
+"""Aggregate: the members' statuses back to the user: merged into the source's status, and field by field in CollectedStatus.
+
+Woken by member objects (gathered for a moment, so that a burst costs one pass), by the source and by the federated object.
+Writes only what changed: at most one CollectedStatus and one source status a pass.
+"""
+
+import asyncio
+import datetime
+from typing import Any
+
+import msgspec
+
+from argosy.api import keys, resources
+from argosy.api.types import CollectedStatus, FederatedObject, FederatedTypeConfig
+from argosy.control.caches import Caches, SourceKey
+from argosy.control.collect import Collector
+from argosy.control.marks import Marks
+from argosy.control.metrics import Metrics
+from argosy.control.projection import as_object
+from argosy.control.timings import Timings
+from argosy.kube.client import Client, Patch
+from argosy.kube.errors import AlreadyExists, MethodNotAllowed, NotFound
+from argosy.kube.informer import Change
+from argosy.kube.objects import HasMetadata, decode, split_key
+from argosy.kube.queue import Result, WorkQueue
+from argosy.plan.aggregate import feedback_of, source_status
+from argosy.plan.collect import Seen, collected_status
+from argosy.plan.kinds.observation import Observation
+from argosy.plan.placement import may_hold_copies
+
+__all__ = ["Aggregate"]
+
+
+class Aggregate:
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        collector: Collector,
+        marks: Marks,
+        metrics: Metrics,
+        timings: Timings,
+    ):
+        self._client = client
+        self._caches = caches
+        self._collector = collector
+        self._marks = marks
+        self._metrics = metrics
+        self._timings = timings
+        self.queue: WorkQueue[SourceKey] = WorkQueue()
+        collector.on_change(self._member_object_changed)
+
+    def wake(self, key: SourceKey) -> None:
+        self.queue.add(key, after=self._timings.status_gather)
+
+    def wake_all_in(self, cluster: str, after: float) -> None:
+        """A cluster became reachable or ceased to be."""
+        for key, _ in self._caches.all_sources():
+            view = self._caches.federated_view(key)
+            if view is not None and any(entry.cluster == cluster for entry in view.status.clusters):
+                self.queue.add(key, priority=1, after=after)
+
+    def _member_object_changed(self, cluster: str, type_name: str, change: Change[HasMetadata]) -> None:
+        self.wake(SourceKey(type_name, change.key))
+
+    async def reconcile(self, key: SourceKey) -> Result | None:
+        config = self._caches.catalog.get(key.type)
+        federated_raw = self._caches.federated_raw(key)
+        if config is None or federated_raw is None:
+            return None
+        federated = decode(federated_raw, FederatedObject)
+        if federated.metadata.deletion_timestamp:
+            return None
+        seen = self._seen(key, config, federated)
+        if seen is None:
+            return Result(requeue_after=self._timings.conflict)
+        writes = []
+        if config.spec.status_collection.enabled:
+            writes.append(self._write_collected(key, config, federated, seen))
+        source_raw = self._caches.source_raw(key)
+        if source_raw is not None and config.spec.status_aggregation.enabled:
+            source = self._source(source_raw, config)
+            if not source["metadata"].get("deletionTimestamp"):
+                writes.append(self._write_source(key, config, source, federated, seen))
+        await asyncio.gather(*writes)
+        return None
+
+    def _seen(self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject) -> dict[str, Seen] | None:
+        """The object in every cluster that may hold it; None while a reachable member's cache is still filling."""
+        seen = {}
+        for name in may_hold_copies(federated):
+            cluster = self._caches.clusters.get(name)
+            if cluster is None:
+                continue
+            synced = self._collector.synced(name, config.name)
+            if cluster.ready and not synced:
+                return None
+            found = self._collector.get(name, config.name, key.key)
+            seen[name] = Seen(as_object(found) if found is not None else None, reachable=cluster.ready and synced)
+        return seen
+
+    async def _write_collected(
+        self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject, seen: dict[str, Seen]
+    ) -> None:
+        informer = self._caches.collected[config.namespaced]
+        existing = informer.get(key.federated_key)
+        stored = _as_json(existing) if existing is not None else None
+        federated_json = _reference(federated, config)
+        wanted = collected_status(federated_json, config, seen, stored, _now())
+        if wanted is None:
+            return
+        resource = resources.COLLECTED_STATUSES if config.namespaced else resources.CLUSTER_COLLECTED_STATUSES
+        try:
+            if existing is None:
+                raw = await self._client.create(resource, wanted, into=bytes)
+            else:
+                raw = await self._client.update(resource, wanted, into=bytes)
+        except (AlreadyExists, NotFound):
+            self.queue.add(key, after=self._timings.conflict)  # our cache is behind
+            return
+        self._metrics.control_writes.labels(resource.kind, "create" if existing is None else "update").inc()
+        informer.remember(raw)
+
+    async def _write_source(
+        self,
+        key: SourceKey,
+        config: FederatedTypeConfig,
+        source: dict[str, Any],
+        federated: FederatedObject,
+        seen: dict[str, Seen],
+    ) -> None:
+        status = source_status(source, federated, self._observations(key, config, federated, seen), _now())
+        annotations = feedback_of(source, federated)
+        if annotations is not None:
+            await self._patch(key, config, {"metadata": {"annotations": _difference(source, annotations)}}, None)
+        if status is not None:
+            before = source.get("status") or {}
+            body = {"status": {**dict.fromkeys(before.keys() - status.keys()), **status}}
+            await self._patch(key, config, body, "status")
+        observed = (status or source.get("status") or {}).get("observedGeneration")
+        if observed is not None and observed == source["metadata"].get("generation"):
+            self._marks.finished(key, observed, config.name)
+
+    def _observations(
+        self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject, seen: dict[str, Seen]
+    ) -> list[Observation]:
+        """With what CollectedStatus last knew of members that cannot be read now."""
+        collected = self._caches.collected[config.namespaced].get(key.federated_key)
+        last_known = {entry.cluster: entry.collected_fields for entry in collected.clusters} if collected else {}
+        written = {entry.cluster: entry.last_observed_generation for entry in federated.status.clusters}
+        observations = []
+        for name in federated.placed:
+            there = seen.get(name)
+            if there is None:
+                continue
+            found, known = there.object, True
+            if found is None and not there.reachable:
+                found = last_known.get(name)
+                known = found is not None
+            observations.append(Observation(name, found, there.reachable, known, written.get(name, 0)))
+        return observations
+
+    async def _patch(
+        self, key: SourceKey, config: FederatedTypeConfig, body: dict[str, Any], subresource: str | None
+    ) -> None:
+        namespace, name = split_key(key.key)
+        try:
+            raw = await self._client.patch(
+                config.resource, name, body, namespace or None, kind=Patch.MERGE, subresource=subresource, into=bytes
+            )
+        except (NotFound, MethodNotAllowed):  # gone meanwhile, or a kind without status
+            return
+        self._metrics.control_writes.labels(config.kind, subresource or "patch").inc()
+        self._caches.sources[key.type].remember(raw)
+
+    def _source(self, raw: bytes, config: FederatedTypeConfig) -> dict[str, Any]:
+        source: dict[str, Any] = decode(raw, dict)
+        source.setdefault("apiVersion", config.api_version)
+        source.setdefault("kind", config.kind)
+        return source
+
+
+def _difference(source: dict[str, Any], annotations: dict[str, str]) -> dict[str, str | None]:
+    before = source["metadata"].get("annotations") or {}
+    changed: dict[str, str | None] = {k: v for k, v in annotations.items() if before.get(k) != v}
+    return {**changed, **dict.fromkeys(before.keys() - annotations.keys())}
+
+
+def _reference(federated: FederatedObject, config: FederatedTypeConfig) -> dict[str, Any]:
+    """As much of the federated object as its CollectedStatus is made after."""
+    metadata = federated.metadata
+    kind = resources.federated_objects(config.namespaced).kind
+    found = {"name": metadata.name, "uid": metadata.uid, "labels": metadata.labels}
+    if config.namespaced:
+        found["namespace"] = metadata.namespace
+    return {"apiVersion": keys.API_VERSION, "kind": kind, "metadata": found}
+
+
+def _as_json(collected: CollectedStatus) -> dict[str, Any]:
+    built: dict[str, Any] = msgspec.to_builtins(collected)
+    return built
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
