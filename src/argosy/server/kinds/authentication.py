@@ -1,0 +1,25 @@
+"""authentication.k8s.io/v1: reviews of who somebody is. Answered, never stored; the answers come from `server.auth`."""
+
+from argosy.kube.schema import Schemas
+from argosy.server.kinds.builtin import VirtualStrategy, declare
+from argosy.server.registry import Kind
+
+__all__ = ["kinds"]
+
+CREATE = frozenset({"create"})
+
+
+def kinds(schemas: Schemas) -> list[Kind]:
+    return [
+        declare(
+            schemas,
+            VirtualStrategy,
+            "authentication.k8s.io",
+            "v1",
+            kind,
+            f"{kind.lower()}s",
+            namespaced=False,
+            verbs=CREATE,
+        )
+        for kind in ("SelfSubjectReview", "TokenReview")
+    ]
