@@ -156,12 +156,35 @@ def _trimmed(value: Any) -> Any:
     return None if value == "" else value
 
 
-def ip(value: str, path: str) -> list[FieldError]:
-    return messages(value, path, names.is_ip(value))
+def ip(value: str, path: str, *, known: Collection[str] = ()) -> list[FieldError]:
+    """An address; those an object had before (`known`) are kept even if today's stricter rule would refuse them."""
+    if value in known:
+        return []
+    wrong = names.is_ip(value)
+    if not wrong:
+        wrong = _strict_address(value, "must not have leading 0s", "must not be an IPv4-mapped IPv6 address")
+    return messages(value, path, wrong)
 
 
-def cidr(value: str, path: str) -> list[FieldError]:
-    return messages(value, path, names.is_cidr(value))
+def cidr(value: str, path: str, *, known: Collection[str] = ()) -> list[FieldError]:
+    if value in known:
+        return []
+    wrong = names.is_cidr(value)
+    if not wrong:
+        address, _, length = value.partition("/")
+        zeros, mapped = "must not have leading 0s in IP or prefix length", "must not have an IPv4-mapped IPv6 address"
+        wrong = [zeros] if length != str(int(length)) else _strict_address(address, zeros, mapped)
+        if not wrong and ipaddress.ip_interface(value).network.network_address != ipaddress.ip_address(address):
+            wrong = ["must not have bits set beyond the prefix length"]
+    return messages(value, path, wrong)
+
+
+def _strict_address(value: str, zeros: str, mapped: str) -> list[str]:
+    try:
+        address = ipaddress.ip_address(value)
+    except ValueError:
+        return [zeros]
+    return [mapped] if address.version == 6 and address.ipv4_mapped is not None else []
 
 
 def dual_stack(values: Collection[str], parse: Callable[[str], Any] = ipaddress.ip_address) -> bool:

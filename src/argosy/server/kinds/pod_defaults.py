@@ -6,7 +6,13 @@ Pure and in place. What admission adds to pods (tolerations, priority, service a
 import re
 from typing import Any
 
-from argosy.server.kinds.resource_lists import canonical_quantity, canonical_resources
+from argosy.server.kinds.pod_totals import container_sum
+from argosy.server.kinds.resource_lists import (
+    canonical_quantity,
+    canonical_resources,
+    is_huge_page,
+    is_overcommit_allowed,
+)
 
 __all__ = ["containers_of", "default_claim_spec", "default_pod", "default_pod_spec", "default_pod_template"]
 
@@ -62,6 +68,31 @@ def default_pod(spec: Object) -> None:
         if spec.get("hostNetwork"):
             for port in container.get("ports") or ():
                 port["hostPort"] = port.get("hostPort") or port.get("containerPort", 0)
+    if spec.get("resources"):
+        _default_pod_level(spec)
+
+
+def _default_pod_level(spec: Object) -> None:
+    """What a pod that sets some of its resources for all containers together leaves out, taken from the containers."""
+    resources: Object = spec["resources"]
+    limits, requests = dict(resources.get("limits") or {}), dict(resources.get("requests") or {})
+    if not limits and not requests:
+        return
+    for name, total in container_sum(spec, "limits").items():
+        if is_huge_page(name) and name not in requests:
+            limits.setdefault(name, str(total))
+    if limits:
+        for name, total in container_sum(spec, "requests").items():
+            if name in ("cpu", "memory") and is_overcommit_allowed(name):
+                requests.setdefault(name, str(total))
+        requests = {**{name: value for name, value in limits.items() if _pod_level(name)}, **requests}
+        resources["limits"] = limits
+    if requests:
+        resources["requests"] = requests
+
+
+def _pod_level(name: str) -> bool:
+    return name in ("cpu", "memory") or is_huge_page(name)
 
 
 def containers_of(spec: Object) -> list[Object]:

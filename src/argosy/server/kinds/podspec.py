@@ -9,7 +9,6 @@ from collections.abc import Collection
 from typing import Any
 
 from argosy.kube import names
-from argosy.kube.quantity import Quantity
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_found, not_supported, required
 from argosy.server.kinds.containers import image_without_spaces, validate_containers
 from argosy.server.kinds.meta_rules import (
@@ -33,6 +32,7 @@ from argosy.server.kinds.pod_scheduling import (
     validate_topology_spread,
 )
 from argosy.server.kinds.pod_security import containers_with_path, validate_os, validate_pod_security
+from argosy.server.kinds.pod_totals import container_sum
 from argosy.server.kinds.pod_volumes import validate_volumes
 from argosy.server.kinds.resource_lists import amount, is_huge_page, pod_resource_name, validate_requirements
 
@@ -163,13 +163,13 @@ def _pod_resources(spec: Object, path: str) -> list[FieldError]:
     if resources.get("claims") is not None:
         errors.append(forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
     errors += validate_requirements(resources, path, name_rule=pod_resource_name)
-    for name, needed in _container_sum(spec, "requests").items():
+    for name, needed in container_sum(spec, "requests").items():
         asked = (resources.get("requests") or {}).get(name)
         if asked is not None and needed > amount(asked):
             detail = f"must be greater than or equal to aggregate container requests of {needed}"
             errors.append(invalid(f"{path}.requests[{name}]", asked, detail))
     limits = resources.get("limits") or {}
-    for name, needed in _container_sum(spec, "limits").items():
+    for name, needed in container_sum(spec, "limits").items():
         if is_huge_page(name) and name in limits and needed > amount(limits[name]):
             detail = f"must be greater than or equal to aggregate container limits of {needed}"
             errors.append(invalid(f"{path}.limits[{name}]", limits[name], detail))
@@ -179,34 +179,6 @@ def _pod_resources(spec: Object, path: str) -> list[FieldError]:
                 detail = f"must be less than or equal to pod limits of {limits[name]}"
                 errors.append(invalid(f"{path}.containers[{i}][{name}].limits", limit, detail))
     return errors
-
-
-def _container_sum(spec: Object, side: str) -> dict[str, Quantity]:
-    """What the containers need at once: all regular ones and side-cars, or one init container beside earlier side-cars."""
-    running: dict[str, Quantity] = {}
-    peak: dict[str, Quantity] = {}
-    for container in spec.get("initContainers") or ():
-        needs = _amounts(container, side)
-        if container.get("restartPolicy") == "Always":
-            running = _added(running, needs)
-            peak = _maximum(peak, running)
-        else:
-            peak = _maximum(peak, _added(running, needs))
-    for container in spec.get("containers") or ():
-        running = _added(running, _amounts(container, side))
-    return _maximum(peak, running)
-
-
-def _amounts(container: Object, side: str) -> dict[str, Quantity]:
-    return {name: amount(value) for name, value in ((container.get("resources") or {}).get(side) or {}).items()}
-
-
-def _added(one: dict[str, Quantity], other: dict[str, Quantity]) -> dict[str, Quantity]:
-    return one | {name: one[name] + value if name in one else value for name, value in other.items()}
-
-
-def _maximum(one: dict[str, Quantity], other: dict[str, Quantity]) -> dict[str, Quantity]:
-    return one | {name: max(one[name], value) if name in one else value for name, value in other.items()}
 
 
 def _host_network_ports(spec: Object, path: str, *, every_port: bool) -> list[FieldError]:
