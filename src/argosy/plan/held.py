@@ -21,7 +21,7 @@ class HeldReason(StrEnum):
     POLICY_MISSING = "PolicyNotFound"
     PROFILE_MISSING = "SchedulingProfileNotFound"
     PROFILE_INVALID = "SchedulingProfileInvalid"
-    NO_CLUSTER_FITS = "NoClusterFits"
+    UNSCHEDULABLE = "Unschedulable"
     CANNOT_SCHEDULE = "CannotSchedule"
     OVERRIDE_POLICY_MISSING = "OverridePolicyNotFound"
     OVERRIDES_INVALID = "OverridesInvalid"

@@ -1,0 +1,342 @@
+"""The pipeline: a source object and its policies in, the whole federated object to store out.
+
+One pass does what the steps of the type config ask for, in order: propagate a namespace, schedule, override. It stops in
+front of a step of somebody else's controller and goes on behind it once that one is done. Same inputs give the same
+bytes, so a pass over what is right already asks for no write. What it cannot decide (a policy that is not there, nothing
+that fits) it holds: the last placement stays, and the object says why.
+
+Deleting sources and reading policies and clusters are the caller's part; the fleet it gives must be complete.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import msgspec
+import orjson
+
+from argosy.api import keys
+from argosy.api.conditions import EventReason
+from argosy.api.federated import FederatedObject
+from argosy.api.policies import OverridePolicy, PropagationPolicy
+from argosy.api.profiles import SchedulingProfile
+from argosy.api.typeconfigs import FederatedTypeConfig
+from argosy.fleet.snapshot import Fleet
+from argosy.kube import duration
+from argosy.kube.mergepatch import same
+from argosy.plan import namespaces, pending
+from argosy.plan.explain import placement_text
+from argosy.plan.federate import federated_object
+from argosy.plan.fields import Json
+from argosy.plan.framework import FrameworkError
+from argosy.plan.held import Held, HeldReason, held_of, with_held
+from argosy.plan.metadata import annotations_of, labels_of
+from argosy.plan.override import OverrideError, overrides
+from argosy.plan.placement import placed, with_overrides, with_placement, with_removals_noted
+from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
+from argosy.plan.schedule import Decision, profile_of, schedule
+from argosy.plan.triggers import decide, triggers_of
+from argosy.plan.unit import UnitError, current_placement, unit_of
+
+__all__ = ["Note", "Outcome", "federate", "is_wanted"]
+
+
+class Note(msgspec.Struct, frozen=True):
+    """An event to record on the federated object and its source."""
+
+    type: str
+    reason: str
+    message: str
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """`object` is to be created or updated; None means that nothing is to be written."""
+
+    object: Json | None = None
+    create: bool = False
+    held: Held | None = None
+    notes: tuple[Note, ...] = ()
+    #: What scheduling decided, where it ran.
+    decision: Decision | None = None
+
+
+def is_wanted(source: Json, type_config: FederatedTypeConfig, exclude: re.Pattern[str] | None = None) -> bool:
+    """Whether something about the source itself asks for its propagation: a policy it names, or the namespace rule."""
+    metadata = source["metadata"]
+    if propagation_ref(labels_of(source), metadata.get("namespace") or "") is not None:
+        return True
+    steps = type_config.spec.controllers
+    return (
+        type_config.kind == "Namespace"
+        and any(keys.NSAUTOPROP_CONTROLLER in step for step in steps)
+        and namespaces.propagates(metadata["name"], annotations_of(source), exclude)
+    )
+
+
+def federate(
+    source: Json,
+    existing: Json | None,
+    type_config: FederatedTypeConfig,
+    *,
+    fleet: Fleet,
+    policy: PropagationPolicy | None = None,
+    profile: SchedulingProfile | None = None,
+    override_policies: Mapping[PolicyRef, OverridePolicy] | None = None,
+    exclude_namespaces: re.Pattern[str] | None = None,
+    wanted: bool = False,
+) -> Outcome:
+    """One pass over one source that is not being deleted.
+
+    `policy`, `profile` and `override_policies` are those the source names, as far as they exist. `wanted` says that
+    something besides the source asks for it: an object that leads it, or the choice to federate everything.
+    Raises NameTaken where the federated object belongs to another source.
+    """
+    metadata = source["metadata"]
+    if annotations_of(source).get(keys.NO_FEDERATED_RESOURCE) or metadata.get("namespace") == keys.SYSTEM_NAMESPACE:
+        return Outcome()
+    if existing is None and not wanted and not is_wanted(source, type_config, exclude_namespaces):
+        return Outcome()
+    before = _comparable(existing)
+    base = federated_object(source, before, type_config)
+    given = _Given(fleet, policy, profile, override_policies or {}, exclude_namespaces)
+    run = _Pass(source, base, before, type_config, given)
+    run.steps()
+    result = run.result()
+    if before is not None and same(result, before):
+        return Outcome(held=run.held, decision=run.decision)
+    return Outcome(result, before is None, run.held, tuple(run.notes), run.decision)
+
+
+def _comparable(existing: Json | None) -> Json | None:
+    """Who manages which field is the server's to say: it is neither compared nor written."""
+    if existing is None:
+        return None
+    metadata = {key: value for key, value in existing["metadata"].items() if key != "managedFields"}
+    return {**existing, "metadata": metadata}
+
+
+class _Given(NamedTuple):
+    """What the pass may look at besides the object."""
+
+    fleet: Fleet
+    policy: PropagationPolicy | None
+    profile: SchedulingProfile | None
+    override_policies: Mapping[PolicyRef, OverridePolicy]
+    exclude_namespaces: re.Pattern[str] | None
+
+
+class _Blocked(Exception):
+    """The pass cannot go on behind this step."""
+
+    def __init__(self, reason: HeldReason, message: str, event: EventReason):
+        super().__init__(message)
+        self.held = Held(reason, message)
+        self.event = event
+
+
+_Step = Callable[["_Pass"], None]
+
+
+class _Pass:
+    """The state of one pass: the spec and annotations as they become, and what there is to tell."""
+
+    def __init__(
+        self, source: Json, base: Json, before: Json | None, type_config: FederatedTypeConfig, given: _Given
+    ) -> None:
+        self._source = source
+        self._base = base
+        self._before = before
+        self._type_config = type_config
+        self._given = given
+        self._namespace: str = source["metadata"].get("namespace") or ""
+        self.spec: Json = base["spec"]
+        self.annotations = annotations_of(base)
+        self._held_before = held_of(self.annotations)
+        self.held: Held | None = None
+        self.notes: list[Note] = []
+        self.decision: Decision | None = None
+        self._pending = self._pending_at_start()
+
+    def _pending_at_start(self) -> pending.Steps:
+        """All steps for what is new or changed; else those that were left, so that an unreadable list starts again."""
+        if self._before is None or not same(self._base, self._before):
+            return self._type_config.spec.controllers
+        try:
+            left = pending.parse(self.annotations.get(keys.PENDING_CONTROLLERS))
+        except pending.Unreadable:
+            return self._type_config.spec.controllers
+        named = {name for step in self._type_config.spec.controllers for name in step}
+        # A step of ours that the type config no longer has would wait for nobody.
+        return pending.without(left, self._own_steps.keys() - named)
+
+    @property
+    def _own_steps(self) -> dict[str, "_Step"]:
+        return {
+            keys.NSAUTOPROP_CONTROLLER: _Pass._propagate_namespace,
+            keys.GLOBAL_SCHEDULER: _Pass._schedule,
+            keys.OVERRIDE_CONTROLLER: _Pass._override,
+        }
+
+    def steps(self) -> None:
+        controllers = self._type_config.spec.controllers
+        waiting = True
+        for number, step in enumerate(controllers):
+            for controller in step:
+                run = self._own_steps.get(controller)
+                if run is None or not pending.may_act(self._pending, controller):
+                    continue
+                waiting = False
+                before = self.spec
+                try:
+                    run(self)
+                except _Blocked as blocked:
+                    self._hold(blocked.held, blocked.event)
+                    return
+                changed = not same(before, self.spec)
+                self._pending = pending.after(self._pending, controller, controllers[number + 1 :], changed)
+        if waiting:
+            self.held = self._held_before
+
+    def result(self) -> Json:
+        annotations = with_removals_noted(
+            self.annotations, placed(self._before["spec"]) if self._before else (), placed(self.spec)
+        )
+        annotations = with_held(annotations, self.held)
+        annotations[keys.PENDING_CONTROLLERS] = pending.dump(self._pending)
+        return {**self._base, "metadata": {**self._base["metadata"], "annotations": annotations}, "spec": self.spec}
+
+    def _hold(self, held: Held, event: EventReason) -> None:
+        """Told once: a pass that finds the same obstacle again has nothing to add."""
+        self.held = held
+        if held != self._held_before:
+            self.notes.append(Note("Warning", event, held.message))
+
+    # Namespaces.
+
+    def _propagate_namespace(self) -> None:
+        name = self._source["metadata"]["name"]
+        if not namespaces.propagates(name, annotations_of(self._source), self._given.exclude_namespaces):
+            return  # what is there stays there: opting out must not empty a namespace that is in use
+        self.spec = with_placement(self.spec, keys.NSAUTOPROP_CONTROLLER, self._given.fleet.names)
+        self.annotations = {**self.annotations, **namespaces.ANNOTATIONS}
+
+    # Scheduling.
+
+    def _schedule(self) -> None:
+        event = EventReason.SCHEDULE_FEDERATED_OBJECT
+        ref = propagation_ref(labels_of(self._source), self._namespace)
+        if ref is None:
+            self._unschedule()
+            return
+        policy = self._given.policy
+        if policy is None:
+            kind = "PropagationPolicy" if ref.namespace else "ClusterPropagationPolicy"
+            raise _Blocked(HeldReason.POLICY_MISSING, f"{kind} {ref.key} not found", event)
+        wanted_profile = policy.spec.scheduling_profile
+        if wanted_profile and self._given.profile is None:
+            raise _Blocked(HeldReason.PROFILE_MISSING, f"SchedulingProfile {wanted_profile} not found", event)
+        template = self.spec["template"]
+        current = current_placement(self._typed(), self._type_config)
+        triggers = triggers_of(template, self.annotations, policy, self._type_config, self._given.fleet)
+        # An object that is held for want of a cluster is as good as not placed: every change may be the one it needs.
+        unplaced = not current or (
+            self._held_before is not None and self._held_before.reason == HeldReason.UNSCHEDULABLE
+        )
+        verdict = decide(self.annotations.get(keys.SCHEDULING_TRIGGERS), triggers, policy, placed=not unplaced)
+        if not verdict.schedule or self.annotations.get(keys.NO_SCHEDULING):
+            return
+        try:
+            unit = unit_of(template, self.annotations, current, policy, self._type_config)
+            plugins = profile_of(self._given.profile if wanted_profile else None)
+        except UnitError as error:
+            raise _Blocked(HeldReason.CANNOT_SCHEDULE, str(error), event) from None
+        except FrameworkError as error:
+            raise _Blocked(HeldReason.PROFILE_INVALID, f"SchedulingProfile {wanted_profile}: {error}", event) from None
+        self.decision = schedule(unit, self._given.fleet, plugins)
+        self._apply(self.decision, policy, current)
+        self.annotations = {**self.annotations, keys.SCHEDULING_TRIGGERS: triggers.text}
+        if self.decision.unschedulable:
+            self._hold(Held(HeldReason.UNSCHEDULABLE, self.decision.message), event)
+        for annotation, why in sorted(unit.ignored.items()):
+            self.notes.append(Note("Warning", event, f"annotation {annotation} is ignored: {why}"))
+
+    def _typed(self) -> FederatedObject:
+        return msgspec.convert({"metadata": self._base["metadata"], "spec": self.spec}, FederatedObject)
+
+    def _apply(self, decision: Decision, policy: PropagationPolicy, current: Mapping[str, int | None]) -> None:
+        placements = decision.placements
+        before = self.spec
+        self.spec = with_placement(self.spec, keys.GLOBAL_SCHEDULER, placements)
+        pointer = "/" + self._type_config.spec.path_definition.replicas_spec.replace(".", "/")
+        patches = {
+            cluster: [{"op": "replace", "path": pointer, "value": replicas}]
+            for cluster, replicas in placements.items()
+            if replicas is not None
+        }
+        self.spec = with_overrides(self.spec, keys.GLOBAL_SCHEDULER, patches)
+        own = {keys.ENABLE_FOLLOWER_SCHEDULING: "false" if policy.spec.disable_follower_scheduling else "true"}
+        migration = policy.spec.auto_migration
+        if migration is not None and (threshold := _go_duration(migration.when.pod_unschedulable_for)):
+            own[keys.POD_UNSCHEDULABLE_THRESHOLD] = threshold
+        if not same(before, self.spec):
+            own[keys.SCHEDULING] = self._feedback(placements)
+            if not decision.unschedulable:
+                self.notes.append(
+                    Note("Normal", EventReason.SCHEDULE_FEDERATED_OBJECT, f"scheduled: {placement_text(placements)}")
+                )
+        self.annotations = {**_without(self.annotations, keys.POD_UNSCHEDULABLE_THRESHOLD), **own}
+
+    def _feedback(self, placements: Mapping[str, int | None]) -> str:
+        """For the source's owner: what was decided for which generation. A new object's own generation will be 1."""
+        feedback: Json = {
+            "sourceGeneration": self.spec["template"]["metadata"].get("generation") or 0,
+            "fedGeneration": self._base["metadata"].get("generation") or 1,
+        }
+        if placements:
+            feedback["placement"] = dict(sorted(placements.items()))
+        return orjson.dumps(feedback).decode()
+
+    def _unschedule(self) -> None:
+        """No policy is named (any more): what scheduling placed is taken back, what others placed is not."""
+        before = self.spec
+        self.spec = with_overrides(with_placement(self.spec, keys.GLOBAL_SCHEDULER, ()), keys.GLOBAL_SCHEDULER, {})
+        rest = _without(self.annotations, keys.SCHEDULING_TRIGGERS, keys.POD_UNSCHEDULABLE_THRESHOLD)
+        self.annotations = {**rest, keys.ENABLE_FOLLOWER_SCHEDULING: "false"}
+        if same(before, self.spec):
+            return
+        self.annotations[keys.SCHEDULING] = self._feedback({})
+        message = "no propagation policy is named any more: removed from where it was scheduled"
+        self.notes.append(Note("Normal", EventReason.SCHEDULE_FEDERATED_OBJECT, message))
+
+    # Overrides.
+
+    def _override(self) -> None:
+        policies = []
+        for ref in override_refs(labels_of(self._source), self._namespace):
+            policy = self._given.override_policies.get(ref)
+            if policy is None:
+                kind = "OverridePolicy" if ref.namespace else "ClusterOverridePolicy"
+                message = f"{kind} {ref.key} not found"
+                raise _Blocked(HeldReason.OVERRIDE_POLICY_MISSING, message, EventReason.MATCH_OVERRIDE_POLICY_FAILED)
+            policies.append(policy)
+        members = [member for name in placed(self.spec) if (member := self._given.fleet.member(name)) is not None]
+        try:
+            patches = overrides(policies, self.spec["template"], members)
+        except OverrideError as error:
+            raise _Blocked(HeldReason.OVERRIDES_INVALID, str(error), EventReason.PARSE_OVERRIDE_POLICY_FAILED) from None
+        before = self.spec
+        self.spec = with_overrides(self.spec, keys.OVERRIDE_CONTROLLER, patches)
+        if not same(before, self.spec) and patches:
+            names = ", ".join(policy.metadata.name for policy in policies)
+            self.notes.append(Note("Normal", EventReason.OVERRIDE_POLICY_APPLIED, f"overrides of {names} applied"))
+
+
+def _without(annotations: Mapping[str, str], *gone: str) -> dict[str, str]:
+    return {key: value for key, value in annotations.items() if key not in gone}
+
+
+def _go_duration(text: str | None) -> str:
+    try:
+        return duration.format(duration.parse(text or ""))
+    except ValueError:
+        return ""
