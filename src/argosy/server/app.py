@@ -1,0 +1,286 @@
+"""Server: a Kubernetes API server put together from its parts, and the way of a request through them.
+
+Authorise → find the kind → the verb. Who asks was decided at the door (`http`, `local`). Owns one background task, the compaction
+of old history; the tasks of `lifecycle` are started beside it. `stop` ends them all.
+"""
+
+import asyncio
+import contextlib
+import logging
+import platform
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+import orjson
+
+from argosy.kube.errors import ApiError
+from argosy.kube.transport import Page, Request, Response
+from argosy.server import status
+from argosy.server.admission import Admission, AdmissionPlugin, NamespaceGuard
+from argosy.server.auth.impersonation import ImpersonationDenied, impersonated
+from argosy.server.health import Health
+from argosy.server.identity import Attributes, Authenticator, Authorizer, Decision, User
+from argosy.server.limits import InFlight, Limits
+from argosy.server.metrics import Metrics
+from argosy.server.registry import Kind, Registry
+from argosy.server.request import Call, Target, parse_target
+from argosy.server.storage.base import Storage
+from argosy.server.store import Store
+from argosy.server.verbs.base import Api
+from argosy.server.verbs.create import create
+from argosy.server.verbs.delete import delete
+from argosy.server.verbs.deletecollection import deletecollection
+from argosy.server.verbs.get import get
+from argosy.server.verbs.list import list_objects, list_page
+from argosy.server.verbs.patch import patch
+from argosy.server.verbs.scale import scale
+from argosy.server.verbs.update import update
+from argosy.server.verbs.watch import watch
+from argosy.server.watcher import Watcher
+
+__all__ = ["Handler", "MastersOnly", "Responder", "Server"]
+
+log = logging.getLogger(__name__)
+
+#: Answers for one subresource, or for a kind that is asked and never stored.
+Handler = Callable[[Call], Awaitable[Response]]
+#: Answers for a path outside of the resources (discovery, OpenAPI); None when it is not theirs.
+Responder = Callable[[Request], Response | None]
+
+VERBS: dict[str, Callable[[Api, Call], Awaitable[Response]]] = {
+    "get": get,
+    "list": list_objects,
+    "create": create,
+    "update": update,
+    "patch": patch,
+    "delete": delete,
+    "deletecollection": deletecollection,
+}
+#: Subresources that are views of the stored object itself.
+_VIEWS = {"status": {"get", "update", "patch"}, "finalize": {"update"}}
+_NAMED = {"get", "update", "patch", "delete"}
+HISTORY_SECONDS = 600.0
+COMPACTION_PERIOD = 30.0
+
+
+class MastersOnly:
+    """The authorizer of a server that was given none: the group system:masters may do everything, nobody else anything."""
+
+    def authorize(self, attributes: Attributes) -> Decision:
+        return Decision("system:masters" in attributes.user.groups)
+
+
+class Server:
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        kinds: Iterable[Kind],
+        authenticator: Authenticator | None = None,
+        authorizer: Authorizer | None = None,
+        limits: Limits | None = None,
+        git_version: str = "v1.36.3",
+    ):
+        self.registry = Registry()
+        for kind in kinds:
+            self.registry.add(kind)
+        self.store = Store(storage)
+        self.admission = Admission([NamespaceGuard(self.store.get)])
+        self.api = Api(self.registry, self.store, self.admission)
+        self.authenticator = authenticator
+        self.authorizer = authorizer or MastersOnly()
+        self.limits = limits or Limits()
+        self.in_flight = InFlight(self.limits)
+        self.metrics = Metrics()
+        self.health = Health()
+        #: (group, plural, subresource) -> handler; an empty subresource is a kind that is only asked.
+        self.handlers: dict[tuple[str, str, str], Handler] = {}
+        self.responders: list[Responder] = []
+        self.git_version = git_version
+        self.watchers: set[Watcher] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._started = False
+
+    def admit(self, plugin: AdmissionPlugin) -> None:
+        self.admission.plugins.append(plugin)
+
+    async def start(self) -> None:
+        await self.store.open()
+        self.health.ready["storage"] = lambda: None if self._started else "not open"
+        self._started = True
+        self.run("history compaction", self._compact())
+
+    def run(self, name: str, work: Awaitable[None]) -> None:
+        """Run a part's loop until the server stops; one that dies fails /livez."""
+        task: asyncio.Task[None] = asyncio.ensure_future(work)
+        task.set_name(name)
+        self._tasks.append(task)
+        self.health.live[name] = lambda: f"{name} ended" if task.done() else None
+
+    async def stop(self) -> None:
+        """Ends watches and background tasks, then closes the storage; requests under way were finished by the doors."""
+        self._started = False
+        for watcher in tuple(self.watchers):
+            watcher.close()
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self._tasks.clear()
+        await self.store.close()
+
+    def authenticate(self, headers: Mapping[str, str], peer_certificate: bytes | None) -> User:
+        """Who sent a request, impersonation applied. Raises 401 and 403."""
+        user = self.authenticator.authenticate(headers, peer_certificate) if self.authenticator is not None else None
+        if user is None:
+            raise status.unauthorized()
+        try:
+            return impersonated(user, headers, self.authorizer)
+        except ImpersonationDenied as denial:
+            raise status.denied(denial.attributes) from None
+
+    def is_watch(self, request: Request) -> bool:
+        """Whether the answer is a stream: the doors serve it from `watch` instead of `handle`."""
+        if request.method != "GET" or not (
+            "/watch/" in request.path or any(key == "watch" for key, _ in request.query)
+        ):
+            return False
+        target = parse_target(request)
+        return target is not None and target.verb == "watch"
+
+    async def handle(self, request: Request, user: User) -> Response:
+        """Answer anything but a watch. Errors are answers; nothing is raised but cancellation."""
+        started = time.perf_counter()
+        verb, group, resource = request.method.lower(), "", ""
+        try:
+            target = parse_target(request)
+            if target is None:
+                response = self._other(request, user)
+            else:
+                verb, group, resource = target.verb, target.group, target.plural
+                response = await self._answer(target, request, user)
+        except ApiError as error:
+            response = status.as_response(error)
+        except Exception:
+            log.exception("%s %s failed", request.method, request.path)
+            response = status.as_response(
+                status.internal("the request could not be handled; the server's log says why")
+            )
+        if response.status == 404 and self.registry.find(group, "v1", resource) is None:
+            # Paths of strangers must not become label values without bound.
+            group = resource = ""
+        self.metrics.request(verb, group, resource, response.status, time.perf_counter() - started)
+        return response
+
+    async def list(self, request: Request, user: User) -> Page:
+        """A list as the store's own bytes. Raises ApiError."""
+        target = self._target(request)
+        return await list_page(self.api, self._call(target, request, user))
+
+    async def watch(self, request: Request, user: User) -> Watcher:
+        """Open a watch; whoever opened it closes it. Raises ApiError."""
+        target = self._target(request)
+        call = self._call(target, request, user)
+        if target.verb != "watch" or "watch" not in call.kind.verbs or call.subresource:
+            raise status.method_not_allowed()
+        watcher = await watch(self.api, call, self._render_watch(call))
+        self.watchers.add(watcher)
+        watcher.on_close = lambda: self.watchers.discard(watcher)
+        return watcher
+
+    def _target(self, request: Request) -> Target:
+        target = parse_target(request)
+        if target is None:
+            raise status.not_served()
+        return target
+
+    def _call(self, target: Target, request: Request, user: User) -> Call:
+        attributes = target.attributes(user)
+        decision = self.authorizer.authorize(attributes)
+        if not decision.allowed:
+            raise status.denied(attributes, decision.reason)
+        return Call.of(target, self.registry, request, user)
+
+    async def _answer(self, target: Target, request: Request, user: User) -> Response:
+        call = self._call(target, request, user)
+        handler = self.handlers.get((call.kind.group, call.kind.plural, call.subresource))
+        if handler is not None:
+            return await handler(call)
+        if call.subresource == "scale":
+            return await scale(self.api, call)
+        if call.subresource:
+            if call.subresource not in _VIEWS:
+                raise status.not_implemented(f"{call.kind.plural}/{call.subresource} is not served here")
+            if call.verb not in _VIEWS[call.subresource]:
+                raise status.method_not_allowed()
+        elif call.verb not in call.kind.verbs or bool(call.name) != (call.verb in _NAMED):
+            raise status.method_not_allowed()
+        return self._render(call, await VERBS[call.verb](self.api, call))
+
+    def _render(self, call: Call, response: Response) -> Response:
+        """Tables and partial objects where the client asked for them."""
+        return response
+
+    def _render_watch(self, call: Call) -> Callable[[bytes], bytes] | None:
+        return None
+
+    def _other(self, request: Request, user: User) -> Response:
+        """Paths that are not resources."""
+        attributes = Attributes(user, request.method.lower(), path=request.path)
+        decision = self.authorizer.authorize(attributes)
+        if not decision.allowed:
+            raise status.denied(attributes, decision.reason)
+        if request.method not in ("GET", "HEAD"):
+            raise status.method_not_allowed()
+        excluded = frozenset(value for key, value in request.query if key == "exclude")
+        response = self.health.respond(request.path, dict(request.query), excluded)
+        if response is not None:
+            return response
+        if request.path == "/version":
+            return _version(self.git_version)
+        if request.path == "/metrics":
+            self._measure()
+            return self.metrics.respond()
+        for responder in self.responders:
+            response = responder(request)
+            if response is not None:
+                return response
+        raise status.not_served()
+
+    def _measure(self) -> None:
+        self.metrics.watchers.set(len(self.watchers))
+        self.metrics.in_flight.set(self.in_flight.reads + self.in_flight.writes)
+        for name, table in self.store.tables().items():
+            self.metrics.objects.labels(name).set(len(table.entries))
+
+    async def _compact(self) -> None:
+        """Keep about ten minutes of history: enough for any client that comes back, bounded on disk."""
+        marks: list[tuple[float, int]] = []
+        while True:
+            await asyncio.sleep(COMPACTION_PERIOD)
+            marks.append((time.monotonic(), self.store.version))
+            old = [version for at, version in marks if at <= marks[-1][0] - HISTORY_SECONDS]
+            if not old:
+                continue
+            marks = marks[len(old) - 1 :]
+            try:
+                await self.store.compact(old[-1])
+            except Exception:
+                log.exception("history could not be compacted; trying again later")
+
+
+def _version(git_version: str) -> Response:
+    major, minor, *_ = git_version.removeprefix("v").split(".")
+    body = {
+        "major": major,
+        "minor": minor,
+        "gitVersion": git_version,
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": f"python{platform.python_version()}",
+        "compiler": platform.python_implementation(),
+        "platform": f"linux/{platform.machine()}",
+    }
+    return Response(200, {"content-type": "application/json"}, orjson.dumps(body))

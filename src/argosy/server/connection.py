@@ -1,0 +1,363 @@
+"""One HTTP/1.1 connection: bytes to requests, answers to bytes, watches to chunked streams.
+
+An asyncio protocol on llhttp's parser. One task a connection answers its requests in order, so pipelining needs no more. Watch
+streams are written from callbacks: what has gathered since the last write goes out as one chunk, and nothing is taken from the
+watcher while the client is not reading (its bounded buffer then ends the watch). The task ends with the connection.
+"""
+
+import asyncio
+import logging
+import time
+import zlib
+from collections import deque
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import TYPE_CHECKING, cast
+from urllib.parse import parse_qsl
+
+import httptools
+import orjson
+
+from argosy.kube.errors import ApiError
+from argosy.kube.transport import Request, Response
+from argosy.server import status
+from argosy.server.watcher import Watcher
+
+if TYPE_CHECKING:
+    from argosy.server.http import Listener
+
+__all__ = ["Connection"]
+
+log = logging.getLogger(__name__)
+
+GZIP_FROM = 128 * 1024
+#: Requests of one connection that may wait while one is answered.
+PIPELINE = 16
+_REASONS = {code.value: f"HTTP/1.1 {code.value} {code.phrase}\r\n" for code in HTTPStatus}
+_JOINED_BY_LINE = {"impersonate-group"}
+
+
+class _Incoming:
+    """A request as it arrives."""
+
+    __slots__ = ("body", "headers", "keep_alive", "method", "size", "url")
+
+    def __init__(self) -> None:
+        self.url = b""
+        self.method = ""
+        self.headers: dict[str, str] = {}
+        self.body: list[bytes] = []
+        self.size = 0
+        self.keep_alive = True
+
+    def request(self) -> Request:
+        path, _, query = self.url.partition(b"?")
+        pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True) if query else ()
+        body = self.body[0] if len(self.body) == 1 else b"".join(self.body)
+        return Request(self.method, path.decode("latin-1"), pairs, self.headers, body)
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, listener: "Listener"):
+        self._listener = listener
+        self._limits = listener.server.limits
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._certificate: bytes | None = None
+        self._incoming: _Incoming | None = None
+        self._head_bytes = 0
+        self._waiting: deque[_Incoming] = deque()
+        self._arrived: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._watcher: Watcher | None = None
+        self._watch_done: asyncio.Future[None] | None = None
+        self._pumping = False
+        self._paused = False
+        self._closing = False
+        self._broken = False
+        #: When the listener ends this connection if nothing happens, on the monotonic clock.
+        self.deadline = time.monotonic() + self._limits.receive_seconds
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None:
+            self._certificate = tls.getpeercert(binary_form=True)
+        self._listener.connections.add(self)
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._closing = True
+        self._listener.ended(self)
+        if self._watcher is not None:
+            self._watcher.close()
+        self._end_watch()
+        self._notify()
+
+    def data_received(self, data: bytes) -> None:
+        if self._broken or self._transport is None:
+            return
+        if self._incoming is None or self._incoming.method == "":
+            self._head_bytes += len(data)
+            if self._head_bytes > self._limits.header_bytes + self._limits.body_bytes:
+                self._refuse(431, "the request's header is too large")
+                return
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(501, "upgrading the connection is not supported: there is no node behind this server")
+        except _TooMuch as error:
+            self._refuse(error.code, str(error))
+        except httptools.HttpParserError as error:
+            cause = error.__context__
+            if isinstance(cause, _TooMuch):
+                self._refuse(cause.code, str(cause))
+            else:
+                self._refuse(400, "the request is not valid HTTP")
+
+    def pause_writing(self) -> None:
+        self._paused = True
+        self.deadline = time.monotonic() + self._limits.receive_seconds
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        self.deadline = float("inf")
+        if self._watcher is not None:
+            self._schedule_pump()
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        self._incoming = _Incoming()
+        self._head_bytes = 0
+        if not self._waiting and self._watcher is None:
+            self.deadline = time.monotonic() + self._limits.receive_seconds
+
+    def on_url(self, url: bytes) -> None:
+        assert self._incoming is not None
+        self._incoming.url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        incoming = self._incoming
+        assert incoming is not None
+        incoming.size += len(name) + len(value)
+        if incoming.size > self._limits.header_bytes:
+            raise _TooMuch(431, "the request's header is too large")
+        key = name.decode("latin-1").lower()
+        text = value.decode("latin-1")
+        if key in incoming.headers:
+            text = incoming.headers[key] + ("\n" if key in _JOINED_BY_LINE else ",") + text
+        incoming.headers[key] = text
+
+    def on_headers_complete(self) -> None:
+        incoming = self._incoming
+        assert incoming is not None
+        incoming.method = self._parser.get_method().decode("latin-1")
+        incoming.keep_alive = self._parser.should_keep_alive()
+        incoming.size = 0
+        length = incoming.headers.get("content-length", "")
+        if length.isdigit() and int(length) > self._limits.body_bytes:
+            raise _TooMuch(413, "")
+        expected = incoming.headers.get("expect", "").lower() == "100-continue"
+        if expected and not self._waiting and self._transport is not None:
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        incoming = self._incoming
+        assert incoming is not None
+        incoming.size += len(body)
+        if incoming.size > self._limits.body_bytes:
+            raise _TooMuch(413, "")
+        incoming.body.append(body)
+
+    def on_message_complete(self) -> None:
+        assert self._incoming is not None
+        self._waiting.append(self._incoming)
+        self._incoming = None
+        self.deadline = float("inf")
+        if len(self._waiting) >= PIPELINE and self._transport is not None:
+            self._transport.pause_reading()
+        self._notify()
+
+    # Answering.
+
+    async def _run(self) -> None:
+        try:
+            while not self._closing:
+                if not self._waiting:
+                    self._arrived = asyncio.get_running_loop().create_future()
+                    await self._arrived
+                    continue
+                incoming = self._waiting.popleft()
+                if len(self._waiting) == PIPELINE - 1 and self._transport is not None:
+                    self._transport.resume_reading()
+                await self._answer(incoming)
+                if not incoming.keep_alive or self._listener.closing:
+                    self.close()
+                elif not self._waiting:
+                    self.deadline = time.monotonic() + self._limits.idle_seconds
+        except Exception:
+            log.exception("a connection failed")
+            self.abort()
+
+    async def _answer(self, incoming: _Incoming) -> None:
+        request = incoming.request()
+        server = self._listener.server
+        try:
+            user = server.authenticate(request.headers, self._certificate)
+            if server.is_watch(request):
+                await self._stream(await server.watch(request, user))
+                return
+            write = request.method not in ("GET", "HEAD")
+            server.in_flight.enter(write=write, priority="/leases/" in request.path)
+            try:
+                async with asyncio.timeout(self._limits.request_seconds):
+                    response = await server.handle(request, user)
+            except TimeoutError:
+                raise status.timeout("request did not complete within the allotted time") from None
+            finally:
+                server.in_flight.leave(write=write)
+        except ApiError as error:
+            response = status.as_response(error)
+        if len(response.body) >= GZIP_FROM and "gzip" in request.headers.get("accept-encoding", ""):
+            response = await _gzipped(response)
+        self._send(response, head_only=request.method == "HEAD", keep_alive=incoming.keep_alive)
+
+    def _send(self, response: Response, *, head_only: bool, keep_alive: bool) -> None:
+        if self._transport is None:
+            return
+        lines = [_REASONS.get(response.status) or f"HTTP/1.1 {response.status} \r\n"]
+        lines += [f"{name}: {value}\r\n" for name, value in response.headers.items()]
+        lines.append(f"content-length: {len(response.body)}\r\ncache-control: no-cache, private\r\ndate: {_date()}\r\n")
+        if not keep_alive or self._listener.closing:
+            lines.append("connection: close\r\n")
+        lines.append("\r\n")
+        head = "".join(lines).encode("latin-1", "replace")
+        if head_only:
+            self._transport.write(head)
+        elif len(response.body) < 64 * 1024:
+            self._transport.write(head + response.body)
+        else:
+            self._transport.writelines((head, response.body))
+
+    async def _stream(self, watcher: Watcher) -> None:
+        """Write a watch until it ends, or the client does."""
+        server = self._listener.server
+        try:
+            server.in_flight.enter_watch()
+        except ApiError:
+            watcher.close()
+            raise
+        try:
+            if self._transport is None:
+                return
+            self.deadline = float("inf")
+            head = f"{_REASONS[200]}content-type: application/json\r\ntransfer-encoding: chunked\r\n"
+            self._transport.write(f"{head}cache-control: no-cache, private\r\ndate: {_date()}\r\n\r\n".encode())
+            self._watcher = watcher
+            self._watch_done = asyncio.get_running_loop().create_future()
+            watcher.wake = self._schedule_pump
+            self._schedule_pump()
+            await self._watch_done
+        finally:
+            watcher.close()
+            self._watcher = self._watch_done = None
+            server.in_flight.leave_watch()
+
+    def _schedule_pump(self) -> None:
+        # Events that are committed in the same turn of the loop go out together.
+        if not self._pumping:
+            self._pumping = True
+            asyncio.get_running_loop().call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._pumping = False
+        watcher, transport = self._watcher, self._transport
+        if watcher is None or transport is None or self._paused:
+            return
+        frames = watcher.take_frames()
+        if frames:
+            data = b"".join(frames)
+            transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+            self._schedule_pump()
+        elif watcher.exhausted:
+            transport.write(b"0\r\n\r\n")
+            self._end_watch()
+
+    def _end_watch(self) -> None:
+        if self._watch_done is not None and not self._watch_done.done():
+            self._watch_done.set_result(None)
+
+    def _notify(self) -> None:
+        if self._arrived is not None and not self._arrived.done():
+            self._arrived.set_result(None)
+
+    def _refuse(self, code: int, message: str) -> None:
+        """Answer what cannot be read as a request, and close: where the next one would begin is not known."""
+        self._broken = True
+        error = status.too_large(self._limits.body_bytes) if code == 413 else status.plain(code, message)
+        body = orjson.dumps(error.status)
+        self._send(Response(code, {"content-type": "application/json"}, body), head_only=False, keep_alive=False)
+        self.close()
+
+    # Ending.
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._waiting) or self.deadline == float("inf")
+
+    def end(self) -> None:
+        """The server stops: finish what is under way, then close."""
+        if self._watcher is not None:
+            self._watcher.close()
+        elif not self.busy:
+            self.close()
+
+    def close(self) -> None:
+        self._closing = True
+        self._notify()
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        self._closing = True
+        self._notify()
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class _TooMuch(Exception):
+    def __init__(self, code: int, message: str):
+        super().__init__(message)
+        self.code = code
+
+
+async def _gzipped(response: Response) -> Response:
+    def compress() -> bytes:
+        packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+        return packer.compress(response.body) + packer.flush()
+
+    body = await asyncio.to_thread(compress)
+    headers = {**response.headers, "content-encoding": "gzip", "vary": "Accept-Encoding"}
+    return Response(response.status, headers, body)
+
+
+class _Clock:
+    """The date header changes once a second; formatting it takes longer than the rest of a small answer's head."""
+
+    def __init__(self) -> None:
+        self.second = 0
+        self.text = ""
+
+    def __call__(self) -> str:
+        second = int(time.time())
+        if second != self.second:
+            self.second = second
+            self.text = formatdate(second, usegmt=True)
+        return self.text
+
+
+_date = _Clock()

@@ -1,0 +1,97 @@
+"""Entry: one object as the cache holds it, its stored bytes plus the little that selecting it needs.
+
+Entries never change: a write replaces the entry, so any list of entries is a consistent snapshot for as long as it is held.
+"""
+
+from collections.abc import Mapping
+from sys import intern
+from typing import Any, cast
+
+import msgspec
+import orjson
+
+from argosy.server.registry import Kind, Strategy
+from argosy.server.storage.base import Record
+
+__all__ = ["Entry", "object_key", "served"]
+
+
+class _Owner(msgspec.Struct, gc=False):
+    uid: str = ""
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    owner_references: list[_Owner] | None = None
+    deletion_timestamp: str | None = None
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+_NO_LABELS: Mapping[str, str] = {}
+
+
+class Entry:
+    __slots__ = (
+        "_fields",
+        "api_version",
+        "deleting",
+        "key",
+        "labels",
+        "name",
+        "namespace",
+        "owners",
+        "uid",
+        "value",
+        "version",
+    )
+
+    def __init__(self, record: Record):
+        head = _decode_head(record.value)
+        metadata = head.metadata
+        self.key = record.key
+        self.version = record.version
+        self.value = record.value
+        self.api_version = intern(head.api_version)
+        self.namespace = intern(metadata.namespace)
+        self.name = metadata.name
+        self.uid = metadata.uid
+        self.labels: Mapping[str, str] = metadata.labels or _NO_LABELS
+        self.owners: tuple[str, ...] = tuple(owner.uid for owner in metadata.owner_references or ())
+        self.deleting = metadata.deletion_timestamp is not None
+        self._fields: tuple[Strategy, dict[str, str]] | None = None
+
+    def decode(self) -> dict[str, Any]:
+        """A fresh tree of the stored object, the caller's own."""
+        return cast(dict[str, Any], orjson.loads(self.value))
+
+    def fields(self, kind: Kind) -> dict[str, str]:
+        """The values of the kind's own field selectors, read once and shared by all who select."""
+        if self._fields is None or self._fields[0] is not kind.strategy:
+            obj = self.decode()
+            self._fields = kind.strategy, {path: get(obj) for path, get in kind.strategy.selectable.items()}
+        return self._fields[1]
+
+
+def object_key(kind: Kind, namespace: str, name: str) -> str:
+    """The storage key of an object; all versions of a resource share it."""
+    return f"{kind.storage_key}/{namespace}/{name}" if kind.namespaced else f"{kind.storage_key}/{name}"
+
+
+def served(kind: Kind, entry: Entry) -> bytes:
+    """The object in the version `kind` serves: the stored bytes themselves wherever that is the stored version."""
+    if entry.api_version == kind.api_version:
+        return entry.value
+    obj = entry.decode()
+    if kind.from_storage is not None:
+        kind.from_storage(obj)
+    obj["apiVersion"] = kind.api_version
+    obj["kind"] = kind.kind
+    return orjson.dumps(obj)

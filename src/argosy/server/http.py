@@ -1,0 +1,69 @@
+"""The HTTP door: a listening socket with TLS in front of a server.
+
+Owns the socket, its connections and one timer that ends the slow and the idle; `close` ends them all, letting requests under way
+finish.
+"""
+
+import asyncio
+import contextlib
+import ssl as tls
+import time
+
+from argosy.server.app import Server
+from argosy.server.connection import Connection
+
+__all__ = ["Listener", "serve"]
+
+SWEEP_PERIOD = 2.0
+
+
+class Listener:
+    def __init__(self, server: Server):
+        self.server = server
+        self.connections: set[Connection] = set()
+        self.closing = False
+        self.port = 0
+        self._socket: asyncio.Server | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._drained: asyncio.Future[None] | None = None
+
+    async def open(self, host: str, port: int, ssl: tls.SSLContext | None) -> None:
+        loop = asyncio.get_running_loop()
+        self._socket = await loop.create_server(lambda: Connection(self), host, port, ssl=ssl, backlog=1024)
+        self.port = self._socket.sockets[0].getsockname()[1]
+        self._sweep()
+
+    async def close(self, grace: float = 5.0) -> None:
+        """Accept no more; end watches; give requests under way `grace` seconds."""
+        self.closing = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if self._socket is not None:
+            self._socket.close()
+        for connection in tuple(self.connections):
+            connection.end()
+        if self.connections:
+            self._drained = asyncio.get_running_loop().create_future()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._drained, grace)
+        for connection in tuple(self.connections):
+            connection.abort()
+
+    def ended(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        if not self.connections and self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    def _sweep(self) -> None:
+        now = time.monotonic()
+        for connection in tuple(self.connections):
+            if connection.deadline < now:
+                connection.abort()
+        self._sweeper = asyncio.get_running_loop().call_later(SWEEP_PERIOD, self._sweep)
+
+
+async def serve(server: Server, host: str = "127.0.0.1", port: int = 0, ssl: tls.SSLContext | None = None) -> Listener:
+    """Listen; port 0 takes a free one, told by `Listener.port`. The server was started before and is stopped after."""
+    listener = Listener(server)
+    await listener.open(host, port, ssl)
+    return listener

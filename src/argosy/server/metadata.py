@@ -1,0 +1,217 @@
+"""Object metadata: the rules every kind shares, and the fields only the server sets.
+
+Names by the kind's rule, labels, annotations, finalizers, owner references; what an update may not change. Kinds' own rules
+are in their strategies.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from argosy.kube import names
+from argosy.server.fielderrors import FieldError, forbidden, invalid, required
+from argosy.server.registry import Kind, Object
+
+__all__ = ["FOREGROUND", "ORPHAN", "check_types", "fill_new", "fill_update", "now", "validate", "validate_update"]
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+ANNOTATIONS_LIMIT = 256 * 1024
+_STANDARD_FINALIZERS = {"kubernetes", ORPHAN, FOREGROUND}
+IMMUTABLE = "field is immutable"
+
+_NAME_RULES: dict[str, Callable[[str], list[str]]] = {
+    "subdomain": names.dns_subdomain,
+    "label": names.dns_label,
+    "label1035": names.dns1035_label,
+    "path": names.path_segment_name,
+}
+_STRINGS = ("name", "generateName", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
+_FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_BANNED_OWNERS = {("v1", "Event"): "/v1, Kind=Event"}
+
+
+def now() -> str:
+    """The time as metav1.Time writes it: whole seconds, UTC."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def check_types(obj: Object) -> str | None:
+    """What makes the metadata unreadable, if anything; later code relies on these types. Nulls count as absent."""
+    metadata = obj.get("metadata")
+    if metadata is None:
+        obj["metadata"] = {}
+        return None
+    if not isinstance(metadata, dict):
+        return _mistyped("metadata", metadata, "ObjectMeta")
+    for field in [key for key, value in metadata.items() if value is None]:
+        del metadata[field]
+    for field in _STRINGS:
+        if not isinstance(metadata.get(field, ""), str):
+            return _mistyped(field, metadata[field], "string")
+    for field in ("labels", "annotations"):
+        mapping = metadata.get(field, {})
+        if not isinstance(mapping, dict):
+            return _mistyped(field, mapping, "map[string]string")
+        for value in mapping.values():
+            if not isinstance(value, str):
+                return _mistyped(field, value, "string")
+    finalizers = metadata.get("finalizers", [])
+    if not isinstance(finalizers, list) or not all(isinstance(item, str) for item in finalizers):
+        return _mistyped("finalizers", finalizers, "[]string")
+    owners = metadata.get("ownerReferences", [])
+    if not isinstance(owners, list) or not all(isinstance(item, dict) for item in owners):
+        return _mistyped("ownerReferences", owners, "[]v1.OwnerReference")
+    for owner in owners:
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not isinstance(owner.get(field, ""), str):
+                return _mistyped(f"ownerReferences.{field}", owner[field], "string")
+    for field in ("generation", "deletionGracePeriodSeconds"):
+        number = metadata.get(field, 0)
+        if not isinstance(number, int) or isinstance(number, bool):
+            return _mistyped(field, number, "int64")
+    return None
+
+
+def _mistyped(field: str, value: Any, wanted: str) -> str:
+    found = {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
+    path = field if field == "metadata" else f"metadata.{field}"
+    return f"json: cannot unmarshal {found} into Go struct field ObjectMeta.{path} of type {wanted}"
+
+
+def fill_new(kind: Kind, obj: Object) -> None:
+    """The fields the server sets on create. Field managers are not tracked yet, so managedFields are not kept."""
+    metadata = obj["metadata"]
+    for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields", "generation"):
+        metadata.pop(field, None)
+    metadata["uid"] = str(uuid4())
+    metadata["creationTimestamp"] = now()
+    if kind.strategy.generation:
+        metadata["generation"] = 1
+
+
+def fill_update(kind: Kind, new: Object, old: Object) -> None:
+    """What an update cannot change and may leave out comes from the stored object."""
+    fresh, stored = new["metadata"], old["metadata"]
+    fresh.pop("managedFields", None)
+    fresh.pop("selfLink", None)
+    fresh["creationTimestamp"] = stored["creationTimestamp"]
+    if not fresh.get("uid"):
+        fresh["uid"] = stored["uid"]
+    for field in ("generation", "deletionTimestamp"):
+        if field in stored:
+            fresh[field] = stored[field]
+        elif field == "generation":
+            fresh.pop(field, None)
+    if "deletionGracePeriodSeconds" in stored:
+        fresh.setdefault("deletionGracePeriodSeconds", stored["deletionGracePeriodSeconds"])
+
+
+def validate(kind: Kind, obj: Object) -> list[FieldError]:
+    metadata = obj["metadata"]
+    errors: list[FieldError] = []
+    rule = _NAME_RULES[kind.strategy.name_rule]
+    prefix = metadata.get("generateName")
+    if prefix:
+        # A prefix may end in a dash, which stands for the characters to come.
+        masked = prefix[:-1] + "a" if prefix.endswith("-") and kind.strategy.name_rule != "path" else prefix
+        errors += [invalid("metadata.generateName", prefix, text) for text in rule(masked)]
+    name = metadata.get("name")
+    if not name:
+        errors.append(required("metadata.name", "name or generateName is required"))
+    else:
+        errors += [invalid("metadata.name", name, text) for text in rule(name)]
+    namespace = metadata.get("namespace")
+    if kind.namespaced:
+        if not namespace:
+            errors.append(required("metadata.namespace"))
+        else:
+            errors += [invalid("metadata.namespace", namespace, text) for text in names.dns_label(namespace)]
+    elif namespace:
+        errors.append(forbidden("metadata.namespace", "not allowed on this type"))
+    errors += _validate_common(metadata) + _validate_finalizers(metadata)
+    return errors + _validate_known_finalizers(kind, metadata)
+
+
+def validate_update(kind: Kind, new: Object, old: Object) -> list[FieldError]:
+    fresh, stored = new["metadata"], old["metadata"]
+    errors: list[FieldError] = []
+    if "deletionTimestamp" in stored:
+        extra = sorted(set(fresh.get("finalizers", ())) - set(stored.get("finalizers", ())))
+        if extra:
+            listed = ", ".join(f'"{name}"' for name in extra)
+            text = "no new finalizers can be added if the object is being deleted, found new finalizers "
+            errors.append(forbidden("metadata.finalizers", f"{text}[]string{{{listed}}}"))
+    errors += [
+        invalid(f"metadata.{field}", fresh.get(field), IMMUTABLE)
+        for field in _FIXED
+        if fresh.get(field) != stored.get(field)
+    ]
+    errors += _validate_common(fresh)
+    return errors + _validate_known_finalizers(kind, fresh)
+
+
+def _validate_common(metadata: Object) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for key, value in metadata.get("labels", {}).items():
+        errors += [invalid("metadata.labels", key, text) for text in names.qualified_name(key)]
+        errors += [invalid("metadata.labels", value, text) for text in names.label_value(value)]
+    annotations = metadata.get("annotations")
+    if annotations:
+        size = 0
+        for key, value in annotations.items():
+            errors += [invalid("metadata.annotations", key, text) for text in names.qualified_name(key.lower())]
+            size += len(key.encode()) + len(value.encode())
+        if size > ANNOTATIONS_LIMIT:
+            text = f"may not be more than {ANNOTATIONS_LIMIT} bytes"
+            errors.append(FieldError("FieldValueTooLong", "metadata.annotations", "", text))
+    return errors + _validate_owners(metadata.get("ownerReferences", ()))
+
+
+def _validate_owners(owners: list[Object]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    path = "metadata.ownerReferences"
+    controller = ""
+    for owner in owners:
+        api_version = owner.get("apiVersion", "")
+        if not api_version or api_version.endswith("/"):
+            errors.append(invalid(f"{path}.apiVersion", api_version, "version must not be empty"))
+        errors += [
+            invalid(f"{path}.{field}", "", "must not be empty")
+            for field in ("kind", "name", "uid")
+            if not owner.get(field)
+        ]
+        banned = _BANNED_OWNERS.get((api_version, owner.get("kind", "")))
+        if banned:
+            errors.append(invalid(path, owner, f"{banned} is disallowed from being an owner"))
+        if owner.get("controller") is not True:
+            continue
+        this = f"{owner.get('kind')}/{owner.get('name')}"
+        if controller:
+            text = 'Only one reference can have Controller set to true. Found "true" in references for '
+            errors.append(invalid(path, owners, f"{text}{controller} and {this}"))
+        else:
+            controller = this
+    return errors
+
+
+def _validate_finalizers(metadata: Object) -> list[FieldError]:
+    finalizers = metadata.get("finalizers", ())
+    errors = [invalid("metadata.finalizers", name, text) for name in finalizers for text in names.qualified_name(name)]
+    if ORPHAN in finalizers and FOREGROUND in finalizers:
+        text = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
+        errors.append(invalid("metadata.finalizers", finalizers, text))
+    return errors
+
+
+def _validate_known_finalizers(kind: Kind, metadata: Object) -> list[FieldError]:
+    """Built-in kinds (those with a schema type) take unqualified finalizers only where Kubernetes knows them."""
+    if getattr(kind.strategy, "type", None) is None:
+        return []
+    text = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid(f"metadata.finalizers[{index}]", name, text)
+        for index, name in enumerate(metadata.get("finalizers", ()))
+        if "/" not in name and name not in _STANDARD_FINALIZERS
+    ]

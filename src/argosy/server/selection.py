@@ -1,0 +1,77 @@
+"""Selection: which objects of a resource a list, watch or deletecollection is about."""
+
+from argosy.kube.selectors import (
+    FieldSelector,
+    LabelSelector,
+    SelectorError,
+    parse_field_selector,
+    parse_label_selector,
+)
+from argosy.server import status
+from argosy.server.entry import Entry, object_key
+from argosy.server.registry import Kind
+
+__all__ = ["Selection"]
+
+_METADATA_FIELDS = {"metadata.name", "metadata.namespace"}
+
+
+class Selection:
+    """`matches` assumes entries of the right resource; an empty namespace means all of them."""
+
+    __slots__ = ("fields", "key", "kind", "labels", "namespace")
+
+    def __init__(self, kind: Kind, namespace: str = "", labels: str = "", fields: str = "", name: str = ""):
+        """Raises the 400 kube-apiserver gives for selectors it cannot parse or does not support."""
+        self.kind = kind
+        self.namespace = namespace
+        try:
+            self.labels: LabelSelector | None = parse_label_selector(labels) if labels else None
+            self.fields: FieldSelector | None = parse_field_selector(fields) if fields else None
+        except SelectorError as error:
+            raise status.bad_request(str(error)) from None
+        exact: dict[str, str] = {}
+        if self.fields is not None:
+            for field, *_ in self.fields:
+                if field not in _METADATA_FIELDS and field not in kind.strategy.selectable:
+                    raise status.bad_request(_unsupported(kind, field))
+            exact = self.fields.exact()
+        name = name or exact.get("metadata.name", "")
+        within = namespace or exact.get("metadata.namespace", "")
+        #: Set when at most one object can match.
+        self.key = object_key(kind, within, name) if name and (within or not kind.namespaced) else ""
+
+    @property
+    def prefix(self) -> str:
+        """All keys that can match start with this."""
+        if self.namespace and self.kind.namespaced:
+            return f"{self.kind.storage_key}/{self.namespace}/"
+        return f"{self.kind.storage_key}/"
+
+    @property
+    def everything(self) -> bool:
+        """Nothing below the prefix is left out."""
+        return self.labels is None and self.fields is None and not self.key
+
+    def matches(self, entry: Entry) -> bool:
+        if self.namespace and entry.namespace != self.namespace:
+            return False
+        if self.key and entry.key != self.key:
+            return False
+        if self.labels is not None and not self.labels.matches(entry.labels):
+            return False
+        return self.fields is None or self.fields.matches(lambda field: self._field(entry, field))
+
+    def _field(self, entry: Entry, field: str) -> str:
+        if field == "metadata.name":
+            return entry.name
+        if field == "metadata.namespace":
+            return entry.namespace
+        return entry.fields(self.kind).get(field, "")
+
+
+def _unsupported(kind: Kind, field: str) -> str:
+    # Kinds with field selectors of their own answer in other words than those that have the common two only.
+    if kind.strategy.selectable:
+        return f"field label not supported: {field}"
+    return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'

@@ -1,0 +1,123 @@
+"""Storage: the contract of a store of versioned keys, on one page. Nothing here knows Kubernetes objects.
+
+A store maps keys to bytes. Every committed write takes a *version*: one integer that grows over the whole store and is
+never used twice, not after a failed batch, a crash, a restart or a restore. The version a write got is part of what is
+stored, so a writer hands over `encode`, called exactly once with that version; the numbers of writes that failed are
+skipped.
+
+Order of a write: durable → `on_commit` (caches, watchers) → the writer's await returns. `on_commit` is called on the event
+loop, in version order, with whole batches; a failed batch leaves no trace in it.
+
+Keys sort by code point; a prefix ends in "/". `range` and `history` see the past as far back as `compacted`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+__all__ = [
+    "Change",
+    "Changed",
+    "Compacted",
+    "Encode",
+    "Exists",
+    "OnCommit",
+    "Record",
+    "Storage",
+    "StorageError",
+    "StorageFull",
+]
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """One key's state: the version of its last write, and what was stored."""
+
+    key: str
+    version: int
+    value: bytes
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """One committed write. `value` is what was stored; for a deletion the final state, which is stored no longer."""
+
+    key: str
+    version: int
+    value: bytes
+    deleted: bool = False
+    #: The state before; None when the key was created.
+    previous: Record | None = None
+
+
+Encode = Callable[[int], bytes]
+OnCommit = Callable[[Sequence[Change]], None]
+
+
+class StorageError(Exception):
+    """The write did not happen (I/O error); reads go on, and later writes may work again."""
+
+
+class StorageFull(StorageError):
+    """The write did not happen because there is no room."""
+
+
+class Exists(Exception):
+    """Create: the key is there already."""
+
+
+class Changed(Exception):
+    """Replace or delete: the key is not at the expected version; `current` is its version, None when it is absent."""
+
+    def __init__(self, current: int | None):
+        super().__init__(current)
+        self.current = current
+
+
+class Compacted(Exception):
+    """That far back the history is no longer kept."""
+
+
+class Storage(Protocol):
+    @property
+    def version(self) -> int:
+        """The version of the last committed write (or the one the store started from)."""
+        ...
+
+    @property
+    def compacted(self) -> int:
+        """History after this version is complete; before it there is none."""
+        ...
+
+    async def open(self, on_commit: OnCommit) -> Sequence[Record]:
+        """Start; returns all current records in key order."""
+        ...
+
+    async def close(self) -> None:
+        """Finish the writes under way and release everything."""
+        ...
+
+    async def create(self, key: str, encode: Encode) -> Record:
+        """Raises Exists."""
+        ...
+
+    async def replace(self, key: str, expected: int, encode: Encode) -> Record:
+        """Compare-and-set. Raises Changed."""
+        ...
+
+    async def delete(self, key: str, expected: int, encode: Encode) -> Record:
+        """Compare-and-delete; `encode` gives the final state that watchers see. Raises Changed."""
+        ...
+
+    async def get(self, key: str) -> Record | None: ...
+
+    async def range(self, prefix: str, *, after: str = "", limit: int = 0, at: int | None = None) -> Sequence[Record]:
+        """Records under `prefix` behind the key `after`, in key order, now or as they were at a version. Raises Compacted."""
+        ...
+
+    async def history(self, prefix: str, since: int, until: int) -> Sequence[Change]:
+        """Changes under `prefix` with since < version <= until, in order. Raises Compacted."""
+        ...
+
+    async def compact(self, version: int) -> None:
+        """Forget history up to `version`; current records stay."""
+        ...

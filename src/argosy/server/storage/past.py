@@ -1,0 +1,16 @@
+"""The past of a set of records, told by undoing changes: what a state was before the changes after some version."""
+
+from collections.abc import Iterable
+
+from argosy.server.storage.base import Change, Record
+
+__all__ = ["undo"]
+
+
+def undo(changes: Iterable[Change]) -> dict[str, Record | None]:
+    """Per changed key, its record before the first of `changes` (given in order); None where it was absent."""
+    before: dict[str, Record | None] = {}
+    for change in changes:
+        if change.key not in before:
+            before[change.key] = change.previous
+    return before

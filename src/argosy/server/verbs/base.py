@@ -1,0 +1,115 @@
+"""What the verbs share: the things they work on, and reading an object out of a request."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import orjson
+
+from argosy.kube.errors import ApiError
+from argosy.kube.transport import Response
+from argosy.server import metadata, status
+from argosy.server.admission import Admission
+from argosy.server.encoding import decode_body
+from argosy.server.entry import Entry, object_key, served
+from argosy.server.registry import Kind, Object, Registry
+from argosy.server.request import Call
+from argosy.server.store import Store
+
+__all__ = ["JSON", "Api", "answer", "check_object", "current", "decode_served", "read_object", "to_stored"]
+
+JSON = {"content-type": "application/json"}
+
+
+class Api:
+    """The parts a verb needs."""
+
+    def __init__(self, registry: Registry, store: Store, admission: Admission):
+        self.registry = registry
+        self.store = store
+        self.admission = admission
+
+
+def answer(call: Call, body: bytes, code: int = 200) -> Response:
+    if not call.warnings:
+        return Response(code, JSON, body)
+    return Response(code, JSON | {"warning": _warning_header(call.warnings)}, body)
+
+
+def _warning_header(warnings: Sequence[str]) -> str:
+    texts = (" ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"') for text in dict.fromkeys(warnings))
+    return ", ".join(f'299 - "{text[:2048]}"' for text in texts)
+
+
+def current(api: Api, call: Call) -> Entry:
+    """The object the call names. Raises 404."""
+    entry = api.store.get(object_key(call.kind, call.namespace, call.name))
+    if entry is None:
+        raise status.not_found(call.kind, call.name)
+    return entry
+
+
+def decode_served(kind: Kind, entry: Entry) -> Object:
+    """A fresh tree of the object in the served version."""
+    return cast(Object, orjson.loads(served(kind, entry)))
+
+
+def to_stored(kind: Kind, obj: Object) -> Object:
+    """The object in the version it is stored in; changes `obj`."""
+    group = kind.group if kind.storage_group is None else kind.storage_group
+    version = kind.storage_version or kind.version
+    if version == kind.version and group == kind.group:
+        return obj
+    if kind.to_storage is not None:
+        kind.to_storage(obj)
+    obj["apiVersion"] = f"{group}/{version}" if group else version
+    return obj
+
+
+def read_object(call: Call, validation: str) -> Object:
+    """The object in the body, of the call's kind, its types checked. Raises 400 and 415."""
+    kind = call.kind
+    obj, duplicates = decode_body(call.body, call.headers.get("content-type", ""), kind.kind)
+    if not isinstance(obj, dict):
+        what = {list: "array", str: "string", bool: "bool", type(None): "null"}.get(type(obj), "number")
+        text = f"json: cannot unmarshal {what} into an object with apiVersion and kind"
+        raise status.bad_request(f"the object provided is unrecognized (must be of type {kind.kind}): {text}")
+    return check_object(call, kind, obj, validation, duplicates)
+
+
+def check_object(call: Call, kind: Kind, obj: Object, validation: str, duplicates: Sequence[str] = ()) -> Object:
+    """Version, kind, metadata and field types; unknown and repeated fields as `fieldValidation` wants them treated."""
+    api_version = obj.get("apiVersion") or kind.api_version
+    name = obj.get("kind") or kind.kind
+    if api_version != kind.api_version or name != kind.kind:
+        raise _cannot_handle(kind, str(name), str(api_version), _mismatch(kind, api_version, name))
+    wrong = metadata.check_types(obj)
+    if wrong is not None:
+        raise _cannot_handle(kind, kind.kind, kind.api_version, wrong)
+    # apiVersion and kind lead every stored object; the rest keeps the order it came in.
+    ordered: Object = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": obj.pop("metadata")}
+    obj.pop("apiVersion", None)
+    obj.pop("kind", None)
+    ordered.update(obj)
+    decoded = kind.strategy.decode(ordered)
+    if decoded.mistyped:
+        raise _cannot_handle(kind, kind.kind, kind.api_version, decoded.mistyped[0])
+    if (decoded.unknown or duplicates) and validation != "Ignore":
+        found = [f'duplicate field "{path}"' for path in duplicates]
+        found += [f'unknown field "{path}"' for path in decoded.unknown]
+        if validation == "Strict":
+            text = f"strict decoding error: {', '.join(found)}"
+            raise _cannot_handle(kind, kind.kind, kind.api_version, text)
+        call.warnings += found
+    return ordered
+
+
+def _cannot_handle(kind: Kind, name: str, api_version: str, why: str) -> ApiError:
+    version = api_version.rpartition("/")[2]
+    return status.bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {why}')
+
+
+def _mismatch(kind: Kind, api_version: Any, name: Any) -> str:
+    if api_version != kind.api_version:
+        expected = f"the expected API version ({kind.api_version})"
+        return f"the API version in the data ({api_version}) does not match {expected}"
+    return f'no kind "{name}" is expected here'

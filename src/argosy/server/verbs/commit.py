@@ -1,0 +1,27 @@
+"""From a finished object to its stored bytes and back to the answer."""
+
+import orjson
+
+from argosy.server.entry import Entry, served
+from argosy.server.registry import Kind, Object
+from argosy.server.storage.base import Encode, Record
+from argosy.server.verbs.base import to_stored
+
+__all__ = ["encoder", "reply"]
+
+
+def encoder(kind: Kind, obj: Object) -> Encode:
+    """Called once with the version the write got. The object belongs to the write from now on."""
+
+    def encode(version: int) -> bytes:
+        obj["metadata"]["resourceVersion"] = str(version)
+        return orjson.dumps(to_stored(kind, obj))
+
+    return encode
+
+
+def reply(kind: Kind, record: Record) -> bytes:
+    """The stored bytes themselves, except where another version than the stored one was asked for."""
+    if (kind.storage_version or kind.version) == kind.version and not kind.storage_group:
+        return record.value
+    return served(kind, Entry(record))

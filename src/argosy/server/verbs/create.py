@@ -1,0 +1,77 @@
+"""create: a new object, defaulted, admitted, validated, then committed."""
+
+import orjson
+
+from argosy.kube import names
+from argosy.kube.transport import Response
+from argosy.server import metadata, status
+from argosy.server.entry import object_key
+from argosy.server.registry import Object
+from argosy.server.request import Call
+from argosy.server.storage.base import Exists, Record
+from argosy.server.verbs.base import Api, answer, read_object
+from argosy.server.verbs.commit import encoder, reply
+
+__all__ = ["create", "insert"]
+
+#: Random names that are tried before the client is told to try again.
+GENERATE_TRIES = 8
+
+
+async def create(api: Api, call: Call) -> Response:
+    options = call.write_options("CreateOptions")
+    obj = read_object(call, options.validation)
+    return await insert(api, call, obj, dry_run=options.dry_run)
+
+
+async def insert(api: Api, call: Call, obj: Object, *, dry_run: bool) -> Response:
+    """Create `obj`, which was read and type-checked; also the second half of a PUT that creates."""
+    _check_place(call, obj)
+    kind = call.kind
+    kind.strategy.default(obj)
+    api.admission.create(call, obj)
+    try:
+        kind.strategy.prepare_create(obj)
+        metadata.fill_new(kind, obj)
+        generated = not obj["metadata"].get("name") and bool(obj["metadata"].get("generateName"))
+        if generated:
+            obj["metadata"]["name"] = names.generate(obj["metadata"]["generateName"])
+        errors = metadata.validate(kind, obj) + kind.strategy.validate(obj)
+        if errors:
+            raise status.invalid(kind, obj["metadata"].get("name", ""), errors)
+        call.warnings += kind.strategy.warnings(obj)
+        if dry_run:
+            if api.store.get(object_key(kind, call.namespace, obj["metadata"]["name"])) is not None:
+                raise status.already_exists(kind, obj["metadata"]["name"])
+            api.admission.abandon(call, obj)
+            return answer(call, orjson.dumps(obj), 201)
+        record = await _commit(api, call, obj, generated=generated)
+    except BaseException:
+        api.admission.abandon(call, obj)
+        raise
+    return answer(call, reply(kind, record), 201)
+
+
+def _check_place(call: Call, obj: Object) -> None:
+    meta = obj["metadata"]
+    if not meta.get("namespace"):
+        meta.pop("namespace", None)
+    if call.kind.namespaced and meta.setdefault("namespace", call.namespace) != call.namespace:
+        raise status.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    if meta.pop("resourceVersion", "") not in ("", "0"):
+        raise status.plain(500, "resourceVersion should not be set on objects to be created")
+
+
+async def _commit(api: Api, call: Call, obj: Object, *, generated: bool) -> Record:
+    kind, meta = call.kind, obj["metadata"]
+    for _ in range(GENERATE_TRIES if generated else 1):
+        key = object_key(kind, call.namespace, meta["name"])
+        try:
+            return await api.store.create(key, encoder(kind, obj))
+        except Exists:
+            taken = meta["name"]
+            if generated:
+                meta["name"] = names.generate(meta["generateName"])
+    raise status.generated_name_taken(kind, taken) if generated else status.already_exists(kind, taken)

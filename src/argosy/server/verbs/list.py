@@ -1,0 +1,170 @@
+"""list: the objects of a selection at one version, whole or page by page.
+
+All pages of a list show the state of the first one's version, as long as the history reaches back to it. The cache holds every
+acknowledged write, so "at least this version" is always satisfied at once by the newest state.
+"""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Sequence
+
+import msgspec
+
+from argosy.kube.transport import Page, Response
+from argosy.server import status
+from argosy.server.encoding import encode_list
+from argosy.server.entry import Entry, served
+from argosy.server.fielderrors import FieldError, forbidden, not_supported
+from argosy.server.request import Call
+from argosy.server.selection import Selection
+from argosy.server.storage.base import Compacted
+from argosy.server.verbs.base import Api, answer
+
+__all__ = ["check_list_options", "list_objects", "list_page", "parse_version"]
+
+TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
+    "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
+    "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the "
+    "time the first chunk was returned and now may show up in the list."
+)
+_SLICE = 2000
+
+
+class _Token(msgspec.Struct):
+    v: str = "meta.k8s.io/v1"
+    #: -1 asks for the newest state: the list is then no longer consistent with its first page.
+    rv: int = 0
+    start: str = ""
+
+
+async def list_objects(api: Api, call: Call) -> Response:
+    page = await list_page(api, call)
+    meta: dict[str, object] = {"resourceVersion": page.resource_version}
+    if page.continue_token:
+        meta["continue"] = page.continue_token
+    if page.remaining is not None:
+        meta["remainingItemCount"] = page.remaining
+    return answer(call, encode_list(call.kind, page.items, meta))
+
+
+async def list_page(api: Api, call: Call) -> Page:
+    check_list_options(call, watch=False)
+    selection = Selection(
+        call.kind, call.namespace, call.query.get("labelSelector", ""), call.query.get("fieldSelector", "")
+    )
+    limit = max(0, call.integer("limit"))
+    version, entries = await _state(api, call, selection)
+    if selection.everything:
+        chosen: Sequence[Entry] = entries[:limit] if limit else entries
+        more = len(entries) - len(chosen)
+    else:
+        chosen, more = await _matching(selection, entries, limit)
+    items = [served(call.kind, entry) for entry in chosen]
+    if not more:
+        return Page(items, str(version))
+    start = chosen[-1].key[len(selection.prefix) :] + "\0"
+    # With selectors the rest was not looked at, so its number is not known; Kubernetes leaves it out as well.
+    return Page(items, str(version), _encode_token(version, start), more if selection.everything else None)
+
+
+async def _state(api: Api, call: Call, selection: Selection) -> tuple[int, Sequence[Entry]]:
+    """The version the list shows, and all entries of the selection's prefix at it that are still to be listed."""
+    token = call.query.get("continue", "")
+    table = api.store.table(call.kind.storage_key)
+    if token:
+        at, start = _decode_token(token)
+        after = selection.prefix + start.removesuffix("\0")
+        if at < 0:
+            return api.store.version, table.after(table.select(selection), after)
+        try:
+            return at, table.after(await api.store.entries_at(selection, at), after)
+        except Compacted:
+            raise status.expired(TOO_OLD, _encode_token(-1, start)) from None
+    wanted = parse_version(call.query.get("resourceVersion", ""))
+    if wanted > api.store.version:
+        raise status.version_too_large(wanted, api.store.version)
+    exact = call.query.get("resourceVersionMatch") == "Exact"
+    if not exact:
+        return api.store.version, table.select(selection)
+    try:
+        return wanted, await api.store.entries_at(selection, wanted)
+    except Compacted:
+        raise status.expired(f"The resourceVersion for the provided list is too old: {wanted}") from None
+
+
+async def _matching(selection: Selection, entries: Sequence[Entry], limit: int) -> tuple[list[Entry], int]:
+    """The first `limit` entries that match, and whether more do (1) or not (0). Long scans let others run in between."""
+    chosen: list[Entry] = []
+    for number, entry in enumerate(entries):
+        if number % _SLICE == _SLICE - 1:
+            await asyncio.sleep(0)
+        if not selection.matches(entry):
+            continue
+        if limit and len(chosen) == limit:
+            return chosen, 1
+        chosen.append(entry)
+    return chosen, 0
+
+
+def parse_version(text: str) -> int:
+    if not text:
+        return 0
+    if not text.isascii() or not text.isdigit() or len(text) > 20:
+        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise status.bad_request(f'invalid resource version: resourceVersion: Invalid value: "{text}": {why}')
+    return int(text)
+
+
+def check_list_options(call: Call, *, watch: bool) -> None:
+    """The combinations of list parameters that Kubernetes refuses."""
+    query = call.query
+    match, version, initial = (
+        query.get("resourceVersionMatch", ""),
+        query.get("resourceVersion", ""),
+        query.get("sendInitialEvents", ""),
+    )
+    errors: list[FieldError] = []
+    if watch and initial:
+        if match != "NotOlderThan":
+            text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            errors.append(forbidden("resourceVersionMatch", text))
+    elif initial:
+        errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    elif match and watch:
+        text = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        errors.append(forbidden("resourceVersionMatch", text))
+    elif match:
+        if not version:
+            text = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+            errors.append(forbidden("resourceVersionMatch", text))
+        if query.get("continue"):
+            text = "resourceVersionMatch is forbidden when continue is provided"
+            errors.append(forbidden("resourceVersionMatch", text))
+        if match not in ("Exact", "NotOlderThan"):
+            errors.append(not_supported("resourceVersionMatch", match, ["Exact", "NotOlderThan", ""]))
+        if match == "Exact" and version == "0":
+            text = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            errors.append(forbidden("resourceVersionMatch", text))
+    if errors:
+        raise status.invalid_kind("meta.k8s.io", "ListOptions", "", errors)
+    if query.get("continue") and version not in ("", "0"):
+        raise status.bad_request("specifying resource version is not allowed when using continue")
+
+
+def _encode_token(version: int, start: str) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(_Token(rv=version, start=start))).rstrip(b"=").decode()
+
+
+def _decode_token(text: str) -> tuple[int, str]:
+    try:
+        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        token = msgspec.json.decode(raw, type=_Token)
+    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
+        raise status.bad_request(f"invalid continue token: continue key is not valid: {error}") from None
+    if token.v != "meta.k8s.io/v1" or token.rv == 0 or not token.start:
+        raise status.bad_request(
+            "invalid continue token: continue key is not valid: incorrect encoded start resourceVersion"
+        )
+    return token.rv, token.start

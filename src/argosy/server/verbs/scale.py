@@ -1,0 +1,58 @@
+"""/scale: get, update and patch of the number of replicas. A write goes through the scaled object's own update."""
+
+from collections.abc import Callable
+
+import msgspec
+import orjson
+
+from argosy.kube.transport import Response
+from argosy.server import status
+from argosy.server.registry import Object
+from argosy.server.request import Call
+from argosy.server.scale import SCALE, read_scale, write_scale
+from argosy.server.verbs.base import Api, answer, check_object, current, decode_served, read_object
+from argosy.server.verbs.patch import patcher
+from argosy.server.verbs.update import TRIES, check_name, save
+
+__all__ = ["scale"]
+
+
+async def scale(api: Api, call: Call) -> Response:
+    if call.verb == "get":
+        obj = decode_served(call.kind, current(api, call))
+        return answer(call, orjson.dumps(read_scale(call.kind, obj)))
+    if call.verb == "update":
+        options = call.write_options("UpdateOptions")
+        sent = read_object(call.but(kind=SCALE), options.validation)
+        return await _write(api, call, lambda shown: sent, dry_run=options.dry_run)
+    if call.verb == "patch":
+        options = call.write_options("PatchOptions")
+        apply = patcher(SCALE, call.headers.get("content-type", ""), call.body)
+        return await _write(api, call, lambda shown: _patched(apply, shown), dry_run=options.dry_run)
+    raise status.method_not_allowed()
+
+
+def _patched(apply: Callable[[Object], object], shown: Object) -> Object:
+    # Only a version the patch itself names binds it to that version.
+    del shown["metadata"]["resourceVersion"]
+    new = apply(shown)
+    if not isinstance(new, dict):
+        raise status.rejected()
+    return new
+
+
+async def _write(api: Api, call: Call, change: Callable[[Object], Object], *, dry_run: bool) -> Response:
+    for _ in range(TRIES):
+        entry = current(api, call)
+        obj = decode_served(call.kind, entry)
+        wanted = check_object(call, SCALE, dict(change(read_scale(call.kind, obj))), "Ignore")
+        check_name(call, wanted)
+        errors = SCALE.strategy.validate(wanted)
+        if errors:
+            raise status.invalid(SCALE, call.name, errors)
+        write_scale(call.kind, obj, wanted)
+        saved = await save(api, call.but(verb="patch", subresource=""), obj, entry, dry_run=dry_run)
+        if saved is not None:
+            shown = read_scale(call.kind, orjson.loads(saved.body))
+            return msgspec.structs.replace(saved, body=orjson.dumps(shown))
+    raise status.conflict(call.kind, call.name)

@@ -1,0 +1,166 @@
+"""update: replace an object (PUT), or one of its parts through /status, /finalize and the like.
+
+`save` is the one way an existing object changes: patch and scale end in it too. It is compare-and-set against the entry the
+new object was made from; a write that changes nothing keeps the version, and removing the last finalizer of an object that is
+being deleted deletes it.
+"""
+
+from collections.abc import Callable
+
+import orjson
+
+from argosy.kube.errors import ApiError
+from argosy.kube.transport import Response
+from argosy.server import metadata, status
+from argosy.server.entry import Entry, object_key, served
+from argosy.server.fielderrors import invalid
+from argosy.server.registry import Kind, Object
+from argosy.server.request import Call
+from argosy.server.storage.base import Changed
+from argosy.server.verbs.base import Api, answer, decode_served, read_object
+from argosy.server.verbs.commit import encoder, reply
+from argosy.server.verbs.create import insert
+
+__all__ = ["check_name", "held", "save", "update"]
+
+#: Tries of a write that names no version when others write the same object at the same time.
+TRIES = 16
+
+
+async def update(api: Api, call: Call) -> Response:
+    options = call.write_options("UpdateOptions")
+    sent = read_object(call, options.validation)
+    check_name(call, sent)
+    key = object_key(call.kind, call.namespace, call.name)
+    encoded = orjson.dumps(sent)
+    for _ in range(TRIES):
+        entry = api.store.get(key)
+        if entry is None:
+            if call.kind.strategy.create_on_update and not call.subresource:
+                return await insert(api, call, sent, dry_run=options.dry_run)
+            raise status.not_found(call.kind, call.name)
+        # The object changes on its way, and another try starts from what was sent.
+        saved = await save(api, call, orjson.loads(encoded), entry, dry_run=options.dry_run)
+        if saved is not None:
+            return saved
+    raise status.conflict(call.kind, call.name)
+
+
+def check_name(call: Call, obj: Object) -> None:
+    meta = obj["metadata"]
+    name = meta.get("name", "")
+    if not name:
+        text = f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
+        raise status.bad_request(text)
+    if name != call.name:
+        raise status.bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
+    if not meta.get("namespace"):
+        meta.pop("namespace", None)
+    if call.kind.namespaced and meta.setdefault("namespace", call.namespace) != call.namespace:
+        raise status.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+
+
+async def save(api: Api, call: Call, new: Object, entry: Entry, *, dry_run: bool) -> Response | None:
+    """Write `new` over `entry`. None: somebody else wrote first, and the caller named no version, so it may try again."""
+    kind = call.kind
+    conditional = _check_preconditions(call, new, entry)
+    old = decode_served(kind, entry)
+    _prepare(call.subresource, kind)(new, old)
+    metadata.fill_update(kind, new, old)
+    kind.strategy.default(new)
+    if not call.subresource:
+        api.admission.update(call, new, old)
+    meta = new["metadata"]
+    meta["resourceVersion"] = old["metadata"]["resourceVersion"]
+    errors = metadata.validate_update(kind, new, old)
+    if call.subresource == "status":
+        errors += kind.strategy.validate_status(new, old)
+    else:
+        errors += kind.strategy.validate_update(new, old)
+    if errors:
+        api.admission.abandon(call, new)
+        raise status.invalid(kind, call.name, errors)
+    call.warnings += kind.strategy.warnings(new)
+    if kind.strategy.generation and "generation" in meta and _spec_changed(new, old):
+        meta["generation"] += 1
+    finishes = "deletionTimestamp" in meta and not held(kind, new)
+    if new == old and not finishes:
+        return answer(call, served(kind, entry))
+    if dry_run:
+        api.admission.abandon(call, new)
+        return answer(call, orjson.dumps(new))
+    try:
+        write = api.store.delete if finishes else api.store.replace
+        record = await write(entry.key, entry.version, encoder(kind, new))
+    except Changed as changed:
+        api.admission.abandon(call, new)
+        if conditional or changed.current is None:
+            raise status.conflict(kind, call.name) from None
+        return None
+    except BaseException:
+        api.admission.abandon(call, new)
+        raise
+    return answer(call, reply(kind, record))
+
+
+def held(kind: Kind, obj: Object) -> bool:
+    """Something still has to happen before an object that is being deleted may go."""
+    meta = obj["metadata"]
+    if meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
+        return True
+    return kind.storage_key == "core/namespaces" and bool((obj.get("spec") or {}).get("finalizers"))
+
+
+def _check_preconditions(call: Call, new: Object, entry: Entry) -> bool:
+    """Whether the writer named the version it saw. Raises 409 when that, or the uid, is no longer the object's."""
+    kind, meta = call.kind, new["metadata"]
+    uid = meta.get("uid")
+    if uid and uid != entry.uid:
+        raise status.conflict(
+            kind, call.name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
+        )
+    wanted = meta.get("resourceVersion", "")
+    if wanted in ("", "0"):
+        if not kind.strategy.unconditional_update and call.verb == "update":
+            raise _version_required(call)
+        return False
+    if not wanted.isascii() or not wanted.isdigit():
+        raise status.plain(500, f'strconv.ParseUint: parsing "{wanted}": invalid syntax')
+    if int(wanted) != entry.version:
+        raise status.conflict(kind, call.name)
+    return True
+
+
+def _version_required(call: Call) -> ApiError:
+    error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+    return status.invalid(call.kind, call.name, [error])
+
+
+def _prepare(subresource: str, kind: Kind) -> Callable[[Object, Object], None]:
+    if subresource == "status":
+        return kind.strategy.prepare_status
+    if subresource == "finalize":
+        return _prepare_finalize
+    return kind.strategy.prepare_update
+
+
+def _prepare_finalize(new: Object, old: Object) -> None:
+    """/finalize of a namespace changes its spec.finalizers and nothing else."""
+    finalizers = (new.get("spec") or {}).get("finalizers")
+    version = new["metadata"].get("resourceVersion")
+    new.clear()
+    new.update(old)
+    new["spec"] = {key: value for key, value in (old.get("spec") or {}).items() if key != "finalizers"}
+    if finalizers:
+        new["spec"]["finalizers"] = finalizers
+    new["metadata"] = dict(old["metadata"])
+    if version:
+        new["metadata"]["resourceVersion"] = version
+
+
+def _spec_changed(new: Object, old: Object) -> bool:
+    ignored = ("metadata", "status", "apiVersion", "kind")
+    keys = {key for key in (*new, *old) if key not in ignored}
+    return any(new.get(key) != old.get(key) for key in keys)

@@ -1,0 +1,190 @@
+"""Watcher: one watch stream, from its place in the past to live events.
+
+Runs no task: the store offers it events, the front door takes what has gathered. When something can be taken, `wake` is called
+once. The live buffer is bounded: a reader that does not keep up is cut off and resumes from its last version.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+
+import orjson
+
+from argosy.kube.errors import ApiError
+from argosy.kube.transport import Event
+from argosy.server.entry import Entry, served
+from argosy.server.selection import Selection
+from argosy.server.store import Store, StoreEvent
+
+__all__ = ["BUFFER", "Watcher"]
+
+#: Live events waiting for a reader that is slower than the writers.
+BUFFER = 4096
+BOOKMARK_PERIOD = 60.0
+
+Render = Callable[[bytes], bytes]
+#: What is to be sent: the type, and the entry or the event it comes from.
+_Item = tuple[str, Entry | StoreEvent | bytes]
+
+
+class Watcher:
+    def __init__(
+        self,
+        store: Store,
+        selection: Selection,
+        *,
+        past: Iterable[StoreEvent] = (),
+        initial: Iterable[Entry] = (),
+        mark_initial_end: bool = False,
+        since: int = 0,
+        bookmarks: bool = False,
+        timeout: float | None = None,
+        render: Render | None = None,
+    ):
+        """Starts at once: everything committed after this call is seen, and `past` ends right before it."""
+        self._store = store
+        self._selection = selection
+        self._kind = selection.kind
+        self._since = since
+        self._render = render
+        self._live: deque[_Item] = deque()
+        self._ready: Iterator[_Item] | None = chain(
+            (("ADDED", entry) for entry in initial),
+            (item for event in past if (item := self._judge(event)) is not None),
+            ((("BOOKMARK", self._bookmark(initial_end=True)),) if mark_initial_end else ()),
+        )
+        self._error: ApiError | None = None
+        self.ended = False
+        self.wake: Callable[[], None] = lambda: None
+        self.on_close: Callable[[], None] = lambda: None
+        self._table = store.table(self._kind.storage_key)
+        self._table.watchers.add(self._offer)
+        loop = asyncio.get_running_loop()
+        self._bookmarks = bookmarks
+        self._bookmark_timer = loop.call_later(BOOKMARK_PERIOD, self._periodic_bookmark) if bookmarks else None
+        self._timeout_timer = loop.call_later(timeout, self._time_out) if timeout else None
+
+    def close(self) -> None:
+        """The reader is gone, or the server stops: no more events; what was gathered can still be taken."""
+        if self.ended:
+            return
+        self.ended = True
+        self._table.watchers.discard(self._offer)
+        for timer in (self._bookmark_timer, self._timeout_timer):
+            if timer is not None:
+                timer.cancel()
+        self.on_close()
+        self.wake()
+
+    def fail(self, error: ApiError) -> None:
+        """End the stream with an ERROR event."""
+        if not self.ended:
+            self._error = error
+            self.close()
+
+    @property
+    def exhausted(self) -> bool:
+        """Ended, and everything was taken."""
+        return self.ended and self._ready is None and not self._live and self._error is None
+
+    def take_events(self, limit: int = 512) -> list[Event]:
+        """The next events as values; raises the error that ended the stream once all before it was taken."""
+        out = [Event(type, self._object(source)) for type, source in self._take(limit)]
+        if not out and self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        return out
+
+    def take_frames(self, limit: int = 512) -> list[bytes]:
+        """The next events as lines of a watch stream, an error last."""
+        out = [self._frame(type, source) for type, source in self._take(limit)]
+        if self._error is not None and len(out) < limit:
+            out.append(_line("ERROR", orjson.dumps(self._error.status)))
+            self._error = None
+        return out
+
+    def _take(self, limit: int) -> list[_Item]:
+        out: list[_Item] = []
+        if self._ready is not None:
+            out = list(islice(self._ready, limit))
+            if len(out) < limit:
+                self._ready = None
+        live = self._live
+        while live and len(out) < limit:
+            out.append(live.popleft())
+        return out
+
+    def _offer(self, event: StoreEvent) -> None:
+        item = self._judge(event)
+        if item is None:
+            return
+        if len(self._live) >= BUFFER:
+            # As kube-apiserver does, the stream just ends; the reader resumes from the last version it saw.
+            self.close()
+            return
+        self._push(item)
+
+    def _push(self, item: _Item) -> None:
+        self._live.append(item)
+        if len(self._live) == 1:
+            self.wake()
+
+    def _judge(self, event: StoreEvent) -> _Item | None:
+        """What the change means to this selection: objects enter and leave it as their labels and fields change."""
+        if event.version <= self._since:
+            return None
+        now = not event.deleted and self._selection.matches(event.entry)
+        before = event.previous is not None and self._selection.matches(event.previous)
+        if now:
+            return ("MODIFIED" if before else "ADDED"), event
+        if not before:
+            return None
+        if event.deleted:
+            return "DELETED", event
+        assert event.previous is not None
+        return "DELETED", _left(event.previous, event.version, self._kind.api_version)
+
+    def _object(self, source: Entry | StoreEvent | bytes) -> bytes:
+        if isinstance(source, bytes):
+            return source
+        entry = source.entry if isinstance(source, StoreEvent) else source
+        value = served(self._kind, entry)
+        return self._render(value) if self._render is not None else value
+
+    def _frame(self, type: str, source: Entry | StoreEvent | bytes) -> bytes:
+        if self._render is not None or not isinstance(source, StoreEvent):
+            return _line(type, self._object(source))
+        key = type, self._kind.api_version
+        frame = source.frames.get(key)
+        if frame is None:
+            frame = source.frames[key] = _line(type, self._object(source))
+        return frame
+
+    def _bookmark(self, *, initial_end: bool = False) -> bytes:
+        metadata: dict[str, object] = {"resourceVersion": str(self._store.version)}
+        if initial_end:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        return orjson.dumps({"kind": self._kind.kind, "apiVersion": self._kind.api_version, "metadata": metadata})
+
+    def _periodic_bookmark(self) -> None:
+        self._push(("BOOKMARK", self._bookmark()))
+        self._bookmark_timer = asyncio.get_running_loop().call_later(BOOKMARK_PERIOD, self._periodic_bookmark)
+
+    def _time_out(self) -> None:
+        if self._bookmarks:
+            self._push(("BOOKMARK", self._bookmark()))
+        self.close()
+
+
+def _line(type: str, value: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (type.encode(), value)
+
+
+def _left(previous: Entry, version: int, api_version: str) -> bytes:
+    """An object that no longer matches is told as deleted: its last matching state at the version of the change."""
+    obj = previous.decode()
+    obj["metadata"]["resourceVersion"] = str(version)
+    if previous.api_version != api_version:
+        obj["apiVersion"] = api_version
+    return orjson.dumps(obj)
