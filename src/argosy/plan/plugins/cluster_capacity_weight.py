@@ -39,15 +39,19 @@ def divide(unit: Unit, fleet: Fleet, clusters: Sequence[str]) -> ReplicaPlan:
 
 
 def capacity_weights(unit: Unit, fleet: Fleet, clusters: Sequence[str]) -> dict[str, int]:
-    """Dynamic weights by GPU where the unit asks for one, else by whole cores."""
+    """Dynamic weights by GPU where the unit asks for one, else by cores."""
     names = sorted(clusters)
-    rows = [fleet.index[name] for name in names]
     resource = GPU if unit.request.scalars.get(GPU) else CPU
-    allocatable = fleet.allocatable(resource)[rows].tolist()
-    available = fleet.available(resource)[rows].tolist()
+    return dict(zip(names, dynamic_weights(*amounts(fleet, names, resource)), strict=True))
+
+
+def amounts(fleet: Fleet, names: Sequence[str], resource: str) -> tuple[list[int], list[int]]:
+    """Allocatable and available of the clusters named, in whole units: a started core counts as one."""
+    rows = [fleet.index[name] for name in names]
+    allocatable, available = fleet.allocatable(resource)[rows], fleet.available(resource)[rows]
     if resource == CPU:
-        allocatable, available = [_cores(milli) for milli in allocatable], [_cores(milli) for milli in available]
-    return dict(zip(names, dynamic_weights(allocatable, available), strict=True))
+        allocatable, available = -(-allocatable // 1000), -(-available // 1000)
+    return allocatable.tolist(), available.tolist()
 
 
 def _maximum(unit: Unit, name: str, running: int, *, repelled: bool) -> int | None:
@@ -56,10 +60,6 @@ def _maximum(unit: Unit, name: str, running: int, *, repelled: bool) -> int | No
     if repelled and (stated is None or running < stated):
         return running
     return stated
-
-
-def _cores(milli: int) -> int:
-    return -(-milli // 1000)
 
 
 REPLICAS = Replicas("ClusterCapacityWeight", divide)

@@ -1,0 +1,122 @@
+"""The scheduler around its plugins: units, triggers and the whole decision."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from argosy.api import keys
+from argosy.fleet.snapshot import Fleet
+from argosy.plan import triggers_kubeadmiral
+from argosy.plan.framework import Profile, Replicas
+from argosy.plan.replicas import ReplicaPlan
+from argosy.plan.schedule import schedule
+from argosy.plan.triggers import Difference, triggers_of, verdict
+from argosy.plan.unit import Unit, current_placement, unit_of
+from tests.vectors.adapters import units
+
+
+def scheduling_unit(vector: dict[str, Any]) -> dict[str, Any]:
+    federated, type_config = units.federated(vector["federated_object"]), units.type_config(vector["ftc"])
+    unit = unit_of(
+        federated.spec.template,
+        federated.metadata.annotations,
+        current_placement(federated, type_config),
+        units.policy(vector["policy"]),
+        type_config,
+    )
+    return {"scheduling_unit": _shown(unit)}
+
+
+def cluster_trigger_changed(vector: dict[str, Any]) -> dict[str, Any]:
+    return {"changed": triggers_kubeadmiral.hashes_changed(vector["old"] or {}, vector["new"] or {})}
+
+
+def triggers(vector: dict[str, Any]) -> dict[str, Any]:
+    """The recorded text form, and the decision on it by the rules the stored form follows."""
+    federated, type_config = units.federated(vector["federated_object"]), units.type_config(vector["ftc"])
+    policy = units.policy(vector["policy"])
+    clusters = [units.cluster(cluster) for cluster in vector["clusters"]]
+    annotations = federated.metadata.annotations
+    now = triggers_of(federated.spec.template, annotations, policy, type_config, Fleet.of(clusters))
+    record = triggers_kubeadmiral.record_of(now.inputs, clusters)
+    stored = annotations.get(keys.SCHEDULING_TRIGGERS)
+    then = triggers_kubeadmiral.parse(stored) if stored else None
+    if then is None:
+        return _verdict(True, "", record.text, record.text)
+    found = verdict(
+        Difference(
+            stable=then.stable_changes(record),
+            content=then.policy_content_hash != record.policy_content_hash,
+            fleet=then.fleet_change(record),
+        ),
+        policy.spec,
+    )
+    return _verdict(found.schedule, found.deferred_reasons, record.text, record.text if found.schedule else stored)
+
+
+def core_schedule(vector: dict[str, Any]) -> dict[str, Any]:
+    profile = Profile(replicas={"Spread": Replicas("one-replica-each", _one_each)})
+    decision = schedule(units.unit(vector["scheduling_unit"]), units.fleet(vector["clusters"]), profile)
+    return {"suggested_clusters": decision.placements, "error": decision.message or None}
+
+
+def same_placements(expected: dict[str, Any], actual: dict[str, Any]) -> bool:
+    """A null is a placement without a number here, so nothing is stripped."""
+    return bool(expected == actual)
+
+
+def _one_each(unit: Unit, fleet: Fleet, clusters: Sequence[str]) -> ReplicaPlan:
+    return ReplicaPlan(dict.fromkeys(clusters, 1), {})
+
+
+def _verdict(changed: bool, deferred: str, text: str, stored: str | None) -> dict[str, Any]:
+    return {
+        "triggers_changed": changed,
+        "deferred_reasons": deferred,
+        "new_trigger_text": text,
+        "annotation_text": stored,
+    }
+
+
+def _shown(unit: Unit) -> dict[str, Any]:
+    version = {"group": unit.group, "version": unit.version}
+    shown: dict[str, Any] = {
+        "annotations": unit.annotations,
+        "labels": unit.labels,
+        "group_version": version if unit.version else {},
+        "kind": unit.kind,
+        "resource": unit.resource,
+        "name": unit.name,
+        "namespace": unit.namespace,
+        "scheduling_mode": unit.mode,
+        "replicas_strategy": unit.replicas_strategy,
+        "desired_replicas": unit.desired_replicas,
+        "current_clusters": unit.current,
+        "sticky_cluster": unit.sticky,
+        "avoid_disruption": unit.avoid_disruption,
+        "cluster_selector": unit.cluster_selector,
+        "tolerations": [msgspec.to_builtins(toleration) for toleration in unit.tolerations],
+        "max_clusters": unit.max_clusters,
+        "cluster_names": sorted(unit.cluster_names),
+        "min_replicas": unit.min_replicas,
+        "max_replicas": unit.max_replicas,
+        "weights": unit.weights,
+        "priorities": unit.priorities,
+    }
+    if unit.affinity is not None:
+        required = unit.affinity.required
+        terms = None if required is None else {"clusterSelectorTerms": [msgspec.to_builtins(term) for term in required]}
+        shown["affinity"] = {"clusterAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    if unit.auto_migration:
+        shown["auto_migration"] = {"info": None, "keep_unschedulable_replicas": unit.keep_unschedulable}
+    return {key: value for key, value in shown.items() if value not in ("", False)}
+
+
+ADAPTERS = {
+    "scheduler_scheduling_unit": scheduling_unit,
+    "scheduler_cluster_trigger_changed": cluster_trigger_changed,
+    "scheduler_triggers": triggers,
+    "core_schedule": core_schedule,
+}
+SAME = {"core_schedule": same_placements}
