@@ -1,9 +1,12 @@
 """Errors of a Kubernetes API, one class a reason a caller may want to handle, each carrying the server's Status.
 
-`from_status` is the only place that maps codes and reasons to classes.
+`from_status` is the only place that maps codes and reasons to classes; `from_response` takes whatever a server answered.
 """
 
+from collections.abc import Mapping
 from typing import Any
+
+import orjson
 
 __all__ = [
     "AlreadyExists",
@@ -20,6 +23,7 @@ __all__ = [
     "TransportError",
     "Unauthorized",
     "Unavailable",
+    "from_response",
     "from_status",
 ]
 
@@ -136,3 +140,21 @@ def from_status(status: dict[str, Any], code: int | None = None, retry_after: fl
         retry_after = float(seconds) if seconds else None
     cls = _BY_REASON.get(reason) or _BY_CODE.get(code) or ApiError
     return cls(code, reason, message, status, retry_after)
+
+
+def from_response(code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
+    """The typed error for an error answer; proxies in between answer text or HTML instead of a Status."""
+    seconds = headers.get("retry-after", "").strip()
+    retry_after = float(seconds) if seconds.isascii() and seconds.isdigit() else None
+    try:
+        status = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        status = None
+    if (
+        not isinstance(status, dict)
+        or status.get("kind") != "Status"
+        or not isinstance(status.get("details"), dict | None)
+    ):
+        text = " ".join(body[:300].decode("utf-8", "replace").split())
+        status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": text}
+    return from_status(status, code, retry_after)

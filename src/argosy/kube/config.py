@@ -1,0 +1,316 @@
+"""Connections: where an API server is and how to prove who we are, from a kubeconfig or a pod's service account.
+
+Static credentials (token, client certificate, basic) are read here and stay in memory. Credential plugins (`exec`,
+`auth-provider`) are run by the kubernetes_asyncio package, imported only when a user needs one: it costs 40 MB and a third
+of a second. Nothing here opens a connection.
+"""
+
+import base64
+import binascii
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+import yaml
+
+__all__ = ["ConfigError", "Connection", "Credential", "CredentialProvider", "from_kubeconfig", "in_cluster", "load"]
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+#: Kubelet renews service account tokens well before they expire; client-go reads them again after a minute too.
+TOKEN_FILE_TTL = 60.0
+
+
+class ConfigError(Exception):
+    """A kubeconfig that cannot be used; the message is one line for a person."""
+
+
+class Credential(msgspec.Struct, frozen=True):
+    """What a provider answers: an Authorization header's value, a client certificate (PEM), or both."""
+
+    authorization: str = ""
+    client_certificate: bytes = b""
+    client_key: bytes = b""
+
+    def __repr__(self) -> str:
+        return "Credential(…)"
+
+
+class CredentialProvider(Protocol):
+    async def __call__(self, *, refresh: bool = False) -> Credential:
+        """The credential to use now; `refresh` after the server refused the last one. Raises ConfigError."""
+        ...
+
+
+class Connection(msgspec.Struct, frozen=True):
+    """How to reach and authenticate to one API server. Certificates and keys are PEM bytes."""
+
+    server: str
+    ca_data: bytes = b""
+    client_certificate: bytes = b""
+    client_key: bytes = b""
+    token: str = ""
+    insecure: bool = False
+    tls_server_name: str = ""
+    proxy: str = ""
+    namespace: str = "default"
+    credentials: CredentialProvider | None = None
+
+    def __repr__(self) -> str:
+        return f"Connection({self.server!r})"
+
+
+def load(path: str | None = None, context: str | None = None) -> Connection:
+    """The connection of `context` (default: the current one) in the kubeconfig at `path`.
+
+    Without a path: the files of $KUBECONFIG, else a pod's service account, else ~/.kube/config.
+    """
+    if path is not None:
+        return from_kubeconfig([path], context)
+    named = [name for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
+    if named:
+        return from_kubeconfig(named, context)
+    if context is None and "KUBERNETES_SERVICE_HOST" in os.environ and (SERVICE_ACCOUNT / "token").exists():
+        return in_cluster()
+    return from_kubeconfig([str(Path.home() / ".kube" / "config")], context)
+
+
+def in_cluster(folder: Path = SERVICE_ACCOUNT, environ: Mapping[str, str] = os.environ) -> Connection:
+    """The connection of a pod's service account; its token is read again as it is renewed."""
+    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "443")
+    if not host:
+        raise ConfigError("not in a cluster: KUBERNETES_SERVICE_HOST is not set")
+    if ":" in host:
+        host = f"[{host}]"
+    namespace = folder / "namespace"
+    return Connection(
+        server=f"https://{host}:{port}",
+        ca_data=_read(folder / "ca.crt"),
+        namespace=namespace.read_text().strip() if namespace.exists() else "default",
+        credentials=_TokenFile(folder / "token"),
+    )
+
+
+def from_kubeconfig(paths: list[str], context: str | None = None) -> Connection:
+    """The connection of one context in one or several kubeconfig files, merged by kubectl's rule: the first to say wins."""
+    files = _Kubeconfig(paths)
+    name = context or files.current_context
+    if not name:
+        raise ConfigError(f"{files.label}: no context was given and current-context is not set")
+    chosen = files.find("contexts", "context", name)
+    if chosen is None:
+        raise ConfigError(f"{files.label}: there is no context {name!r} (it has: {files.names('contexts')})")
+    cluster_name = str(chosen.body.get("cluster") or "")
+    cluster = files.find("clusters", "cluster", cluster_name)
+    if cluster is None:
+        raise ConfigError(f"{files.label}: context {name!r} names cluster {cluster_name!r}, which is not there")
+    user_name = str(chosen.body.get("user") or "")
+    user = files.find("users", "user", user_name)
+    if user is None and user_name:
+        raise ConfigError(f"{files.label}: context {name!r} names user {user_name!r}, which is not there")
+    user = user or _Entry("", {}, cluster.folder)
+    return Connection(
+        server=_server(files.label, cluster),
+        ca_data=cluster.data("certificate-authority"),
+        client_certificate=user.data("client-certificate"),
+        client_key=user.data("client-key"),
+        token=user.text("token"),
+        insecure=cluster.body.get("insecure-skip-tls-verify") is True,
+        tls_server_name=cluster.text("tls-server-name"),
+        proxy=cluster.text("proxy-url"),
+        namespace=chosen.text("namespace") or "default",
+        credentials=_provider(user, name, files),
+    )
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """One named cluster, user or context, and the folder its relative paths start from."""
+
+    label: str
+    body: dict[str, Any]
+    folder: Path
+
+    def text(self, key: str) -> str:
+        value = self.body.get(key)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise ConfigError(f"{self.label}: {key} must be a string")
+        return value
+
+    def data(self, key: str) -> bytes:
+        """PEM bytes given in base64 under `<key>-data`, else in the file named by `key`."""
+        inline = self.text(f"{key}-data")
+        if inline:
+            try:
+                return base64.b64decode(inline, validate=True)
+            except (binascii.Error, ValueError):
+                raise ConfigError(f"{self.label}: {key}-data is not base64") from None
+        name = self.text(key)
+        return _read(self.folder / Path(name).expanduser()) if name else b""
+
+
+class _Kubeconfig:
+    def __init__(self, paths: list[str]) -> None:
+        self.paths = [Path(path).expanduser() for path in paths]
+        self.label = os.pathsep.join(str(path) for path in self.paths)
+        self.current_context = ""
+        self._files: list[tuple[Path, dict[str, Any]]] = []
+        for path in self.paths:
+            # A file missing from a list of several is skipped, as kubectl does.
+            if len(self.paths) > 1 and not path.exists():
+                continue
+            content = _parse(path)
+            self._files.append((path, content))
+            self.current_context = self.current_context or str(content.get("current-context") or "")
+        if not self._files:
+            raise ConfigError(f"{self.label}: no such file")
+
+    def _entries(self, section: str) -> list[tuple[Path, dict[str, Any]]]:
+        found = []
+        for path, content in self._files:
+            entries = content.get(section) or []
+            if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+                raise ConfigError(f"{path}: {section} must be a list of objects with a name")
+            found += [(path, entry) for entry in entries]
+        return found
+
+    def find(self, section: str, key: str, name: str) -> _Entry | None:
+        for path, entry in self._entries(section):
+            if name and entry.get("name") == name:
+                body = entry.get(key) or {}
+                if not isinstance(body, dict):
+                    raise ConfigError(f"{path}: {key} of {name!r} must be an object")
+                return _Entry(f"{path}: {key} {name!r}", body, path.parent)
+        return None
+
+    def names(self, section: str) -> str:
+        return ", ".join(sorted({str(entry.get("name")) for _, entry in self._entries(section)})) or "none"
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" in line {mark.line + 1}" if mark is not None else ""
+        raise ConfigError(f"{path}: not valid YAML{where}") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: not a kubeconfig")
+    return content
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None
+
+
+def _server(label: str, cluster: _Entry) -> str:
+    server = cluster.text("server").rstrip("/")
+    try:
+        parts = urlsplit(server)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ConfigError(f"{cluster.label}: server {server!r} is not an http or https URL")
+    return server
+
+
+def _provider(user: _Entry, context: str, files: _Kubeconfig) -> CredentialProvider | None:
+    if user.body.get("exec") or user.body.get("auth-provider"):
+        return _Plugin(user.label, context, files.paths)
+    if user.text("token"):
+        return None
+    if user.text("tokenFile"):
+        return _TokenFile(user.folder / Path(user.text("tokenFile")).expanduser())
+    if user.text("username"):
+        pair = f"{user.text('username')}:{user.text('password')}"
+        return _Fixed(Credential(authorization="Basic " + base64.b64encode(pair.encode()).decode()))
+    return None
+
+
+class _Fixed:
+    def __init__(self, credential: Credential) -> None:
+        self._credential = credential
+
+    async def __call__(self, *, refresh: bool = False) -> Credential:
+        return self._credential
+
+
+class _TokenFile:
+    """A bearer token in a file somebody renews."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._credential = Credential()
+        self._until = 0.0
+
+    async def __call__(self, *, refresh: bool = False) -> Credential:
+        if refresh or time.monotonic() >= self._until:
+            token = _read(self._path).decode("ascii", "replace").strip()
+            if not token:
+                raise ConfigError(f"{self._path}: the token file is empty")
+            self._credential = Credential(authorization=f"Bearer {token}")
+            self._until = time.monotonic() + TOKEN_FILE_TTL
+        return self._credential
+
+
+class _Plugin:
+    """Credentials of an exec plugin or an auth provider, kept until they expire."""
+
+    #: How long a credential that does not say when it expires is kept before the loader is asked again.
+    CHECK_EVERY = 30.0
+
+    def __init__(self, label: str, context: str, paths: list[Path]) -> None:
+        self._label = label
+        self._context = context
+        self._paths = paths
+        self._loader: Any = None
+        self._credential = Credential()
+        self._until = 0.0
+
+    async def __call__(self, *, refresh: bool = False) -> Credential:
+        if not refresh and time.monotonic() < self._until:
+            return self._credential
+        if refresh:
+            # The loader keeps a credential until it expires; one the server refused must go at once.
+            self._loader = None
+        self._credential = await self._ask()
+        self._until = time.monotonic() + self.CHECK_EVERY
+        return self._credential
+
+    async def _ask(self) -> Credential:
+        try:
+            from kubernetes_asyncio.client import Configuration
+            from kubernetes_asyncio.config import load_kube_config
+        except ImportError:
+            raise ConfigError(
+                f"{self._label} uses a credential plugin, for which the package kubernetes_asyncio is needed"
+            ) from None
+        found = Configuration()
+        try:
+            if self._loader is None:
+                paths = os.pathsep.join(str(path) for path in self._paths)
+                self._loader = await load_kube_config(paths, self._context, found)
+            else:
+                await self._loader.load_and_set(found)
+        except Exception as error:  # the loader's plugins raise anything, assertion errors included
+            raise ConfigError(f"{self._label}: {_one_line(error)}") from None
+        certificate, key = found.cert_file, found.key_file
+        return Credential(
+            authorization=str(found.api_key.get("BearerToken") or ""),
+            client_certificate=_read(Path(certificate)) if certificate else b"",
+            client_key=_read(Path(key)) if key else b"",
+        )
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,139 @@
+"""Discovery: which resources an API server serves, by the aggregated documents or, from older servers, group by group.
+
+A group that cannot be read (its extension server is away) is a failure noted beside the rest, never an empty answer: who
+asks must be able to tell "not served" from "not known".
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from argosy.kube.errors import ApiError, TransportError
+from argosy.kube.objects import DecodeError, decode
+from argosy.kube.resource import Resource
+
+if TYPE_CHECKING:
+    from argosy.kube.client import Client
+
+__all__ = ["Discovery", "discover"]
+
+ACCEPT = ",".join(
+    [
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
+        "application/json",
+    ]
+)
+
+
+class Discovery(msgspec.Struct, frozen=True):
+    """All resources in the server's order (a group's preferred version first), their verbs, and what could not be read."""
+
+    resources: tuple[Resource, ...]
+    verbs: dict[Resource, frozenset[str]]
+    #: group/version -> why it is not known.
+    failures: dict[str, str]
+
+
+class _Names(msgspec.Struct, rename="camel"):
+    """One resource in either form of discovery."""
+
+    name: str = ""
+    resource: str = ""
+    kind: str = ""
+    namespaced: bool = False
+    scope: str = ""
+    verbs: list[str] | None = None
+    response_kind: dict[str, str] | None = None
+
+
+class _Version(msgspec.Struct):
+    version: str
+    resources: list[_Names] | None = None
+    freshness: str = ""
+
+
+class _Meta(msgspec.Struct):
+    name: str = ""
+
+
+class _Group(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    name: str = ""
+    versions: list[_Version] | None = None
+
+
+class _Document(msgspec.Struct):
+    """The answer of /api or /apis in any form: aggregated (items), legacy groups, or legacy core versions."""
+
+    kind: str = ""
+    items: list[_Group] | None = None
+    groups: list[_Group] | None = None
+    versions: list[str] | None = None
+
+
+class _ResourceList(msgspec.Struct):
+    resources: list[_Names] | None = None
+
+
+async def discover(client: "Client") -> Discovery:
+    """Read everything; raises only when the server's own two documents cannot be read."""
+    found: dict[Resource, frozenset[str]] = {}
+    failures: dict[str, str] = {}
+    for path in ("/api", "/apis"):
+        body = await client.request("GET", path, headers={"Accept": ACCEPT})
+        try:
+            document = decode(body, _Document)
+        except DecodeError as error:
+            raise TransportError(f"{path} did not answer a discovery document: {error}") from None
+        if document.kind == "APIGroupDiscoveryList":
+            _aggregated(document, found, failures)
+        else:
+            await _legacy(client, document, found, failures)
+    return Discovery(tuple(found), found, failures)
+
+
+def _aggregated(document: _Document, found: dict[Resource, frozenset[str]], failures: dict[str, str]) -> None:
+    for group in document.items or ():
+        for version in group.versions or ():
+            name = group.metadata.name
+            if version.freshness == "Stale":
+                failures[_group_version(name, version.version)] = "the server's knowledge of it is stale"
+            _collect(found, name, version.version, version.resources)
+
+
+async def _legacy(
+    client: "Client", document: _Document, found: dict[Resource, frozenset[str]], failures: dict[str, str]
+) -> None:
+    wanted = [("", version) for version in document.versions or ()]
+    wanted += [(group.name, version.version) for group in document.groups or () for version in group.versions or ()]
+    answers = await asyncio.gather(*(_resources_of(client, *each) for each in wanted))
+    for (group, version), answer in zip(wanted, answers, strict=True):
+        if isinstance(answer, str):
+            failures[_group_version(group, version)] = answer
+        else:
+            _collect(found, group, version, answer.resources)
+
+
+async def _resources_of(client: "Client", group: str, version: str) -> _ResourceList | str:
+    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    try:
+        return decode(await client.request("GET", path), _ResourceList)
+    except (ApiError, TransportError, DecodeError) as error:
+        return str(error)
+
+
+def _collect(found: dict[Resource, frozenset[str]], group: str, version: str, names: list[_Names] | None) -> None:
+    for entry in names or ():
+        plural = entry.resource or entry.name
+        if not plural or "/" in plural:
+            continue
+        response: dict[str, Any] = dict(entry.response_kind or {})
+        kind = entry.kind or response.get("kind", "")
+        namespaced = entry.namespaced or entry.scope == "Namespaced"
+        found[Resource(group, version, plural, kind, namespaced)] = frozenset(entry.verbs or ())
+
+
+def _group_version(group: str, version: str) -> str:
+    return f"{group}/{version}" if group else version

@@ -1,0 +1,59 @@
+"""Watch framing: the bytes of a watch stream cut into lines, and lines into events. Pure; the stream itself is `kube.http`."""
+
+import msgspec
+
+from argosy.kube.errors import TransportError, from_status
+from argosy.kube.transport import Event
+
+__all__ = ["MAX_LINE", "Lines", "event"]
+
+#: Far above any object a store would take; a longer line is a broken or hostile server, not an event.
+MAX_LINE = 64 * 1024 * 1024
+
+TYPES = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+_decoder = msgspec.json.Decoder(_Event)
+
+
+class Lines:
+    """Collects chunks and gives out whole lines. What follows the last newline is not an event: the stream broke there."""
+
+    def __init__(self, limit: int = MAX_LINE) -> None:
+        self._limit = limit
+        self._partial: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that `chunk` completes, without their newlines and without empty ones."""
+        first, newline, rest = chunk.partition(b"\n")
+        self._size += len(first)
+        if self._size > self._limit:
+            raise TransportError(f"a watch event is longer than {self._limit} bytes")
+        self._partial.append(first)
+        if not newline:
+            return []
+        lines = [b"".join(self._partial), *rest.split(b"\n")]
+        tail = lines.pop()
+        self._partial = [tail]
+        self._size = len(tail)
+        return [line for line in lines if line and not line.isspace()]
+
+
+def event(line: bytes) -> Event:
+    """One line as an event. An ERROR event is raised as the ApiError it carries, anything else as a TransportError."""
+    try:
+        found = _decoder.decode(line)
+        if found.type in TYPES:
+            return Event(found.type, bytes(found.object))
+        if found.type == "ERROR":
+            status = msgspec.json.decode(found.object, type=dict)
+            raise from_status(status)
+    except (msgspec.DecodeError, ValueError, TypeError, AttributeError) as error:
+        raise TransportError(f"a watch event is not one: {error}") from None
+    raise TransportError(f"a watch event has the unknown type {found.type[:40]!r}")

@@ -1,0 +1,260 @@
+"""HTTP(S) transport: requests, lists and watches to an API server over the network, on aiohttp.
+
+One connection pool an instance, opened with the first request and closed by `close`; watches come on top of the limit for
+requests. It owns no task. Everything the network can do wrong is a TransportError, everything the server says is a Response
+(or, from `list` and `watch`, an ApiError).
+
+Retries happen inside the caller's time-out: a 429, and a 503 that says when to come back, for every verb, since the server
+did nothing; a failed connection when nothing was sent or the verb changes nothing. A write whose answer was lost is never
+sent twice.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from urllib.parse import quote, urlencode
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from argosy.kube import framing
+from argosy.kube.backoff import Backoff
+from argosy.kube.config import ConfigError, Connection, Credential
+from argosy.kube.errors import TransportError, from_response
+from argosy.kube.ratelimit import TokenBucket
+from argosy.kube.tls import client_context, proxy_for
+from argosy.kube.transport import Event, Page, Request, Response
+
+__all__ = ["HttpTransport"]
+
+log = logging.getLogger(__name__)
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+#: More than any list page has; a server that sends more is broken or hostile.
+MAX_BODY = 512 * 1024 * 1024
+CONNECT_TIMEOUT = 10.0
+#: Below the idle time-outs of API servers and load balancers, so that a write rarely meets a connection just closed.
+KEEPALIVE = 30.0
+MAX_RETRIES = 8
+BACKOFF = Backoff(base=0.1, cap=5.0, jitter=0.5)
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str | None = ""
+    continue_token: str | None = msgspec.field(default="", name="continue")
+    remaining_item_count: int | None = None
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+class HttpTransport:
+    """A `Transport` to one API server. Raises ConfigError when the connection's certificates are no good."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        qps: float = 500.0,
+        burst: int = 1000,
+        timeout: float = 30.0,
+        max_connections: int = 64,
+        user_agent: str = "argosy",
+        backoff: Backoff = BACKOFF,
+    ) -> None:
+        self.connection = connection
+        self._base = connection.server.rstrip("/")
+        self._timeout = timeout
+        self._bucket = TokenBucket(qps, burst)
+        self._slots = asyncio.Semaphore(max_connections)
+        self._backoff = backoff
+        self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": user_agent}
+        if connection.token:
+            self._headers["Authorization"] = f"Bearer {connection.token}"
+        self._certificate = (connection.client_certificate, connection.client_key)
+        self._ssl = client_context(connection, *self._certificate) if self._base.startswith("https") else None
+        self._proxy = proxy_for(connection)
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+        self._list_decoder = msgspec.json.Decoder(_List)
+
+    async def send(self, request: Request) -> Response:
+        timeout = request.timeout if request.timeout is not None else self._timeout
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        failures = 0
+        renewed = False
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self._bucket.acquire()
+                    async with self._slots, await self._open(request, refresh=renewed) as response:
+                        answer = Response(response.status, _headers_of(response), await _read(response))
+            except TimeoutError:
+                raise TransportError(f"{self._base}: no answer within {timeout:g} s") from None
+            except (aiohttp.ClientError, OSError) as error:
+                failures += 1
+                delay = self._backoff.delay(failures)
+                may_retry = request.method in SAFE or isinstance(error, aiohttp.ClientConnectorError)
+                if not may_retry or failures > MAX_RETRIES or loop.time() + delay >= deadline or _hopeless(error):
+                    raise TransportError(f"{self._base}: {_describe(error)}") from error
+            else:
+                if answer.status == 401 and self.connection.credentials is not None and not renewed:
+                    renewed = True
+                    continue
+                if not _asks_to_wait(answer):
+                    return answer
+                failures += 1
+                delay = (_retry_after(answer) or self._backoff.delay(failures)) * (1 + 0.1 * random.random())
+                if failures > MAX_RETRIES or loop.time() + delay >= deadline:
+                    return answer
+            await asyncio.sleep(delay)
+
+    async def list(self, request: Request) -> Page:
+        response = await self.send(request)
+        if response.status >= 400:
+            raise from_response(response.status, response.headers, response.body)
+        try:
+            found = self._list_decoder.decode(response.body)
+        except msgspec.DecodeError as error:
+            raise TransportError(f"{self._base}: {request.path} did not answer a Kubernetes list: {error}") from None
+        return Page(
+            # A Raw is a view that keeps the whole body alive; a copy of its own lets one object outlive the page.
+            items=[bytes(item) for item in found.items or ()],
+            resource_version=found.metadata.resource_version or "",
+            continue_token=found.metadata.continue_token or "",
+            remaining=found.metadata.remaining_item_count,
+        )
+
+    def watch(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
+        return self._watch(request)
+
+    @asynccontextmanager
+    async def _watch(self, request: Request) -> AsyncIterator[AsyncIterator[Event]]:
+        response = await self._open_watch(request)
+        events = self._events(response)
+        try:
+            yield events
+        finally:
+            # Closed, not released: the rest of the stream is of no interest and the connection cannot be used again.
+            response.close()
+            await events.aclose()
+
+    async def _open_watch(self, request: Request) -> aiohttp.ClientResponse:
+        renewed = False
+        while True:
+            try:
+                async with asyncio.timeout(request.timeout if request.timeout is not None else self._timeout):
+                    await self._bucket.acquire()
+                    response = await self._open(request, refresh=renewed)
+                    if response.status < 400:
+                        return response
+                    async with response:
+                        body = await _read(response)
+            except TimeoutError:
+                raise TransportError(f"{self._base}: no answer to a watch in time") from None
+            except (aiohttp.ClientError, OSError) as error:
+                raise TransportError(f"{self._base}: {_describe(error)}") from error
+            if response.status != 401 or self.connection.credentials is None or renewed:
+                raise from_response(response.status, _headers_of(response), body)
+            renewed = True
+
+    async def _events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[Event, None]:
+        lines = framing.Lines()
+        try:
+            async for chunk in response.content.iter_any():
+                for line in lines.feed(chunk):
+                    yield framing.event(line)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise TransportError(f"{self._base}: the watch broke: {_describe(error)}") from error
+
+    async def _open(self, request: Request, *, refresh: bool) -> aiohttp.ClientResponse:
+        if self._closed:
+            raise TransportError(f"{self._base}: the transport is closed")
+        headers = {**self._headers, **request.headers}
+        if self.connection.credentials is not None:
+            try:
+                credential = await self.connection.credentials(refresh=refresh)
+            except ConfigError as error:
+                raise TransportError(str(error)) from error
+            self._use(credential, headers)
+        return await self._sessions().request(
+            request.method,
+            URL(self._url(request), encoded=True),
+            data=request.body or None,
+            headers=headers,
+            ssl=self._ssl if self._ssl is not None else True,
+            server_hostname=self.connection.tls_server_name or None,
+            proxy=self._proxy,
+            # A redirect would carry the credentials to wherever it points; an API server sends none.
+            allow_redirects=False,
+        )
+
+    def _url(self, request: Request) -> str:
+        url = self._base + quote(request.path, safe="/:@!$&'()*+,;=~")
+        return f"{url}?{urlencode(list(request.query))}" if request.query else url
+
+    def _use(self, credential: Credential, headers: dict[str, str]) -> None:
+        if credential.authorization:
+            headers["Authorization"] = credential.authorization
+        certificate = (credential.client_certificate, credential.client_key)
+        if certificate[0] and certificate != self._certificate and self._ssl is not None:
+            self._ssl = client_context(self.connection, *certificate)
+            self._certificate = certificate
+
+    def _sessions(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
+                read_bufsize=2**18,
+            )
+        return self._session
+
+    async def close(self) -> None:
+        """Close every connection; requests and watches under way end with a TransportError."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    chunks = []
+    size = 0
+    async for chunk in response.content.iter_any():
+        size += len(chunk)
+        if size > MAX_BODY:
+            response.close()
+            raise aiohttp.ClientPayloadError(f"the answer is longer than {MAX_BODY} bytes")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _headers_of(response: aiohttp.ClientResponse) -> dict[str, str]:
+    return {name.lower(): value for name, value in response.headers.items()}
+
+
+def _asks_to_wait(answer: Response) -> bool:
+    return answer.status == 429 or (answer.status == 503 and _retry_after(answer) is not None)
+
+
+def _retry_after(answer: Response) -> float | None:
+    """Retry-After in seconds; its date form is not used by API servers."""
+    value = answer.headers.get("retry-after", "").strip()
+    return float(value) if value.isascii() and value.isdigit() else None
+
+
+def _hopeless(error: Exception) -> bool:
+    """A certificate that does not fit will not fit better in a second."""
+    return isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError)
+
+
+def _describe(error: Exception) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,317 @@
+"""Work queue: which key is to be reconciled next, and the workers that do it. All retry behaviour of the loops lives here.
+
+A key is in the queue at most once. A key that is being worked on is never handed out a second time; added meanwhile, it runs
+once more afterwards. Lower priority numbers go first, equal ones in order of arrival. A delayed key waits outside the queue
+until its time has come; of several delays the earliest counts, and a run in between does not cancel it.
+
+The queue belongs to one event loop and owns one timer, no task. `run_workers` owns its workers and ends with them.
+"""
+
+import asyncio
+import heapq
+import itertools
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from argosy.kube.backoff import Backoff
+from argosy.kube.errors import Conflict
+
+__all__ = ["Result", "ShutDown", "WorkQueue", "run_workers"]
+
+K = TypeVar("K", bound=Hashable)
+log = logging.getLogger(__name__)
+
+#: A conflict means our cache was behind; the event that shows it is already on its way.
+CONFLICT_DELAY = 0.5
+BACKOFF = Backoff(base=0.2, cap=60.0)
+
+
+class ShutDown(Exception):
+    """The queue was shut down and has nothing left to hand out."""
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What a reconcile wants next: nothing, another run after some seconds, or a retry with back-off because of `error`."""
+
+    requeue_after: float | None = None
+    error: str | None = None
+
+
+class _Waiting(msgspec.Struct):
+    priority: int
+    order: int
+    since: float
+
+
+class WorkQueue(Generic[K]):
+    def __init__(self, backoff: Backoff = BACKOFF) -> None:
+        self._backoff = backoff
+        self._order = itertools.count()
+        # Heap entries are never removed, only outdated: an entry counts when its order is the one in `_waiting`.
+        self._heap: list[tuple[int, int, K]] = []
+        self._waiting: dict[K, _Waiting] = {}
+        self._processing: set[K] = set()
+        self._again: dict[K, int] = {}
+        self._failures: dict[K, int] = {}
+        self._delayed_heap: list[tuple[float, int, K]] = []
+        self._delayed: dict[K, tuple[float, int]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._idle: asyncio.Event = asyncio.Event()
+        self._idle.set()
+        self._closed = False
+
+    def __len__(self) -> int:
+        """Keys that could be worked on now."""
+        return len(self._waiting)
+
+    @property
+    def delayed(self) -> int:
+        return len(self._delayed)
+
+    @property
+    def processing(self) -> int:
+        return len(self._processing)
+
+    def oldest_age(self) -> float:
+        """Seconds the longest waiting key has been ready without being worked on."""
+        if not self._waiting:
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        return now - min(waiting.since for waiting in self._waiting.values())
+
+    def add(self, key: K, priority: int = 0, after: float = 0.0) -> None:
+        """Have `key` worked on, `after` seconds from now. Re-adding can only make it more urgent."""
+        if self._closed:
+            return
+        if after > 0:
+            self._add_delayed(key, priority, after)
+        elif key in self._processing:
+            self._again[key] = min(priority, self._again.get(key, priority))
+        else:
+            self._add_now(key, priority)
+
+    def _add_now(self, key: K, priority: int) -> None:
+        waiting = self._waiting.get(key)
+        if waiting is not None and waiting.priority <= priority:
+            return
+        since = waiting.since if waiting is not None else asyncio.get_running_loop().time()
+        order = next(self._order)
+        self._waiting[key] = _Waiting(priority, order, since)
+        heapq.heappush(self._heap, (priority, order, key))
+        self._idle.clear()
+        self._wake_one()
+
+    def _add_delayed(self, key: K, priority: int, after: float) -> None:
+        when = asyncio.get_running_loop().time() + after
+        earlier = self._delayed.get(key)
+        if earlier is not None:
+            priority = min(priority, earlier[1])
+            if earlier[0] <= when:
+                self._delayed[key] = (earlier[0], priority)
+                return
+        self._delayed[key] = (when, priority)
+        heapq.heappush(self._delayed_heap, (when, next(self._order), key))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        while self._delayed_heap and self._outdated(self._delayed_heap[0]):
+            heapq.heappop(self._delayed_heap)
+        if self._timer is not None:
+            if self._delayed_heap and self._timer.when() <= self._delayed_heap[0][0]:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if self._delayed_heap:
+            self._timer = asyncio.get_running_loop().call_at(self._delayed_heap[0][0], self._release_due)
+
+    def _outdated(self, entry: tuple[float, int, K]) -> bool:
+        when, _, key = entry
+        current = self._delayed.get(key)
+        return current is None or current[0] != when
+
+    def _release_due(self) -> None:
+        self._timer = None
+        # The loop may call a timer up to its clock resolution early.
+        now = asyncio.get_running_loop().time() + 0.001
+        while self._delayed_heap and self._delayed_heap[0][0] <= now:
+            entry = heapq.heappop(self._delayed_heap)
+            if self._outdated(entry):
+                continue
+            _, priority = self._delayed.pop(entry[2])
+            self.add(entry[2], priority)
+        self._set_timer()
+
+    def add_rate_limited(self, key: K, priority: int = 0) -> float:
+        """Have `key` worked on after its own back-off, which doubles until `forget`; returns the delay."""
+        failures = self._failures.get(key, 0) + 1
+        self._failures[key] = failures
+        delay = self._backoff.delay(failures)
+        self.add(key, priority, delay)
+        return delay
+
+    def forget(self, key: K) -> None:
+        """The key went well: its next failure starts from the smallest delay again."""
+        self._failures.pop(key, None)
+
+    def failures(self, key: K) -> int:
+        return self._failures.get(key, 0)
+
+    async def get(self) -> K:
+        """The most urgent key; whoever takes it calls `done`. Raises ShutDown when no more will come."""
+        while True:
+            while self._heap:
+                _, order, key = heapq.heappop(self._heap)
+                waiting = self._waiting.get(key)
+                if waiting is None or waiting.order != order:
+                    continue
+                del self._waiting[key]
+                self._processing.add(key)
+                return key
+            if self._closed:
+                raise ShutDown
+            getter = asyncio.get_running_loop().create_future()
+            self._getters.append(getter)
+            try:
+                await getter
+            except asyncio.CancelledError:
+                # The wake-up this getter had got belongs to another one now.
+                if getter.done() and not getter.cancelled():
+                    self._wake_one()
+                raise
+            finally:
+                if getter in self._getters:
+                    self._getters.remove(getter)
+
+    def _wake_one(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
+
+    def done(self, key: K) -> None:
+        """The key's run has ended, however it went."""
+        self._processing.discard(key)
+        priority = self._again.pop(key, None)
+        if priority is not None and not self._closed:
+            self._add_now(key, priority)
+        if not self._processing and not self._waiting:
+            self._idle.set()
+
+    def shut_down(self, drain: bool = True) -> None:
+        """Take no more keys and drop the delayed ones; what is ready is still handed out when `drain`, else dropped."""
+        self._closed = True
+        self._delayed.clear()
+        self._delayed_heap.clear()
+        self._again.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not drain:
+            self._heap.clear()
+            self._waiting.clear()
+            if not self._processing:
+                self._idle.set()
+        while self._getters:
+            self._wake_one()
+
+    async def idle(self) -> None:
+        """Wait until no key is ready or being worked on (delayed ones do not count)."""
+        if self._processing or self._waiting:
+            self._idle.clear()
+        await self._idle.wait()
+
+
+async def run_workers(
+    queue: WorkQueue[K],
+    reconcile: Callable[[K], Awaitable[Result | None]],
+    workers: int,
+    on_error: Callable[[K, Exception], None] | None = None,
+    *,
+    conflict_delay: float = CONFLICT_DELAY,
+    grace: float = 5.0,
+) -> None:
+    """Reconcile keys until the queue is shut down and empty.
+
+    Cancelled, it hands out no more keys, lets runs under way finish for up to `grace` seconds, and only then cancels them.
+    """
+    worker = _Worker(queue, reconcile, on_error, conflict_delay)
+    tasks = [asyncio.create_task(worker.run(), name=f"worker-{number}") for number in range(workers)]
+    try:
+        # Not gather: it would pass a cancellation on to runs that are in the middle of a write.
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        queue.shut_down(drain=False)
+        await _finish(tasks, grace)
+    for task in tasks:
+        task.result()
+
+
+async def _finish(tasks: list[asyncio.Task[None]], grace: float) -> None:
+    try:
+        await asyncio.wait(tasks, timeout=grace)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Worker(Generic[K]):
+    def __init__(
+        self,
+        queue: WorkQueue[K],
+        reconcile: Callable[[K], Awaitable[Result | None]],
+        on_error: Callable[[K, Exception], None] | None,
+        conflict_delay: float,
+    ) -> None:
+        self.queue = queue
+        self.reconcile = reconcile
+        self.on_error = on_error
+        self.conflict_delay = conflict_delay
+        #: A key that fails again with the same words is not worth another line in the log.
+        self.last_error: dict[K, str] = {}
+
+    async def run(self) -> None:
+        while True:
+            try:
+                key = await self.queue.get()
+            except ShutDown:
+                return
+            try:
+                await self._once(key)
+            finally:
+                self.queue.done(key)
+
+    async def _once(self, key: K) -> None:
+        try:
+            result = await self.reconcile(key)
+        except Conflict as conflict:
+            log.debug("%s: %s; trying again", key, conflict)
+            self.queue.add(key, after=self.conflict_delay)
+            return
+        except Exception as error:
+            self._failed(key, f"{type(error).__name__}: {error}", error)
+            if self.on_error is not None:
+                self.on_error(key, error)
+            return
+        if result is not None and result.error is not None:
+            self._failed(key, result.error, None)
+            return
+        self.queue.forget(key)
+        self.last_error.pop(key, None)
+        if result is not None and result.requeue_after is not None:
+            self.queue.add(key, after=max(result.requeue_after, 0.001))
+
+    def _failed(self, key: K, message: str, error: Exception | None) -> None:
+        delay = self.queue.add_rate_limited(key)
+        known = self.last_error.get(key) == message
+        self.last_error[key] = message
+        if known:
+            log.debug("%s: %s (again; next try in %.1f s)", key, message, delay)
+        else:
+            log.error("%s: %s (next try in %.1f s)", key, message, delay, exc_info=error)
