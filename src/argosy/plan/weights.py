@@ -5,12 +5,33 @@ a small cluster that happens to be empty is not flooded. Weights are on a scale 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-__all__ = ["SCALE", "SUPPLY_LIMIT_RATIO", "available_weights", "dynamic_weights", "weight_limits"]
+__all__ = [
+    "SCALE",
+    "SUPPLY_LIMIT_RATIO",
+    "MissingResource",
+    "available_weights",
+    "dynamic_weights",
+    "reported",
+    "weight_limits",
+]
 
 SCALE = 1000
 SUPPLY_LIMIT_RATIO = 1.4
+
+
+class MissingResource(ValueError):
+    """A cluster does not report the resource that weights are to follow."""
+
+
+def reported(resource: str, amounts: Iterable[int | None]) -> list[int]:
+    """The amounts, if every cluster reports one. Raises MissingResource."""
+    found = list(amounts)
+    known = [amount for amount in found if amount is not None]
+    if len(known) != len(found):
+        raise MissingResource(f"no {resource} resource")
+    return known
 
 
 def dynamic_weights(allocatable: Sequence[int], available: Sequence[int]) -> list[int]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from argosy.plan.plugins import cluster_capacity_weight
 from argosy.plan.replicas import Preference, ReplicaPlan, plan_replicas
-from argosy.plan.weights import SCALE, available_weights, weight_limits
+from argosy.plan.weights import MissingResource, available_weights, reported, weight_limits
 from tests.vectors.adapters import units
 
 
@@ -42,9 +42,14 @@ def available_to_percentage(vector: dict[str, Any]) -> dict[str, Any]:
         for name, available in vector["cluster_availables"].items()
     ]
     fleet = units.fleet(clusters)
-    _, available = cluster_capacity_weight.amounts(fleet, fleet.names, vector["resource_name"])
+    resource = vector["resource_name"]
+    try:
+        reported(resource, (member.available.get(resource) for member in fleet.members))
+    except MissingResource as error:
+        return {"cluster_weights": {}, "error": True, "error_message": str(error)}
+    _, available = cluster_capacity_weight.amounts(fleet, fleet.names, resource)
     limits = vector["weight_limit"] or {}
-    weights = available_weights(available, [limits.get(name, SCALE) for name in fleet.names])
+    weights = available_weights(available, [limits[name] for name in fleet.names])
     return {"cluster_weights": dict(zip(fleet.names, weights, strict=True)), "error": False}
 
 

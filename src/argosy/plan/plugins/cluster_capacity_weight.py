@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from argosy.fleet.snapshot import CPU, GPU, Fleet
+from argosy.fleet.snapshot import CPU, GPU, MEMORY, Fleet
 from argosy.fleet.taints import NO_SCHEDULE
-from argosy.plan.framework import Replicas
+from argosy.plan.framework import FrameworkError, Replicas
 from argosy.plan.replicas import Preference, ReplicaPlan, plan_replicas
 from argosy.plan.unit import Unit
-from argosy.plan.weights import dynamic_weights
+from argosy.plan.weights import MissingResource, dynamic_weights, reported
 
 
 def divide(unit: Unit, fleet: Fleet, clusters: Sequence[str]) -> ReplicaPlan:
@@ -42,15 +42,24 @@ def capacity_weights(unit: Unit, fleet: Fleet, clusters: Sequence[str]) -> dict[
     """Dynamic weights by GPU where the unit asks for one, else by cores."""
     names = sorted(clusters)
     resource = GPU if unit.request.scalars.get(GPU) else CPU
-    return dict(zip(names, dynamic_weights(*amounts(fleet, names, resource)), strict=True))
+    try:
+        weights = dynamic_weights(*amounts(fleet, names, resource))
+    except MissingResource as error:
+        raise FrameworkError(str(error)) from None
+    return dict(zip(names, weights, strict=True))
 
 
 def amounts(fleet: Fleet, names: Sequence[str], resource: str) -> tuple[list[int], list[int]]:
-    """Allocatable and available of the clusters named, in whole units: a started core counts as one."""
+    """Allocatable and available of the clusters named, in whole units: a started core counts as one.
+
+    A cluster that says nothing of cpu, memory or GPUs has none; of another resource it must say something.
+    """
     rows = [fleet.index[name] for name in names]
     allocatable, available = fleet.allocatable(resource)[rows], fleet.available(resource)[rows]
     if resource == CPU:
         allocatable, available = -(-allocatable // 1000), -(-available // 1000)
+    if resource not in (CPU, MEMORY, GPU):
+        reported(resource, (1 if present else None for present in fleet.reports(resource)[rows]))
     return allocatable.tolist(), available.tolist()
 
 
