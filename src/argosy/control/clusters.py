@@ -7,6 +7,7 @@ makes a new connection without a restart.
 import base64
 import datetime
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -132,7 +133,7 @@ class Clusters:
         data = {keys.SECRET_SERVICE_ACCOUNT_TOKEN: base64.b64encode(token).decode()}
         await self._patch_secret(cluster, data)
 
-    async def _patch_secret(self, cluster: FederatedCluster, data: dict[str, str | None]) -> None:
+    async def _patch_secret(self, cluster: FederatedCluster, data: Mapping[str, str | None]) -> None:
         name = cluster.spec.secret_ref.name
         raw = await self._client.patch(
             join.SECRETS, name, {"data": data}, keys.SYSTEM_NAMESPACE, kind=Patch.MERGE, into=bytes

@@ -1,0 +1,82 @@
+"""Roles: the bootstrap roles exist from the start, and aggregated cluster roles hold the rules of those they select."""
+
+from typing import Any
+
+from argosy.kube.client import Patch
+from argosy.kube.errors import AlreadyExists
+from argosy.kube.queue import Result
+from argosy.kube.resource import Resource
+from argosy.kube.selectors import SelectorError, from_match
+from argosy.server.auth.bootstrap import bootstrap_objects, reconciled
+from argosy.server.lifecycle.loop import Loop
+from argosy.server.store import StoreEvent
+
+__all__ = ["Roles"]
+
+_GROUP = "rbac.authorization.k8s.io"
+_TABLE = f"{_GROUP}/clusterroles/"
+_PLURALS = {
+    "Role": "roles",
+    "ClusterRole": "clusterroles",
+    "RoleBinding": "rolebindings",
+    "ClusterRoleBinding": "clusterrolebindings",
+}
+
+
+class Roles(Loop):
+    name = "cluster roles"
+
+    async def create_bootstrap(self) -> None:
+        """Before the server is ready: what is missing is added, what somebody changed is left."""
+        for wanted in bootstrap_objects():
+            kind = wanted["kind"]
+            namespace = wanted["metadata"].get("namespace", "")
+            resource = Resource(_GROUP, "v1", _PLURALS[kind], kind, bool(namespace))
+            place = f"{namespace}/" if namespace else ""
+            stored = self.store.get(f"{_GROUP}/{resource.plural}/{place}{wanted['metadata']['name']}")
+            if stored is None:
+                try:
+                    await self.client.create(resource, wanted, namespace or None)
+                except AlreadyExists:
+                    continue
+                continue
+            changed = reconciled(wanted, stored.decode())
+            if changed is not None:
+                await self.client.update(resource, changed, namespace or None)
+
+    def observe(self, event: StoreEvent) -> None:
+        if not event.entry.key.startswith(_TABLE):
+            return
+        for entry in list(self.store.table(f"{_GROUP}/clusterroles").entries.values()):
+            if b'"aggregationRule"' in entry.value:
+                self.queue.add(entry.name)
+
+    async def reconcile(self, key: str) -> Result | None:
+        entry = self.store.get(_TABLE + key)
+        if entry is None or entry.deleting:
+            return None
+        role = entry.decode()
+        selectors = (role.get("aggregationRule") or {}).get("clusterRoleSelectors")
+        if not selectors:
+            return None
+        rules = self._gathered(key, selectors)
+        if rules != (role.get("rules") or []):
+            patch = {"metadata": {"resourceVersion": str(entry.version)}, "rules": rules}
+            await self.client.patch(
+                Resource(_GROUP, "v1", "clusterroles", "ClusterRole", namespaced=False), key, patch, kind=Patch.MERGE
+            )
+        return None
+
+    def _gathered(self, own_name: str, selectors: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        rules: list[dict[str, Any]] = []
+        for selector in selectors:
+            try:
+                wanted = from_match(selector.get("matchLabels"), selector.get("matchExpressions"))
+            except SelectorError:
+                continue
+            entries = self.store.table(f"{_GROUP}/clusterroles").entries
+            for name in sorted(entries):
+                entry = entries[name]
+                if entry.name != own_name and wanted.matches(entry.labels):
+                    rules += [rule for rule in entry.decode().get("rules") or [] if rule not in rules]
+        return rules
