@@ -1,0 +1,295 @@
+"""Federate: from a user's object to its federated object: one pass through `plan.pipeline`, one write.
+
+The only writer of federated objects. Keys are sources; a pass reads source, policies and fleet and stores the difference. The
+source gets our finalizer, together with the feedback annotations, before the federated object exists, so that no copy is
+ever made whose deletion we would miss.
+"""
+
+import re
+from typing import Any
+
+from argosy.api import keys, resources
+from argosy.api.types import FederatedTypeConfig, OverridePolicy, PropagationPolicy
+from argosy.control.caches import Caches, SourceKey
+from argosy.control.livefleet import FleetChange, LiveFleet
+from argosy.control.marks import Marks
+from argosy.control.metrics import Metrics
+from argosy.control.recorder import ObjectRecorder
+from argosy.control.views import FederatedView, SourceView, policy_references
+from argosy.kube.client import Client, Patch
+from argosy.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
+from argosy.kube.informer import Change
+from argosy.kube.objects import Metadata, decode, split_key
+from argosy.kube.queue import Result, WorkQueue
+from argosy.plan import namespaces, pipeline, placement
+from argosy.plan.aggregate import feedback
+from argosy.plan.federate import NameTaken
+from argosy.plan.metadata import annotations_of
+from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
+
+__all__ = ["Federate"]
+
+Object = dict[str, Any]
+
+
+class Federate:
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        fleet: LiveFleet,
+        recorder: ObjectRecorder,
+        marks: tuple[Marks, ...],
+        metrics: Metrics,
+        *,
+        exclude_namespaces: re.Pattern[str] | None = None,
+        federate_all: bool = False,
+    ):
+        self._client = client
+        self._caches = caches
+        self._fleet = fleet
+        self._recorder = recorder
+        self._marks = marks
+        self._metrics = metrics
+        self._exclude = exclude_namespaces
+        self._all = federate_all
+        self._unplaced: set[SourceKey] = set()
+        self.queue: WorkQueue[SourceKey] = WorkQueue()
+
+    # What wakes a source.
+
+    def source_changed(self, type_name: str, change: Change[SourceView]) -> None:
+        key = SourceKey(type_name, change.key)
+        if change.new is None:
+            self._unplaced.discard(key)
+            for marks in self._marks:
+                marks.drop(key)
+            return
+        if self._concerns(key, change.new.metadata):
+            if change.old is None or change.old.metadata.generation != change.new.metadata.generation:
+                for marks in self._marks:
+                    marks.started(key, change.new.metadata.generation)
+            self.queue.add(key)
+
+    def federated_changed(self, change: Change[FederatedView]) -> None:
+        """Somebody else's step was finished, a note of removal may go, or the object was deleted under us."""
+        view = change.new or change.old
+        if view is None:
+            return
+        key = self._source_of(view)
+        if key is not None:
+            self.queue.add(key)
+
+    def policy_changed(self, label: str, change: Change[Any]) -> None:
+        """A propagation or override policy came, went, or changed in more than its status."""
+        if change.old is not None and change.new is not None and _same_content(change.old, change.new):
+            return
+        for key in self._caches.sources_naming(f"{label}={change.key}"):
+            self.queue.add(key, priority=1)
+
+    def fleet_changed(self, cluster: str, change: FleetChange) -> None:
+        if change is FleetChange.ROOM:
+            for key in self._unplaced:
+                self.queue.add(key, priority=1)
+            return
+        for key, source in self._caches.all_sources():
+            if key.type == "namespaces" or policy_references(source.metadata):
+                self.queue.add(key, priority=1)
+
+    def type_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
+        if old is None or new is None or old.spec == new.spec:
+            return
+        for key, source in self._caches.all_sources():
+            if key.type == new.name and self._concerns(key, source.metadata):
+                self.queue.add(key, priority=1)
+
+    def _concerns(self, key: SourceKey, metadata: Metadata) -> bool:
+        """Cheap: most objects of a configured type are nobody's business."""
+        return (
+            self._all
+            or bool(policy_references(metadata))
+            or keys.FEDERATE_FINALIZER in metadata.finalizers
+            or (key.type == "namespaces" and namespaces.propagates(metadata.name, metadata.annotations, self._exclude))
+            or self._caches.federated_view(key) is not None
+        )
+
+    def _source_of(self, view: FederatedView) -> SourceKey | None:
+        for owner in view.metadata.owner_references:
+            if not owner.controller:
+                continue
+            config = self._caches.catalog.of_kind(owner.api_version, owner.kind)
+            if config is not None:
+                namespace = view.metadata.namespace
+                return SourceKey(config.name, f"{namespace}/{owner.name}" if namespace else owner.name)
+        return None
+
+    # One pass.
+
+    async def reconcile(self, key: SourceKey) -> Result | None:
+        config = self._caches.catalog.get(key.type)
+        raw = self._caches.source_raw(key)
+        if config is None or raw is None:
+            return None  # a source that is gone is not a reason to do anything: dispatch asks what that means
+        source = decode(raw, dict)
+        source.setdefault("apiVersion", config.api_version)
+        source.setdefault("kind", config.kind)
+        view = self._caches.federated_view(key)
+        if source["metadata"].get("deletionTimestamp"):
+            return await self._delete(key, config, source, view)
+        if view is not None and view.metadata.deletion_timestamp:
+            return None  # made anew when it is gone
+        existing_raw = self._caches.federated_raw(key)
+        existing = decode(existing_raw, dict) if existing_raw is not None else None
+        try:
+            outcome = self._decide(source, existing, config)
+        except NameTaken as error:
+            self._recorder.on(_reference(source), "Warning", "NameTaken", str(error))
+            return None
+        self._remember_unplaced(key, outcome)
+        wanted = outcome.object if outcome.object is not None else existing
+        if wanted is None:
+            return None
+        cleaned = _without_settled_removals(wanted, view)
+        if outcome.object is None and cleaned is wanted:
+            await self._mark_source(key, config, source, wanted)
+            return None
+        await self._mark_source(key, config, source, cleaned)
+        await self._store(key, config, cleaned, outcome.create)
+        for note in outcome.notes:
+            self._recorder.on(_reference(source), note.type, note.reason, note.message)
+        return None
+
+    def _decide(self, source: Object, existing: Object | None, config: FederatedTypeConfig) -> pipeline.Outcome:
+        metadata = source["metadata"]
+        labels, namespace = metadata.get("labels") or {}, metadata.get("namespace") or ""
+        reference = propagation_ref(labels, namespace)
+        policy = self._policy(reference) if reference is not None else None
+        return pipeline.federate(
+            source,
+            existing,
+            config,
+            fleet=self._fleet.snapshot,
+            policy=policy,
+            override_policies=self._override_policies(labels, namespace),
+            exclude_namespaces=self._exclude,
+            wanted=self._all,
+        )
+
+    def _policy(self, reference: PolicyRef) -> PropagationPolicy | None:
+        return self._caches.policies[bool(reference.namespace)].get(reference.key)
+
+    def _override_policies(self, labels: dict[str, str], namespace: str) -> dict[PolicyRef, OverridePolicy]:
+        found = {}
+        for reference in override_refs(labels, namespace):
+            policy = self._caches.overrides[bool(reference.namespace)].get(reference.key)
+            if policy is not None:
+                found[reference] = policy
+        return found
+
+    def _remember_unplaced(self, key: SourceKey, outcome: pipeline.Outcome) -> None:
+        if outcome.held is not None:
+            self._unplaced.add(key)
+        else:
+            self._unplaced.discard(key)
+
+    # What is written.
+
+    async def _mark_source(
+        self, key: SourceKey, config: FederatedTypeConfig, source: Object, federated: Object
+    ) -> None:
+        """Our finalizer and the feedback annotations on the source, in one write, if either is missing."""
+        metadata = source["metadata"]
+        changes: Object = {}
+        finalizers = metadata.get("finalizers") or []
+        if keys.FEDERATE_FINALIZER not in finalizers:
+            changes["finalizers"] = sorted({*finalizers, keys.FEDERATE_FINALIZER})
+        if config.spec.status_aggregation.enabled:
+            before = annotations_of(source)
+            after = feedback(before, annotations_of(federated))
+            if after is not None:
+                changed = {name: after.get(name) for name in keys.FEEDBACK_ANNOTATIONS}
+                changes["annotations"] = {n: v for n, v in changed.items() if before.get(n) != v}
+        if not changes:
+            return
+        if "finalizers" in changes:  # a list is replaced whole, so it must not be an old one
+            changes["resourceVersion"] = metadata["resourceVersion"]
+        await self._patch_source(key, config, changes)
+
+    async def _patch_source(self, key: SourceKey, config: FederatedTypeConfig, metadata: Object) -> None:
+        namespace, name = split_key(key.key)
+        raw = await self._client.patch(
+            config.resource, name, {"metadata": metadata}, namespace or None, kind=Patch.MERGE, into=bytes
+        )
+        self._metrics.control_writes.labels(config.kind, "patch").inc()
+        if metadata.get("finalizers") != []:
+            self._caches.sources[key.type].remember(raw)
+
+    async def _store(self, key: SourceKey, config: FederatedTypeConfig, federated: Object, create: bool) -> None:
+        resource = resources.federated_objects(config.namespaced)
+        namespace = federated["metadata"].get("namespace")
+        try:
+            if create:
+                raw = await self._client.create(resource, federated, namespace, into=bytes)
+            else:
+                raw = await self._client.update(resource, federated, namespace, into=bytes)
+        except (AlreadyExists, NotFound) as behind:
+            # Our cache is behind what is stored; its event is on the way.
+            raise Conflict(409, "Conflict", str(behind), behind.status) from behind
+        except Invalid as error:
+            self._recorder.on(_reference(federated), "Warning", "InvalidFederatedObject", str(error))
+            raise
+        self._metrics.control_writes.labels(resource.kind, "create" if create else "update").inc()
+        self._caches.remember_federated(raw, config.namespaced)
+
+    # Deletion.
+
+    async def _delete(
+        self, key: SourceKey, config: FederatedTypeConfig, source: Object, view: FederatedView | None
+    ) -> Result | None:
+        """A source that is being deleted waits for its federated object, which waits for the members."""
+        if keys.FEDERATE_FINALIZER not in (source["metadata"].get("finalizers") or ()):
+            return None
+        if view is None:
+            left = [f for f in source["metadata"]["finalizers"] if f != keys.FEDERATE_FINALIZER]
+            changes = {"finalizers": left, "resourceVersion": source["metadata"]["resourceVersion"]}
+            await self._patch_source(key, config, changes)
+            return None
+        if not view.metadata.deletion_timestamp:
+            resource = resources.federated_objects(config.namespaced)
+            metadata = view.metadata
+            try:
+                await self._client.delete(
+                    resource, metadata.name, metadata.namespace or None, uid=metadata.uid, propagation="Background"
+                )
+            except NotFound:
+                return None
+            self._metrics.control_writes.labels(resource.kind, "delete").inc()
+        return None
+
+
+def _without_settled_removals(federated: Object, view: FederatedView | None) -> Object:
+    """Drop the note of clusters whose copy dispatch has seen gone: they are not in the status of this generation."""
+    if view is None or view.status.synced_generation != view.metadata.generation:
+        return federated
+    annotations = annotations_of(federated)
+    noted = set(placement.to_be_removed(view.metadata.annotations))
+    absent = noted - {entry.cluster for entry in view.status.clusters}
+    cleaned = placement.after_removal(annotations, absent) if absent else None
+    if cleaned is None:
+        return federated
+    return {**federated, "metadata": {**federated["metadata"], "annotations": cleaned}}
+
+
+def _same_content(old: Any, new: Any) -> bool:
+    """Policies' reference counts live in their status and concern nobody here."""
+    return bool(old.spec == new.spec and old.metadata.annotations == new.metadata.annotations)
+
+
+def _reference(obj: Object) -> Object:
+    metadata = obj["metadata"]
+    reference = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
+    if metadata.get("uid"):
+        reference["uid"] = metadata["uid"]
+    if metadata.get("namespace"):
+        reference["namespace"] = metadata["namespace"]
+    return reference
