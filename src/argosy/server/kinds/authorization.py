@@ -1,8 +1,7 @@
 """authorization.k8s.io/v1: reviews of what somebody may do. Answered, never stored; the answers come from `server.auth`."""
 
 from argosy.kube.schema import Schemas
-from argosy.server.fielderrors import FieldError, invalid, required
-from argosy.server.kinds import meta_rules as rules
+from argosy.server.fielderrors import FieldError, invalid
 from argosy.server.kinds.builtin import VirtualStrategy, declare
 from argosy.server.registry import Kind, Object
 
@@ -22,7 +21,7 @@ def kinds(schemas: Schemas) -> list[Kind]:
     return [
         review(LocalReviewStrategy, "LocalSubjectAccessReview", namespaced=True),
         review(SelfReviewStrategy, "SelfSubjectAccessReview"),
-        review(RulesReviewStrategy, "SelfSubjectRulesReview"),
+        review(VirtualStrategy, "SelfSubjectRulesReview"),
         review(SubjectReviewStrategy, "SubjectAccessReview"),
     ]
 
@@ -60,12 +59,3 @@ class LocalReviewStrategy(SubjectReviewStrategy):
             detail = "disallowed on this kind of request"
             errors.append(invalid("spec.nonResourceAttributes", spec["nonResourceAttributes"], detail))
         return errors
-
-
-class RulesReviewStrategy(VirtualStrategy):
-    def default(self, obj: Object) -> None:
-        obj.setdefault("spec", {})
-
-    def validate(self, obj: Object) -> list[FieldError]:
-        namespace = obj["spec"].get("namespace") or ""
-        return rules.dns_label(namespace, "spec.namespace") if namespace else [required("spec.namespace")]

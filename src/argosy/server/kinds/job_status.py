@@ -175,9 +175,11 @@ def _kept(status: Status, stored: Status, spec: Mapping[str, Any]) -> list[Field
             detail = f"cannot disable the terminal {condition}=True condition"
             errors.append(invalid(CONDITIONS, OMITTED, detail))
     elastic = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
-    for field in ("failed",) if elastic else ("failed", "succeeded"):
-        if (status.get(field) or 0) < (stored.get(field) or 0):
-            errors.append(invalid(f"status.{field}", status.get(field) or 0, f"cannot decrease the {field} counter"))
+    errors += [
+        invalid(f"status.{field}", status.get(field) or 0, f"cannot decrease the {field} counter")
+        for field in (("failed",) if elastic else ("failed", "succeeded"))
+        if (status.get(field) or 0) < (stored.get(field) or 0)
+    ]
     met = is_true(status, "SuccessCriteriaMet")
     if is_true(stored, "SuccessCriteriaMet") and not met:
         errors.append(invalid(CONDITIONS, OMITTED, "cannot disable the SuccessCriteriaMet=True condition"))

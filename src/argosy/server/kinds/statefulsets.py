@@ -9,9 +9,9 @@ from argosy.server.fielderrors import FieldError, forbidden, invalid, not_suppor
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds import workloads
 from argosy.server.kinds.builtin import BuiltinStrategy
-from argosy.server.kinds.podspec import default_pod_template, validate_pod_template
-from argosy.server.kinds.pod_defaults import default_claim_spec
 from argosy.server.kinds.claims import validate_claim_spec
+from argosy.server.kinds.pod_defaults import default_claim_spec
+from argosy.server.kinds.podspec import default_pod_template, validate_pod_template
 from argosy.server.registry import Object
 
 __all__ = ["StatefulSetStrategy"]
