@@ -25,6 +25,20 @@ _SECONDS: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII).fullm
 _MICROSECONDS: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII).fullmatch
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII).fullmatch
 _LAYOUTS: Final = {"time": "2006-01-02T15:04:05Z07:00", "micro-time": "2006-01-02T15:04:05.000000Z07:00"}
+_TIME_ELEMENTS: Final = (
+    (r"\d{4}", "2006"),
+    ("-", "-"),
+    (r"\d\d", "01"),
+    ("-", "-"),
+    (r"\d\d", "02"),
+    ("T", "T"),
+    (r"\d\d", "15"),
+    (":", ":"),
+    (r"\d\d", "04"),
+    (":", ":"),
+    (r"\d\d(\.\d+)?", "05"),
+    (r"Z|[+-]\d\d:\d\d", "Z07:00"),
+)
 #: What a null inside a list or map becomes: Go's zero value.
 _ZERO: Final[dict[str, Callable[[], Any]]] = {
     "string": str,
@@ -188,16 +202,41 @@ def _time(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type
         findings.mismatch(value, path, owner.name, "string")
         return value
     whole = type.kind == "time"
-    canonical = (_SECONDS if whole else _MICROSECONDS)(value)
-    try:
-        moment = datetime.fromisoformat(_fraction_cut(value) if _RFC3339(value) else "").astimezone(UTC)
-    except (ValueError, OverflowError):
-        layout = _LAYOUTS[type.kind]
-        findings.mistyped.append(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"')
+    if not _RFC3339(value):
+        findings.mistyped.append(_unreadable_time(value, _LAYOUTS[type.kind]))
         return value
-    if canonical:
+    try:
+        moment = datetime.fromisoformat(_fraction_cut(value)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        findings.mistyped.append(f'parsing time "{value}": {_part_out_of_range(value)} out of range')
+        return value
+    if (_SECONDS if whole else _MICROSECONDS)(value):
         return value
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if whole else moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _unreadable_time(value: str, layout: str) -> str:
+    """Go names the first element of the layout it could not read, and what stood there."""
+    rest = value
+    for pattern, element in _TIME_ELEMENTS:
+        found = re.match(pattern, rest, re.ASCII)
+        if found is None:
+            return f'parsing time "{value}" as "{layout}": cannot parse "{rest}" as "{element}"'
+        rest = rest[found.end() :]
+    return f'parsing time "{value}": extra text: "{rest}"'
+
+
+def _part_out_of_range(value: str) -> str:
+    month, day, hour, minute = int(value[5:7]), int(value[8:10]), int(value[11:13]), int(value[14:16])
+    if not 1 <= month <= 12:
+        return "month"
+    if hour > 23:
+        return "hour"
+    if minute > 59:
+        return "minute"
+    if int(value[17:19]) > 59:
+        return "second"
+    return "day" if not 1 <= day <= 28 else "year"
 
 
 def _fraction_cut(value: str) -> str:
@@ -209,16 +248,26 @@ def _bytes(type: "Type", value: Any, path: str, findings: _Findings, owner: "Typ
     if value.__class__ is not str:
         findings.mismatch(value, path, owner.name, "[]uint8")
         return value
+    joined = value.replace("\n", "").replace("\r", "") if "\n" in value or "\r" in value else value
     try:
-        binascii.a2b_base64(value.replace("\n", "").replace("\r", ""), strict_mode=True)
+        binascii.a2b_base64(joined, strict_mode=True)
     except ValueError:  # binascii.Error is one, and so is text that is not ASCII
-        findings.mistyped.append(f"illegal base64 data at input byte {_first_illegal(value)}")
-    return value
+        findings.mistyped.append(f"illegal base64 data at input byte {_first_illegal(joined)}")
+        return value
+    return joined
 
 
-def _first_illegal(value: str) -> int:
-    illegal = re.search(r"[^A-Za-z0-9+/=\r\n]", value)
-    return illegal.start() if illegal else len(value) // 4 * 4
+def _first_illegal(text: str) -> int:
+    """Where Go's decoder stops: at a character that is none of base64's, at padding out of place, or behind it."""
+    legal = re.match(r"[A-Za-z0-9+/]*", text)
+    end = legal.end() if legal else 0
+    if end == len(text):
+        return end // 4 * 4
+    if text[end] == "=" and end % 4 == 3:
+        return end + 1
+    if text.startswith("==", end) and end % 4 == 2:
+        return end + 2
+    return end
 
 
 def _any(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:

@@ -143,6 +143,45 @@ def test_values_a_decoder_reads_itself_have_their_own_messages() -> None:
     assert check(of_kind("", "v1", "Secret"), secret).mistyped == ("illegal base64 data at input byte 0",)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("YWJjZA", "illegal base64 data at input byte 4"),
+        ("YWJjZA=!", "illegal base64 data at input byte 6"),
+        ("YWJj=ZA=", "illegal base64 data at input byte 4"),
+        ("é", "illegal base64 data at input byte 0"),
+    ],
+)
+def test_base64_is_refused_where_go_stops_reading(text: str, message: str) -> None:
+    assert check(of_kind("", "v1", "Secret"), {"data": {"a": text}}).mistyped == (message,)
+
+
+def test_line_breaks_inside_base64_are_joined() -> None:
+    secret = {"data": {"a": "YWJj\nZA==", "b": ""}}
+    assert check(of_kind("", "v1", "Secret"), secret) == schema.Checked()
+    assert secret == {"data": {"a": "YWJjZA==", "b": ""}}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2024-13-06T07:08:09Z", "month out of range"),
+        ("2024-02-31T07:08:09Z", "day out of range"),
+        ("2024-02-01T25:08:09Z", "hour out of range"),
+    ],
+)
+def test_times_no_calendar_has_are_refused(text: str, message: str) -> None:
+    obj = {"metadata": {"creationTimestamp": text}}
+    assert check(DEPLOYMENT, obj).mistyped == (f'parsing time "{text}": {message}',)
+
+
+def test_time_without_a_zone_is_refused() -> None:
+    text = "2024-12-06T07:08:09"
+    assert check(DEPLOYMENT, {"metadata": {"creationTimestamp": text}}).mistyped == (
+        f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "Z07:00"',
+    )
+
+
 def test_nulls_go_and_quantities_and_times_become_canonical() -> None:
     obj = deployment()
     container = obj["spec"]["template"]["spec"]["containers"][0]
