@@ -8,9 +8,8 @@ Two ideas. The *desired* distribution divides by weight after serving the minimu
 more than desired, scaling out starts them only where there are fewer, and nothing moves.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -44,15 +43,9 @@ class ReplicaPlan(msgspec.Struct, frozen=True):
         return self.replicas.get(cluster, 0) + self.overflow.get(cluster, 0)
 
 
-class _Share(NamedTuple):
-    """One cluster's part in a division; `None` = unlimited."""
-
-    cluster: str
-    minimum: int
-    maximum: int | None
-    weight: int
-    limited: int | None = None
-    estimated: int | None = None
+# One cluster's part in a division: (-weight, tie-break, cluster, minimum, maximum, limited, estimated); None = no limit.
+# A plain tuple because it sorts by itself into the order of service, heavier clusters first, and costs little to make.
+_Share = tuple[int, int, str, int, int | None, int | None, int | None]
 
 
 def plan_replicas(
@@ -75,71 +68,74 @@ def plan_replicas(
     """
     default = preferences.get(ANY_CLUSTER)
     wanted = {name: pref for name in clusters if (pref := preferences.get(name, default)) is not None}
-    rank = _Ranking(wanted, key)
-    shares = rank.ordered(
-        _Share(name, pref.min_replicas, pref.max_replicas, pref.weight, limited_capacity.get(name), estimated_capacity.get(name))
+    ties = _tie_breaks(wanted, key)
+    limited, estimated = limited_capacity.get, estimated_capacity.get
+    shares: list[_Share] = [
+        (-pref.weight, ties[name], name, pref.min_replicas, pref.max_replicas, limited(name), estimated(name))
         for name, pref in wanted.items()
-    )
-    # Without avoid_disruption, dropping the replicas that could not be scheduled would raise the estimate again and
-    # the next plan would put them back: the two plans would alternate for ever.
+    ]
     desired, overflow, homeless = _divide(shares, total)
-    if avoid_disruption and not keep_unschedulable:
-        overflow = {name: kept for name, surplus in overflow.items() if (kept := min(surplus, homeless)) > 0}
     if not avoid_disruption:
+        # The overflow stays even where it is not to be kept: dropping it would raise the estimate again, the next plan
+        # would put the replicas back, and the two plans would alternate for ever.
         return ReplicaPlan(desired, overflow)
+    if not keep_unschedulable and overflow:
+        overflow = {name: kept for name, surplus in overflow.items() if (kept := min(surplus, homeless)) > 0}
 
-    present = {share.cluster: _present(share, current.get(share.cluster, 0)) for share in shares}
+    present = {name: _present(current.get(name, 0), lim, est) for _, _, name, _, _, lim, est in shares}
     change = sum(desired.values()) - sum(present.values())
     if change < 0:
-        surplus = rank.ordered(
-            _Share(name, 0, have, have - desired[name]) for name, have in present.items() if desired[name] < have
-        )
+        surplus: list[_Share] = [
+            (desired[name] - have, ties[name], name, 0, have, None, None)
+            for name, have in present.items()
+            if have > desired[name]
+        ]
         stopped, _, _ = _divide(surplus, -change)
-        return ReplicaPlan({name: have - stopped.get(name, 0) for name, have in present.items()}, overflow)
-    if change > 0:
-        room = rank.ordered(
-            _Share(share.cluster, 0, _remaining(share.maximum, have), desired[share.cluster] - have)
-            for share in shares
-            if (have := present[share.cluster]) < desired[share.cluster]
-        )
+        present.update((name, present[name] - number) for name, number in stopped.items())
+    elif change > 0:
+        room: list[_Share] = [
+            (have - desired[name], ties[name], name, 0, None if most is None else most - have, None, None)
+            for _, _, name, _, most, _, _ in shares
+            if (have := present[name]) < desired[name]
+        ]
         started, _, _ = _divide(room, change)
-        return ReplicaPlan({name: have + started.get(name, 0) for name, have in present.items()}, overflow)
+        present.update((name, present[name] + number) for name, number in started.items())
     return ReplicaPlan(present, overflow)
 
 
-def _divide(shares: Sequence[_Share], total: int) -> tuple[dict[str, int], dict[str, int], int]:
+def _divide(shares: list[_Share], total: int) -> tuple[dict[str, int], dict[str, int], int]:
     """Minimums first, then by weight in rounds until nothing is left or every cluster is full.
 
     Returns the replicas and overflow per cluster, and how many replicas found no home.
     """
+    shares.sort()
     plan: dict[str, int] = {}
     overflow: dict[str, int] = {}
     remaining = max(total, 0)
-    for share in shares:
-        given = min(share.minimum, remaining)
-        if share.limited is not None and share.limited < given:
-            given = share.limited
-        if share.estimated is not None and share.estimated < given:
-            overflow[share.cluster] = given - share.estimated
-            given = share.estimated
-        plan[share.cluster] = given
+    for _, _, name, minimum, _, limited, estimated in shares:
+        given = minimum if minimum < remaining else remaining
+        if limited is not None and limited < given:
+            given = limited
+        if estimated is not None and estimated < given:
+            overflow[name] = given - estimated
+            given = estimated
+        plan[name] = given
         remaining -= given
 
     active = shares
     progressed = True
     while progressed and remaining > 0:
-        weights = sum(share.weight for share in active)
-        if weights <= 0:
+        weights = sum([share[0] for share in active])  # negated, like every weight here
+        if weights >= 0:
             break
         progressed = False
         pool = remaining
         not_full = []
         for share in active:
-            if remaining <= 0:
-                break
-            name, _, maximum, weight, limited, estimated = share
+            weight, _, name, _, maximum, limited, estimated = share
             before = plan[name]
-            after = before + min(-(-pool * weight // weights), remaining)
+            extra = -(-pool * weight // weights)
+            after = before + (extra if extra < remaining else remaining)
             full = False
             if maximum is not None and after > maximum:
                 after, full = maximum, True
@@ -154,52 +150,28 @@ def _divide(shares: Sequence[_Share], total: int) -> tuple[dict[str, int], dict[
                 progressed = progressed or after > before
                 remaining -= after - before
                 plan[name] = after
+            if remaining <= 0:
+                break
         active = not_full
     return plan, overflow, remaining
 
 
-def _present(share: _Share, running: int) -> int:
+def _present(running: int, limited: int | None, estimated: int | None) -> int:
     """What runs today as far as the cluster can hold it."""
-    for cap in (share.limited, share.estimated):
-        if cap is not None and cap < running:
-            running = cap
+    if limited is not None and limited < running:
+        running = limited
+    if estimated is not None and estimated < running:
+        running = estimated
     return running
 
 
-def _remaining(maximum: int | None, have: int) -> int | None:
-    return None if maximum is None else maximum - have
-
-
-class _Ranking:
-    """The order in which clusters are served: heavier first, ties by a hash of cluster and workload."""
-
-    __slots__ = ("_hashes", "_key", "_names")
-
-    def __init__(self, names: Iterable[str], key: str) -> None:
-        self._names = list(names)
-        self._key = key
-        self._hashes: dict[str, int] | None = None
-
-    def ordered(self, shares: Iterable[_Share]) -> list[_Share]:
-        found = list(shares)
-        # Distinct weights need no tie-break, and the hashes are what costs here.
-        if len({share.weight for share in found}) == len(found):
-            found.sort(key=lambda share: -share.weight)
-            return found
-        if self._hashes is None:
-            self._hashes = dict(zip(self._names, _tie_breaks(self._names, self._key), strict=True))
-        hashes = self._hashes
-        found.sort(key=lambda share: (-share.weight, hashes[share.cluster], share.cluster))
-        return found
-
-
-def _tie_breaks(names: Sequence[str], key: str) -> list[int]:
+def _tie_breaks(wanted: Mapping[str, Preference], key: str) -> dict[str, int]:
     """32-bit FNV-1 of cluster name followed by key, for all clusters at once (the key is the same for all)."""
-    hashes = np.array([_hash_of_name(name) for name in names], dtype=np.uint32)
+    hashes = np.array([_hash_of_name(name) for name in wanted], dtype=np.uint32)
     for byte in key.encode():
         hashes *= _FNV_PRIME
-        hashes ^= np.uint32(byte)
-    return [int(value) for value in hashes]
+        hashes ^= byte
+    return dict(zip(wanted, hashes.tolist(), strict=True))
 
 
 @lru_cache(maxsize=4096)
