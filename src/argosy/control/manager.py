@@ -1,0 +1,269 @@
+"""Manager: the controllers put together, in the order the data passes them, and started and stopped as one.
+
+Everything they share is made here; who hears of which change is said here and nowhere else.
+"""
+
+import asyncio
+import re
+import socket
+import time
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, TypeVar
+
+import msgspec
+
+from argosy.api import keys
+from argosy.control import join
+from argosy.control.aggregate import Aggregate
+from argosy.control.caches import Caches, SourceKey
+from argosy.control.cascade import Cascade
+from argosy.control.clusters import Clusters, SecretView
+from argosy.control.collect import Collector
+from argosy.control.connect import Connector, http_connector
+from argosy.control.dispatch import Dispatch, FederatedKey
+from argosy.control.federate import Federate
+from argosy.control.fence import Fence, FenceLost, Unfenced
+from argosy.control.livefleet import FleetChange, LiveFleet
+from argosy.control.marks import Marks
+from argosy.control.members import Members
+from argosy.control.metrics import Metrics
+from argosy.control.operations import Operations
+from argosy.control.pause import Pause
+from argosy.control.probe import Prober
+from argosy.control.recorder import ObjectRecorder
+from argosy.control.timings import Timings
+from argosy.control.views import FederatedView
+from argosy.kube.backoff import Backoff
+from argosy.kube.client import Client
+from argosy.kube.events import EventRecorder
+from argosy.kube.informer import Change, Informer
+from argosy.kube.objects import key_of
+from argosy.kube.queue import Result, WorkQueue, run_workers
+from argosy.kube.supervise import Supervisor
+
+__all__ = ["Manager", "Options"]
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What an operator may choose."""
+
+    #: Federate every object of a configured type, as KubeAdmiral does, not only those something wants propagated.
+    federate_all: bool = False
+    exclude_namespaces: str = ""
+    workers: int = 32
+    member_qps: float = 500.0
+    member_burst: int = 1000
+
+
+class Manager:
+    """All controllers of one control plane. `run` until cancelled; `ready` once every cache has been filled."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        options: Options = Options(),
+        timings: Timings = Timings(),
+        metrics: Metrics | None = None,
+        fence: Fence | None = None,
+        connect: Connector | None = None,
+    ):
+        self.options = options
+        self.timings = timings
+        self.metrics = metrics or Metrics()
+        self.ready = asyncio.Event()
+        self.tasks = Supervisor()
+        self.members = Members()
+        self.fleet = LiveFleet()
+        self.caches = Caches(client, timings, self.tasks)
+        self.collector = Collector(self.members, self.caches.catalog, timings)
+
+        self._events = EventRecorder(client, "argosy", instance=socket.gethostname())
+        self._secrets: Informer[SecretView] = Informer(
+            client, join.SECRETS, SecretView, namespace=keys.SYSTEM_NAMESPACE, liveness=timings.watch_liveness
+        )
+        recorder = ObjectRecorder(self._events)
+        pause = Pause(self.caches)
+        arrival, returning = Marks(self.metrics.propagation), Marks(self.metrics.status_return)
+        operations = Operations(self.collector, fence or Unfenced(), self.metrics)
+        exclude = re.compile(options.exclude_namespaces) if options.exclude_namespaces else None
+        prober = Prober(self.members, self.fleet, timings)
+        connector = connect or http_connector(qps=options.member_qps, burst=options.member_burst)
+
+        self.federate = Federate(
+            client,
+            self.caches,
+            self.fleet,
+            recorder,
+            (arrival, returning),
+            self.metrics,
+            exclude_namespaces=exclude,
+            federate_all=options.federate_all,
+        )
+        self.dispatch = Dispatch(
+            client,
+            self.caches,
+            self.members,
+            self.collector,
+            operations,
+            pause,
+            recorder,
+            arrival,
+            self.metrics,
+            timings,
+        )
+        self.aggregate = Aggregate(client, self.caches, self.collector, returning, self.metrics, timings)
+        self.clusters = Clusters(
+            client,
+            self.caches,
+            self._secrets,
+            self.members,
+            prober,
+            Cascade(self.caches, operations),
+            connector,
+            self._events,
+            timings,
+        )
+        self.cluster_queue: WorkQueue[str] = WorkQueue(self._backoff())
+        for loop in (self.federate, self.dispatch, self.aggregate):
+            loop.queue = WorkQueue(self._backoff())
+        self._wire()
+
+    def _backoff(self) -> Backoff:
+        return Backoff(base=self.timings.retry_first, cap=self.timings.retry_most)
+
+    def _wire(self) -> None:
+        """Who hears of what."""
+        caches = self.caches
+        caches.clusters.add_handler(self.fleet.observe)
+        caches.clusters.add_handler(lambda change: self.cluster_queue.add(change.key))
+        self._secrets.add_handler(self._secret_changed)
+        caches.on_source(self.federate.source_changed)
+        caches.on_source(lambda type_name, change: self._source_changed(SourceKey(type_name, change.key), change))
+        for namespaced, informer in caches.federated.items():
+            informer.add_handler(self.federate.federated_changed)
+            informer.add_handler(lambda change, namespaced=namespaced: self._federated_changed(namespaced, change))
+        for policies, label in (
+            (caches.policies[True], keys.PROPAGATION_POLICY_LABEL),
+            (caches.policies[False], keys.CLUSTER_PROPAGATION_POLICY_LABEL),
+            (caches.overrides[True], keys.OVERRIDE_POLICY_LABEL),
+            (caches.overrides[False], keys.CLUSTER_OVERRIDE_POLICY_LABEL),
+        ):
+            policies.add_handler(lambda change, label=label: self.federate.policy_changed(label, change))
+        caches.catalog.on_change(self.federate.type_changed)
+        self.fleet.on_change(self.federate.fleet_changed)
+        self.fleet.on_change(self._fleet_changed)
+
+    # Changes that concern several loops.
+
+    def _federated_changed(self, namespaced: bool, change: Change[FederatedView]) -> None:
+        self.dispatch.wake(FederatedKey(namespaced, change.key))
+        view = change.new
+        if view is None:
+            return
+        for owner in view.metadata.owner_references:
+            config = self.caches.catalog.of_kind(owner.api_version, owner.kind) if owner.controller else None
+            if config is not None:
+                namespace = view.metadata.namespace
+                self.aggregate.wake(SourceKey(config.name, f"{namespace}/{owner.name}" if namespace else owner.name))
+
+    def _source_changed(self, key: SourceKey, change: Change[Any]) -> None:
+        if key.type == "namespaces" and change.key == keys.SYSTEM_NAMESPACE and _pause_changed(change):
+            self._wake_everything()
+        if change.new is not None and self.caches.federated_view(key) is not None:
+            self.aggregate.wake(key)
+
+    def _secret_changed(self, change: Change[SecretView]) -> None:
+        name = change.key.rpartition("/")[2]
+        for cluster in self.clusters.clusters_of_secret(name):
+            self.cluster_queue.add(cluster)
+
+    def _fleet_changed(self, cluster: str, change: FleetChange) -> None:
+        if change is not FleetChange.FACTS:
+            return
+        self.dispatch.wake_all_in(cluster, 0.0)
+        self.aggregate.wake_all_in(cluster, 0.0)
+
+    def _wake_everything(self) -> None:
+        for namespaced, informer in self.caches.federated.items():
+            for view in informer.values():
+                self.dispatch.wake(FederatedKey(namespaced, key_of(view.metadata)), priority=1)
+
+    # Running.
+
+    async def run(self) -> None:
+        """Until cancelled. Every part that ends by itself ends all, with its error."""
+        try:
+            self.tasks.start("events", self._events.run)
+            self.tasks.start("watch cluster secrets", self._secrets.run)
+            await self.caches.run()
+            await self._secrets.synced.wait()
+            self._start_loop("clusters", self.cluster_queue, self.clusters.reconcile, 16)
+            self._start_loop("federate", self.federate.queue, self.federate.reconcile, self.options.workers)
+            self._start_loop("dispatch", self.dispatch.queue, self.dispatch.reconcile, self.options.workers)
+            self._start_loop("aggregate", self.aggregate.queue, self.aggregate.reconcile, self.options.workers)
+            self.tasks.start("measure", self._measure)
+            self.ready.set()
+            await self.tasks.wait()
+        finally:
+            self.ready.clear()
+            await self.stop()
+
+    async def stop(self) -> None:
+        await self.tasks.stop()
+        await self.members.close()
+
+    def _start_loop(
+        self, name: str, queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[Result | None]], workers: int
+    ) -> None:
+        seconds = self.metrics.reconcile.labels(name)
+
+        async def measured(key: K) -> Result | None:
+            started = time.perf_counter()
+            try:
+                return await reconcile(key)
+            except FenceLost:
+                return None
+            finally:
+                seconds.observe(time.perf_counter() - started)
+
+        def failed(key: K, error: Exception) -> None:
+            self.metrics.failures.labels(name).inc()
+
+        self.tasks.start(
+            name,
+            lambda: run_workers(queue, measured, workers, on_error=failed, conflict_delay=self.timings.conflict),
+        )
+
+    async def _measure(self) -> None:
+        """Gauges that nothing else moves, once a second; the lag is how much later than a second it comes."""
+        queues: dict[str, WorkQueue[Any]] = {
+            "clusters": self.cluster_queue,
+            "federate": self.federate.queue,
+            "dispatch": self.dispatch.queue,
+            "aggregate": self.aggregate.queue,
+        }
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(1.0)
+            now = time.monotonic()
+            self.metrics.loop_lag.set(max(now - before - 1.0, 0.0))
+            for name, queue in queues.items():
+                self.metrics.queue_length.labels(name).set(len(queue))
+                self.metrics.queue_age.labels(name).set(queue.oldest_age())
+            oldest: dict[str, float] = {}
+            for (cluster, _), informer in self.collector.informers().items():
+                oldest[cluster] = max(oldest.get(cluster, 0.0), now - informer.last_event)
+            for cluster, age in oldest.items():
+                self.metrics.watch_age.labels(cluster).set(age)
+            snapshot = self.fleet.snapshot
+            self.metrics.clusters.labels("joined").set(int(snapshot.joined.sum()))
+            self.metrics.clusters.labels("ready").set(int(snapshot.ready.sum()))
+
+
+def _pause_changed(change: Change[Any]) -> bool:
+    old = change.old.metadata.annotations.get(keys.PAUSED) if change.old is not None else None
+    new = change.new.metadata.annotations.get(keys.PAUSED) if change.new is not None else None
+    return bool(old != new)
