@@ -6,11 +6,35 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["AGE", "NAME", "UNSET", "Column", "Printer", "age", "human_duration", "seconds", "since"]
+from argosy.kube.conditions import find
+from argosy.kube.selectors import SelectorError, from_label_selector
+
+__all__ = [
+    "AGE",
+    "NAME",
+    "NONE",
+    "UNKNOWN",
+    "UNSET",
+    "Column",
+    "Object",
+    "Printer",
+    "age",
+    "at",
+    "columns",
+    "condition",
+    "human_duration",
+    "labels",
+    "limited",
+    "name",
+    "printer",
+    "seconds",
+    "selector",
+    "since",
+]
 
 Object = dict[str, Any]
 
-#: What kubectl shows where a time is unknown.
+NONE = "<none>"
 UNKNOWN = "<unknown>"
 UNSET = "<unset>"
 
@@ -34,6 +58,75 @@ class Printer(msgspec.Struct, frozen=True):
 
     columns: Sequence[Column]
     cells: Callable[[Object, float], list[Any]]
+    #: Conditions of the row, for clients that grey out finished objects.
+    conditions: Callable[[Object], list[Object]] | None = None
+
+
+def columns(*names: str, wide: Sequence[str] = ()) -> list[Column]:
+    """Column definitions by name; `Desired:integer` says a type other than string."""
+    return [_column(text, 0) for text in names] + [_column(text, 1) for text in wide]
+
+
+def _column(text: str, priority: int) -> Column:
+    title, _, kind = text.partition(":")
+    if title == "Name":
+        return msgspec.structs.replace(NAME, priority=priority)
+    return AGE if title == "Age" else Column(title, kind or "string", priority=priority)
+
+
+def printer(shown: Sequence[str], cells: Callable[[Object], list[Any]], *, wide: Sequence[str] = ()) -> Printer:
+    """A printer of `Name`, what `cells` gives, with `Age` filled in where it is among the columns."""
+    definitions = columns(*shown, wide=wide)
+    aged = [index for index, column in enumerate(definitions) if column is AGE]
+
+    def row(obj: Object, now: float) -> list[Any]:
+        values = [name(obj), *cells(obj)]
+        for index in aged:
+            values.insert(index, age(obj, now))
+        return values
+
+    return Printer(definitions, row)
+
+
+def name(obj: Object) -> str:
+    return str(at(obj, "metadata", "name") or "")
+
+
+def at(obj: Any, *path: str) -> Any:
+    """The value at a path; None where anything on the way is missing."""
+    for step in path:
+        if type(obj) is not dict:
+            return None
+        obj = obj.get(step)
+    return obj
+
+
+def condition(obj: Object, kind: str) -> Object | None:
+    """The status condition of a type."""
+    return find(at(obj, "status", "conditions"), kind)
+
+
+def labels(mapping: Any) -> str:
+    """Labels as `a=b,c=d`, sorted."""
+    if not mapping:
+        return NONE
+    return ",".join(f"{key}={value}" for key, value in sorted(mapping.items()))
+
+
+def selector(value: Any) -> str:
+    """A LabelSelector object as text."""
+    try:
+        return str(from_label_selector(value)) or NONE
+    except SelectorError:
+        return "<error>"
+
+
+def limited(items: Sequence[str], most: int, *, empty: str) -> str:
+    """The first few, and how many more there are."""
+    if not items:
+        return empty
+    text = ",".join(items[:most])
+    return f"{text} + {len(items) - most} more..." if len(items) > most else text
 
 
 def seconds(timestamp: Any) -> float | None:

@@ -1,0 +1,135 @@
+"""Other shapes of an answer: Table, as kubectl prints it, and PartialObjectMetadata, for those who need metadata only.
+
+Objects come in as they are stored, encoded or decoded; what goes out is encoded. The clock is read once an answer, for ages.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import orjson
+
+from argosy.server.accept import media_types
+from argosy.server.crd.strategy import CustomResourceStrategy
+from argosy.server.printers import builtin_printer
+from argosy.server.printers.base import Printer
+from argosy.server.registry import Kind
+
+__all__ = ["TableRequest", "as_partial", "as_partial_list", "as_table", "wants_table"]
+
+_SHAPES = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+_VERSIONS = ("v1", "v1beta1")
+_JSON = ("application/json", "application/*", "*/*")
+
+
+class TableRequest(msgspec.Struct, frozen=True):
+    """What the client wants instead of the object: the shape's kind and its version of meta.k8s.io."""
+
+    kind: str
+    version: str = "v1"
+
+    @property
+    def is_table(self) -> bool:
+        return self.kind == "Table"
+
+    @property
+    def content_type(self) -> str:
+        return f"application/json;as={self.kind};v={self.version};g=meta.k8s.io"
+
+
+def wants_table(accept: str) -> TableRequest | None:
+    """The shape asked for by the first entry of an Accept header that is understood; None for the object itself."""
+    if "as=" not in accept:
+        return None
+    for media in media_types(accept):
+        if media.type not in _JSON and media.type != "application/yaml":
+            continue
+        kind, group, version = media.shape
+        if not kind:
+            return None
+        if kind in _SHAPES and group == "meta.k8s.io" and version in _VERSIONS:
+            return TableRequest(kind, version)
+    return None
+
+
+def as_table(
+    kind: Kind,
+    items: Sequence[bytes | dict[str, Any]],
+    *,
+    list_metadata: Mapping[str, Any],
+    include_object: str = "Metadata",
+    is_watch: bool = False,
+    version: str = "v1",
+) -> bytes:
+    """The Table of some objects of a kind. `include_object` is Metadata, Object or None.
+
+    In a watch, each event carries a Table of one row; its columns are left out by the caller passing `is_watch` for all
+    but the first event of a stream, which clients remember them from.
+    """
+    printer = _printer(kind)
+    now = time.time()
+    rows = [_row(printer, kind, item, include_object, version, now) for item in items]
+    columns = [] if is_watch else [_definition(column) for column in printer.columns]
+    head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": dict(list_metadata)}
+    return orjson.dumps({**head, "columnDefinitions": columns, "rows": rows})
+
+
+def _printer(kind: Kind) -> Printer:
+    if isinstance(kind.strategy, CustomResourceStrategy):
+        return kind.strategy.printer
+    return builtin_printer(kind.group, kind.kind)
+
+
+def _definition(column: Any) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.structs.asdict(column)
+    return fields
+
+
+def _row(
+    printer: Printer, kind: Kind, item: bytes | dict[str, Any], include: str, version: str, now: float
+) -> dict[str, Any]:
+    obj: dict[str, Any] = item if isinstance(item, dict) else orjson.loads(item)
+    row: dict[str, Any] = {"cells": printer.cells(obj, now)}
+    if printer.conditions is not None and (conditions := printer.conditions(obj)):
+        row["conditions"] = conditions
+    match include:
+        case "None":
+            row["object"] = None
+        case "Object":
+            row["object"] = {"kind": kind.kind, "apiVersion": kind.api_version, **obj}
+        case _:
+            row["object"] = _partial(obj, version)
+    return row
+
+
+def _partial(obj: dict[str, Any], version: str) -> dict[str, Any]:
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": obj.get("metadata") or {},
+    }
+
+
+class _MetadataOnly(msgspec.Struct):
+    """Decodes nothing but where the metadata is; its bytes go out as they came in."""
+
+    metadata: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_metadata = msgspec.json.Decoder(_MetadataOnly).decode
+
+
+def as_partial(item: bytes, version: str = "v1") -> bytes:
+    """The PartialObjectMetadata of an encoded object."""
+    raw = bytes(_metadata(item).metadata)
+    return b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b","metadata":%b}' % (version.encode(), raw)
+
+
+def as_partial_list(items: Sequence[bytes], *, list_metadata: Mapping[str, Any], version: str = "v1") -> bytes:
+    head = {
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": dict(list_metadata),
+    }
+    return b'%b,"items":[%b]}' % (orjson.dumps(head)[:-1], b",".join(as_partial(item, version) for item in items))
