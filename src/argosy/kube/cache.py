@@ -1,0 +1,273 @@
+"""Cache: what an informer knows of a resource's objects, and the rules by which versions replace each other. No I/O.
+
+Objects are kept as projections, with their bytes only where asked for. Per object, versions only move forward: an event
+older than what is known (because our own write's answer came first) changes nothing. That ordering holds within one history
+of the server; a list older than what was already seen means the server was restored from a backup, and is believed as a whole.
+
+Handlers are called in the order of changes, one change after the other, also when a handler itself causes a change.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+import msgspec
+
+from argosy.kube.objects import DecodeError, HasMetadata, Metadata, Partial, decode, key_of, version_number
+
+__all__ = ["Cache", "Change", "Relist"]
+
+T = TypeVar("T", bound=HasMetadata)
+log = logging.getLogger(__name__)
+
+
+class Change(msgspec.Struct, Generic[T], frozen=True):
+    """One object came (`old` is None), changed, or went (`new` is None). A re-created one goes first, then comes."""
+
+    key: str
+    old: T | None
+    new: T | None
+
+
+Handler = Callable[[Change[T]], None]
+Indexer = Callable[[T], Iterable[str]]
+
+
+class Cache(Generic[T]):
+    def __init__(
+        self, into: type[T], *, keep_raw: bool = False, indexers: Mapping[str, Indexer[T]] | None = None
+    ) -> None:
+        self.into = into
+        #: The version up to which every event was seen; "" before the first list.
+        self.version = ""
+        self._objects: dict[str, T] = {}
+        self._raw: dict[str, bytes] | None = {} if keep_raw else None
+        self._indexers = dict(indexers or {})
+        self._indexes: dict[str, dict[str, dict[str, None]]] = {name: {} for name in self._indexers}
+        # Objects we deleted ourselves: events up to this version were on their way already.
+        self._forgotten: dict[str, int] = {}
+        self._handlers: list[Handler[T]] = []
+        self._pending: deque[Change[T]] = deque()
+        self._notifying = False
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._objects
+
+    def get(self, key: str) -> T | None:
+        return self._objects.get(key)
+
+    def raw(self, key: str) -> bytes | None:
+        if self._raw is None:
+            raise ValueError("this cache does not keep raw objects")
+        return self._raw.get(key)
+
+    def keys(self) -> list[str]:
+        return list(self._objects)
+
+    def values(self) -> list[T]:
+        return list(self._objects.values())
+
+    def by_index(self, name: str, value: str) -> list[T]:
+        """The objects for which the indexer `name` gives `value`."""
+        return [self._objects[key] for key in self._indexes[name].get(value, ())]
+
+    def index_values(self, name: str) -> list[str]:
+        return list(self._indexes[name])
+
+    def add_handler(self, handler: Handler[T]) -> None:
+        """Tell `handler` of every change from now on, and at once of every object that is already here."""
+        known = list(self._objects.items())
+        self._handlers.append(handler)
+        for key, obj in known:
+            _call(handler, Change(key, None, obj))
+
+    def apply(self, type_: str, raw: bytes) -> None:
+        """Take in a watch event. Raises DecodeError when it is no Kubernetes object at all."""
+        if type_ == "BOOKMARK":
+            self._advance(decode(raw, Partial).metadata.resource_version)
+            return
+        deleted = type_ == "DELETED"
+        obj = self._decoded(raw)
+        metadata = obj.metadata if obj is not None else decode(raw, Partial).metadata
+        key = key_of(metadata)
+        if not self._is_known(key, metadata, deleted):
+            if deleted:
+                self._drop(key)
+            elif obj is not None:
+                self._put(key, obj, raw)
+        self._advance(metadata.resource_version)
+
+    def remember(self, raw: bytes) -> None:
+        """Take in the answer to one's own write, before the watch brings it."""
+        obj = self._decoded(raw)
+        if obj is None:
+            return
+        number = version_number(obj.metadata.resource_version)
+        seen = version_number(self.version)
+        # The watch is past this version: what it brought since, a deletion maybe, is newer than the answer.
+        if number is not None and seen is not None and number <= seen:
+            return
+        key = key_of(obj.metadata)
+        if not self._is_known(key, obj.metadata, False):
+            self._put(key, obj, raw)
+
+    def forget(self, key: str, resource_version: str) -> None:
+        """One's own delete of this version was done: drop it, and ignore events that were on their way."""
+        number = version_number(resource_version)
+        if number is None:
+            return
+        seen = version_number(self.version)
+        if seen is None or number > seen:
+            self._forgotten[key] = max(number, self._forgotten.get(key, 0))
+        cached = self._objects.get(key)
+        if cached is not None and (version_number(cached.metadata.resource_version) or 0) <= number:
+            self._drop(key)
+
+    def relist(self, version: str) -> "Relist[T]":
+        """Start to take in a whole list read at `version`."""
+        return Relist(self, version)
+
+    def _decoded(self, raw: bytes) -> T | None:
+        """The projection; None (and a line in the log) for an object that does not fit it. Its last good state stays."""
+        try:
+            return decode(raw, self.into)
+        except DecodeError as error:
+            metadata = decode(raw, Partial).metadata
+            log.warning("%s %s cannot be read: %s", self.into.__name__, key_of(metadata), error)
+            return None
+
+    def _is_known(self, key: str, metadata: Metadata, deleted: bool) -> bool:
+        """Whether this version or a newer one was already taken in.
+
+        A deletion may carry the version we know: that of an object which our own write moved out of the selection.
+        """
+        cached = self._objects.get(key)
+        if cached is not None and cached.metadata.resource_version == metadata.resource_version:
+            return not deleted
+        number = version_number(metadata.resource_version)
+        if number is None:
+            return False
+        known = version_number(cached.metadata.resource_version) if cached is not None else self._forgotten.get(key)
+        return known is not None and number <= known
+
+    def _advance(self, version: str) -> None:
+        number, seen = version_number(version), version_number(self.version)
+        if number is not None and seen is not None and number <= seen:
+            return
+        if version:
+            self.version = version
+        if self._forgotten and number is not None:
+            self._forgotten = {key: floor for key, floor in self._forgotten.items() if floor > number}
+
+    def _put(self, key: str, obj: T, raw: bytes) -> None:
+        old = self._objects.get(key)
+        if old is not None and old.metadata.uid != obj.metadata.uid:
+            self._drop(key)
+            old = None
+        self._objects[key] = obj
+        if self._raw is not None:
+            self._raw[key] = raw
+        self._reindex(key, old, obj)
+        self._notify(Change(key, old, obj))
+
+    def _drop(self, key: str) -> None:
+        old = self._objects.pop(key, None)
+        if old is None:
+            return
+        if self._raw is not None:
+            self._raw.pop(key, None)
+        self._reindex(key, old, None)
+        self._notify(Change(key, old, None))
+
+    def _reindex(self, key: str, old: T | None, new: T | None) -> None:
+        for name, indexer in self._indexers.items():
+            index = self._indexes[name]
+            before, after = _values(indexer, old), _values(indexer, new)
+            for value in before - after:
+                members = index.get(value, {})
+                members.pop(key, None)
+                if not members:
+                    index.pop(value, None)
+            for value in after - before:
+                index.setdefault(value, {})[key] = None
+
+    def _notify(self, change: Change[T]) -> None:
+        self._pending.append(change)
+        if self._notifying:
+            return
+        self._notifying = True
+        try:
+            while self._pending:
+                change = self._pending.popleft()
+                for handler in self._handlers:
+                    _call(handler, change)
+        finally:
+            self._notifying = False
+
+
+class Relist(Generic[T]):
+    """A list being taken in: objects are offered as pages come, `finish` drops what the list did not have."""
+
+    def __init__(self, cache: Cache[T], version: str) -> None:
+        self._cache = cache
+        self._version = version
+        self._number = version_number(version)
+        self._listed: set[str] = set()
+        seen = version_number(cache.version)
+        self._rewound = seen is not None and self._number is not None and self._number < seen
+
+    def offer(self, raw: bytes) -> None:
+        cache = self._cache
+        obj = cache._decoded(raw)
+        metadata = obj.metadata if obj is not None else decode(raw, Partial).metadata
+        key = key_of(metadata)
+        self._listed.add(key)
+        if obj is None:
+            return
+        if self._rewound:
+            cached = cache._objects.get(key)
+            if cached is None or cached.metadata.resource_version != metadata.resource_version:
+                cache._put(key, obj, raw)
+        elif not cache._is_known(key, metadata, False):
+            cache._put(key, obj, raw)
+
+    def finish(self) -> None:
+        cache = self._cache
+        for key in self._gone():
+            cache._drop(key)
+        if self._rewound:
+            cache._forgotten.clear()
+            cache.version = self._version
+        else:
+            cache._advance(self._version)
+
+    def _gone(self) -> Iterator[str]:
+        for key, obj in list(self._cache._objects.items()):
+            if key in self._listed:
+                continue
+            number = version_number(obj.metadata.resource_version)
+            # Our own write after the list was read: the list could not have it.
+            if not self._rewound and number is not None and self._number is not None and number > self._number:
+                continue
+            yield key
+
+
+def _values(indexer: Indexer[T], obj: T | None) -> set[str]:
+    if obj is None:
+        return set()
+    try:
+        return set(indexer(obj))
+    except Exception:
+        log.exception("an indexer failed on %s", key_of(obj.metadata))
+        return set()
+
+
+def _call(handler: Handler[T], change: Change[T]) -> None:
+    try:
+        handler(change)
+    except Exception:
+        log.exception("a handler failed on %s", change.key)

@@ -1,0 +1,195 @@
+"""Informer: a cache of one resource, kept current by list and watch.
+
+`run` is the one task: list, then watch from the list's version; when a stream ends in whatever way, watch again from the last
+version seen; when that version is gone (410), list again and diff. It ends only by cancellation; errors are waited out with
+back-off and the cache keeps what it knew, for not knowing is no deletion.
+
+A stream that died silently is noticed: the server is asked to end it (with a bookmark before) well before `liveness` seconds,
+so silence for that long means nobody is there. After two watches in a row that said nothing at all, the list is read again:
+a server restored from a backup may wait for a version that is not coming.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar
+
+from argosy.kube.backoff import Backoff
+from argosy.kube.cache import Cache, Change, Indexer, Relist
+from argosy.kube.client import Client
+from argosy.kube.errors import ApiError, Gone, TransportError
+from argosy.kube.objects import DecodeError, HasMetadata
+from argosy.kube.resource import Resource
+from argosy.kube.transport import Event
+
+__all__ = ["Change", "Informer"]
+
+T = TypeVar("T", bound=HasMetadata)
+log = logging.getLogger(__name__)
+
+BACKOFF = Backoff(base=0.5, cap=30.0, jitter=0.4)
+#: A stream that the server ends sooner, without an event, is counted as a failure, so that it is not reopened in a spin.
+SHORTEST_WATCH = 1.0
+#: How long the informer may hold the event loop while it takes in what has already arrived.
+SLICE = 0.005
+SILENT_WATCHES = 2
+
+
+class Informer(Cache[T]):
+    """What is in the cluster, as of `version`; `synced` is set once the first list is in."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        into: type[T],
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        keep_raw: bool = False,
+        indexers: Mapping[str, Indexer[T]] | None = None,
+        liveness: float = 60.0,
+        page: int = 500,
+        backoff: Backoff = BACKOFF,
+    ) -> None:
+        super().__init__(into, keep_raw=keep_raw, indexers=indexers)
+        self.client = client
+        self.resource = resource
+        self.namespace = namespace
+        self.label_selector = label_selector
+        self.field_selector = field_selector
+        self.synced = asyncio.Event()
+        #: Monotonic time of the last sign of life: a list, an event or a bookmark.
+        self.last_event = 0.0
+        #: Lists read so far, the first included.
+        self.lists = 0
+        #: Why the last list or watch failed; None while all is well.
+        self.last_error: str | None = None
+        self._liveness = liveness
+        self._page = page
+        self._backoff = backoff
+        self._list_wanted = True
+        self._silent = 0
+        self._failures = 0
+
+    @property
+    def has_synced(self) -> bool:
+        return self.synced.is_set()
+
+    async def run(self) -> None:
+        """Keep the cache current until cancelled."""
+        while True:
+            try:
+                if self._list_wanted:
+                    await self._list()
+                    self._list_wanted = False
+                await self._watch()
+                continue
+            except Gone as error:
+                self._list_wanted = True
+                self._failed(error)
+                # The first 410 is ordinary; only a server that answers every list with one has to be waited for.
+                if self._failures <= 1:
+                    continue
+            except ApiError as error:
+                # Whatever else the server has against this watch (a version it cannot read, say), a list may settle it.
+                self._list_wanted |= error.code in (400, 422)
+                self._failed(error)
+            except (TransportError, DecodeError) as error:
+                self._failed(error)
+            await asyncio.sleep(self._backoff.delay(self._failures))
+
+    def _failed(self, error: Exception) -> None:
+        self._failures += 1
+        message = str(error) or type(error).__name__
+        level = logging.DEBUG if message == self.last_error or isinstance(error, Gone) else logging.WARNING
+        log.log(level, "watching %s: %s", self.resource, message)
+        self.last_error = message
+
+    def _alive(self) -> None:
+        self.last_event = time.monotonic()
+        self._failures = 0
+        self.last_error = None
+
+    async def _list(self) -> None:
+        try:
+            await self._list_pages(self._page)
+        except Gone:
+            # Its version was compacted away between two pages; in one piece it cannot be.
+            await self._list_pages(0)
+        self.lists += 1
+        self._silent = 0
+        self.last_event = time.monotonic()
+        self.synced.set()
+
+    async def _list_pages(self, limit: int) -> None:
+        relist: Relist[T] | None = None
+        pages = self.client.pages(
+            self.resource,
+            self.namespace,
+            label_selector=self.label_selector,
+            field_selector=self.field_selector,
+            limit=limit,
+        )
+        async for page in pages:
+            if relist is None:
+                relist = self.relist(page.resource_version)
+            pause = time.monotonic() + SLICE
+            for raw in page.items:
+                relist.offer(raw)
+                if time.monotonic() >= pause:
+                    await asyncio.sleep(0)
+                    pause = time.monotonic() + SLICE
+        if relist is not None:
+            relist.finish()
+
+    async def _watch(self) -> None:
+        started = time.monotonic()
+        heard = False
+        try:
+            async with asyncio.timeout(self._liveness) as silence, self._stream() as events:
+                loop = asyncio.get_running_loop()
+                moved = loop.time()
+                pause = moved + SLICE
+                async for event in events:
+                    self.apply(event.type, event.object)
+                    heard = True
+                    self._silent = 0
+                    self._alive()
+                    now = loop.time()
+                    # Moving the deadline with every event of a burst would cost more than the events.
+                    if now - moved > self._liveness / 20:
+                        silence.reschedule(now + self._liveness)
+                        moved = now
+                    if now >= pause:
+                        await asyncio.sleep(0)
+                        pause = loop.time() + SLICE
+        except TimeoutError:
+            self._note_silence(heard)
+            raise TransportError(f"nothing was heard for {self._liveness:g} s") from None
+        self._note_silence(heard)
+        if not heard and time.monotonic() - started < SHORTEST_WATCH:
+            raise TransportError("the server ended the watch at once")
+        self._failures = 0
+        self.last_error = None
+
+    def _note_silence(self, heard: bool) -> None:
+        if heard:
+            return
+        self._silent += 1
+        if self._silent >= SILENT_WATCHES:
+            self._list_wanted = True
+
+    def _stream(self) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
+        return self.client.watch(
+            self.resource,
+            self.namespace,
+            resource_version=self.version,
+            label_selector=self.label_selector,
+            field_selector=self.field_selector,
+            timeout_seconds=max(1, int(self._liveness * random.uniform(0.6, 0.8))),
+        )

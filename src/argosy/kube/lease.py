@@ -1,0 +1,221 @@
+"""Leader election on a coordination.k8s.io Lease: one holder at a time, and a holder that knows until when it is one.
+
+Clocks of different machines are never compared. A candidate takes a lease over only after watching it unchanged for its whole
+duration on its own clock; a holder counts from before it sent its last successful renewal. `held` turns false `duration -
+renew` seconds before anybody else may take over, which is the time a write that was just begun has to arrive.
+
+`run` owns the renewals and the task it leads with; it ends when that task ends (the lease is released), is cancelled (same),
+or the lease is lost (LeaseLost).
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from argosy.kube.client import Client
+from argosy.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, TransportError
+from argosy.kube.resource import Resource
+
+__all__ = ["LEASES", "LeaderElector", "LeaseLost"]
+
+log = logging.getLogger(__name__)
+
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+
+
+class LeaseLost(Exception):
+    """The lease could not be renewed in time, or somebody else has it. What was led by it has been stopped."""
+
+
+class _Observed(msgspec.Struct, frozen=True):
+    """A lease as last seen, and when on our clock it was first seen like that."""
+
+    version: str
+    since: float
+
+
+class LeaderElector:
+    """`duration`: how long a lease is valid without renewal; `renew`: how long the holder trusts it; `retry`: between tries."""
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        identity: str,
+        *,
+        duration: float = 15.0,
+        renew: float = 10.0,
+        retry: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not 0 < retry < renew < duration:
+            raise ValueError("a lease needs 0 < retry < renew < duration")
+        if not identity:
+            raise ValueError("a lease needs an identity")
+        self.client = client
+        self.namespace = namespace
+        self.name = name
+        self.identity = identity
+        #: Who holds the lease, as last seen ("" when nobody does).
+        self.holder = ""
+        self._duration = duration
+        self._renew = renew
+        self._retry = retry
+        self._clock = clock
+        self._deadline = 0.0
+        self._lease: dict[str, Any] | None = None
+        self._observed = _Observed("", 0.0)
+
+    def deadline(self) -> float:
+        """The monotonic time until which the lease is certainly ours; in the past when it is not."""
+        return self._deadline
+
+    def held(self) -> bool:
+        """Whether a write begun now is still covered by the lease. Ask right before every write that must be fenced."""
+        return self._clock() < self._deadline
+
+    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the lease, then run `lead` for as long as we hold it."""
+        await self.acquire()
+        leading = asyncio.ensure_future(lead())
+        renewing = asyncio.create_task(self._keep(), name=f"lease-{self.name}")
+        try:
+            await asyncio.wait({leading, renewing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _stop(leading)
+            await _stop(renewing)
+            await self.release()
+        if leading.done() and not leading.cancelled():
+            leading.result()
+            return
+        raise LeaseLost(f"{self.namespace}/{self.name}: the lease of {self.identity} was lost")
+
+    async def acquire(self) -> None:
+        """Return once the lease is ours."""
+        while not await self._try():
+            await asyncio.sleep(self._retry * random.uniform(0.8, 1.2))
+        log.info("%s holds the lease %s/%s", self.identity, self.namespace, self.name)
+
+    async def release(self) -> None:
+        """Give the lease up, so that the next one need not wait; best effort, and harmless when it is not ours."""
+        was_held, lease = self.held(), self._lease
+        self._deadline = 0.0
+        if not was_held or lease is None:
+            return
+        spec = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
+        try:
+            async with asyncio.timeout(self._renew):
+                await self.client.update(LEASES, {**lease, "spec": spec}, self.namespace)
+        except (ApiError, TransportError, TimeoutError) as error:
+            log.warning("the lease %s/%s was not released: %s", self.namespace, self.name, error)
+
+    async def _keep(self) -> None:
+        """Renew until that fails for good. A failed try is repeated sooner than a good one."""
+        while True:
+            wait = self._retry if self._clock() + self._renew - self._deadline < self._retry else self._retry / 5
+            await asyncio.sleep(min(wait, max(0.0, self._deadline - self._clock())))
+            if self._clock() >= self._deadline:
+                return
+            if not await self._try() and self.holder != self.identity:
+                self._deadline = 0.0
+                return
+
+    async def _try(self) -> bool:
+        """One attempt to take or renew the lease."""
+        started = self._clock()
+        try:
+            async with asyncio.timeout(self._renew):
+                lease = await self._write(started)
+        except (Conflict, AlreadyExists, NotFound):
+            # Somebody was faster (or removed it): look again next time.
+            self._lease = None
+            return False
+        except (ApiError, TransportError, TimeoutError) as error:
+            log.warning("the lease %s/%s: %s", self.namespace, self.name, error or "no answer in time")
+            # An update without an answer may have been done, which makes our copy's version an old one.
+            self._lease = None
+            return False
+        if lease is None:
+            return False
+        self._lease = lease
+        self.holder = self.identity
+        self._deadline = started + self._renew
+        return True
+
+    async def _write(self, started: float) -> dict[str, Any] | None:
+        if self._lease is None or not self.held():
+            try:
+                self._lease = await self.client.get(LEASES, self.name, self.namespace)
+            except NotFound:
+                return await self.client.create(LEASES, self._new(), self.namespace)
+        spec = _spec(self._lease)
+        self.holder = str(spec.get("holderIdentity") or "")
+        self._observe(self._lease, started)
+        if self.holder not in ("", self.identity) and not self._expired(spec, started):
+            self._lease = None
+            return None
+        return await self.client.update(LEASES, {**self._lease, "spec": self._taken(spec)}, self.namespace)
+
+    def _observe(self, lease: dict[str, Any], now: float) -> None:
+        version = str(lease["metadata"].get("resourceVersion") or "")
+        if version != self._observed.version:
+            self._observed = _Observed(version, now)
+
+    def _expired(self, spec: dict[str, Any], now: float) -> bool:
+        seconds = spec.get("leaseDurationSeconds")
+        duration = float(seconds) if isinstance(seconds, int | float) and seconds > 0 else self._duration
+        return now - self._observed.since > duration
+
+    def _taken(self, spec: dict[str, Any]) -> dict[str, Any]:
+        now = _now()
+        taken = {
+            **spec,
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": _seconds(self._duration),
+            "renewTime": now,
+        }
+        if self.holder != self.identity or "acquireTime" not in spec:
+            taken["acquireTime"] = now
+            taken["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
+        return taken
+
+    def _new(self) -> dict[str, Any]:
+        now = _now()
+        return {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {"name": self.name, "namespace": self.namespace},
+            "spec": {
+                "holderIdentity": self.identity,
+                "leaseDurationSeconds": _seconds(self._duration),
+                "acquireTime": now,
+                "renewTime": now,
+                "leaseTransitions": 0,
+            },
+        }
+
+
+async def _stop(task: asyncio.Future[None]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
+
+
+def _spec(lease: dict[str, Any]) -> dict[str, Any]:
+    spec = lease.get("spec")
+    return spec if isinstance(spec, dict) else {}
+
+
+def _seconds(duration: float) -> int:
+    """Leases count whole seconds; rounded up, so that nobody thinks ours shorter than we do."""
+    return max(1, -int(-duration // 1))
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
