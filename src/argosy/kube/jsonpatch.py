@@ -19,6 +19,7 @@ MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
 
 _ABSENT: Final = object()
+_DECODING: Final = "error decoding patch: json: cannot unmarshal {} into Go value of type {}"
 
 
 class JsonPatchError(ValueError):
@@ -36,7 +37,7 @@ class TooManyOperations(JsonPatchError):
 def apply(doc: Any, operations: Any) -> Any:
     """The patched document; parts that did not change are shared with `doc`. `operations` is the decoded patch, unchecked."""
     if not isinstance(operations, Sequence) or isinstance(operations, str | bytes):
-        raise MalformedPatch("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+        raise MalformedPatch(_DECODING.format(_json_kind(operations), "[]handlers.jsonPatchOp"))
     if len(operations) > MAX_OPERATIONS:
         raise TooManyOperations(
             f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
@@ -44,7 +45,7 @@ def apply(doc: Any, operations: Any) -> Any:
     working = _Document(doc)
     for operation in operations:
         if not isinstance(operation, Mapping):
-            raise MalformedPatch("json: cannot unmarshal value into Go value of type jsonpatch.Operation")
+            raise MalformedPatch(_DECODING.format(_json_kind(operation), "handlers.jsonPatchOp"))
         working.perform(operation)
     return working.root
 
@@ -261,3 +262,8 @@ def _delete(parent: Any, key: str, context: str) -> None:
         del parent[_index(key, len(parent))]
     except JsonPatchError as error:
         raise JsonPatchError(f"{context}: {error}") from None
+
+
+def _json_kind(value: Any) -> str:
+    kinds = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
+    return kinds.get(value.__class__, "null")

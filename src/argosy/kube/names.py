@@ -120,10 +120,10 @@ def wildcard_dns_subdomain(value: str) -> list[str]:
 
 def qualified_name(value: str) -> list[str]:
     """Keys of labels and annotations, names of resources: an optional subdomain and slash, then a name."""
-    return list(_qualified(value))
+    # Only what could be valid is remembered: a cache of strings from outside must stay small.
+    return list(_remembered(value) if len(value) <= 317 else _qualified(value))
 
 
-@lru_cache(maxsize=4096)
 def _qualified(value: str) -> tuple[str, ...]:
     name_part = _regex(_NAME_PART, _QUALIFIED, "MyName", "my.name", "123-abc")
     parts = value.split("/")
@@ -145,6 +145,9 @@ def _qualified(value: str) -> tuple[str, ...]:
     if not _is_qualified(name):
         found.append(f"name part {name_part}")
     return tuple(found)
+
+
+_remembered = lru_cache(maxsize=4096)(_qualified)
 
 
 def _label_prefix(value: str) -> list[str]:

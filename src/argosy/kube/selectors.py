@@ -39,6 +39,8 @@ LESS_THAN: Final = "lt"
 
 #: Longer selectors are refused rather than parsed; a URL is shorter anyway.
 _MAX_LENGTH: Final = 1 << 20
+#: Selectors up to this length are remembered; clients send the same few over and over.
+_REMEMBERED: Final = 512
 
 
 class SelectorError(ValueError):
@@ -142,15 +144,21 @@ def from_label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:
 _EXPRESSION_OPERATORS: Final = {"In": IN, "NotIn": NOT_IN, "Exists": EXISTS, "DoesNotExist": DOES_NOT_EXIST}
 
 
-@lru_cache(maxsize=1024)
 def parse_label_selector(text: str) -> LabelSelector:
     """A `labelSelector` query parameter, `kubectl -l`, or a CLI flag."""
-    if len(text) > _MAX_LENGTH:
-        raise SelectorError("selector is too long")
     if not text:
         return EVERYTHING
+    return _remembered_labels(text) if len(text) <= _REMEMBERED else _parsed_labels(text)
+
+
+def _parsed_labels(text: str) -> LabelSelector:
+    if len(text) > _MAX_LENGTH:
+        raise SelectorError("selector is too long")
     requirements = _Parser(list(_tokens(text))).selector()
     return LabelSelector(tuple(sorted(requirements, key=lambda r: r.key)))
+
+
+_remembered_labels = lru_cache(maxsize=1024)(_parsed_labels)
 
 
 def _requirement(key: str, operator: str, values: Iterable[str]) -> Requirement:
@@ -360,9 +368,12 @@ class FieldSelector(msgspec.Struct, frozen=True):
         return ",".join(str(requirement) for requirement in self.requirements)
 
 
-@lru_cache(maxsize=1024)
 def parse_field_selector(text: str) -> FieldSelector:
     """A `fieldSelector` query parameter; a backslash escapes a backslash, a comma or an equals sign in a value."""
+    return _remembered_fields(text) if len(text) <= _REMEMBERED else _parsed_fields(text)
+
+
+def _parsed_fields(text: str) -> FieldSelector:
     if len(text) > _MAX_LENGTH:
         raise SelectorError("selector is too long")
     found = []
@@ -376,6 +387,9 @@ def parse_field_selector(text: str) -> FieldSelector:
         if field or value:  # Kubernetes lets a bare operator stand for nothing
             found.append(FieldRequirement(field, operator, _unescaped(value)))
     return FieldSelector(tuple(found))
+
+
+_remembered_fields = lru_cache(maxsize=1024)(_parsed_fields)
 
 
 def _terms(text: str) -> list[str]:

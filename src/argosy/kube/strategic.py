@@ -27,8 +27,10 @@ class StrategicPatchError(ValueError):
     """The patch is malformed, or cannot be merged into this document."""
 
 
-def apply(doc: dict[str, Any], patch: dict[str, Any], type: Type | None) -> dict[str, Any]:
+def apply(doc: dict[str, Any], patch: Any, type: Type | None) -> dict[str, Any]:
     """The patched document. `type` is the kind's; without one every list is replaced as a whole."""
+    if not isinstance(patch, dict):
+        raise StrategicPatchError("json: cannot unmarshal array into Go value of type map[string]interface {}")
     return _merged(doc, patch, type)
 
 

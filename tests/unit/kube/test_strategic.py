@@ -98,6 +98,7 @@ def test_patch_gives_what_kubernetes_gives(doc: dict[str, Any], patch: dict[str,
         (pod_spec(containers=[{"name": "a", "$patch": "merge"}]), "merging lists cannot yet be specified in the patch"),
         (pod_spec(containers=["a"]), "list element types are not identical"),
         (pod_spec(containers=[{"name": {"x": 1}}]), "invalid merge key"),
+        ([], "json: cannot unmarshal array into Go value of type map[string]interface {}"),
         ({"spec": {"$patch": "bogus"}}, "unknown patch type: bogus in map"),
         ({"spec": {"$retainKeys": "x"}}, "invalid patch format of retainKeys"),
         ({"spec": {"$retainKeys": ["x"], "y": 1}}, "invalid patch format of retainKeys"),
@@ -109,7 +110,7 @@ def test_patch_gives_what_kubernetes_gives(doc: dict[str, Any], patch: dict[str,
         ),
     ],
 )
-def test_malformed_patches_are_refused(patch: dict[str, Any], message: str) -> None:
+def test_malformed_patches_are_refused(patch: Any, message: str) -> None:
     with pytest.raises(StrategicPatchError) as error:
         strategic.apply({"metadata": {}, **pod_spec(containers=containers("a"))}, patch, DEPLOYMENT)
     assert message in str(error.value)
