@@ -106,7 +106,7 @@ def test_doubling_copies_are_stopped() -> None:
 def test_malformed_and_oversized_patches_are_told_apart() -> None:
     with pytest.raises(MalformedPatch, match=r"cannot unmarshal object into Go value of type \[\]handlers.jsonPatchOp"):
         jsonpatch.apply({}, {"op": "add"})
-    with pytest.raises(MalformedPatch, match="cannot unmarshal string into Go value of type handlers.jsonPatchOp"):
+    with pytest.raises(MalformedPatch, match=r"cannot unmarshal string into Go value of type handlers.jsonPatchOp"):
         jsonpatch.apply({}, ["add"])
     with pytest.raises(TooManyOperations):
         jsonpatch.apply({}, [{"op": "test", "path": "", "value": {}}] * 10_001)
