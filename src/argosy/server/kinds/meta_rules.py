@@ -9,11 +9,21 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from argosy.kube import names
-from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_long
+from argosy.server.fielderrors import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    shown,
+    too_long,
+)
 
 __all__ = [
     "annotations",
     "cidr",
+    "differences",
     "dns_label",
     "dns_subdomain",
     "dual_stack",
@@ -145,6 +155,13 @@ def immutable(new: Any, old: Any, path: str) -> list[FieldError]:
 def same(new: Any, old: Any) -> bool:
     """Equal where an absent field, null, "" and an empty list or map are one and the same, as they are to Kubernetes."""
     return bool(new == old or _trimmed(new) == _trimmed(old))
+
+
+def differences(new: Mapping[str, Any], old: Mapping[str, Any]) -> str:
+    """The fields that differ, old value above new, for the message of a refused change."""
+    changed = [name for name in sorted({*new, *old}) if not same(new.get(name), old.get(name))]
+    pairs = ((f'- "{name}": {shown(old.get(name))}', f'+ "{name}": {shown(new.get(name))}') for name in changed)
+    return "\n".join(line for pair in pairs for line in pair)
 
 
 def _trimmed(value: Any) -> Any:

@@ -14,7 +14,14 @@ from argosy.server.kinds.resource_lists import (
     is_overcommit_allowed,
 )
 
-__all__ = ["containers_of", "default_claim_spec", "default_pod", "default_pod_spec", "default_pod_template"]
+__all__ = [
+    "containers_of",
+    "default_claim_spec",
+    "default_pod",
+    "default_pod_spec",
+    "default_pod_template",
+    "default_volume_source",
+]
 
 Object = dict[str, Any]
 
@@ -174,21 +181,11 @@ def _default_volume(volume: Object) -> None:
     for name in _VOLUMES_WITH_MODE:
         if name in volume:
             volume[name].setdefault("defaultMode", 0o644)
-    if "hostPath" in volume:
-        volume["hostPath"].setdefault("type", "")
+    default_volume_source(volume)
     if "emptyDir" in volume and "sizeLimit" in volume["emptyDir"]:
         volume["emptyDir"]["sizeLimit"] = canonical_quantity(volume["emptyDir"]["sizeLimit"])
     if "image" in volume and not volume["image"].get("pullPolicy"):
         volume["image"]["pullPolicy"] = _pull_policy(volume["image"].get("reference") or "")
-    if "iscsi" in volume:
-        volume["iscsi"].setdefault("iscsiInterface", "default")
-    if "rbd" in volume:
-        _default_rbd(volume["rbd"])
-    if "azureDisk" in volume:
-        _default_azure_disk(volume["azureDisk"])
-    if "scaleIO" in volume:
-        volume["scaleIO"].setdefault("storageMode", "ThinProvisioned")
-        volume["scaleIO"].setdefault("fsType", "xfs")
     for item in (volume.get("downwardAPI") or {}).get("items") or ():
         _default_downward_file(item)
     for source in (volume.get("projected") or {}).get("sources") or ():
@@ -199,6 +196,21 @@ def _default_volume(volume: Object) -> None:
     claim = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
     if claim:
         default_claim_spec(claim.setdefault("spec", {}))
+
+
+def default_volume_source(volume: Object) -> None:
+    """Defaults of the sources pods and persistent volumes have in common."""
+    if "hostPath" in volume:
+        volume["hostPath"].setdefault("type", "")
+    if "iscsi" in volume:
+        volume["iscsi"].setdefault("iscsiInterface", "default")
+    if "rbd" in volume:
+        _default_rbd(volume["rbd"])
+    if "azureDisk" in volume:
+        _default_azure_disk(volume["azureDisk"])
+    if "scaleIO" in volume:
+        volume["scaleIO"].setdefault("storageMode", "ThinProvisioned")
+        volume["scaleIO"].setdefault("fsType", "xfs")
 
 
 def _default_downward_file(item: Object) -> None:

@@ -3,10 +3,11 @@
 import copy
 from typing import Any
 
-from argosy.server.fielderrors import FieldError, forbidden, invalid, required, shown
+from argosy.server.fielderrors import FieldError, forbidden, invalid, required
 from argosy.server.kinds.containers import image_without_spaces
 from argosy.server.kinds.meta_rules import (
     MAX_INT32,
+    differences,
     dns_subdomain,
     dual_stack,
     inclusive_range,
@@ -58,7 +59,7 @@ def validate_pod_update(new: Object, old: Object) -> list[FieldError]:
     if before.get("schedulingGates"):
         errors += _gated_placement(munged, before)
     if not same(munged, before):
-        detail = f"pod updates may not change fields other than {_UPDATABLE}\n{_differences(munged, before)}"
+        detail = f"pod updates may not change fields other than {_UPDATABLE}\n{differences(munged, before)}"
         errors.append(forbidden("spec", detail))
     return errors
 
@@ -175,14 +176,6 @@ def _only_adds(term: Object, before: Object) -> bool:
     return all((term.get(name) or [])[: len(before.get(name) or [])] == (before.get(name) or []) for name in fields)
 
 
-def _differences(new: Object, old: Object) -> str:
-    lines = []
-    for name in sorted({*new, *old}):
-        if not same(new.get(name), old.get(name)):
-            lines += [f'- "{name}": {shown(old.get(name))}', f'+ "{name}": {shown(new.get(name))}']
-    return "\n".join(lines)
-
-
 def validate_ephemeral_containers_update(new: Object, old: Object) -> list[FieldError]:
     path = "spec.ephemeralContainers"
     if MIRROR in (old["metadata"].get("annotations") or {}):
@@ -194,7 +187,7 @@ def validate_ephemeral_containers_update(new: Object, old: Object) -> list[Field
         if name not in by_name:
             errors.append(forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n'))
         elif not same(by_name[name], before):
-            detail = f'existing ephemeral containers "{name}" may not be changed\n{_differences(by_name[name], before)}'
+            detail = f'existing ephemeral containers "{name}" may not be changed\n{differences(by_name[name], before)}'
             errors.append(forbidden(path, detail))
     return errors
 
