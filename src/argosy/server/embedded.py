@@ -1,0 +1,209 @@
+"""A whole API server from one folder: storage, certificates, access, life cycle, and the HTTPS door.
+
+This is the composition everybody uses who wants "a Kubernetes API server, here": `argosy up`, `argosy server`, each simulated
+member, and the tests. Without a folder it keeps everything in memory and is gone with the process.
+"""
+
+import asyncio
+import ssl
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from argosy.kube.client import Client
+from argosy.kube.transport import Response
+from argosy.server import kubeconfig, status
+from argosy.server.admission import AdmissionPlugin
+from argosy.server.app import Server
+from argosy.server.auth.authentication import Authentication
+from argosy.server.auth.certificates import Authority, server_context
+from argosy.server.auth.escalation import refusal
+from argosy.server.auth.rbac import Rbac
+from argosy.server.auth.reviews import Reviews, token_request
+from argosy.server.auth.tokens import ServiceAccountTokens, StaticTokens, new_key
+from argosy.server.encoding import decode_body
+from argosy.server.fielderrors import FieldError
+from argosy.server.http import Listener, serve
+from argosy.server.identity import User
+from argosy.server.kinds import builtin_kinds
+from argosy.server.lifecycle.accounts import ServiceAccounts
+from argosy.server.lifecycle.garbage import GarbageCollector
+from argosy.server.lifecycle.loop import system_client
+from argosy.server.lifecycle.namespaces import NamespaceLifecycle
+from argosy.server.lifecycle.roles import Roles
+from argosy.server.local import LocalTransport
+from argosy.server.registry import Object
+from argosy.server.request import Call
+from argosy.server.storage.base import Storage
+from argosy.server.storage.memory import MemoryStorage
+from argosy.server.storage.sqlite import SqliteStorage
+from argosy.server.store import StoreEvent
+
+__all__ = ["ADMIN", "EmbeddedServer"]
+
+ADMIN = User("admin", ("system:masters", "system:authenticated"))
+_RBAC = "rbac.authorization.k8s.io"
+_RBAC_KINDS = {
+    "roles": "Role",
+    "clusterroles": "ClusterRole",
+    "rolebindings": "RoleBinding",
+    "clusterrolebindings": "ClusterRoleBinding",
+}
+_REVIEWS = {
+    ("authorization.k8s.io", "selfsubjectaccessreviews"): "SelfSubjectAccessReview",
+    ("authorization.k8s.io", "selfsubjectrulesreviews"): "SelfSubjectRulesReview",
+    ("authorization.k8s.io", "subjectaccessreviews"): "SubjectAccessReview",
+    ("authorization.k8s.io", "localsubjectaccessreviews"): "LocalSubjectAccessReview",
+    ("authentication.k8s.io", "tokenreviews"): "TokenReview",
+    ("authentication.k8s.io", "selfsubjectreviews"): "SelfSubjectReview",
+}
+
+
+class EmbeddedServer:
+    def __init__(
+        self,
+        data: Path | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        names: tuple[str, ...] = (),
+        tokens: dict[str, User] | None = None,
+    ):
+        self.host = host
+        self.port = port
+        self._names = ("127.0.0.1", "localhost", host, *names)
+        self.authority = Authority.open(data / "pki") if data else Authority.ephemeral()
+        self.tokens = ServiceAccountTokens(_signing_key(data), lives=self._account_lives)
+        self.rbac = Rbac()
+        authentication = Authentication(StaticTokens(tokens), self.tokens)
+        storage: Storage = SqliteStorage(data / "store") if data else MemoryStorage()
+        self.server = Server(storage, kinds=builtin_kinds(), authenticator=authentication, authorizer=self.rbac)
+        self._reviews = Reviews(authentication, self.rbac, self.rbac)
+        self._listener: Listener | None = None
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.host}:{self.port}"
+
+    async def start(self) -> None:
+        """Ready to serve when this returns. Raises what keeps it from that, with everything closed again."""
+        server = self.server
+        await server.start()
+        try:
+            self._follow_roles()
+            server.admit(_NoEscalation(self.rbac))
+            for (group, plural), kind in _REVIEWS.items():
+                server.handlers[group, plural, ""] = self._review(kind)
+            server.handlers["", "serviceaccounts", "token"] = self._token
+            namespaces, roles = NamespaceLifecycle(server), Roles(server)
+            await namespaces.create_base()
+            await roles.create_bootstrap()
+            accounts = ServiceAccounts(server, self.tokens, self.authority.certificate)
+            for loop in (namespaces, roles, accounts, GarbageCollector(server)):
+                loop.start()
+            pair = await asyncio.to_thread(self.authority.server_pair, self._names)
+            context: ssl.SSLContext = server_context(pair, self.authority.certificate)
+            self._listener = await serve(server, self.host, self.port, context)
+            self.port = self._listener.port
+        except BaseException:
+            await server.stop()
+            raise
+
+    async def stop(self) -> None:
+        if self._listener is not None:
+            await self._listener.close()
+            self._listener = None
+        await self.server.stop()
+
+    def client(self, user: User = ADMIN) -> Client:
+        """In this process: no HTTP, no TLS, no copies; the same rules."""
+        return Client(LocalTransport(self.server, user))
+
+    def system(self) -> Client:
+        return system_client(self.server)
+
+    def kubeconfig(self, name: str) -> dict[str, Any]:
+        """For the administrator."""
+        pair = self.authority.client_pair("admin", ADMIN.name, ["system:masters"])
+        return kubeconfig.entry(name, self.url, self.authority.certificate, pair)
+
+    def _account_lives(self, namespace: str, name: str, uid: str) -> bool:
+        account = self.server.store.get(f"core/serviceaccounts/{namespace}/{name}")
+        return account is not None and account.uid == uid and not account.deleting
+
+    def _follow_roles(self) -> None:
+        """Decisions follow the stored roles and bindings from the moment a write is durable."""
+        store = self.server.store
+        for plural, kind in _RBAC_KINDS.items():
+            for entry in store.table(f"{_RBAC}/{plural}").entries.values():
+                self.rbac.observe(kind, None, entry.decode())
+
+        def observe(event: StoreEvent) -> None:
+            group, plural = event.entry.key.split("/", 2)[:2]
+            if group != _RBAC or plural not in _RBAC_KINDS:
+                return
+            obj = event.entry.decode()
+            self.rbac.observe(_RBAC_KINDS[plural], obj, None if event.deleted else obj)
+
+        store.subscribe(observe)
+
+    def _review(self, kind: str) -> Any:
+        async def answer(call: Call) -> Response:
+            if call.verb != "create":
+                raise status.method_not_allowed()
+            body = _decoded(call)
+            answered = self._reviews.answer(kind, call.user, body, call.namespace)
+            return _answer(call, answered)
+
+        return answer
+
+    async def _token(self, call: Call) -> Response:
+        if call.verb != "create":
+            raise status.method_not_allowed()
+        account = self.server.store.get(f"core/serviceaccounts/{call.namespace}/{call.name}")
+        if account is None:
+            raise status.not_found(call.kind, call.name)
+        return _answer(call, token_request(self.tokens, account.decode(), _decoded(call)))
+
+
+class _NoEscalation(AdmissionPlugin):
+    def __init__(self, rbac: Rbac):
+        self._rbac = rbac
+
+    def create(self, call: Call, obj: Object) -> None:
+        self._check(call, obj, None)
+
+    def update(self, call: Call, new: Object, old: Object) -> None:
+        self._check(call, new, old)
+
+    def _check(self, call: Call, obj: Object, old: Object | None) -> None:
+        if call.kind.group != _RBAC:
+            return
+        reason = refusal(self._rbac, call.user, call.kind.kind, obj, old)
+        if reason is not None:
+            raise status.forbidden(call.kind, obj["metadata"].get("name", ""), reason)
+
+
+def _decoded(call: Call) -> Object:
+    value, _ = decode_body(call.body, call.headers.get("content-type", ""), call.kind.kind)
+    if not isinstance(value, dict):
+        raise status.bad_request("the body is not an object")
+    value.setdefault("metadata", {})
+    return value
+
+
+def _answer(call: Call, answered: Object | list[FieldError]) -> Response:
+    if isinstance(answered, list):
+        raise status.invalid_kind(call.kind.group, call.kind.kind, "", answered)
+    return Response(201, {"content-type": "application/json"}, orjson.dumps(answered))
+
+
+def _signing_key(data: Path | None) -> bytes:
+    if data is None:
+        return new_key()
+    path = data / "pki" / "service-accounts.key"
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_bytes(new_key())
+    return path.read_bytes()
