@@ -1,0 +1,277 @@
+"""What flows back: propagation status, aggregated status, feedback, collected fields."""
+
+import msgspec
+import pytest
+
+from argosy.api import keys
+from argosy.api.federated import FederatedStatus, PropagationEntry
+from argosy.kube.conditions import find
+from argosy.plan.aggregate import feedback_of, source_status
+from argosy.plan.collect import Seen, collected_fields, collected_status
+from argosy.plan.held import Held
+from argosy.plan.kinds.observation import Observation
+from argosy.plan.propagation import Result, propagation_status
+from tests.unit.plan.worlds import DEPLOYMENTS, World, deployment
+
+EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"
+
+
+class TestPropagation:
+    def test_clusters_are_sorted_and_all_ok_is_propagated(self):
+        results = {"m2": Result("OK", 3, "gen:3", "d"), "m1": Result("OK", 1, "gen:1", "d")}
+        status = propagation_status(FederatedStatus(), 2, results, EARLY)
+        assert [entry.cluster for entry in status.clusters] == ["m1", "m2"]
+        assert status.clusters[1] == PropagationEntry("m2", "OK", 3, "gen:3", "d")
+        assert status.synced_generation == 2
+        assert msgspec.to_builtins(status.conditions) == (
+            {"type": "Propagated", "status": "True", "lastUpdateTime": EARLY, "lastTransitionTime": EARLY},
+        )
+
+    def test_the_same_again_is_no_write(self):
+        results = {"m1": Result("OK", 1, "gen:1", "d"), "m2": Result("ClusterNotReady")}
+        status = propagation_status(FederatedStatus(), 2, results, EARLY)
+        assert propagation_status(status, 2, results, LATE) is None
+
+    def test_a_cluster_that_cannot_be_reached_keeps_its_record(self):
+        status = propagation_status(FederatedStatus(), 1, {"m1": Result("OK", 4, "gen:4", "d")}, EARLY)
+        after = propagation_status(status, 1, {"m1": Result("ClusterNotReady")}, LATE)
+        assert after.clusters == (PropagationEntry("m1", "ClusterNotReady", 4, "gen:4", "d"),)
+        condition = after.conditions[0]
+        assert (condition.status, condition.reason) == ("False", "CheckClusters")
+        assert condition.last_transition_time == LATE
+
+    def test_a_failed_round_says_why(self):
+        after = propagation_status(FederatedStatus(), 1, {}, EARLY, reason="ClusterRetrievalFailed")
+        assert (after.conditions[0].status, after.conditions[0].reason) == ("False", "ClusterRetrievalFailed")
+
+    def test_the_transition_time_moves_only_when_the_status_flips(self):
+        status = propagation_status(FederatedStatus(), 1, {"m1": Result("OK", 1, "gen:1")}, EARLY)
+        after = propagation_status(status, 2, {"m1": Result("OK", 2, "gen:2")}, LATE)
+        assert (after.conditions[0].last_transition_time, after.conditions[0].last_update_time) == (EARLY, LATE)
+
+    def test_a_held_object_has_a_condition_until_it_goes_on(self):
+        held = Held("Unschedulable", "0/3 clusters are available")
+        status = propagation_status(FederatedStatus(), 1, {}, EARLY, held=held)
+        assert [(c.type, c.status, c.reason) for c in status.conditions] == [
+            ("Propagated", "True", ""),
+            ("Scheduled", "False", "Unschedulable"),
+        ]
+        assert propagation_status(status, 1, {}, LATE, held=held) is None
+        assert len(propagation_status(status, 1, {}, LATE).conditions) == 1
+
+
+def member(replicas, ready=None, generation=1, progressing="NewReplicaSetAvailable", available=True):
+    ready = replicas if ready is None else ready
+    conditions = [{"type": "Available", "status": "True" if available else "False"}]
+    if progressing:
+        failed = progressing == "ProgressDeadlineExceeded"
+        conditions.append({"type": "Progressing", "status": "False" if failed else "True", "reason": progressing})
+    status = {
+        "observedGeneration": generation,
+        "replicas": replicas,
+        "updatedReplicas": replicas,
+        "readyReplicas": ready,
+        "availableReplicas": ready,
+        "unavailableReplicas": replicas - ready,
+        "conditions": conditions,
+    }
+    return {"metadata": {"name": "web", "generation": generation}, "status": status}
+
+
+@pytest.fixture
+def synced():
+    """A federated Deployment that every member has."""
+    world = World()
+    world.run()
+    entries = [{"cluster": name, "status": "OK", "lastObservedGeneration": 1} for name in ("m1", "m2", "m3")]
+    world.object["status"] = {"syncedGeneration": 1, "clusters": entries}
+    return world
+
+
+def seen(**objects):
+    return [Observation(name, obj, last_written_generation=1) for name, obj in objects.items()]
+
+
+class TestDeployment:
+    def test_counts_are_added_up_and_the_generation_follows(self, synced):
+        status = source_status(synced.source, synced.typed, seen(m1=member(2), m2=member(2, 1), m3=member(2)), EARLY)
+        counts = {key: value for key, value in status.items() if key != "conditions"}
+        assert counts == {
+            "observedGeneration": 1,
+            "replicas": 6,
+            "updatedReplicas": 6,
+            "readyReplicas": 5,
+            "availableReplicas": 5,
+            "unavailableReplicas": 1,
+        }
+
+    def test_conditions_say_available_and_progressed(self, synced):
+        status = source_status(synced.source, synced.typed, seen(m1=member(2), m2=member(4)), EARLY)
+        assert find(status["conditions"], "Available") == {
+            "type": "Available",
+            "status": "True",
+            "reason": "MinimumReplicasAvailable",
+            "message": "Deployment has minimum availability.",
+            "lastUpdateTime": EARLY,
+            "lastTransitionTime": EARLY,
+        }
+        assert find(status["conditions"], "Progressing")["reason"] == "NewReplicaSetAvailable"
+
+    def test_one_member_that_lags_is_named(self, synced):
+        observations = seen(m1=member(2), m2=member(2, 0, available=False, progressing="ReplicaSetUpdated"))
+        conditions = source_status(synced.source, synced.typed, observations, EARLY)["conditions"]
+        assert find(conditions, "Available")["message"].endswith("in clusters [m2].")
+        assert find(conditions, "Progressing")["reason"] == "ReplicaSetUpdated"
+
+    def test_a_passed_deadline_anywhere_fails_the_rollout(self, synced):
+        observations = seen(m1=member(2), m2=member(2, 0, progressing="ProgressDeadlineExceeded"))
+        condition = find(source_status(synced.source, synced.typed, observations, EARLY)["conditions"], "Progressing")
+        assert (condition["status"], condition["reason"]) == ("False", "ProgressDeadlineExceeded")
+
+    def test_the_same_again_is_no_write(self, synced):
+        observations = seen(m1=member(2), m2=member(4))
+        status = source_status(synced.source, synced.typed, observations, EARLY)
+        assert source_status({**synced.source, "status": status}, synced.typed, observations, LATE) is None
+
+    def test_times_move_only_with_what_they_tell_of(self, synced):
+        first = source_status(synced.source, synced.typed, seen(m1=member(2)), EARLY)
+        second = source_status({**synced.source, "status": first}, synced.typed, seen(m1=member(3)), LATE)
+        assert second["conditions"] == first["conditions"]
+        third = source_status(
+            {**synced.source, "status": first}, synced.typed, seen(m1=member(3, 0, available=False)), LATE
+        )
+        assert find(third["conditions"], "Available")["lastTransitionTime"] == LATE
+
+    @pytest.mark.parametrize("behind", ["source", "dispatch", "member", "absent"])
+    def test_the_generation_waits_for_everybody(self, synced, behind):
+        source = {**synced.source, "status": {"observedGeneration": 0}}
+        observations = seen(m1=member(2))
+        if behind == "source":
+            source = {**deployment(spec={"replicas": 7}, metadata={"generation": 2}), "status": source["status"]}
+        if behind == "dispatch":
+            synced.object["status"]["clusters"][1]["status"] = "UpdateFailed"
+        if behind == "member":
+            observations = [Observation("m1", member(2), last_written_generation=2)]
+        if behind == "absent":
+            observations = [*observations, Observation("m2", None)]
+        assert source_status(source, synced.typed, observations, EARLY)["observedGeneration"] == 0
+
+    def test_a_network_cut_does_not_look_like_lost_replicas(self, synced):
+        observations = [Observation("m1", member(2), last_written_generation=1)]
+        cut = Observation("m2", member(4), reachable=False, last_written_generation=1)
+        status = source_status(synced.source, synced.typed, [*observations, cut], EARLY)
+        assert status["readyReplicas"] == 6
+        assert find(status["conditions"], "MembersUnreachable")["message"] == (
+            "counts of clusters [m2] are the last known ones"
+        )
+        healed = source_status(
+            {**synced.source, "status": status}, synced.typed, seen(m1=member(2), m2=member(4)), LATE
+        )
+        assert find(healed["conditions"], "MembersUnreachable") is None
+
+    def test_where_nothing_is_known_of_a_member_the_counts_stay(self, synced):
+        before = source_status(synced.source, synced.typed, seen(m1=member(2), m2=member(4)), EARLY)
+        unknown = Observation("m2", None, reachable=False, known=False)
+        source = {**synced.source, "status": before}
+        status = source_status(source, synced.typed, [*seen(m1=member(2)), unknown], LATE)
+        assert {k: v for k, v in status.items() if k != "conditions"} == {
+            k: v for k, v in before.items() if k != "conditions"
+        }
+        assert find(status["conditions"], "Available") == find(before["conditions"], "Available")
+        assert find(status["conditions"], "MembersUnreachable")["status"] == "True"
+        assert source_status({**source, "status": status}, synced.typed, [*seen(m1=member(2)), unknown], LATE) is None
+
+
+WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "generation": 3}}
+
+
+class TestAnyKind:
+    def merged(self, synced, *statuses, now=EARLY):
+        observations = seen(**{f"m{n}": {"status": status} for n, status in enumerate(statuses)})
+        return source_status(WIDGET, synced.typed, observations, now)
+
+    def test_one_members_status_is_taken_as_it_is(self, synced):
+        status = {"phase": "Happy", "conditions": [{"type": "Ready", "status": "True"}]}
+        assert self.merged(synced, status) == status
+
+    def test_several_agree_or_are_left_out_and_counts_add_up(self, synced):
+        one = {"phase": "Happy", "replicas": 2, "numberReady": 1, "address": "a", "flag": True}
+        other = {"phase": "Happy", "replicas": 3, "address": "b", "flag": True}
+        assert self.merged(synced, one, other) == {"phase": "Happy", "replicas": 5, "numberReady": 1, "flag": True}
+
+    def test_a_condition_is_true_only_where_all_say_so(self, synced):
+        good = {"conditions": [{"type": "Ready", "status": "True", "reason": "Fine", "message": "m"}]}
+        bad = {"conditions": [{"type": "Ready", "status": "False", "reason": "Broken", "message": "oops"}]}
+        assert find(self.merged(synced, good, good)["conditions"], "Ready")["status"] == "True"
+        condition = find(self.merged(synced, good, bad)["conditions"], "Ready")
+        assert (condition["status"], condition["reason"], condition["message"]) == ("False", "Broken", "m1: oops")
+
+    def test_nothing_seen_says_nothing(self, synced):
+        assert self.merged(synced) is None
+
+
+def test_feedback_mirrors_the_federated_object(synced):
+    annotations = feedback_of(synced.source, synced.typed)
+    assert annotations == {keys.SCHEDULING: synced.annotations[keys.SCHEDULING]}
+    source = deployment(metadata={"annotations": {**annotations, keys.APPLIED_MIGRATION_CONFIGURATION: "old"}})
+    assert feedback_of(source, synced.typed) == annotations
+    assert feedback_of(deployment(metadata={"annotations": annotations}), synced.typed) is None
+
+
+class TestCollecting:
+    def test_fields_are_copied_by_path_and_missing_ones_named(self):
+        found, error = collected_fields(
+            {"spec": {"replicas": 2, "x": 1}, "status": {"a": 1}}, ["spec.replicas", "status", "b.c", "a.z"]
+        )
+        assert found == {"spec": {"replicas": 2}, "status": {"a": 1}}
+        assert error == "Failed to get those fields: a.z: not found, b.c: not found"
+
+    def member(self):
+        obj = member(2)
+        return {**obj, "metadata": {**obj["metadata"], "creationTimestamp": EARLY}, "spec": {"replicas": 2}}
+
+    def test_one_entry_for_each_cluster_that_has_the_object(self, synced):
+        looked = {"m2": Seen(self.member()), "m1": Seen(error="timed out"), "m3": Seen()}
+        status = collected_status(synced.object, DEPLOYMENTS, looked, None, EARLY)
+        assert status["kind"] == "CollectedStatus"
+        assert status["metadata"]["name"] == "web-deployments.apps"
+        assert status["metadata"]["labels"] == synced.object["metadata"]["labels"]
+        assert status["metadata"]["annotations"] == {keys.LATEST_REPLICASET_DIGESTS: "[]"}
+        assert status["metadata"]["ownerReferences"][0]["uid"] == "f-1"
+        assert [entry["cluster"] for entry in status["clusters"]] == ["m1", "m2"]
+        assert status["clusters"][0] == {"cluster": "m1", "collectedFields": {}, "error": "timed out"}
+        assert status["clusters"][1]["collectedFields"]["spec"] == {"replicas": 2}
+        assert status["lastUpdateTime"] == EARLY
+
+    def test_the_same_again_is_no_write_and_a_change_has_its_time(self, synced):
+        looked = {"m1": Seen(self.member())}
+        first = collected_status(synced.object, DEPLOYMENTS, looked, None, EARLY)
+        first["metadata"] |= {"uid": "c", "resourceVersion": "9", "managedFields": []}
+        assert collected_status(synced.object, DEPLOYMENTS, looked, first, LATE) is None
+        changed = collected_status(synced.object, DEPLOYMENTS, {"m1": Seen()}, first, LATE)
+        assert (changed["clusters"], changed["lastUpdateTime"]) == ([], LATE)
+        assert changed["metadata"]["resourceVersion"] == "9"
+
+    def test_an_unreachable_member_keeps_its_last_fields(self, synced):
+        first = collected_status(synced.object, DEPLOYMENTS, {"m1": Seen(self.member())}, None, EARLY)
+        kept = collected_status(synced.object, DEPLOYMENTS, {"m1": Seen(reachable=False)}, first, LATE)
+        assert kept["clusters"][0]["collectedFields"] == first["clusters"][0]["collectedFields"]
+        assert "not reachable" in kept["clusters"][0]["error"]
+
+    def test_digests_come_from_members_that_report_them(self, synced):
+        prefix = keys.LATEST_REPLICASET_PREFIX
+        reported = {
+            "name": "web-1",
+            "replicas": "2",
+            "available-replicas": "1",
+            "ready-replicas": "1",
+            "observed-generation": "4",
+        }
+        annotations = {prefix + key: value for key, value in reported.items()} | {keys.SOURCE_GENERATION: "3"}
+        obj = self.member()
+        obj["metadata"] = {**obj["metadata"], "annotations": annotations}
+        status = collected_status(synced.object, DEPLOYMENTS, {"m1": Seen(obj), "m2": Seen(self.member())}, None, EARLY)
+        assert status["metadata"]["annotations"][keys.LATEST_REPLICASET_DIGESTS] == (
+            '[{"clusterName":"m1","replicasetName":"web-1","replicas":2,"availableReplicas":1,"readyReplicas":1,'
+            '"observedGeneration":4,"sourceGeneration":3}]'
+        )
