@@ -88,18 +88,20 @@ class LeaderElector:
         renewing = asyncio.create_task(self._keep(), name=f"lease-{self.name}")
         try:
             await asyncio.wait({leading, renewing}, return_when=asyncio.FIRST_COMPLETED)
+            ended = leading.done()
         finally:
             await _stop(leading)
             await _stop(renewing)
             await self.release()
-        if leading.done() and not leading.cancelled():
-            leading.result()
-            return
-        raise LeaseLost(f"{self.namespace}/{self.name}: the lease of {self.identity} was lost")
+        if not ended:
+            raise LeaseLost(f"{self.namespace}/{self.name}: the lease of {self.identity} was lost")
+        leading.result()
 
     async def acquire(self) -> None:
         """Return once the lease is ours."""
-        while not await self._try():
+        while True:
+            if await self._try():
+                break
             await asyncio.sleep(self._retry * random.uniform(0.8, 1.2))
         log.info("%s holds the lease %s/%s", self.identity, self.namespace, self.name)
 
@@ -131,7 +133,8 @@ class LeaderElector:
         """One attempt to take or renew the lease."""
         started = self._clock()
         try:
-            async with asyncio.timeout(self._renew):
+            # Short enough that one lost request leaves time for others before the deadline.
+            async with asyncio.timeout(max(1.0, self._retry / 2)):
                 lease = await self._write(started)
         except (Conflict, AlreadyExists, NotFound):
             # Somebody was faster (or removed it): look again next time.
