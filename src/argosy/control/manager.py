@@ -8,6 +8,7 @@ import re
 import socket
 import time
 from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -144,14 +145,14 @@ class Manager:
         caches.on_source(lambda type_name, change: self._source_changed(SourceKey(type_name, change.key), change))
         for namespaced, informer in caches.federated.items():
             informer.add_handler(self.federate.federated_changed)
-            informer.add_handler(lambda change, namespaced=namespaced: self._federated_changed(namespaced, change))
+            informer.add_handler(partial(self._federated_changed, namespaced))
         for policies, label in (
             (caches.policies[True], keys.PROPAGATION_POLICY_LABEL),
             (caches.policies[False], keys.CLUSTER_PROPAGATION_POLICY_LABEL),
             (caches.overrides[True], keys.OVERRIDE_POLICY_LABEL),
             (caches.overrides[False], keys.CLUSTER_OVERRIDE_POLICY_LABEL),
         ):
-            policies.add_handler(lambda change, label=label: self.federate.policy_changed(label, change))
+            policies.add_handler(partial(self.federate.policy_changed, label))
         caches.catalog.on_change(self.federate.type_changed)
         self.fleet.on_change(self.federate.fleet_changed)
         self.fleet.on_change(self._fleet_changed)
@@ -194,7 +195,7 @@ class Manager:
     # Running.
 
     async def run(self) -> None:
-        """Until cancelled. Every part that ends by itself ends all, with its error."""
+        """Until cancelled."""
         try:
             self.tasks.start("events", self._events.run)
             self.tasks.start("watch cluster secrets", self._secrets.run)
@@ -206,13 +207,17 @@ class Manager:
             self._start_loop("aggregate", self.aggregate.queue, self.aggregate.reconcile, self.options.workers)
             self.tasks.start("measure", self._measure)
             self.ready.set()
-            await self.tasks.wait()
+            await asyncio.Event().wait()  # parts that die are seen by `healthy`; only cancellation ends this
         finally:
             self.ready.clear()
             await self.stop()
 
+    def problems(self) -> list[str]:
+        """Parts that died, for the health check."""
+        return [f"{name}: {why}" for name, why in self.tasks.failures.items()]
+
     async def stop(self) -> None:
-        await self.tasks.stop()
+        await self.tasks.close()
         await self.members.close()
 
     def _start_loop(

@@ -50,7 +50,7 @@ class Member:
         return answer
 
     async def close(self) -> None:
-        await self.tasks.stop()
+        await self.tasks.close()
         await self.client.close()
 
 

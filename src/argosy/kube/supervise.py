@@ -34,6 +34,8 @@ class Supervisor:
         #: A restarted task that has run this long counts as healthy, and its back-off starts over.
         self._recovery = recovery
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        #: Cancelled by name and not over yet; leaving waits for them too.
+        self._ending: set[asyncio.Task[None]] = set()
         self._sampler: asyncio.Task[None] | None = None
 
     def start(self, name: str, run: Callable[[], Awaitable[None]], *, restart: bool = False) -> asyncio.Task[None]:
@@ -59,6 +61,16 @@ class Supervisor:
         if task is not None:
             task.cancel()
             await asyncio.wait({task})
+        self.failures.pop(name, None)
+        self.restarts.pop(name, None)
+
+    def cancel(self, name: str) -> None:
+        """Cancel one task without waiting for its end; another of that name may start at once."""
+        task = self._tasks.pop(name, None)
+        if task is not None:
+            task.cancel()
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
         self.failures.pop(name, None)
         self.restarts.pop(name, None)
 
@@ -121,10 +133,14 @@ class Supervisor:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Cancel everything and wait for its end."""
         if self._sampler is not None:
             self._tasks["loop-lag"] = self._sampler
         # A task may start another while it is being cancelled.
-        while tasks := list(self._tasks.values()):
+        while tasks := [*self._tasks.values(), *self._ending]:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
