@@ -95,6 +95,11 @@ def validate_definition(obj: Object) -> list[FieldError]:
         required(f"spec.names.{f}") for f in ("plural", "singular", "kind", "listKind") if not spec["names"].get(f)
     ]
     errors += _name_rules(spec["names"], "spec.names")
+    errors += _shared_parts(spec)
+    strategy = spec["conversion"].get("strategy") or ""
+    if spec.get("preserveUnknownFields") and strategy != "None":
+        detail = "must be None if spec.preserveUnknownFields is true"
+        errors.append(invalid("spec.conversion.strategy", strategy, detail))
     errors += _conversion(spec["conversion"], "spec.conversion")
     errors += _stored_versions(obj)
     errors += _approval(obj)
@@ -148,30 +153,58 @@ def _versions(spec: Mapping[str, Any]) -> list[FieldError]:
         for i, version in enumerate(versions)
         if (version.get("schema") or {}).get("openAPIV3Schema") is None
     ]
+    shared = _shared(versions)
     for i, version in enumerate(versions):
-        errors += _version(version, f"{path}[{i}]")
+        errors += _version(version, f"{path}[{i}]", shared)
     listed = [version.get("name") for version in versions]
     if len(set(listed)) != len(listed):
         errors.append(invalid(path, versions, "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions) != 1:
-        errors.append(invalid(path, versions, "must have exactly one version marked as storage version"))
+        errors.append(invalid(path, versions or None, "must have exactly one version marked as storage version"))
+    if versions and listed[0]:
+        errors += _label(listed[0], "spec.version")
     return errors
 
 
-def _version(version: Mapping[str, Any], path: str) -> list[FieldError]:
+def _shared(versions: list[Mapping[str, Any]]) -> frozenset[str]:
+    """What all versions have alike. Kubernetes names it in messages as if it were said once, for the whole definition."""
+    return frozenset(
+        part
+        for part in ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
+        if versions and all(version.get(part) == versions[0].get(part) for version in versions)
+    )
+
+
+def _version(version: Mapping[str, Any], path: str, shared: frozenset[str]) -> list[FieldError]:
     name = version.get("name") or ""
-    wrong = names.dns1035_label(name)
-    errors = [invalid(f"{path}.name", name, ",".join(wrong))] if wrong else []
+    errors = _label(name, f"{path}.name", required=True)
     errors += _deprecation(version, f"{path}.deprecationWarning")
+    own = {part: value for part, value in version.items() if part not in shared}
+    errors += _parts(own, path, "schema")
+    return errors + _selectable_fields(own.get("selectableFields") or [], version, f"{path}.selectableFields")
+
+
+def _shared_parts(spec: Mapping[str, Any]) -> list[FieldError]:
+    versions = spec.get("versions") or []
+    shared = _shared(versions)
+    common = {part: versions[0].get(part) for part in shared}
+    errors = _parts(common, "spec", "validation")
+    if not common.get("selectableFields"):
+        return errors
+    return errors + _selectable_fields(common["selectableFields"], versions[0], "spec.selectableFields")
+
+
+def _parts(version: Mapping[str, Any], path: str, schema_field: str) -> list[FieldError]:
+    errors = []
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     subresources = version.get("subresources") or {}
     if schema is not None:
-        errors += validate_schema(schema, f"{path}.schema.openAPIV3Schema")
+        errors += validate_schema(schema, f"{path}.{schema_field}.openAPIV3Schema")
     if subresources.get("scale") is not None:
         errors += _scale(subresources["scale"], f"{path}.subresources.scale")
     for i, column in enumerate(version.get("additionalPrinterColumns") or ()):
         errors += _column(column, f"{path}.additionalPrinterColumns[{i}]")
-    return errors + _selectable_fields(version.get("selectableFields") or [], schema or {}, f"{path}.selectableFields")
+    return errors
 
 
 def _deprecation(version: Mapping[str, Any], path: str) -> list[FieldError]:
@@ -233,8 +266,9 @@ def _column(column: Mapping[str, Any], path: str) -> list[FieldError]:
     return errors + (_json_path(text, path) if text else [required(path)])
 
 
-def _selectable_fields(fields: list[Mapping[str, Any]], schema: Mapping[str, Any], path: str) -> list[FieldError]:
+def _selectable_fields(fields: list[Mapping[str, Any]], version: Mapping[str, Any], path: str) -> list[FieldError]:
     errors = []
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     seen: set[str] = set()
     for i, field in enumerate(fields):
         text, at = field.get("jsonPath") or "", f"{path}[{i}].jsonPath"
@@ -336,9 +370,9 @@ def _stored_versions(obj: Object) -> list[FieldError]:
     versions = obj["spec"].get("versions") or []
     listed = [version.get("name") for version in versions]
     errors = [
-        invalid(path, stored, f"must have the storage version {version.get('name')}")
-        for version in versions
-        if version.get("storage") and version.get("name") not in stored
+        invalid(path, stored, f"must have the storage version {name}")
+        for i, name in enumerate(listed)
+        if versions[i].get("storage") and (name not in stored or name in listed[:i])
     ]
     for i, version in enumerate(stored):
         if version not in listed:

@@ -17,7 +17,6 @@ from argosy.server.registry import Kind, Object
 __all__ = ["kinds"]
 
 GROUP = "autoscaling"
-DEFAULT_CPU_UTILIZATION = 80
 MAX_PERIOD = 1800
 MAX_STABILIZATION = 3600
 SOURCES = ["ContainerResource", "External", "Object", "Pods", "Resource"]
@@ -55,8 +54,7 @@ class AutoscalerStrategy(BuiltinStrategy):
         workloads.fill(spec, "minReplicas", 1)
         workloads.fill(spec, "maxReplicas", 0)
         if not spec.get("metrics"):
-            target = {"type": "Utilization", "averageUtilization": DEFAULT_CPU_UTILIZATION}
-            spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+            spec["metrics"] = [hpa_v1.cpu_metric(hpa_v1.DEFAULT_CPU_UTILIZATION)]
         for metric in spec["metrics"]:
             _canonical(metric)
         behavior = spec.get("behavior")
@@ -83,9 +81,11 @@ class AutoscalerV1Strategy(AutoscalerStrategy):
     def default(self, obj: Object) -> None:
         workloads.fill(obj.setdefault("spec", {}), "minReplicas", 1)
         workloads.fill(obj["spec"], "maxReplicas", 0)
-        # The default metric depends on what the annotation holds, so the conversion fills it in.
+        # The default metric depends on what the annotation holds, so the conversion fills it in. Behaviour that came in
+        # an annotation gets no defaults.
         hpa_v1.to_v2(obj)
-        super().default(obj)
+        for metric in obj["spec"]["metrics"]:
+            _canonical(metric)
         hpa_v1.from_v2(obj)
 
     def prepare_create(self, obj: Object) -> None:

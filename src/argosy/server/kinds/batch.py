@@ -67,7 +67,9 @@ class JobStrategy(BuiltinStrategy):
         workloads.fill(spec, "backoffLimit", rules.MAX_INT32 if unlimited else 6)
         workloads.fill(spec, "completionMode", "NonIndexed")
         workloads.fill(spec, "suspend", False)
-        workloads.fill(spec, "podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
+        workloads.fill(
+            spec, "podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
+        )
         workloads.fill(spec, "manualSelector", False)
         _default_job_spec(spec)
         labels = (spec["template"].get("metadata") or {}).get("labels")
@@ -171,9 +173,9 @@ def _generated_selector(obj: Object) -> list[FieldError]:
     for label in (UID_LABELS[0], NAME_LABELS[0], UID_LABELS[1], NAME_LABELS[1]):
         path = f"spec.template.metadata.labels[{label}]"
         if label not in labels:
-            errors.append(required("spec.template.metadata.labels", f"must be '{expected[label]}'"))
+            errors.append(required(path, f"must be '{expected[label]}'"))
         elif labels[label] != expected[label]:
-            errors.append(invalid(path, labels[label], f"must be '{expected[label]}'"))
+            errors.append(invalid(path, labels, f"must be '{expected[label]}'"))
     if workloads.selector_matches(selector, expected) is False:
         errors.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
     return errors

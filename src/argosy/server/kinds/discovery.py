@@ -126,7 +126,7 @@ def _ip(address: str, kind: str, path: str, i: int) -> list[FieldError]:
         errors.append(invalid(at, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
     if ip.is_link_local:
         errors.append(invalid(at, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
-    if any(ip.version == net.version and ip in net for net in _LOCAL_MULTICAST):
+    if any(ip in network for network in _LOCAL_MULTICAST):
         detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
         errors.append(invalid(at, address, detail))
     return errors
@@ -136,7 +136,7 @@ _LOCAL_MULTICAST = (ipaddress.ip_network("224.0.0.0/24"), ipaddress.ip_network("
 
 
 def _hints(hints: Mapping[str, Any], path: str) -> list[FieldError]:
-    errors = []
+    errors: list[FieldError] = []
     for field, check in (("forZones", names.label_value), ("forNodes", names.dns_subdomain)):
         listed = hints.get(field) or []
         if len(listed) > MAX_HINTS:

@@ -33,9 +33,7 @@ def fully_qualified(value: str, path: str) -> list[FieldError]:
         return errors
     if "." not in value:
         return [invalid(path, value, "should be a domain with at least two segments separated by dots")]
-    return [
-        error for label in value.split(".") for error in rules.messages(label, path, names.dns_label(label))
-    ]
+    return [error for label in value.split(".") for error in rules.messages(label, path, names.dns_label(label))]
 
 
 def csi_driver(value: str, path: str) -> list[FieldError]:

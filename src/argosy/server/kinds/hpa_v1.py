@@ -12,7 +12,10 @@ import orjson
 
 from argosy.server.registry import Object
 
-__all__ = ["as_v2", "from_v2", "to_v2"]
+__all__ = ["DEFAULT_CPU_UTILIZATION", "as_v2", "cpu_metric", "from_v2", "to_v2"]
+
+#: What is aimed at where no metric is named at all.
+DEFAULT_CPU_UTILIZATION = 80
 
 PREFIX = "autoscaling.alpha.kubernetes.io"
 METRICS = f"{PREFIX}/metrics"
@@ -38,9 +41,8 @@ def to_v2(obj: Object) -> None:
     cpu = spec.pop("targetCPUUtilizationPercentage", None)
     metrics = [_v2_source(metric) for metric in _read(annotations, METRICS, list) or ()]
     if cpu is not None:
-        metrics.append(_cpu(cpu))
-    if metrics:
-        spec["metrics"] = metrics
+        metrics.append(cpu_metric(cpu))
+    spec["metrics"] = metrics or [cpu_metric(DEFAULT_CPU_UTILIZATION)]
     behavior = _read(annotations, BEHAVIOR, dict)
     if behavior:
         spec["behavior"] = _renamed(behavior, _lower)
@@ -128,7 +130,7 @@ def _drop_annotations(obj: Object) -> None:
         del obj["metadata"]["annotations"]
 
 
-def _cpu(utilization: int) -> Object:
+def cpu_metric(utilization: int) -> Object:
     target = {"type": "Utilization", "averageUtilization": utilization}
     return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
 

@@ -5,7 +5,16 @@ from typing import Any
 
 import orjson
 
-from argosy.server.fielderrors import OMITTED, FieldError, duplicate, invalid, not_supported, required, too_long, too_many
+from argosy.server.fielderrors import (
+    OMITTED,
+    FieldError,
+    duplicate,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+    too_many,
+)
 from argosy.server.kinds import meta_rules as rules
 
 __all__ = ["IndexesError", "count_indexes", "failure", "index_intervals", "replacement", "success"]
@@ -113,9 +122,15 @@ def success(spec: Mapping[str, Any], path: str) -> list[FieldError]:
     policy = spec.get("successPolicy")
     if policy is None:
         return []
-    if spec.get("completionMode") != "Indexed":
-        return [invalid(path, policy, "requires indexed completion mode")]
     listed = policy.get("rules") or []
+    if spec.get("completionMode") != "Indexed":
+        # As messages show it: by the names of Kubernetes' internal type.
+        internal = [
+            {"SucceededIndexes": rule.get("succeededIndexes"), "SucceededCount": rule.get("succeededCount")}
+            for rule in listed
+        ]
+        shown = orjson.Fragment(orjson.dumps({"Rules": internal}))
+        return [invalid(path, shown, "requires indexed completion mode")]
     path = f"{path}.rules"
     errors = []
     if not listed:

@@ -1,5 +1,7 @@
 """node.k8s.io/v1: RuntimeClasses."""
 
+import orjson
+
 from argosy.kube import names
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, duplicate, required
@@ -38,7 +40,8 @@ class RuntimeClassStrategy(StatuslessStrategy):
             if key in seen:
                 internal = {field.capitalize(): value for field, value in key.items()}
                 internal["TolerationSeconds"] = toleration.get("tolerationSeconds")
-                errors.append(duplicate(f"scheduling.tolerations[{i}]", internal))
+                shown = orjson.Fragment(orjson.dumps(internal))
+                errors.append(duplicate(f"scheduling.tolerations[{i}]", shown))
             seen.append(key)
         return errors
 

@@ -89,7 +89,7 @@ def _rule(rule: Mapping[str, Any], path: str, namespaced: bool) -> list[FieldErr
 class RoleBindingStrategy(StatuslessStrategy):
     name_rule = "path"
     create_on_update = True
-    roles = ("Role", "ClusterRole")
+    roles: tuple[str, ...] = ("Role", "ClusterRole")
     namespaced = True
 
     def default(self, obj: Object) -> None:

@@ -47,7 +47,9 @@ class PriorityClassStrategy(StatuslessStrategy):
         if name.startswith(SYSTEM_PREFIX):
             wrong = _not_a_system_class(name, value, bool(obj.get("globalDefault")))
             if wrong:
-                reserved = f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: "
+                reserved = (
+                    f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: "
+                )
                 errors.append(forbidden("metadata.name", reserved + wrong))
         elif value > HIGHEST_USER_PRIORITY:
             detail = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"

@@ -142,8 +142,8 @@ def _update_strategy(strategy: Mapping[str, Any], path: str) -> list[FieldError]
     kind, rolling = strategy["type"], strategy.get("rollingUpdate")
     path_rolling = f"{path}.rollingUpdate"
     if kind not in ("RollingUpdate", "OnDelete"):
-        shown = {"Type": kind, "RollingUpdate": _internal(rolling)}
-        return [invalid(path, orjson.Fragment(orjson.dumps(shown)), "must be 'RollingUpdate' or 'OnDelete'")]
+        internal = {"Type": kind, "RollingUpdate": _internal(rolling)}
+        return [invalid(path, orjson.Fragment(orjson.dumps(internal)), "must be 'RollingUpdate' or 'OnDelete'")]
     if rolling is None:
         return []
     if kind == "OnDelete":

@@ -84,7 +84,8 @@ class StorageClassStrategy(StatuslessStrategy):
 
 def _topologies(terms: list[Mapping[str, Any]], path: str) -> list[FieldError]:
     errors = []
-    seen: list[dict[str, frozenset[str]]] = []
+    # Kubernetes compares with as many empty terms as there are terms, too: an empty one is a duplicate from the start.
+    seen: list[dict[str, frozenset[str]]] = [{} for _ in terms]
     for i, term in enumerate(terms):
         expressions: dict[str, frozenset[str]] = {}
         for j, expression in enumerate(term.get("matchLabelExpressions") or ()):
@@ -96,8 +97,7 @@ def _topologies(terms: list[Mapping[str, Any]], path: str) -> list[FieldError]:
             if key in expressions:
                 errors.append(duplicate(f"{where}.key", key))
             expressions[key] = frozenset(values)
-        if expressions in seen:
-            errors.append(duplicate(f"{path}[{i}].matchLabelExpressions", ""))
+        errors += [duplicate(f"{path}[{i}].matchLabelExpressions", "")] * seen.count(expressions)
         seen.append(expressions)
     return errors
 
