@@ -15,7 +15,7 @@ from argosy.kube.transport import Response
 from argosy.server.accept import media_types
 from argosy.server.registry import Kind, Registry
 
-__all__ = ["Discovery", "group_order", "version_rank"]
+__all__ = ["SUBRESOURCE_KINDS", "SUBRESOURCE_VERBS", "Discovery", "group_order", "version_rank"]
 
 _GROUPS = (
     "", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
@@ -28,12 +28,12 @@ _VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _WRITABLE = ("get", "patch", "update")
 _STREAM = ("create", "get")
 _PROXY = ("create", "delete", "get", "patch", "update")
-_SUBRESOURCE_VERBS: dict[str, tuple[str, ...]] = {
+SUBRESOURCE_VERBS: dict[str, tuple[str, ...]] = {
     "finalize": ("update",), "binding": ("create",), "eviction": ("create",), "token": ("create",), "log": ("get",),
     "exec": _STREAM, "attach": _STREAM, "portforward": _STREAM, "proxy": _PROXY,
 }  # fmt: skip
 #: Subresources that answer with another kind: (group, version, kind). An empty version means the parent's own.
-_SUBRESOURCE_KINDS: dict[str, tuple[str, str, str]] = {
+SUBRESOURCE_KINDS: dict[str, tuple[str, str, str]] = {
     "scale": ("autoscaling", "v1", "Scale"),
     "eviction": ("policy", "v1", "Eviction"),
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
@@ -180,8 +180,8 @@ def _group(name: str, versions: Iterable[str]) -> dict[str, Any]:
 def _subresources(kind: Kind) -> list[tuple[str, tuple[str, str, str], list[str]]]:
     result = []
     for name in sorted(kind.subresources):
-        answers = _SUBRESOURCE_KINDS.get(name) or ("", "", f"{kind.kind}ProxyOptions" if name == "proxy" else kind.kind)
-        result.append((name, answers, list(_SUBRESOURCE_VERBS.get(name, _WRITABLE))))
+        answers = SUBRESOURCE_KINDS.get(name) or ("", "", f"{kind.kind}ProxyOptions" if name == "proxy" else kind.kind)
+        result.append((name, answers, list(SUBRESOURCE_VERBS.get(name, _WRITABLE))))
     return result
 
 

@@ -1,0 +1,169 @@
+"""Answers under /openapi: made when first asked for, and kept until the kinds they describe change.
+
+A document's hash is taken from what it is made of (the minor, the kinds, custom schemas), not from its bytes, so that the
+index of all documents costs no document.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import orjson
+
+from argosy.kube.schema import load
+from argosy.kube.transport import Response
+from argosy.server.accept import media_types
+from argosy.server.crd.strategy import CustomResourceStrategy
+from argosy.server.discovery import group_order, version_rank
+from argosy.server.openapi.operations import V2, V3, paths_of
+from argosy.server.openapi.schemas import Components
+from argosy.server.registry import Kind, Registry
+
+__all__ = ["OpenApi"]
+
+_V2_JSON = ("application/json", "application/*", "*/*")
+_NOT_ACCEPTABLE = b"only application/json is served here\n"
+
+
+class _Document(msgspec.Struct, frozen=True):
+    """The kinds of one group and version, and the hash of what would be published about them."""
+
+    kinds: tuple[Kind, ...]
+    hash: str
+
+
+class OpenApi:
+    """Answers GET of /openapi/v2, /openapi/v3 and /openapi/v3/apis/G/V. `minor` is the Kubernetes version of the tables."""
+
+    def __init__(self, registry: Registry, minor: str | None = None):
+        self._registry = registry
+        self._schemas = load(minor)
+        self._generation = -1
+        self._documents: dict[str, _Document] = {}
+        #: Encoded answers by hash: a change of one kind leaves the other documents as they are.
+        self._made: dict[str, bytes] = {}
+
+    def respond(self, path: str, headers: Mapping[str, str], hash_wanted: str = "") -> Response | None:
+        """None when the path is not one of OpenAPI's. `hash_wanted` is the query parameter of links in the index."""
+        if path != "/openapi" and not path.startswith("/openapi/"):
+            return None
+        self._refresh()
+        rest = path.removeprefix("/openapi/").rstrip("/")
+        if rest == "v2":
+            return self._v2(headers)
+        if rest == "v3":
+            return Response(
+                200, {"content-type": "application/json", "cache-control": "no-cache, private"}, self._index()
+            )
+        document = self._documents.get(rest.removeprefix("v3/"))
+        if document is None or not rest.startswith("v3/"):
+            return None
+        if hash_wanted and hash_wanted != document.hash:
+            return Response(301, {"location": f"{path}?hash={document.hash}"}, b"")
+        return self._answer(document.hash, headers, lambda: self._v3(document), immutable=bool(hash_wanted))
+
+    def _refresh(self) -> None:
+        if self._generation == self._registry.generation:
+            return
+        self._generation = self._registry.generation
+        grouped: dict[tuple[str, str], list[Kind]] = {}
+        for kind in sorted(self._registry, key=lambda k: k.plural):
+            grouped.setdefault((kind.group, kind.version), []).append(kind)
+        self._documents = {
+            (f"apis/{group}/{version}" if group else f"api/{version}"): self._document(grouped[group, version])
+            for group, version in sorted(grouped, key=lambda gv: (group_order(gv[0]), version_rank(gv[1])))
+        }
+        current = {document.hash for document in self._documents.values()}
+        self._made = {key: body for key, body in self._made.items() if key in current}
+
+    def _document(self, kinds: list[Kind]) -> _Document:
+        digest = hashlib.sha512(self._schemas.minor.encode())
+        for kind in kinds:
+            shape: list[Any] = [kind.api_version, kind.kind, kind.plural, kind.namespaced]
+            shape += [sorted(kind.verbs), sorted(kind.subresources)]
+            if isinstance(kind.strategy, CustomResourceStrategy):
+                shape.append(kind.strategy.schema)
+            digest.update(orjson.dumps(shape, option=orjson.OPT_SORT_KEYS))
+        return _Document(tuple(kinds), digest.hexdigest().upper())
+
+    def _index(self) -> bytes:
+        links = {
+            name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={document.hash}"}
+            for name, document in self._documents.items()
+        }
+        return orjson.dumps({"paths": links})
+
+    def _answer(self, key: str, headers: Mapping[str, str], make: Any, *, immutable: bool = False) -> Response:
+        etag = f'"{key}"'
+        cached = {
+            "etag": etag,
+            "vary": "Accept",
+            "cache-control": "public, immutable" if immutable else "no-cache, private",
+        }
+        if etag in (tag.strip() for tag in headers.get("if-none-match", "").split(",")):
+            return Response(304, cached, b"")
+        body = self._made.get(key)
+        if body is None:
+            body = self._made[key] = make()
+        return Response(200, {"content-type": "application/json", **cached}, body)
+
+    @cached_property
+    def _components(self) -> Components:
+        return Components(self._schemas, "#/components/schemas/")
+
+    def _v3(self, document: _Document) -> bytes:
+        components = self._components
+        paths: dict[str, Any] = {}
+        for kind in document.kinds:
+            paths.update(paths_of(kind, components, V3))
+        made = components.of_kinds(document.kinds)
+        roots = [*made, *(components.name(kind) for kind in document.kinds)]
+        roots += [reference.removeprefix(components.reference) for reference in _schema_references(paths)]
+        schemas = components.reachable(roots, made)
+        return orjson.dumps(
+            {
+                "openapi": "3.0.0",
+                "info": {"title": "Kubernetes", "version": f"v{self._schemas.minor}"},
+                "paths": dict(sorted(paths.items())),
+                "components": {"schemas": schemas},
+            }
+        )
+
+    def _v2(self, headers: Mapping[str, str]) -> Response:
+        wanted = media_types(headers.get("accept", "*/*"))
+        if wanted and not any(media.type in _V2_JSON for media in wanted):
+            return Response(406, {"content-type": "text/plain; charset=utf-8", "vary": "Accept"}, _NOT_ACCEPTABLE)
+        everything = "".join(document.hash for document in self._documents.values())
+        key = hashlib.sha512(everything.encode()).hexdigest().upper()
+        return self._answer(key, headers, self._v2_document)
+
+    def _v2_document(self) -> bytes:
+        components = Components(self._schemas, "#/definitions/")
+        kinds = [kind for document in self._documents.values() for kind in document.kinds]
+        paths: dict[str, Any] = {}
+        for kind in kinds:
+            paths.update(paths_of(kind, components, V2))
+        return orjson.dumps(
+            {
+                "swagger": "2.0",
+                "info": {"title": "Kubernetes", "version": f"v{self._schemas.minor}"},
+                "paths": dict(sorted(paths.items())),
+                "definitions": components.everything(components.of_kinds(kinds)),
+            }
+        )
+
+
+def _schema_references(paths: dict[str, Any]) -> set[str]:
+    """The definitions operations answer with or take."""
+    found: set[str] = set()
+    for operations in paths.values():
+        for operation in operations.values():
+            if not isinstance(operation, dict):
+                continue
+            bodies = [*operation["responses"].values(), operation.get("requestBody") or {}]
+            for body in bodies:
+                for media in (body.get("content") or {}).values():
+                    found.add(media["schema"]["$ref"])
+    return found
