@@ -296,7 +296,7 @@ class Client:
         if force:
             query.append(("force", "true"))
         path = _path(resource, namespace, name, subresource)
-        return await self._object(into, "PATCH", path, query, encode(patch), {"Content-Type": str(kind)})
+        return await self._object(into, "PATCH", path, query, encode(patch), {"content-type": str(kind)})
 
     async def delete(
         self,
@@ -389,7 +389,7 @@ class Client:
 
     async def healthz(self, timeout: float | None = None) -> str:
         """The text of /healthz, "ok" when all is well; an unhealthy server raises ApiError, a silent one TransportError."""
-        body = await self.request("GET", "/healthz", headers={"Accept": "text/plain, */*"}, timeout=timeout)
+        body = await self.request("GET", "/healthz", headers={"accept": "text/plain, */*"}, timeout=timeout)
         return body.decode("utf-8", "replace").strip()
 
     async def close(self) -> None:
@@ -415,7 +415,7 @@ class Client:
         return [("dryRun", "All")] if dry_run else []
 
 
-JSON_BODY = {"Content-Type": "application/json"}
+JSON_BODY = {"content-type": "application/json"}
 
 
 def _path(resource: Resource, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:

@@ -82,7 +82,7 @@ async def discover(client: "Client") -> Discovery:
     found: dict[Resource, frozenset[str]] = {}
     failures: dict[str, str] = {}
     for path in ("/api", "/apis"):
-        body = await client.request("GET", path, headers={"Accept": ACCEPT})
+        body = await client.request("GET", path, headers={"accept": ACCEPT})
         try:
             document = decode(body, _Document)
         except DecodeError as error:

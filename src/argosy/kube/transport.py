@@ -18,7 +18,7 @@ __all__ = ["Event", "Page", "Request", "Response", "Transport"]
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One API request. `path` is unescaped-safe and starts with a slash; `query` keeps order and repetitions."""
+    """One API request. `path` starts with a slash, `query` keeps order and repetitions, header names are lower case."""
 
     method: str
     path: str
