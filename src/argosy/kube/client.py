@@ -368,7 +368,7 @@ class Client:
         """Any request; the answer's bytes, or the typed error of an error answer."""
         headers = dict(headers or {})
         if body and not any(name.lower() == "content-type" for name in headers):
-            headers["Content-Type"] = "application/json"
+            headers["content-type"] = "application/json"
         response = await self.transport.send(Request(method, path, query, headers, encode(body), timeout))
         return _body_of(response)
 
