@@ -4,19 +4,28 @@ Objects come in as they are stored, encoded or decoded; what goes out is encoded
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import orjson
 
+from argosy.server import status
 from argosy.server.accept import media_types
 from argosy.server.crd.strategy import CustomResourceStrategy
 from argosy.server.printers import builtin_printer
 from argosy.server.printers.base import Printer
 from argosy.server.registry import Kind
 
-__all__ = ["TableRequest", "as_partial", "as_partial_list", "as_table", "wants_table"]
+__all__ = [
+    "TableRequest",
+    "as_partial",
+    "as_partial_list",
+    "as_table",
+    "render",
+    "wants_table",
+    "watch_renderer",
+]
 
 _SHAPES = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 _VERSIONS = ("v1", "v1beta1")
@@ -64,8 +73,7 @@ def as_table(
 ) -> bytes:
     """The Table of some objects of a kind. `include_object` is Metadata, Object or None.
 
-    In a watch, each event carries a Table of one row; its columns are left out by the caller passing `is_watch` for all
-    but the first event of a stream, which clients remember them from.
+    `is_watch` leaves the columns out: in a watch each event is a Table of one row, and only the first names the columns.
     """
     printer = _printer(kind)
     now = time.time()
@@ -133,3 +141,53 @@ def as_partial_list(items: Sequence[bytes], *, list_metadata: Mapping[str, Any],
         "metadata": dict(list_metadata),
     }
     return b'%b,"items":[%b]}' % (orjson.dumps(head)[:-1], b",".join(as_partial(item, version) for item in items))
+
+
+def render(kind: Kind, body: bytes, request: TableRequest, *, is_list: bool, include_object: str = "") -> bytes:
+    """An encoded answer (an object, or a list of a kind) in the shape asked for. Raises 400 for an unknown includeObject."""
+    include = _included(include_object) if request.is_table else ""
+    if not is_list:
+        if not request.is_table:
+            return as_partial(body, request.version)
+        metadata = {"resourceVersion": orjson.loads(bytes(_metadata(body).metadata)).get("resourceVersion", "")}
+        return as_table(kind, [body], list_metadata=metadata, include_object=include, version=request.version)
+    found = _list(body)
+    metadata, items = orjson.loads(bytes(found.metadata)), [bytes(item) for item in found.items]
+    if not request.is_table:
+        return as_partial_list(items, list_metadata=metadata, version=request.version)
+    return as_table(kind, items, list_metadata=metadata, include_object=include, version=request.version)
+
+
+def watch_renderer(kind: Kind, request: TableRequest, include_object: str = "") -> Callable[[bytes], bytes]:
+    """Turns the objects of one watch, in order, into the shape asked for; only the first Table names its columns."""
+    include = _included(include_object) if request.is_table else ""
+    first = True
+
+    def shaped(item: bytes) -> bytes:
+        nonlocal first
+        if not request.is_table:
+            return as_partial(item, request.version)
+        metadata = {"resourceVersion": orjson.loads(bytes(_metadata(item).metadata)).get("resourceVersion", "")}
+        known, first = not first, False
+        return as_table(
+            kind, [item], list_metadata=metadata, include_object=include, is_watch=known, version=request.version
+        )
+
+    return shaped
+
+
+class _List(msgspec.Struct):
+    metadata: msgspec.Raw = msgspec.Raw(b"{}")
+    items: list[msgspec.Raw] = []
+
+
+_list = msgspec.json.Decoder(_List).decode
+
+
+def _included(include_object: str) -> str:
+    if include_object in ("", "Metadata", "Object", "None"):
+        return include_object or "Metadata"
+    raise status.bad_request(
+        f'Unable to convert to Table as requested: includeObject: Invalid value: "{include_object}": '
+        "must be 'Metadata', 'Object', 'None', or empty"
+    )
