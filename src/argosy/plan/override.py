@@ -32,12 +32,13 @@ class OverrideError(ValueError):
 class _JsonPatchOverrider(msgspec.Struct, frozen=True):
     path: str
     operator: str = ""
-    value: Any = msgspec.UNSET
+    value: Any = None
 
     def patch(self) -> Json:
+        """An API server drops a null value when it stores the patch, so none is written: absent means null anyway."""
         patch: Json = {"op": self.operator} if self.operator else {}
         patch["path"] = self.path
-        return patch if self.value is msgspec.UNSET else {**patch, "value": self.value}
+        return patch if self.value is None else {**patch, "value": self.value}
 
 
 def overrides(policies: Sequence[OverridePolicy], template: Json, clusters: Iterable[Member]) -> dict[str, Patches]:

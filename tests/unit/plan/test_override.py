@@ -57,6 +57,12 @@ def test_rules_apply_in_order_and_see_what_earlier_ones_made():
     assert [patch.get("value") for patch in made["m2"]] == [{}, 1, 2]
 
 
+def test_a_null_value_is_not_written_because_servers_drop_it():
+    made = overrides([override_policy(patch_rule("/spec/paused", None))], deployment(), fleet("m1").members)
+    assert made["m1"] == [{"op": "replace", "path": "/spec/paused"}]
+    assert apply_patches(deployment(), made["m1"])["spec"]["paused"] is None
+
+
 def test_clusters_without_a_matching_rule_are_not_mentioned():
     assert (
         overrides([override_policy(patch_rule("/spec/paused", True, clusters=["m9"]))], deployment(), fleet().members)
