@@ -1,0 +1,244 @@
+"""The whole decision: who is chosen, who is refused and why, and that nothing is lost for want of a better idea."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm, Toleration
+from argosy.api.types import SchedulingProfile
+from argosy.fleet.snapshot import Fleet
+from argosy.plan.framework import FrameworkError
+from argosy.plan.schedule import profile_of, schedule
+from argosy.plan.unit import Affinity
+from tests.unit.plan.scheduling import cluster, fleet, taint, unit
+
+
+def test_duplicate_mode_places_the_object_in_every_feasible_cluster():
+    decision = schedule(unit(), fleet("b", "a"))
+    assert decision.placements == {"a": None, "b": None}
+    assert not decision.unschedulable
+
+
+def test_replicas_follow_what_clusters_have_free():
+    decision = schedule(unit(10), fleet(cluster("a", cpu="200"), cluster("b", cpu="300"), cluster("c", cpu="500")))
+    assert decision.placements == {"a": 2, "b": 3, "c": 5}
+
+
+def test_each_cluster_is_refused_for_the_first_filter_it_fails():
+    members = fleet(
+        cluster("no-api", apis=[]),
+        cluster("tainted", taints=[taint("gpu", value="only")], ready=False),
+        cluster("unlisted"),
+        cluster("unready", ready=False),
+        cluster("leaving", terminating=True),
+    )
+    listed = frozenset({"no-api", "tainted", "unready", "leaving"})
+    decision = schedule(unit(3, cluster_names=listed), members)
+    assert decision.rejected == {
+        "no-api": ("APIResources", "cluster(s) didn't support this APIVersion"),
+        "tainted": ("TaintToleration", "cluster(s) had taint {gpu: only}, that the schedulingUnit didn't tolerate"),
+        "unlisted": ("PlacementFilter", "cluster(s) were not in placement list"),
+        "unready": ("ClusterReady", "cluster(s) were unready"),
+        "leaving": ("ClusterTerminating", "cluster(s) were terminating"),
+    }
+    assert decision.unschedulable
+    assert decision.placements == {}
+    assert decision.message == (
+        "0/5 clusters are available: "
+        "1 cluster(s) didn't support this APIVersion, "
+        "1 cluster(s) had taint {gpu: only}, that the schedulingUnit didn't tolerate, "
+        "1 cluster(s) were not in placement list, "
+        "1 cluster(s) were terminating, "
+        "1 cluster(s) were unready"
+    )
+
+
+def test_clusters_that_have_not_joined_are_not_considered():
+    decision = schedule(unit(4), fleet("a", cluster("b", joined=False)))
+    assert decision.placements == {"a": 4}
+    assert decision.rejected == {}
+
+
+def test_where_nothing_fits_the_current_placement_stays():
+    evicting = cluster("a", taints=[taint("down", "NoExecute")])
+    decision = schedule(unit(5, current={"a": 5}), fleet(evicting))
+    assert decision.placements == {"a": 5}
+    assert decision.unschedulable
+    assert "0/1 clusters are available" in decision.message
+
+
+def test_an_empty_fleet_takes_nothing_away():
+    decision = schedule(unit(5, current={"a": 3, "b": 2}), fleet())
+    assert decision.placements == {"a": 3, "b": 2}
+    assert decision.unschedulable
+
+
+def test_a_held_placement_still_follows_the_replica_count():
+    evicting = [cluster(name, taints=[taint("down", "NoExecute")]) for name in "ab"]
+    decision = schedule(unit(4, current={"a": 4, "b": 4}), fleet(*evicting))
+    assert decision.placements == {"a": 2, "b": 2}
+
+
+def test_weights_that_leave_every_cluster_empty_do_not_remove_the_object():
+    decision = schedule(unit(5, current={"a": 5}, weights={"elsewhere": 1}), fleet("a", "b"))
+    assert decision.placements == {"a": 5}
+    assert decision.unschedulable
+    assert decision.shortfall == 5
+
+
+def test_scaled_to_zero_the_objects_stay_with_0_replicas():
+    decision = schedule(unit(0, current={"a": 3, "b": 2}), fleet("a", "b", "c"))
+    assert decision.placements == {"a": 0, "b": 0}
+    assert not decision.unschedulable
+    again = schedule(unit(4, current=decision.placements), fleet("a", "b", "c"))
+    assert sum(again.placements.values()) == 4
+
+
+def test_a_new_object_with_0_replicas_is_placed_nowhere():
+    decision = schedule(unit(0), fleet("a"))
+    assert decision.placements == {}
+    assert not decision.unschedulable
+
+
+def test_sticky_keeps_the_clusters_and_scales_inside_them():
+    members = fleet("a", "b", "c")
+    held = unit(10, sticky=True, current={"a": 3, "b": 3})
+    assert schedule(held, members).placements == {"a": 5, "b": 5}
+    assert schedule(msgspec.structs.replace(held, desired_replicas=2), members).placements == {"a": 1, "b": 1}
+
+
+def test_sticky_keeps_a_cluster_whose_last_replica_went():
+    decision = schedule(unit(1, sticky=True, current={"a": 1, "b": 1}), fleet("a", "b", "c"))
+    assert decision.clusters == ("a", "b")
+    assert sum(decision.placements.values()) == 1
+
+
+def test_sticky_does_not_move_replicas_of_a_cluster_it_cannot_see():
+    decision = schedule(unit(6, sticky=True, current={"a": 3, "gone": 3}), fleet("a", "b"))
+    assert decision.placements == {"a": 3, "gone": 3}
+
+
+def test_sticky_ignores_weights_that_exclude_every_kept_cluster():
+    decision = schedule(unit(6, sticky=True, current={"a": 2, "b": 2}, weights={"c": 1}), fleet("a", "b", "c"))
+    assert decision.placements == {"a": 3, "b": 3}
+
+
+def test_an_object_is_sticky_only_once_it_is_placed():
+    assert schedule(unit(sticky=True), fleet("a", "b")).placements == {"a": None, "b": None}
+
+
+def test_a_noschedule_taint_keeps_replicas_and_adds_none():
+    members = fleet(cluster("a", taints=[taint("full")]), "b")
+    decision = schedule(unit(8, current={"a": 2, "b": 2}), members)
+    assert decision.placements == {"a": 2, "b": 6}
+    tolerating = unit(8, current={"a": 2, "b": 2}, tolerations=(Toleration(operator="Exists"),))
+    assert schedule(tolerating, members).placements == {"a": 4, "b": 4}
+
+
+def test_an_unready_cluster_keeps_its_replicas():
+    decision = schedule(unit(4, current={"a": 2, "b": 2}), fleet(cluster("a", ready=False), "b"))
+    assert decision.placements == {"a": 2, "b": 2}
+
+
+def test_max_clusters_takes_the_best():
+    members = fleet(cluster("busy", cpu="10", free="1"), cluster("idle", cpu="10", free="10"))
+    decision = schedule(unit(max_clusters=1), members)
+    assert decision.placements == {"idle": None}
+    assert decision.scores["idle"] > decision.scores["busy"]
+
+
+def test_priorities_decide_before_scores():
+    members = fleet(cluster("busy", cpu="10", free="1"), cluster("idle", cpu="10", free="10"))
+    assert schedule(unit(max_clusters=1, priorities={"busy": 1}), members).placements == {"busy": None}
+
+
+def test_max_clusters_0_places_nowhere_because_the_policy_says_so():
+    decision = schedule(unit(max_clusters=0, current={"a": None}), fleet("a"))
+    assert decision.placements == {}
+    assert not decision.unschedulable
+
+
+def test_a_negative_max_clusters_changes_nothing_and_says_why():
+    decision = schedule(unit(3, max_clusters=-1, current={"a": 3}), fleet("a", "b"))
+    assert decision.placements == {"a": 3}
+    assert decision.unschedulable
+    assert decision.message == "max cluster is less than 0"
+
+
+def test_maximums_leave_a_shortfall():
+    decision = schedule(unit(10, max_replicas={"a": 2, "b": 3}), fleet("a", "b"))
+    assert decision.placements == {"a": 2, "b": 3}
+    assert decision.shortfall == 5
+
+
+def test_selectors_and_affinity_intersect():
+    members = fleet(
+        cluster("a", labels={"zone": "x", "tier": "1"}),
+        cluster("b", labels={"zone": "x", "tier": "2"}),
+        cluster("c", labels={"zone": "y", "tier": "2"}),
+    )
+    term = ClusterSelectorTerm(match_expressions=(ClusterSelectorRequirement("tier", "Gt", ("1",)),))
+    decision = schedule(unit(cluster_selector={"zone": "x"}, affinity=Affinity(required=(term,))), members)
+    assert decision.clusters == ("b",)
+
+
+def test_a_policy_that_names_a_missing_cluster_places_in_the_others():
+    assert schedule(unit(3, cluster_names=frozenset({"a", "missing"})), fleet("a", "b")).placements == {"a": 3}
+
+
+def profile(**plugins):
+    body = {"metadata": {"name": "p"}, "spec": {"plugins": plugins}}
+    return msgspec.convert(body, SchedulingProfile)
+
+
+def test_a_profile_drops_and_adds_plugins():
+    without_taints = profile_of(profile(filter={"disabled": [{"name": "TaintToleration"}]}))
+    members = fleet(cluster("a", taints=[taint("full")]))
+    assert schedule(unit(), members, without_taints).placements == {"a": None}
+    none = profile_of(profile(filter={"disabled": [{"name": "*"}], "enabled": [{"name": "ClusterReady"}]}))
+    assert [plugin.name for plugin in none.filters] == ["ClusterReady"]
+
+
+@pytest.mark.parametrize(("enabled", "complaint"), [("NoSuchPlugin", "no filter plugin"), ("ClusterReady", "twice")])
+def test_a_profile_with_a_mistake_is_refused(enabled, complaint):
+    with pytest.raises(FrameworkError, match=complaint):
+        profile_of(profile(filter={"enabled": [{"name": enabled}]}))
+
+
+@st.composite
+def worlds(draw):
+    names = draw(st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8))
+    members = [
+        cluster(
+            name,
+            cpu=str(draw(st.integers(0, 50))),
+            free=str(draw(st.integers(-5, 50))),
+            ready=draw(st.booleans()),
+            joined=draw(st.sampled_from([True, True, False])),
+            terminating=draw(st.sampled_from([False, False, True])),
+            taints=draw(st.lists(st.sampled_from([taint("x"), taint("y", "NoExecute")]), max_size=2)),
+        )
+        for name in names
+    ]
+    current = draw(st.dictionaries(st.sampled_from("abcdefghxy"), st.one_of(st.none(), st.integers(0, 9)), max_size=4))
+    fields = {
+        "current": current,
+        "sticky": draw(st.booleans()),
+        "avoid_disruption": draw(st.booleans()),
+        "weights": draw(st.dictionaries(st.sampled_from("abcd"), st.integers(0, 3), max_size=3)),
+        "max_clusters": draw(st.one_of(st.none(), st.integers(1, 4))),
+    }
+    return unit(draw(st.one_of(st.none(), st.integers(0, 30))), **fields), members
+
+
+@given(worlds(), st.randoms())
+@settings(max_examples=200, deadline=None)
+def test_a_placed_object_is_never_removed_everywhere(world, random):
+    wanted, members = world
+    decision = schedule(wanted, Fleet.of(members))
+    if wanted.current:
+        assert decision.placements
+    shuffled = list(members)
+    random.shuffle(shuffled)
+    assert schedule(wanted, Fleet.of(shuffled)) == decision
