@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from argosy.server import status
 from argosy.server.entry import Entry
+from argosy.server.fielderrors import FieldError
 from argosy.server.registry import Object
 from argosy.server.request import Call
 
@@ -16,16 +17,26 @@ IMMORTAL_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 
 
 class AdmissionPlugin:
-    """Hooks raise the error to answer; `create` and `update` may change the object, which belongs to the request."""
+    """Hooks raise the error to answer; the objects they are given belong to the request and may be changed."""
 
-    def create(self, call: Call, obj: Object) -> None: ...
+    def create(self, call: Call, obj: Object) -> None:
+        """Before anything was prepared; a name that is to be generated is not there yet."""
 
-    def update(self, call: Call, new: Object, old: Object) -> None: ...
+    def update(self, call: Call, new: Object, old: Object) -> None:
+        """Of the object itself, its fields prepared."""
 
-    def delete(self, call: Call, entry: Entry) -> None: ...
+    def delete(self, call: Call, entry: Entry) -> None:
+        """Before anything was marked or removed."""
 
-    def abandon(self, call: Call, obj: Object) -> None:
-        """The create or update that was admitted did not happen: give back what was taken for it."""
+    def prepare(self, call: Call, new: Object, old: Object | None) -> list[FieldError]:
+        """Of a create (`old` is None) or update whose fields are prepared, right before it is validated."""
+        return []
+
+    def settle(self, call: Call, new: Object, old: Object | None) -> None:
+        """Of a create or update that is valid, right before it is committed."""
+
+    def abandon(self, call: Call, new: Object, old: Object | None) -> None:
+        """The create or update did not happen: give back what was taken for it."""
 
 
 class Admission:
@@ -44,9 +55,16 @@ class Admission:
         for plugin in self.plugins:
             plugin.delete(call, entry)
 
-    def abandon(self, call: Call, obj: Object) -> None:
+    def prepare(self, call: Call, new: Object, old: Object | None) -> list[FieldError]:
+        return [error for plugin in self.plugins for error in plugin.prepare(call, new, old)]
+
+    def settle(self, call: Call, new: Object, old: Object | None) -> None:
         for plugin in self.plugins:
-            plugin.abandon(call, obj)
+            plugin.settle(call, new, old)
+
+    def abandon(self, call: Call, new: Object, old: Object | None) -> None:
+        for plugin in self.plugins:
+            plugin.abandon(call, new, old)
 
 
 class NamespaceGuard(AdmissionPlugin):

@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import orjson
+from msgspec import structs
 
 from argosy.kube.errors import ApiError
 from argosy.kube.transport import Page, Request, Response
@@ -22,16 +23,17 @@ from argosy.server.health import Health
 from argosy.server.identity import Attributes, Authenticator, Authorizer, Decision, User
 from argosy.server.limits import InFlight, Limits
 from argosy.server.metrics import Metrics
-from argosy.server.registry import Kind, Registry
+from argosy.server.registry import Kind, Registry, Strategy
+from argosy.server.rendering import render_list, render_object, watch_renderer
 from argosy.server.request import Call, Target, parse_target
 from argosy.server.storage.base import Storage
 from argosy.server.store import Store
-from argosy.server.verbs.base import Api
+from argosy.server.verbs.base import Api, answer
 from argosy.server.verbs.create import create
 from argosy.server.verbs.delete import delete
 from argosy.server.verbs.deletecollection import deletecollection
 from argosy.server.verbs.get import get
-from argosy.server.verbs.list import list_objects, list_page
+from argosy.server.verbs.list import list_page
 from argosy.server.verbs.patch import patch
 from argosy.server.verbs.scale import scale
 from argosy.server.verbs.update import update
@@ -49,7 +51,6 @@ Responder = Callable[[Request], Response | None]
 
 VERBS: dict[str, Callable[[Api, Call], Awaitable[Response]]] = {
     "get": get,
-    "list": list_objects,
     "create": create,
     "update": update,
     "patch": patch,
@@ -57,7 +58,11 @@ VERBS: dict[str, Callable[[Api, Call], Awaitable[Response]]] = {
     "deletecollection": deletecollection,
 }
 #: Subresources that are views of the stored object itself.
-_VIEWS = {"status": {"get", "update", "patch"}, "finalize": {"update"}}
+_VIEWS = {
+    "status": {"get", "update", "patch"},
+    "approval": {"get", "update", "patch"},
+    "finalize": {"update"},
+}
 _NAMED = {"get", "update", "patch", "delete"}
 HISTORY_SECONDS = 600.0
 COMPACTION_PERIOD = 30.0
@@ -95,7 +100,10 @@ class Server:
         self.health = Health()
         #: (group, plural, subresource) -> handler; an empty subresource is a kind that is only asked.
         self.handlers: dict[tuple[str, str, str], Handler] = {}
+        #: (group, plural, subresource) -> the strategy of writes through that subresource.
+        self.views: dict[tuple[str, str, str], Strategy] = {}
         self.responders: list[Responder] = []
+        self._openers: list[Callable[[], None]] = []
         self.git_version = git_version
         self.watchers: set[Watcher] = set()
         self._tasks: list[asyncio.Task[None]] = []
@@ -104,8 +112,14 @@ class Server:
     def admit(self, plugin: AdmissionPlugin) -> None:
         self.admission.plugins.append(plugin)
 
+    def on_open(self, work: Callable[[], None]) -> None:
+        """Called when the store has been read and before anything is served."""
+        self._openers.append(work)
+
     async def start(self) -> None:
-        await self.store.open()
+        await self.store.open(self.metrics.batch)
+        for work in self._openers:
+            work()
         self.health.ready["storage"] = lambda: None if self._started else "not open"
         self._started = True
         self.run("history compaction", self._compact())
@@ -184,7 +198,7 @@ class Server:
         call = self._call(target, request, user)
         if target.verb != "watch" or "watch" not in call.kind.verbs or call.subresource:
             raise status.method_not_allowed()
-        watcher = await watch(self.api, call, self._render_watch(call))
+        watcher = await watch(self.api, call, watch_renderer(call))
         self.watchers.add(watcher)
         watcher.on_close = lambda: self.watchers.discard(watcher)
         return watcher
@@ -204,26 +218,27 @@ class Server:
 
     async def _answer(self, target: Target, request: Request, user: User) -> Response:
         call = self._call(target, request, user)
-        handler = self.handlers.get((call.kind.group, call.kind.plural, call.subresource))
+        named = call.kind.group, call.kind.plural, call.subresource
+        handler = self.handlers.get((*named[:2], call.subresource.partition("/")[0]))
         if handler is not None:
             return await handler(call)
         if call.subresource == "scale":
             return await scale(self.api, call)
-        if call.subresource:
+        view = self.views.get(named)
+        if view is not None and call.verb in _VIEWS["status"]:
+            call = call.but(kind=structs.replace(call.kind, strategy=view), subresource="")
+        elif call.subresource:
             if call.subresource not in _VIEWS:
                 raise status.not_implemented(f"{call.kind.plural}/{call.subresource} is not served here")
             if call.verb not in _VIEWS[call.subresource]:
                 raise status.method_not_allowed()
         elif call.verb not in call.kind.verbs or bool(call.name) != (call.verb in _NAMED):
             raise status.method_not_allowed()
-        return self._render(call, await VERBS[call.verb](self.api, call))
-
-    def _render(self, call: Call, response: Response) -> Response:
-        """Tables and partial objects where the client asked for them."""
-        return response
-
-    def _render_watch(self, call: Call) -> Callable[[bytes], bytes] | None:
-        return None
+        if call.verb == "list":
+            response = answer(call, render_list(call, await list_page(self.api, call)))
+        else:
+            response = await VERBS[call.verb](self.api, call)
+        return render_object(call, response)
 
     def _other(self, request: Request, user: User) -> Response:
         """Paths that are not resources."""

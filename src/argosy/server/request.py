@@ -129,7 +129,14 @@ class Call:
                 raise status.method_not_allowed()
         return cls(target, kind, request, user)
 
-    def but(self, *, kind: Kind | None = None, verb: str | None = None, subresource: str | None = None) -> "Call":
+    def but(
+        self,
+        *,
+        kind: Kind | None = None,
+        verb: str | None = None,
+        subresource: str | None = None,
+        name: str | None = None,
+    ) -> "Call":
         """The same call seen as another: about the Scale of an object, or about the object behind its subresource."""
         other = Call.__new__(Call)
         for field in Call.__slots__:
@@ -137,6 +144,7 @@ class Call:
         other.kind = self.kind if kind is None else kind
         other.verb = self.verb if verb is None else verb
         other.subresource = self.subresource if subresource is None else subresource
+        other.name = self.name if name is None else name
         return other
 
     def flag(self, name: str) -> bool:

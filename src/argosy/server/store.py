@@ -18,6 +18,7 @@ from argosy.server.storage.base import (
     Change,
     Compacted,
     Encode,
+    OnBatch,
     Record,
     Storage,
     StorageError,
@@ -139,8 +140,8 @@ class Store:
         self._subscribers: list[Callable[[StoreEvent], None]] = []
         self._dependents: dict[str, set[str]] = {}
 
-    async def open(self) -> None:
-        records = await self.storage.open(self._committed)
+    async def open(self, on_batch: OnBatch = lambda writes, seconds: None) -> None:
+        records = await self.storage.open(self._committed, on_batch)
         self.version = self._started = self.storage.version
         for record in records:
             entry = Entry(record)

@@ -15,6 +15,7 @@ from argosy.kube.errors import ApiError
 from argosy.kube.transport import Event
 from argosy.server.entry import Entry, served
 from argosy.server.selection import Selection
+from argosy.server.storage.base import Record
 from argosy.server.store import Store, StoreEvent
 
 __all__ = ["BUFFER", "Watcher"]
@@ -143,7 +144,7 @@ class Watcher:
         if event.deleted:
             return "DELETED", event
         assert event.previous is not None
-        return "DELETED", _left(event.previous, event.version, self._kind.api_version)
+        return "DELETED", _left(event.previous, event.version)
 
     def _object(self, source: Entry | StoreEvent | bytes) -> bytes:
         if isinstance(source, bytes):
@@ -181,10 +182,8 @@ def _line(type: str, value: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (type.encode(), value)
 
 
-def _left(previous: Entry, version: int, api_version: str) -> bytes:
+def _left(previous: Entry, version: int) -> Entry:
     """An object that no longer matches is told as deleted: its last matching state at the version of the change."""
     obj = previous.decode()
     obj["metadata"]["resourceVersion"] = str(version)
-    if previous.api_version != api_version:
-        obj["apiVersion"] = api_version
-    return orjson.dumps(obj)
+    return Entry(Record(previous.key, version, orjson.dumps(obj)))

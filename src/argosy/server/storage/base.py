@@ -22,6 +22,7 @@ __all__ = [
     "Compacted",
     "Encode",
     "Exists",
+    "OnBatch",
     "OnCommit",
     "Record",
     "Storage",
@@ -51,6 +52,8 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
 Encode = Callable[[int], bytes]
 OnCommit = Callable[[Sequence[Change]], None]
+#: Told after each commit to a disk or a network: how many writes it held and how many seconds it took.
+OnBatch = Callable[[int, float], None]
 
 
 class StorageError(Exception):
@@ -88,8 +91,8 @@ class Storage(Protocol):
         """History after this version is complete; before it there is none."""
         ...
 
-    async def open(self, on_commit: OnCommit) -> Sequence[Record]:
-        """Start; returns all current records in key order."""
+    async def open(self, on_commit: OnCommit, on_batch: OnBatch) -> Sequence[Record]:
+        """Start; returns all current records in key order. Raises StorageError with one line that says what is wrong."""
         ...
 
     async def close(self) -> None:

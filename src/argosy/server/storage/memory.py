@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import islice
 
-from argosy.server.storage.base import Change, Changed, Compacted, Encode, Exists, OnCommit, Record
+from argosy.server.storage.base import Change, Changed, Compacted, Encode, Exists, OnBatch, OnCommit, Record
 from argosy.server.storage.past import undo
 
 __all__ = ["MemoryStorage"]
@@ -34,7 +34,7 @@ class MemoryStorage:
     def compacted(self) -> int:
         return self._compacted
 
-    async def open(self, on_commit: OnCommit) -> Sequence[Record]:
+    async def open(self, on_commit: OnCommit, on_batch: OnBatch) -> Sequence[Record]:
         self._on_commit = on_commit
         return [self._records[key] for key in self._keys]
 

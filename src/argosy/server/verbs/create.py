@@ -31,25 +31,33 @@ async def insert(api: Api, call: Call, obj: Object, *, dry_run: bool) -> Respons
     kind.strategy.default(obj)
     api.admission.create(call, obj)
     try:
+        generated = _name(obj["metadata"])
         kind.strategy.prepare_create(obj)
         metadata.fill_new(kind, obj)
-        generated = not obj["metadata"].get("name") and bool(obj["metadata"].get("generateName"))
-        if generated:
-            obj["metadata"]["name"] = names.generate(obj["metadata"]["generateName"])
-        errors = metadata.validate(kind, obj) + kind.strategy.validate(obj)
+        errors = metadata.validate(kind, obj)
+        errors += api.admission.prepare(call, obj, None) or kind.strategy.validate(obj)
         if errors:
-            raise status.invalid(kind, obj["metadata"].get("name", ""), errors)
+            raise status.invalid(kind, obj["metadata"]["name"], errors)
         call.warnings += kind.strategy.warnings(obj)
+        api.admission.settle(call, obj, None)
         if dry_run:
             if api.store.get(object_key(kind, call.namespace, obj["metadata"]["name"])) is not None:
                 raise status.already_exists(kind, obj["metadata"]["name"])
-            api.admission.abandon(call, obj)
+            api.admission.abandon(call, obj, None)
             return answer(call, orjson.dumps(obj), 201)
         record = await _commit(api, call, obj, generated=generated)
     except BaseException:
-        api.admission.abandon(call, obj)
+        api.admission.abandon(call, obj, None)
         raise
     return answer(call, reply(kind, record), 201)
+
+
+def _name(meta: Object) -> bool:
+    """Make up a name where a prefix was given for one; whether that was so."""
+    if meta.setdefault("name", "") or not meta.get("generateName"):
+        return False
+    meta["name"] = names.generate(meta["generateName"])
+    return True
 
 
 def _check_place(call: Call, obj: Object) -> None:

@@ -26,8 +26,6 @@ from argosy.server.verbs.update import TRIES, held
 __all__ = ["DeleteOptions", "delete", "read_options", "remove"]
 
 _POLICIES = ("Foreground", "Background", "Orphan")
-#: Kinds that leave their dependents alone unless told otherwise, for compatibility with their first clients.
-_ORPHANING = {"batch/jobs", "core/replicationcontrollers"}
 #: Kinds that never own anything.
 _WITHOUT_DEPENDENTS = {"core/events"}
 #: Kinds whose delete answers with the object instead of a Status.
@@ -219,7 +217,7 @@ def _mark_propagation(kind: Kind, obj: Object, options: DeleteOptions) -> None:
             policy = "Orphan"
         elif FOREGROUND in finalizers:
             policy = "Foreground"
-        elif kind.storage_key in _ORPHANING:
+        elif kind.strategy.orphan_by_default:
             policy = "Orphan"
     wanted = [name for name in finalizers if name not in (ORPHAN, FOREGROUND)]
     if policy == "Orphan":

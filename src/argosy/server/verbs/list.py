@@ -11,17 +11,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from argosy.kube.transport import Page, Response
+from argosy.kube.transport import Page
 from argosy.server import status
-from argosy.server.encoding import encode_list
 from argosy.server.entry import Entry, served
 from argosy.server.fielderrors import FieldError, forbidden, not_supported
 from argosy.server.request import Call
 from argosy.server.selection import Selection
 from argosy.server.storage.base import Compacted
-from argosy.server.verbs.base import Api, answer
+from argosy.server.verbs.base import Api
 
-__all__ = ["check_list_options", "list_objects", "list_page", "parse_version"]
+__all__ = ["check_list_options", "list_page", "parse_version"]
 
 TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
@@ -37,16 +36,6 @@ class _Token(msgspec.Struct):
     #: -1 asks for the newest state: the list is then no longer consistent with its first page.
     rv: int = 0
     start: str = ""
-
-
-async def list_objects(api: Api, call: Call) -> Response:
-    page = await list_page(api, call)
-    meta: dict[str, object] = {"resourceVersion": page.resource_version}
-    if page.continue_token:
-        meta["continue"] = page.continue_token
-    if page.remaining is not None:
-        meta["remainingItemCount"] = page.remaining
-    return answer(call, encode_list(call.kind, page.items, meta))
 
 
 async def list_page(api: Api, call: Call) -> Page:

@@ -23,6 +23,8 @@ from argosy.server.verbs.create import insert
 
 __all__ = ["check_name", "held", "save", "update"]
 
+#: Subresources through which the status is written.
+_STATUS = {"status", "approval"}
 #: Tries of a write that names no version when others write the same object at the same time.
 TRIES = 16
 
@@ -67,42 +69,46 @@ async def save(api: Api, call: Call, new: Object, entry: Entry, *, dry_run: bool
     kind = call.kind
     conditional = _check_preconditions(call, new, entry)
     old = decode_served(kind, entry)
+    kind.strategy.default(new)
     _prepare(call.subresource, kind)(new, old)
     metadata.fill_update(kind, new, old)
-    kind.strategy.default(new)
-    if not call.subresource:
-        api.admission.update(call, new, old)
-    meta = new["metadata"]
-    meta["resourceVersion"] = old["metadata"]["resourceVersion"]
-    errors = metadata.validate_update(kind, new, old)
-    if call.subresource == "status":
-        errors += kind.strategy.validate_status(new, old)
-    else:
-        errors += kind.strategy.validate_update(new, old)
-    if errors:
-        api.admission.abandon(call, new)
-        raise status.invalid(kind, call.name, errors)
-    call.warnings += kind.strategy.warnings(new)
-    if kind.strategy.generation and "generation" in meta and _spec_changed(new, old):
-        meta["generation"] += 1
-    finishes = "deletionTimestamp" in meta and not held(kind, new)
-    if new == old and not finishes:
-        return answer(call, served(kind, entry))
-    if dry_run:
-        api.admission.abandon(call, new)
-        return answer(call, orjson.dumps(new))
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     try:
+        _check(api, call, new, old)
+        finishes = "deletionTimestamp" in new["metadata"] and not held(kind, new)
+        if (new == old and not finishes) or dry_run:
+            api.admission.abandon(call, new, old)
+            return answer(call, orjson.dumps(new) if dry_run else served(kind, entry))
         write = api.store.delete if finishes else api.store.replace
         record = await write(entry.key, entry.version, encoder(kind, new))
     except Changed as changed:
-        api.admission.abandon(call, new)
+        api.admission.abandon(call, new, old)
         if conditional or changed.current is None:
             raise status.conflict(kind, call.name) from None
         return None
     except BaseException:
-        api.admission.abandon(call, new)
+        api.admission.abandon(call, new, old)
         raise
     return answer(call, reply(kind, record))
+
+
+def _check(api: Api, call: Call, new: Object, old: Object) -> None:
+    """Admit, validate and number a prepared update. Raises 422, and what admission says."""
+    kind = call.kind
+    errors = metadata.validate_update(kind, new, old)
+    if call.subresource in _STATUS:
+        errors += kind.strategy.validate_status(new, old)
+    else:
+        api.admission.update(call, new, old)
+        errors += api.admission.prepare(call, new, old) or kind.strategy.validate_update(new, old)
+    if errors:
+        raise status.invalid(kind, call.name, errors)
+    if call.subresource not in _STATUS:
+        call.warnings += kind.strategy.warnings(new)
+        api.admission.settle(call, new, old)
+    meta = new["metadata"]
+    if kind.strategy.generation and "generation" in meta and kind.strategy.generation_grows(new, old):
+        meta["generation"] += 1
 
 
 def held(kind: Kind, obj: Object) -> bool:
@@ -139,7 +145,7 @@ def _version_required(call: Call) -> ApiError:
 
 
 def _prepare(subresource: str, kind: Kind) -> Callable[[Object, Object], None]:
-    if subresource == "status":
+    if subresource in _STATUS:
         return kind.strategy.prepare_status
     if subresource == "finalize":
         return _prepare_finalize
@@ -158,9 +164,3 @@ def _prepare_finalize(new: Object, old: Object) -> None:
     new["metadata"] = dict(old["metadata"])
     if version:
         new["metadata"]["resourceVersion"] = version
-
-
-def _spec_changed(new: Object, old: Object) -> bool:
-    ignored = ("metadata", "status", "apiVersion", "kind")
-    keys = {key for key in (*new, *old) if key not in ignored}
-    return any(new.get(key) != old.get(key) for key in keys)

@@ -1,0 +1,119 @@
+"""The admission plugins a Kubernetes API server runs by default, as far as this one needs them."""
+
+from collections.abc import Iterator
+
+from argosy.server import status
+from argosy.server.admission import AdmissionPlugin
+from argosy.server.crd import accept_names, rule_warnings
+from argosy.server.fielderrors import FieldError
+from argosy.server.kinds.pods import apply_priority_class, missing_priority_class
+from argosy.server.kinds.services import Exhausted, ServiceAllocator
+from argosy.server.registry import Object
+from argosy.server.request import Call
+from argosy.server.store import Store, StoreEvent
+
+__all__ = ["Definitions", "Priorities", "Requesters", "ServiceAddresses"]
+
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+
+
+class Priorities(AdmissionPlugin):
+    """A pod gets the value of the PriorityClass it names, or of the default one."""
+
+    def __init__(self, store: Store):
+        self._store = store
+
+    def prepare(self, call: Call, new: Object, old: Object | None) -> list[FieldError]:
+        if call.kind.storage_key != "core/pods" or old is not None:
+            return []
+        name = missing_priority_class(new)
+        if name is not None:
+            found = self._store.get(f"scheduling.k8s.io/priorityclasses/{name}")
+            if found is None:
+                why = f"no PriorityClass with name {name} was found"
+                raise status.forbidden(call.kind, new["metadata"]["name"], why)
+            apply_priority_class(new, found.decode())
+        elif not new["spec"].get("priorityClassName"):
+            default = self._default()
+            if default is not None:
+                apply_priority_class(new, default)
+        return []
+
+    def _default(self) -> Object | None:
+        """Of several default classes the one with the lowest value counts, as in Kubernetes."""
+        entries = self._store.table("scheduling.k8s.io/priorityclasses").entries.values()
+        found = [entry.decode() for entry in entries if b'"globalDefault":true' in entry.value]
+        return min(found, key=lambda obj: int(obj.get("value", 0)), default=None)
+
+
+class ServiceAddresses(AdmissionPlugin):
+    """Cluster IPs and node ports: taken before a service is validated, given back when it goes or was not written."""
+
+    def __init__(self, store: Store, allocator: ServiceAllocator):
+        self._store = store
+        self._allocator = allocator
+        #: Objects of writes under way that hold what they were given (by identity: they are not stored yet).
+        self._holding: set[int] = set()
+
+    def start(self) -> None:
+        table = self._store.table("core/services")
+        self._allocator.rebuild(entry.decode() for entry in table.entries.values())
+        self._store.subscribe(self._observe)
+
+    def prepare(self, call: Call, new: Object, old: Object | None) -> list[FieldError]:
+        if call.kind.storage_key != "core/services":
+            return []
+        try:
+            errors = self._allocator.allocate(new, old)
+        except Exhausted as error:
+            raise status.internal(str(error)) from None
+        if not errors:
+            self._holding.add(id(new))
+        return errors
+
+    def abandon(self, call: Call, new: Object, old: Object | None) -> None:
+        if id(new) in self._holding:
+            self._holding.discard(id(new))
+            self._allocator.release(new, old)
+
+    def _observe(self, event: StoreEvent) -> None:
+        if not event.entry.key.startswith("core/services/"):
+            return
+        if event.previous is not None:
+            self._allocator.release(event.previous.decode(), None if event.deleted else event.entry.decode())
+
+
+class Definitions(AdmissionPlugin):
+    """A CustomResourceDefinition is stored with its names accepted, so it is served once its write is acknowledged."""
+
+    def __init__(self, store: Store):
+        self._store = store
+
+    def settle(self, call: Call, new: Object, old: Object | None) -> None:
+        if call.kind.storage_key != "apiextensions.k8s.io/customresourcedefinitions":
+            return
+        new["status"] = accept_names(new, self._others(new["metadata"]["name"]))
+        call.warnings += rule_warnings(new)
+        if old is None:
+            # Its objects go before it does; `lifecycle` takes the finalizer off again.
+            finalizers = new["metadata"].get("finalizers", [])
+            new["metadata"]["finalizers"] = [*(name for name in finalizers if name != CLEANUP), CLEANUP]
+
+    def _others(self, name: str) -> Iterator[Object]:
+        for entry in self._store.table("apiextensions.k8s.io/customresourcedefinitions").entries.values():
+            if entry.name != name:
+                yield entry.decode()
+
+
+class Requesters(AdmissionPlugin):
+    """A certificate signing request says who made it."""
+
+    def settle(self, call: Call, new: Object, old: Object | None) -> None:
+        if call.kind.plural != "certificatesigningrequests" or old is not None:
+            return
+        user = call.user
+        new["spec"] |= {"username": user.name, "groups": list(user.groups)}
+        if user.uid:
+            new["spec"]["uid"] = user.uid
+        if user.extra:
+            new["spec"]["extra"] = {key: list(values) for key, values in user.extra.items()}

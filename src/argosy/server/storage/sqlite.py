@@ -1,0 +1,319 @@
+"""Storage in SQLite: durable on one machine, with group commit.
+
+Writes that wait while a commit runs go into the next one together. A batch is put together on the event loop (versions
+compared and given out, values encoded) and committed by one thread with three statements: a thread that runs many short
+statements would wait for the interpreter lock after each of them. Only one batch is under way at a time, so a failed one
+is simply forgotten, and its versions are skipped.
+
+Owns two threads, one that writes and one that reads the past; `close` ends both.
+"""
+
+import asyncio
+import contextlib
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from argosy.server.storage.base import (
+    Change,
+    Changed,
+    Compacted,
+    Encode,
+    Exists,
+    OnBatch,
+    OnCommit,
+    Record,
+    StorageError,
+    StorageFull,
+)
+from argosy.server.storage.folder import FolderLock
+from argosy.server.storage.schema import open_file
+
+__all__ = ["SqliteStorage"]
+
+T = TypeVar("T")
+#: Writes in one commit at most; more wait for the next.
+BATCH = 1024
+#: Rows in one INSERT: large enough to count as one statement, below SQLite's limit of variables.
+ROWS = 128
+#: History rows looked at in one slice of a compaction, so that writes come through in between.
+SLICE = 500
+
+_AT = """
+SELECT log.key, log.version, log.value FROM log JOIN (
+    SELECT max(version) AS newest FROM log WHERE key >= ? AND key < ? AND version <= ? GROUP BY key
+) ON log.version = newest WHERE NOT log.deleted ORDER BY log.key
+"""
+_HISTORY = """
+SELECT log.key, log.version, log.value, log.deleted, before.version, before.value
+FROM log LEFT JOIN log AS before ON before.version = log.previous AND NOT before.deleted
+WHERE log.version > ? AND log.version <= ? AND log.key >= ? AND log.key < ? ORDER BY log.version
+"""
+
+
+class _Write(msgspec.Struct):
+    key: str
+    #: The version the key must have; None: it must be absent.
+    expected: int | None
+    encode: Encode
+    done: asyncio.Future[Record]
+    deleted: bool = False
+
+
+class SqliteStorage:
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._version = 0
+        self._given = 0
+        self._compacted = 0
+        #: The current record of each key, as of the last commit.
+        self._heads: dict[str, Record] = {}
+        self._waiting: list[_Write] = []
+        self._committing = False
+        self._idle: asyncio.Future[None] | None = None
+        self._closed = True
+        self._on_commit: OnCommit = lambda changes: None
+        self._on_batch: OnBatch = lambda writes, seconds: None
+
+    @property
+    def version(self) -> int:
+        return self._version
+
+    @property
+    def compacted(self) -> int:
+        return self._compacted
+
+    async def open(self, on_commit: OnCommit, on_batch: OnBatch) -> Sequence[Record]:
+        self._on_commit, self._on_batch = on_commit, on_batch
+        self._lock = FolderLock(self._folder)
+        self._writing = ThreadPoolExecutor(1, "sqlite-writer")
+        self._reading = ThreadPoolExecutor(1, "sqlite-reader")
+        try:
+            await self._in(self._writing, self._open)
+        except BaseException:
+            self._end_threads()
+            raise
+        self._closed = False
+        return list(self._heads.values())
+
+    def _open(self) -> None:
+        path = self._folder / "store.db"
+        self._writer = open_file(path)
+        self._reader = open_file(path)
+        (self._compacted,) = self._writer.execute("SELECT value FROM state WHERE name = 'compacted'").fetchone()
+        (newest,) = self._writer.execute("SELECT max(version) FROM log").fetchone()
+        # The row of the last write may be gone when it was a deletion and is compacted: its version is not given out again.
+        self._version = self._given = max(newest or 0, self._compacted)
+        for row in self._writer.execute(_AT, ("", "\U0010ffff", self._version)):
+            self._heads[row[0]] = Record(*row)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._committing:
+            self._idle = asyncio.get_running_loop().create_future()
+            await self._idle
+        self._on_commit = lambda changes: None
+        await self._in(self._reading, self._reader.close)
+        await self._in(self._writing, self._writer.close)
+        self._end_threads()
+
+    def _end_threads(self) -> None:
+        self._writing.shutdown(wait=False)
+        self._reading.shutdown(wait=False)
+        self._lock.release()
+
+    async def _in(self, executor: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(executor, work)
+
+    # Writes.
+
+    async def create(self, key: str, encode: Encode) -> Record:
+        return await self._write(key, None, encode, deleted=False)
+
+    async def replace(self, key: str, expected: int, encode: Encode) -> Record:
+        return await self._write(key, expected, encode, deleted=False)
+
+    async def delete(self, key: str, expected: int, encode: Encode) -> Record:
+        return await self._write(key, expected, encode, deleted=True)
+
+    async def _write(self, key: str, expected: int | None, encode: Encode, *, deleted: bool) -> Record:
+        if self._closed:
+            raise StorageError("the store is closed")
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Record] = loop.create_future()
+        self._waiting.append(_Write(key, expected, encode, done, deleted))
+        if not self._committing:
+            self._committing = True
+            # In the next turn of the loop: all writes of this turn go together.
+            loop.call_soon(self._next_batch)
+        return await done
+
+    def _next_batch(self) -> None:
+        changes: list[Change] = []
+        writes: list[_Write] = []
+        staged: dict[str, Record | None] = {}
+        taken, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+        for write in taken:
+            if write.done.done():  # The writer gave up before its turn came.
+                continue
+            head = staged[write.key] if write.key in staged else self._heads.get(write.key)
+            try:
+                change = self._stage(write, head)
+            except Exception as error:
+                write.done.set_exception(error)
+                continue
+            staged[write.key] = None if write.deleted else Record(change.key, change.version, change.value)
+            changes.append(change)
+            writes.append(write)
+        if not changes:
+            self._go_on()
+            return
+        started = time.perf_counter()
+        rows = [(c.version, c.key, c.previous.version if c.previous else 0, int(c.deleted), c.value) for c in changes]
+        commit = asyncio.get_running_loop().run_in_executor(self._writing, self._commit, rows)
+        commit.add_done_callback(lambda result: self._committed(result, changes, writes, started))
+
+    def _stage(self, write: _Write, head: Record | None) -> Change:
+        if write.expected is None:
+            if head is not None:
+                raise Exists(write.key)
+        elif head is None or head.version != write.expected:
+            raise Changed(head.version if head else None)
+        self._given += 1
+        return Change(write.key, self._given, write.encode(self._given), write.deleted, head)
+
+    def _commit(self, rows: list[tuple[int, str, int, int, bytes]]) -> None:
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+            for start in range(0, len(rows), ROWS):
+                part = rows[start : start + ROWS]
+                values = ",".join(("(?,?,?,?,?)",) * len(part))
+                self._writer.execute(f"INSERT INTO log VALUES {values}", [value for row in part for value in row])
+            self._writer.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            raise _storage_error(error) from error
+
+    def _roll_back(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+        if self._writer.in_transaction:
+            # A connection that cannot even roll back is of no more use.
+            with contextlib.suppress(sqlite3.Error, StorageError):
+                self._writer.close()
+                self._writer = open_file(self._folder / "store.db")
+
+    def _committed(
+        self, result: "asyncio.Future[None]", changes: list[Change], writes: list[_Write], started: float
+    ) -> None:
+        error = result.exception()
+        if error is not None:
+            for write in writes:
+                if not write.done.done():
+                    write.done.set_exception(error)
+            self._go_on()
+            return
+        self._version = changes[-1].version
+        records = [Record(change.key, change.version, change.value) for change in changes]
+        for change, record in zip(changes, records, strict=True):
+            if change.deleted:
+                del self._heads[change.key]
+            else:
+                self._heads[change.key] = record
+        self._on_batch(len(changes), time.perf_counter() - started)
+        self._on_commit(changes)
+        for write, record in zip(writes, records, strict=True):
+            if not write.done.done():
+                write.done.set_result(record)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._next_batch)
+            return
+        self._committing = False
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+
+    # Reads.
+
+    async def get(self, key: str) -> Record | None:
+        return self._heads.get(key)
+
+    async def range(self, prefix: str, *, after: str = "", limit: int = 0, at: int | None = None) -> Sequence[Record]:
+        version = self._version if at is None else at
+        self._check_kept(version)
+        start = after + "\0" if after else prefix
+
+        def read() -> list[tuple[Any, ...]]:
+            return self._reader.execute(f"{_AT} LIMIT ?", (start, _end(prefix), version, limit or -1)).fetchall()
+
+        rows = await self._in(self._reading, read)
+        # Compaction may have passed by while the rows were read.
+        self._check_kept(version)
+        return [Record(*row) for row in rows]
+
+    async def history(self, prefix: str, since: int, until: int) -> Sequence[Change]:
+        self._check_kept(since)
+
+        def read() -> list[tuple[Any, ...]]:
+            return self._reader.execute(_HISTORY, (since, until, prefix, _end(prefix))).fetchall()
+
+        rows = await self._in(self._reading, read)
+        self._check_kept(since)
+        return [
+            Change(key, version, value, bool(deleted), Record(key, before, old) if before is not None else None)
+            for key, version, value, deleted, before, old in rows
+        ]
+
+    def _check_kept(self, version: int) -> None:
+        if version < self._compacted:
+            raise Compacted(version)
+
+    async def compact(self, version: int) -> None:
+        target = min(version, self._version)
+        while self._compacted < target and not self._closed:
+            # Said first: a read that overlaps the slice fails rather than sees half of it.
+            reached, dead = await self._in(self._writing, partial(self._slice, self._compacted, target))
+            self._compacted = reached
+            await self._in(self._writing, partial(self._forget, reached, dead))
+
+    def _slice(self, since: int, target: int) -> tuple[int, list[int]]:
+        rows = self._writer.execute(
+            "SELECT version, previous, deleted FROM log WHERE version > ? AND version <= ? ORDER BY version LIMIT ?",
+            (since, target, SLICE),
+        ).fetchall()
+        dead = [previous for _, previous, _ in rows if previous]
+        dead += [version for version, _, deleted in rows if deleted]
+        return (rows[-1][0] if len(rows) == SLICE else target), dead
+
+    def _forget(self, reached: int, dead: list[int]) -> None:
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+            if dead:
+                marks = ",".join("?" * len(dead))
+                self._writer.execute(f"DELETE FROM log WHERE version IN ({marks})", dead)
+            self._writer.execute("UPDATE state SET value = ? WHERE name = 'compacted'", (reached,))
+            self._writer.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            raise _storage_error(error) from error
+
+
+def _end(prefix: str) -> str:
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else "\U0010ffff"
+
+
+def _storage_error(error: sqlite3.Error) -> StorageError:
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+        return StorageFull("the disk is full")
+    return StorageError(f"the store could not be written: {error}")

@@ -1,0 +1,68 @@
+"""What makes the core (`app.Server`) a Kubernetes API server: custom resources, discovery, OpenAPI, default admission, and the
+subresources that act. Who may come in and the loops of a control plane are added by `embedded`.
+"""
+
+from argosy.kube.transport import Request, Response
+from argosy.server.admission_plugins import Definitions, Priorities, Requesters, ServiceAddresses
+from argosy.server.app import Server
+from argosy.server.crd import CustomResources
+from argosy.server.discovery import Discovery
+from argosy.server.kinds.pods import EphemeralContainersStrategy, ResizeStrategy
+from argosy.server.kinds.services import ServiceAllocator
+from argosy.server.openapi import OpenApi
+from argosy.server.store import StoreEvent
+from argosy.server.subresources import install
+
+__all__ = ["wire"]
+
+_DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
+
+
+def wire(server: Server) -> None:
+    """Before the server is started."""
+    addresses = ServiceAddresses(server.store, ServiceAllocator())
+    for plugin in (Priorities(server.store), addresses, Definitions(server.store), Requesters()):
+        server.admit(plugin)
+    server.on_open(addresses.start)
+    _serve_custom_resources(server)
+    _publish(server)
+    _add_pod_views(server)
+    install(server)
+
+
+def _serve_custom_resources(server: Server) -> None:
+    """The registry follows the stored definitions from within the commit: a write that is acknowledged is served."""
+    resources = CustomResources(server.registry)
+
+    def observe(event: StoreEvent) -> None:
+        if event.entry.key.startswith(f"{_DEFINITIONS}/"):
+            new = None if event.deleted else event.entry.decode()
+            resources.observe(new, event.previous.decode() if event.previous is not None else None)
+
+    def start() -> None:
+        for entry in list(server.store.table(_DEFINITIONS).entries.values()):
+            resources.observe(entry.decode(), None)
+        server.store.subscribe(observe)
+
+    server.on_open(start)
+
+
+def _publish(server: Server) -> None:
+    discovery = Discovery(server.registry)
+    openapi = OpenApi(server.registry)
+
+    def discover(request: Request) -> Response | None:
+        return discovery.respond(request.path, request.headers)
+
+    def describe(request: Request) -> Response | None:
+        return openapi.respond(request.path, request.headers)
+
+    server.responders += [discover, describe]
+
+
+def _add_pod_views(server: Server) -> None:
+    pods = server.registry.find("", "v1", "pods")
+    type = getattr(pods.strategy, "type", None) if pods is not None else None
+    if type is not None:
+        server.views["", "pods", "ephemeralcontainers"] = EphemeralContainersStrategy(type)
+        server.views["", "pods", "resize"] = ResizeStrategy(type)
