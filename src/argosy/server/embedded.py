@@ -39,6 +39,7 @@ from argosy.server.storage.base import Storage
 from argosy.server.storage.memory import MemoryStorage
 from argosy.server.storage.sqlite import SqliteStorage
 from argosy.server.store import StoreEvent
+from argosy.server.wiring import wire
 
 __all__ = ["ADMIN", "EmbeddedServer"]
 
@@ -79,6 +80,7 @@ class EmbeddedServer:
         authentication = Authentication(StaticTokens(tokens), self.tokens)
         storage: Storage = SqliteStorage(data / "store") if data else MemoryStorage()
         self.server = Server(storage, kinds=builtin_kinds(), authenticator=authentication, authorizer=self.rbac)
+        wire(self.server)
         self._reviews = Reviews(authentication, self.rbac, self.rbac)
         self._listener: Listener | None = None
 
