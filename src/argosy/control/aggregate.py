@@ -26,6 +26,7 @@ from argosy.kube.queue import Result, WorkQueue
 from argosy.plan.aggregate import feedback_of, source_status
 from argosy.plan.collect import Seen, collected_status
 from argosy.plan.kinds.observation import Observation
+from argosy.plan.kinds.registry import kind_of
 from argosy.plan.placement import may_hold_copies
 
 __all__ = ["Aggregate"]
@@ -130,13 +131,15 @@ class Aggregate:
         seen: dict[str, Seen],
     ) -> None:
         status = source_status(source, federated, self._observations(key, config, federated, seen), _now())
-        annotations = feedback_of(source, federated)
+        body: dict[str, Any] = {}
+        annotations = feedback_of(source, federated) if kind_of(source).feedback_with_status else None
         if annotations is not None:
-            await self._patch(key, config, {"metadata": {"annotations": _difference(source, annotations)}}, None)
+            body["metadata"] = {"annotations": _difference(source, annotations)}
         if status is not None:
             before = source.get("status") or {}
-            body = {"status": {**dict.fromkeys(before.keys() - status.keys()), **status}}
-            await self._patch(key, config, body, "status")
+            body["status"] = {**dict.fromkeys(before.keys() - status.keys()), **status}
+        if body:
+            await self._patch_status(key, config, body)
         observed = (status or source.get("status") or {}).get("observedGeneration")
         if observed is not None and observed == source["metadata"].get("generation"):
             self._marks.finished(key, observed, config.name)
@@ -160,17 +163,15 @@ class Aggregate:
             observations.append(Observation(name, found, there.reachable, known, written.get(name, 0)))
         return observations
 
-    async def _patch(
-        self, key: SourceKey, config: FederatedTypeConfig, body: dict[str, Any], subresource: str | None
-    ) -> None:
+    async def _patch_status(self, key: SourceKey, config: FederatedTypeConfig, body: dict[str, Any]) -> None:
         namespace, name = split_key(key.key)
         try:
             raw = await self._client.patch(
-                config.resource, name, body, namespace or None, kind=Patch.MERGE, subresource=subresource, into=bytes
+                config.resource, name, body, namespace or None, kind=Patch.MERGE, subresource="status", into=bytes
             )
         except (NotFound, MethodNotAllowed):  # gone meanwhile, or a kind without status
             return
-        self._metrics.control_writes.labels(config.kind, subresource or "patch").inc()
+        self._metrics.control_writes.labels(config.kind, "status").inc()
         self._caches.sources[key.type].remember(raw)
 
     def _source(self, raw: bytes, config: FederatedTypeConfig) -> dict[str, Any]:

@@ -156,12 +156,9 @@ class Caches:
         self._tasks.start(f"watch sources {type_name}", informer.run)
 
     async def _synced_if_served(self, informer: Informer[SourceView]) -> None:
-        """A type whose CRD is not installed must not hold up the others."""
-        try:
-            async with asyncio.timeout(self._timings.capacity_sync):
-                await informer.synced.wait()
-        except TimeoutError:
-            return
+        """A type that cannot be listed (its CRD is not installed, say) must not hold up the others."""
+        while not informer.has_synced and informer.last_error is None:
+            await asyncio.sleep(0.01)
 
 
 def _key(view: SourceView) -> str:

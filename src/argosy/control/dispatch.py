@@ -331,7 +331,10 @@ class Dispatch:
         namespace, name = split_key(item.key.key)
         metadata = item.federated.metadata
         body = {"metadata": {"finalizers": finalizers, "resourceVersion": metadata.resource_version}}
-        raw = await self._client.patch(resource, name, body, namespace or None, kind=Patch.MERGE, into=bytes)
+        try:
+            raw = await self._client.patch(resource, name, body, namespace or None, kind=Patch.MERGE, into=bytes)
+        except NotFound:
+            return
         self._metrics.control_writes.labels(resource.kind, "patch").inc()
         if finalizers or not metadata.deletion_timestamp:
             self._caches.remember_federated(raw, item.key.namespaced)

@@ -24,6 +24,7 @@ from argosy.kube.queue import Result, WorkQueue
 from argosy.plan import namespaces, pipeline, placement
 from argosy.plan.aggregate import feedback
 from argosy.plan.federate import NameTaken
+from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of
 from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
 
@@ -203,7 +204,7 @@ class Federate:
         finalizers = metadata.get("finalizers") or []
         if keys.FEDERATE_FINALIZER not in finalizers:
             changes["finalizers"] = sorted({*finalizers, keys.FEDERATE_FINALIZER})
-        if config.spec.status_aggregation.enabled:
+        if config.spec.status_aggregation.enabled and not kind_of(source).feedback_with_status:
             before = annotations_of(source)
             after = feedback(before, annotations_of(federated))
             if after is not None:

@@ -1,9 +1,10 @@
-"""Deployment: counts added up, and the conditions `kubectl rollout status` and `kubectl wait` look for."""
+"""Deployment: counts added up, the revision left to the member, and the conditions `kubectl rollout status` and `kubectl wait` look for."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from argosy.kube.conditions import find
+from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.kinds.conditions import listed, settled, unreachable
 from argosy.plan.kinds.kind import Kind
@@ -12,6 +13,15 @@ from argosy.plan.kinds.observation import Aggregation, Observation
 __all__ = ["KIND"]
 
 _COUNTS: Final = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
+
+
+#: Counted by each cluster's deployment controller; carried from elsewhere it would be written back and forth forever.
+_REVISION: Final = ("metadata", "annotations", "deployment.kubernetes.io/revision")
+
+
+def _retain(desired: Json, observed: Json) -> Json:
+    revision = fields.get(observed, _REVISION, None)
+    return desired if revision is None else fields.put(desired, _REVISION, revision)
 
 
 def _aggregate(aggregation: Aggregation) -> Json | None:
@@ -92,4 +102,4 @@ def _condition(observation: Observation, type: str) -> Json:
     return find(_status(observation).get("conditions"), type) or {}
 
 
-KIND: Final = Kind(pod_spec=("spec", "template", "spec"), aggregate=_aggregate)
+KIND: Final = Kind(pod_spec=("spec", "template", "spec"), retain=_retain, aggregate=_aggregate)
