@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from argosy.kube import quantity
 from argosy.server.fielderrors import FieldError, forbidden, invalid, not_supported, required
 from argosy.server.kinds.meta_rules import annotations, dns_label, dns_subdomain, label_selector, labels
 from argosy.server.kinds.resource_lists import amount, validate_quantity
@@ -45,7 +44,7 @@ def _storage(spec: Object, path: str) -> list[FieldError]:
     if "storage" not in requests:
         return [required(path)]
     asked = amount(requests["storage"])
-    if asked <= quantity.ZERO:
+    if asked.nanos <= 0:
         return [invalid(path, str(asked), "must be greater than zero")]
     return validate_quantity("storage", requests["storage"], path)
 

@@ -189,8 +189,9 @@ def _host_ports(containers: list[Object], path: str) -> list[FieldError]:
 def _mounts(container: Object, path: str, volumes: Mapping[str, Object]) -> list[FieldError]:
     errors = []
     devices = container.get("volumeDevices") or []
-    device_names = {device.get("name", "") for device in devices}
-    device_paths = {device.get("devicePath", "") for device in devices}
+    # By name, as in Kubernetes: of several devices of one name only the last one's path counts.
+    device_names = {device.get("name", ""): device.get("devicePath", "") for device in devices}
+    device_paths = set(device_names.values())
     seen: set[str] = set()
     for i, mount in enumerate(container.get("volumeMounts") or ()):
         at, name, where = f"{path}[{i}]", mount.get("name", ""), mount.get("mountPath", "")
@@ -246,8 +247,8 @@ def _mount_options(mount: Object, at: str, path: str, container: Object) -> list
 def _devices(container: Object, path: str, volumes: Mapping[str, Object]) -> list[FieldError]:
     errors = []
     mounts = container.get("volumeMounts") or []
-    mount_names = {mount.get("name", "") for mount in mounts}
-    mount_paths = {mount.get("mountPath", "") for mount in mounts}
+    mount_names = {mount.get("name", ""): mount.get("mountPath", "") for mount in mounts}
+    mount_paths = set(mount_names.values())
     seen_names: set[str] = set()
     seen_paths: set[str] = set()
     for i, device in enumerate(container.get("volumeDevices") or ()):

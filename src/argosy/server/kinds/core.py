@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -40,6 +41,7 @@ _SECRET_KEYS = {
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
 }
 _JSON_SECRETS = ("kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson")
+_ABOUT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _EVENT_LIMITS = (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024))
 
 
@@ -155,8 +157,9 @@ def _json_object(text: str, path: str) -> list[FieldError]:
     """The content is never part of the message."""
     try:
         value: Any = orjson.loads(base64.b64decode(text, validate=True))
-    except (orjson.JSONDecodeError, binascii.Error):
-        return [invalid(path, "<secret contents redacted>", "must be valid JSON")]
+    except (orjson.JSONDecodeError, binascii.Error) as error:
+        detail = "unexpected end of JSON input" if "end of data" in str(error) else "must be valid JSON"
+        return [invalid(path, "<secret contents redacted>", detail)]
     if value is None or isinstance(value, dict):
         return []
     return [invalid(path, "<secret contents redacted>", "must be a JSON object")]
@@ -228,15 +231,16 @@ def _address(address: Object, path: str) -> list[FieldError]:
     return errors + validate_endpoint_ip(value, f"{path}.ip")
 
 
+def _about(name: str) -> Callable[[Object], str]:
+    return lambda obj: str((obj.get("involvedObject") or {}).get(name, ""))
+
+
 class EventStrategy(StatuslessStrategy):
     """Events as the core group has them: the rules of old, and the newer ones once eventTime is set."""
 
     create_on_update = True
     selectable = {  # noqa: RUF012
-        **{
-            f"involvedObject.{name}": lambda obj, name=name: str((obj.get("involvedObject") or {}).get(name, ""))
-            for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-        },
+        **{f"involvedObject.{name}": _about(name) for name in _ABOUT},
         "reason": lambda obj: str(obj.get("reason", "")),
         "reportingComponent": lambda obj: str(obj.get("reportingComponent", "")),
         "source": lambda obj: str((obj.get("source") or {}).get("component") or obj.get("reportingComponent", "")),

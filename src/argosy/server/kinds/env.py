@@ -40,6 +40,13 @@ _RESOURCES = tuple(
 )
 _HUGE_PAGES = ("requests.hugepages-", "limits.hugepages-")
 _BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
+_CPU_DIVISORS = ("1m", "1")
+_DIVIDED = {
+    ".cpu": "cpu",
+    ".memory": "memory",
+    ".ephemeral-storage": "local ephemeral storage",
+    ".hugepages-": "hugepages",
+}
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 
 
@@ -135,19 +142,14 @@ def validate_resource_field_ref(ref: Object, path: str) -> list[FieldError]:
 
 def _divisor(name: str, divisor: Any, path: str) -> list[FieldError]:
     value = amount(divisor)
-    if not value:
+    what = next((text for part, text in _DIVIDED.items() if part in name), None)
+    if not value or what is None:
         return []
-    if name.endswith(".cpu"):
-        allowed, listed, what = ("1m", "1"), "1m and 1", "cpu"
-    else:
-        allowed, listed = _BYTE_DIVISORS, ", ".join(_BYTE_DIVISORS)
-        what = next((text for end, text in _DIVIDED.items() if end in name), "")
-    if not what or str(value) in allowed:
+    allowed = _CPU_DIVISORS if what == "cpu" else _BYTE_DIVISORS
+    if str(value) in allowed:
         return []
+    listed = " and ".join(allowed) if what == "cpu" else ", ".join(allowed)
     return [invalid(path, name, f"only divisor's values {listed} are supported with the {what} resource")]
-
-
-_DIVIDED = {".memory": "memory", ".ephemeral-storage": "local ephemeral storage", ".hugepages-": "hugepages"}
 
 
 def validate_env_from(sources: list[Object], path: str) -> list[FieldError]:

@@ -163,7 +163,7 @@ def _pod_cidrs(cidrs: list[str]) -> list[FieldError]:
     errors = []
     for i, value in enumerate(cidrs):
         errors += cidr(value, f"spec.podCIDRs[{i}]")
-    if len(cidrs) > 1 and not errors and not dual_stack(cidrs, ipaddress.ip_network):
+    if len(cidrs) > 1 and not dual_stack(cidrs, ipaddress.ip_network):
         detail = "may specify no more than one CIDR for each IP family"
         errors.append(invalid("spec.podCIDRs", cidrs, detail))
     return errors

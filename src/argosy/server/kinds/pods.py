@@ -47,7 +47,6 @@ _GATED = {
     "type": "PodScheduled",
     "status": "False",
     "lastProbeTime": None,
-    "lastTransitionTime": None,
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
@@ -106,7 +105,7 @@ class PodStrategy(BuiltinStrategy):
         _merge_label_keys(obj)
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
         if spec.get("schedulingGates"):
-            obj["status"]["conditions"] = [dict(_GATED)]
+            obj["status"]["conditions"] = [{**_GATED, "lastTransitionTime": obj["metadata"].get("creationTimestamp")}]
 
     def prepare_update(self, new: Object, old: Object) -> None:
         super().prepare_update(new, old)

@@ -5,10 +5,10 @@ Shared by pods and by everything that carries a template. Rules are split by con
 what may change later (see `pods`).
 """
 
+import re
 from collections.abc import Collection
 from typing import Any
 
-from argosy.kube import names
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_found, not_supported, required
 from argosy.server.kinds.containers import image_without_spaces, validate_containers
 from argosy.server.kinds.meta_rules import (
@@ -19,7 +19,6 @@ from argosy.server.kinds.meta_rules import (
     inclusive_range,
     ip,
     labels,
-    messages,
     one_of,
     qualified_name,
 )
@@ -53,6 +52,9 @@ _MAX_NAMESERVERS = 3
 _MAX_SEARCHES = 32
 _MAX_SEARCH_LENGTH = 2048
 _MAX_HOSTNAME = 64
+_MAX_SUBDOMAIN = 253
+_SEARCH_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SEARCH_PATH = rf"{_SEARCH_LABEL}(\.{_SEARCH_LABEL})*"
 _SUBDOMAINS = ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName")
 
 
@@ -220,16 +222,25 @@ def _dns_config(spec: Object, path: str) -> list[FieldError]:
         errors.append(invalid(f"{path}.searches", searches, detail))
     for i, search in enumerate(searches):
         if search != ".":
-            # Underscores are allowed in search paths, unlike in other names.
-            errors += messages(
-                search.removesuffix("."),
-                f"{path}.searches[{i}]",
-                names.dns_subdomain(search.removesuffix(".").replace("_", "x")),
-            )
+            errors += _search_path(search.removesuffix("."), f"{path}.searches[{i}]")
     for i, option in enumerate(config.get("options") or ()):
         if not option.get("name"):
             errors.append(required(f"{path}.options[{i}]", "must not be empty"))
     return errors
+
+
+def _search_path(search: str, path: str) -> list[FieldError]:
+    """A domain whose labels may hold underscores, unlike in other names."""
+    if len(search) > _MAX_SUBDOMAIN:
+        return [invalid(path, search, f"must be no more than {_MAX_SUBDOMAIN} characters")]
+    if re.fullmatch(_SEARCH_PATH, search):
+        return []
+    detail = (
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', "
+        "and must start and end with an alphanumeric character "
+        f"(e.g. 'example.com', regex used for validation is '{_SEARCH_PATH}')"
+    )
+    return [invalid(path, search, detail)]
 
 
 def _host_names(spec: Object, path: str) -> list[FieldError]:

@@ -86,7 +86,8 @@ class PersistentVolumeStrategy(BuiltinStrategy):
         status["phase"] = status.get("phase") or "Pending"
 
     def prepare_create(self, obj: Object) -> None:
-        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": _now()}
+        since = obj["metadata"].get("creationTimestamp") or _now()
+        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": since}
 
     def prepare_status(self, new: Object, old: Object) -> None:
         super().prepare_status(new, old)
@@ -133,7 +134,7 @@ def _validate_volume_spec(spec: Object, path: str) -> list[FieldError]:
     if not capacity:
         errors.append(required(f"{path}.capacity"))
     if "storage" not in capacity or len(capacity) > 1:
-        errors.append(not_supported(f"{path}.capacity", capacity, ["storage"]))
+        errors.append(not_supported(f"{path}.capacity", capacity or None, ["storage"]))
     for name, value in capacity.items():
         if amount(value).nanos <= 0:
             errors.append(invalid(f"{path}.capacity[{name}]", value, "must be greater than zero"))
@@ -232,11 +233,11 @@ class ClaimStrategy(BuiltinStrategy):
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {"phase": "Pending"}
-        _match_data_sources(obj["spec"])
+        _match_data_sources(obj["spec"], {})
 
     def prepare_update(self, new: Object, old: Object) -> None:
         super().prepare_update(new, old)
-        _match_data_sources(new.setdefault("spec", {}))
+        _match_data_sources(new.setdefault("spec", {}), old["spec"])
 
     def validate(self, obj: Object) -> list[FieldError]:
         return validate_claim_spec(obj["spec"], "spec")
@@ -268,13 +269,22 @@ def _claim_resource(name: str, path: str) -> list[FieldError]:
     return errors
 
 
-def _match_data_sources(spec: Object) -> None:
+def _match_data_sources(spec: Object, before: Object) -> None:
     """dataSource and dataSourceRef are two names of one thing unless another namespace is meant."""
     source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
+    # The older field always dropped what it did not know, and still does.
+    if source is not None and ref is None and "dataSource" not in before and not _is_claim_or_snapshot(source):
+        del spec["dataSource"]
+        return
     if source is not None and ref is None:
         spec["dataSourceRef"] = dict(source)
     elif ref is not None and source is None and not ref.get("namespace"):
         spec["dataSource"] = {key: value for key, value in ref.items() if key != "namespace"}
+
+
+def _is_claim_or_snapshot(source: Object) -> bool:
+    known = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+    return (source.get("apiGroup") or "", source.get("kind")) in known
 
 
 def _validate_claim_update(new: Object, old: Object) -> list[FieldError]:
@@ -322,7 +332,7 @@ def _storage_class(new: Object, old: Object, spec: Object, before: Object) -> li
 def _shrinking(new: Object, old: Object) -> list[FieldError]:
     size, old_size = _storage_request(new), _storage_request(old)
     capacity = amount(((old.get("status") or {}).get("capacity") or {}).get("storage", "0"))
-    if size >= old_size or size > capacity:
+    if not size < old_size or size > capacity:
         return []
     return [forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")]
 
