@@ -158,7 +158,7 @@ class Caches:
     async def _synced_if_served(self, informer: Informer[SourceView]) -> None:
         """A type that cannot be listed (its CRD is not installed, say) must not hold up the others."""
         while not informer.has_synced and informer.last_error is None:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # noqa: ASYNC110 (either of two things, one of which is no event)
 
 
 def _key(view: SourceView) -> str:

@@ -103,9 +103,10 @@ def _check(api: Api, call: Call, new: Object, old: Object) -> None:
         errors += api.admission.prepare(call, new, old) or kind.strategy.validate_update(new, old)
     if errors:
         raise status.invalid(kind, call.name, errors)
-    if call.subresource not in _STATUS:
-        call.warnings += kind.strategy.warnings(new)
-        api.admission.settle(call, new, old)
+    if call.subresource in _STATUS:
+        return  # nothing written there is a new generation, not even where annotations otherwise count
+    call.warnings += kind.strategy.warnings(new)
+    api.admission.settle(call, new, old)
     meta = new["metadata"]
     if kind.strategy.generation and "generation" in meta and kind.strategy.generation_grows(new, old):
         meta["generation"] += 1
