@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from argosy.api import keys
 from argosy.api.federated import FederatedObject
-from argosy.kube.mergepatch import same
 from argosy.plan.federate import up_to_date
-from argosy.plan.fields import Json
+from argosy.plan.fields import Json, equal
 from argosy.plan.kinds.observation import Aggregation, Observation
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of, copy_keys
@@ -31,7 +30,7 @@ def source_status(
         now=now,
     )
     status = kind_of(source).aggregate(aggregation)
-    if status is None or same(status, source.get("status") or {}):
+    if status is None or equal(status, source.get("status") or {}):
         return None
     return status
 

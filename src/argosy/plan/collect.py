@@ -12,9 +12,8 @@ from argosy.api import keys
 from argosy.api.resources import CLUSTER_COLLECTED_STATUSES, COLLECTED_STATUSES
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.kube import owners
-from argosy.kube.mergepatch import same
 from argosy.plan import fields
-from argosy.plan.fields import Json
+from argosy.plan.fields import Json, equal
 from argosy.plan.metadata import annotations_of, labels_of
 
 __all__ = ["Seen", "collected_fields", "collected_status", "replicaset_digests"]
@@ -71,7 +70,7 @@ def collected_status(
         digests = orjson.dumps(replicaset_digests(seen)).decode()
         metadata["annotations"] = {**annotations_of({"metadata": metadata}), keys.LATEST_REPLICASET_DIGESTS: digests}
     wanted = {"metadata": metadata, "clusters": entries}
-    if existing is not None and same(wanted, {key: _comparable(existing)[key] for key in wanted}):
+    if existing is not None and equal(wanted, {key: _comparable(existing)[key] for key in wanted}):
         return None
     kind = (COLLECTED_STATUSES if type_config.namespaced else CLUSTER_COLLECTED_STATUSES).kind
     return {"apiVersion": keys.API_VERSION, "kind": kind, **wanted, "lastUpdateTime": now}

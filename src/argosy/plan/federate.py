@@ -15,8 +15,8 @@ from argosy.api.federated import FederatedObject
 from argosy.api.names import federated_name
 from argosy.api.resources import federated_objects
 from argosy.api.typeconfigs import FederatedTypeConfig
-from argosy.kube import mergepatch, owners
-from argosy.plan.fields import Json
+from argosy.kube import owners
+from argosy.plan.fields import Json, equal
 from argosy.plan.metadata import annotations_of, labels_of, with_finalizers
 
 __all__ = [
@@ -154,7 +154,7 @@ def up_to_date(source: Json, federated: FederatedObject) -> bool:
     stored = {key: value for key, value in federated.metadata.annotations.items() if key in keys.FEDERATED_ANNOTATIONS}
     return (
         own == stored
-        and mergepatch.same(template_of(source), federated.spec.template)
+        and equal(template_of(source), federated.spec.template)
         and federated.status.synced_generation == federated.metadata.generation
         and all(entry.status == "OK" for entry in federated.status.clusters)
     )

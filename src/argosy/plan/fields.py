@@ -7,7 +7,11 @@ Parts that are not touched are shared with the original.
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["ABSENT", "Json", "get", "keys_of", "put", "without"]
+import orjson
+
+from argosy.kube.mergepatch import same
+
+__all__ = ["ABSENT", "Json", "equal", "get", "keys_of", "put", "without"]
 
 Json = dict[str, Any]
 Path = str | tuple[str, ...]
@@ -51,3 +55,9 @@ def without(obj: Json, path: Path) -> Json:
         return obj
     smaller = without(child, tuple(rest))
     return obj if smaller is child else {**obj, key: smaller}
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Equality of JSON values. Where they are alike, encoding both is several times faster than walking them."""
+    encoded = [orjson.dumps(each, option=orjson.OPT_SORT_KEYS) for each in (a, b)]
+    return encoded[0] == encoded[1] or same(a, b)

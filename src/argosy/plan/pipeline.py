@@ -23,11 +23,10 @@ from argosy.api.profiles import SchedulingProfile
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.snapshot import Fleet
 from argosy.kube import duration
-from argosy.kube.mergepatch import same
 from argosy.plan import namespaces, pending
 from argosy.plan.explain import placement_text
 from argosy.plan.federate import federated_object
-from argosy.plan.fields import Json
+from argosy.plan.fields import Json, equal
 from argosy.plan.framework import FrameworkError
 from argosy.plan.held import Held, HeldReason, held_of, with_held
 from argosy.plan.metadata import annotations_of, labels_of
@@ -96,13 +95,15 @@ def federate(
         return Outcome()
     if existing is None and not wanted and not is_wanted(source, type_config, exclude_namespaces):
         return Outcome()
+    if existing is not None and existing["metadata"].get("deletionTimestamp"):
+        return Outcome()  # it is made anew once it is gone
     before = _comparable(existing)
     base = federated_object(source, before, type_config)
     given = _Given(fleet, policy, profile, override_policies or {}, exclude_namespaces)
     run = _Pass(source, base, before, type_config, given)
     run.steps()
     result = run.result()
-    if before is not None and same(result, before):
+    if before is not None and equal(result, before):
         return Outcome(held=run.held, decision=run.decision)
     return Outcome(result, before is None, run.held, tuple(run.notes), run.decision)
 
@@ -159,7 +160,7 @@ class _Pass:
 
     def _pending_at_start(self) -> pending.Steps:
         """All steps for what is new or changed; else those that were left, so that an unreadable list starts again."""
-        if self._before is None or not same(self._base, self._before):
+        if self._before is None or not equal(self._base, self._before):
             return self._type_config.spec.controllers
         try:
             left = pending.parse(self.annotations.get(keys.PENDING_CONTROLLERS))
@@ -192,7 +193,7 @@ class _Pass:
                 except _Blocked as blocked:
                     self._hold(blocked.held, blocked.event)
                     return
-                changed = not same(before, self.spec)
+                changed = not equal(before, self.spec)
                 self._pending = pending.after(self._pending, controller, controllers[number + 1 :], changed)
         if waiting:
             self.held = self._held_before
@@ -278,7 +279,7 @@ class _Pass:
         migration = policy.spec.auto_migration
         if migration is not None and (threshold := _go_duration(migration.when.pod_unschedulable_for)):
             own[keys.POD_UNSCHEDULABLE_THRESHOLD] = threshold
-        if not same(before, self.spec):
+        if not equal(before, self.spec):
             own[keys.SCHEDULING] = self._feedback(placements)
             if not decision.unschedulable:
                 self.notes.append(
@@ -302,7 +303,7 @@ class _Pass:
         self.spec = with_overrides(with_placement(self.spec, keys.GLOBAL_SCHEDULER, ()), keys.GLOBAL_SCHEDULER, {})
         rest = _without(self.annotations, keys.SCHEDULING_TRIGGERS, keys.POD_UNSCHEDULABLE_THRESHOLD)
         self.annotations = {**rest, keys.ENABLE_FOLLOWER_SCHEDULING: "false"}
-        if same(before, self.spec):
+        if equal(before, self.spec):
             return
         self.annotations[keys.SCHEDULING] = self._feedback({})
         message = "no propagation policy is named any more: removed from where it was scheduled"
@@ -326,7 +327,7 @@ class _Pass:
             raise _Blocked(HeldReason.OVERRIDES_INVALID, str(error), EventReason.PARSE_OVERRIDE_POLICY_FAILED) from None
         before = self.spec
         self.spec = with_overrides(self.spec, keys.OVERRIDE_CONTROLLER, patches)
-        if not same(before, self.spec) and patches:
+        if not equal(before, self.spec) and patches:
             names = ", ".join(policy.metadata.name for policy in policies)
             self.notes.append(Note("Normal", EventReason.OVERRIDE_POLICY_APPLIED, f"overrides of {names} applied"))
 

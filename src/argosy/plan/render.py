@@ -13,9 +13,8 @@ from argosy.api import keys
 from argosy.api.conditions import Propagation
 from argosy.api.federated import PropagationEntry
 from argosy.api.typeconfigs import FederatedTypeConfig
-from argosy.kube import mergepatch
 from argosy.kube.objects import Metadata
-from argosy.plan.fields import Json
+from argosy.plan.fields import Json, equal
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of, labels_of, meta_equivalent
 from argosy.plan.override import OverrideError, apply_patches
@@ -167,8 +166,4 @@ def _same(desired: Json, observed: Json) -> bool:
         {key: value for key, value in each.items() if key not in ("metadata", "status")} for each in (desired, observed)
     ]
     finalizers = [each["metadata"].get("finalizers") or [] for each in (desired, observed)]
-    return (
-        mergepatch.same(content[0], content[1])
-        and finalizers[0] == finalizers[1]
-        and meta_equivalent(desired, observed)
-    )
+    return equal(content[0], content[1]) and finalizers[0] == finalizers[1] and meta_equivalent(desired, observed)

@@ -179,6 +179,12 @@ class TestLaterPasses:
         assert keys.ORPHAN not in world.annotations
         assert world.object["spec"]["template"]["metadata"]["annotations"] == {"team": "a"}
 
+    def test_a_federated_object_on_its_way_out_is_left_alone(self):
+        world = World()
+        world.run()
+        world.object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        assert world.run(source=deployment(spec={"replicas": 9})).object is None
+
     def test_no_scheduling_keeps_the_old_placement(self):
         world = World()
         world.run()
@@ -375,3 +381,44 @@ def test_the_stored_merge_patch_turns_the_source_into_the_template(labels, annot
     obj = federate(source, None, DEPLOYMENTS, fleet=fleet(), policy=policy("a"), wanted=True).object
     patch = orjson.loads(obj["metadata"]["annotations"][keys.TEMPLATE_MERGE_PATCH])
     assert mergepatch.apply(source, patch) == template_of(source) == obj["spec"]["template"]
+
+
+POLICIES = st.sampled_from(
+    [
+        None,
+        policy(),
+        policy(schedulingMode="Duplicate"),
+        policy(schedulingMode="Duplicate", maxClusters=1),
+        policy(placement=[{"cluster": "m1"}, {"cluster": "m3"}]),
+        policy(clusterSelector={"zone": "nowhere"}),
+        policy(stickyCluster=True),
+        policy(schedulingProfile="missing"),
+    ]
+)
+FLEETS = st.sampled_from(
+    [
+        fleet(),
+        fleet("m1"),
+        fleet("m1", "m2", "m3", "m4"),
+        Fleet.of([cluster("m1", ready=False), cluster("m2")]),
+        Fleet.of([cluster("m1", taints=[{"key": "k", "effect": "NoExecute"}]), cluster("m2"), cluster("m3")]),
+        Fleet(),
+    ]
+)
+STEPS = st.tuples(POLICIES, FLEETS, st.integers(0, 20), st.booleans())
+
+
+@given(steps=st.lists(STEPS, min_size=1, max_size=6))
+def test_whatever_happens_no_copy_is_forgotten_and_a_second_pass_has_nothing_to_do(steps):
+    world, ever = World(), set()
+    for number, (stated, members, replicas, labelled) in enumerate(steps):
+        label = None if not labelled else "all"
+        changes = {"generation": number + 1, "labels": {keys.PROPAGATION_POLICY_LABEL: label}}
+        world.run(source=deployment(spec={"replicas": replicas}, metadata=changes), policy=stated, fleet=members)
+        if world.object is None:
+            continue
+        ever |= set(world.typed.placed)
+        assert ever == set(world.typed.placed) | set(to_be_removed(world.annotations))
+        again = world.run()
+        assert again.object is None
+        assert again.notes == ()

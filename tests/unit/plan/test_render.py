@@ -93,6 +93,16 @@ class TestKinds:
         observed = {**observed, "metadata": {"name": "x", "resourceVersion": "1"}}
         return render(template, [], observed, {}, TYPE_CONFIGS[name])
 
+    def test_a_deployments_revision_is_the_members_own(self):
+        revision = "deployment.kubernetes.io/revision"
+        template = template_of(deployment(metadata={"annotations": {revision: "7"}}))
+        observed = in_member(render(template, [], None, {}, DEPLOYMENTS))
+        observed["metadata"]["annotations"] |= {revision: "2"}
+        desired = render(template, [], observed, {}, DEPLOYMENTS)
+        assert annotations_of(desired)[revision] == "2"
+        record = PropagationEntry("m1", "OK", 1, "gen:1", "d")
+        assert not needs_update(desired, observed, record, "d", "gen:1")
+
     def test_a_service_keeps_its_addresses_and_node_ports(self):
         head = {"apiVersion": "v1", "kind": "Service"}
         ports = [{"name": "a", "protocol": "TCP", "port": 80}, {"name": "b", "protocol": "TCP", "port": 81}]

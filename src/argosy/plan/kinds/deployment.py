@@ -1,4 +1,4 @@
-"""Deployment: counts added up, the revision left to the member, and the conditions `kubectl rollout status` and `kubectl wait` look for."""
+"""Deployment: counts added up, the revision left to members, the conditions `kubectl rollout status` and `wait` need."""
 
 from collections.abc import Sequence
 from typing import Final
