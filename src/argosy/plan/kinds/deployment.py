@@ -102,4 +102,6 @@ def _condition(observation: Observation, type: str) -> Json:
     return find(_status(observation).get("conditions"), type) or {}
 
 
-KIND: Final = Kind(pod_spec=("spec", "template", "spec"), retain=_retain, aggregate=_aggregate)
+KIND: Final = Kind(
+    pod_spec=("spec", "template", "spec"), feedback_with_status=True, retain=_retain, aggregate=_aggregate
+)
