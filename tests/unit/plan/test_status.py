@@ -206,6 +206,17 @@ class TestAnyKind:
         condition = find(self.merged(synced, good, bad)["conditions"], "Ready")
         assert (condition["status"], condition["reason"], condition["message"]) == ("False", "Broken", "m1: oops")
 
+    def test_conditions_have_only_the_times_every_kind_has(self, synced):
+        status = {"conditions": [{"type": "Ready", "status": "True", "reason": "Fine", "message": "m"}]}
+        [condition] = self.merged(synced, status, status)["conditions"]
+        assert condition.keys() == {"type", "status", "reason", "message", "lastTransitionTime"}
+
+    @pytest.mark.parametrize(("status", "marked"), [({"phase": "Happy"}, False), ({"conditions": []}, True)])
+    def test_only_kinds_with_conditions_are_marked_as_last_known(self, synced, status, marked):
+        cut = [Observation("m1", {"status": status}, reachable=False), Observation("m2", {"status": status})]
+        merged = source_status(WIDGET, synced.typed, cut, EARLY)
+        assert ("conditions" in merged) is marked
+
     def test_nothing_seen_says_nothing(self, synced):
         assert self.merged(synced) is None
 

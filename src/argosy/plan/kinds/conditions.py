@@ -14,20 +14,24 @@ def listed(clusters: Sequence[str]) -> str:
     return f"[{', '.join(sorted(clusters))}]"
 
 
-def settled(wanted: Sequence[Json], before: Sequence[Json] | None, now: str) -> list[Json]:
-    """The wanted conditions with their times: kept from before where nothing changed, so that nothing is written."""
-    return [_settled(condition, find(before, condition["type"]), now) for condition in wanted]
+def settled(
+    wanted: Sequence[Json], before: Sequence[Json] | None, now: str, *, update_time: bool = False
+) -> list[Json]:
+    """The wanted conditions with their times: kept from before where nothing changed, so that nothing is written.
+
+    `update_time` is for kinds whose conditions have a lastUpdateTime: with others a server would drop it, and the
+    status would seem to differ forever.
+    """
+    return [_settled(condition, find(before, condition["type"]) or {}, now, update_time) for condition in wanted]
 
 
-def _settled(wanted: Json, before: Json | None, now: str) -> Json:
-    if before is None:
-        return {**wanted, "lastUpdateTime": now, "lastTransitionTime": now}
-    kept = {key: value for key, value in before.items() if key in ("lastUpdateTime", "lastTransitionTime")}
-    if all(before.get(key) == value for key, value in wanted.items()):
-        return {**wanted, **kept}
+def _settled(wanted: Json, before: Json, now: str, update_time: bool) -> Json:
     flipped = before.get("status") != wanted["status"]
-    transition = now if flipped else kept.get("lastTransitionTime", now)
-    return {**wanted, "lastUpdateTime": now, "lastTransitionTime": transition}
+    changed = any(before.get(key) != value for key, value in wanted.items())
+    times = {"lastTransitionTime": now if flipped else before.get("lastTransitionTime") or now}
+    if update_time:
+        times["lastUpdateTime"] = now if changed else before.get("lastUpdateTime") or now
+    return {**wanted, **times}
 
 
 def unreachable(aggregation: Aggregation) -> list[Json]:

@@ -36,7 +36,7 @@ def _aggregate(aggregation: Aggregation) -> Json | None:
     if not aggregation.complete:
         kept = [each for each in before.get("conditions") or () if not any(each["type"] == w["type"] for w in wanted)]
         wanted = [*({k: v for k, v in each.items() if not k.startswith("last")} for each in kept), *wanted]
-    conditions = settled(wanted, before.get("conditions"), aggregation.now)
+    conditions = settled(wanted, before.get("conditions"), aggregation.now, update_time=True)
     return {**status, "conditions": conditions} if conditions else status
 
 

@@ -37,6 +37,9 @@ def merge(aggregation: Aggregation) -> Json | None:
 
 
 def _marked(status: Json, aggregation: Aggregation) -> Json:
+    """With the condition that counts are last known ones; not every kind has conditions."""
+    if "conditions" not in status:
+        return status
     mark = settled(unreachable(aggregation), aggregation.status.get("conditions"), aggregation.now)
     conditions = [each for each in status.get("conditions") or () if each.get("type") not in {m["type"] for m in mark}]
     return {**status, "conditions": [*conditions, *mark]} if mark else status
