@@ -1,0 +1,217 @@
+"""The plugins one by one, over a whole fleet at once."""
+
+import pytest
+
+from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm, Toleration
+from argosy.plan.framework import ClusterScore, FrameworkError
+from argosy.plan.plugins import (
+    cluster_affinity,
+    cluster_capacity_weight,
+    cluster_ready,
+    cluster_resources_balanced_allocation,
+    cluster_resources_least_allocated,
+    max_cluster,
+    priority_sort,
+    taint_toleration,
+)
+from argosy.plan.unit import Affinity, PreferredTerm, ResourceRequest
+from argosy.plan.weights import MissingResource, available_weights, dynamic_weights, reported, weight_limits
+from tests.unit.plan.scheduling import cluster, fleet, taint, unit
+
+
+def term(key, operator, *values):
+    return ClusterSelectorTerm(match_expressions=(ClusterSelectorRequirement(key, operator, values),))
+
+
+def amounts(**allocatable_and_available):
+    allocatable, available = zip(*allocatable_and_available.values(), strict=True)
+    names = [name.replace("gpu", "nvidia.com/gpu") for name in allocatable_and_available]
+    return {
+        "allocatable": dict(zip(names, allocatable, strict=True)),
+        "available": dict(zip(names, available, strict=True)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("toleration", "tolerated"),
+    [
+        (Toleration(operator="Exists"), True),
+        (Toleration(key="k", operator="Exists"), True),
+        (Toleration(key="k", value="v"), True),
+        (Toleration(key="k", operator="Equal", value="v", effect="NoSchedule"), True),
+        (Toleration(key="k", value="other"), False),
+        (Toleration(key="k", operator="Exists", effect="NoExecute"), False),
+        (Toleration(key="other", operator="Exists"), False),
+        (Toleration(key="k", operator="Nonsense", value="v"), False),
+    ],
+)
+def test_tolerations_match_as_in_kubernetes(toleration, tolerated):
+    members = fleet(cluster("a", taints=[taint("k", value="v")]))
+    assert taint_toleration.feasible(unit(tolerations=(toleration,)), members).tolist() == [tolerated]
+
+
+def test_a_placed_unit_is_driven_out_by_noexecute_only():
+    members = fleet(cluster("a", taints=[taint("s")]), cluster("b", taints=[taint("s"), taint("e", "NoExecute")]))
+    placed = unit(current={"a": 1, "b": 1})
+    assert taint_toleration.feasible(placed, members).tolist() == [True, False]
+    assert "{e: }" in taint_toleration.reason(placed, members, 1)
+    assert "{s: }" in taint_toleration.reason(unit(), members, 1)
+
+
+def test_fewer_untolerated_prefernoschedule_taints_score_higher():
+    soft = [taint(key, "PreferNoSchedule") for key in "xy"]
+    members = fleet("a", cluster("b", taints=soft[:1]), cluster("c", taints=soft))
+    scores = taint_toleration.score(unit(), members)
+    assert scores.tolist() == [0, 1, 2]
+    assert taint_toleration.normalize(scores).tolist() == [100, 50, 0]
+    hard_only = unit(tolerations=(Toleration(operator="Exists", effect="NoSchedule"),))
+    assert taint_toleration.score(hard_only, members).tolist() == [0, 1, 2]
+
+
+def test_unready_clusters_keep_what_they_have():
+    members = fleet(cluster("a", ready=False), cluster("b", ready=False), "c")
+    assert cluster_ready.feasible(unit(current={"a": None}), members).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("required", "matched"),
+    [
+        ((term("zone", "In", "x", "y"),), [True, True, False]),
+        ((term("zone", "NotIn", "x"),), [False, True, True]),
+        ((term("zone", "Exists"),), [True, True, False]),
+        ((term("zone", "DoesNotExist"),), [False, False, True]),
+        ((term("tier", "Gt", "1"),), [False, True, False]),
+        ((term("tier", "Lt", "2"),), [True, False, False]),
+        ((term("zone", "In", "x"), term("tier", "In", "2")), [True, True, False]),
+        ((), [False, False, False]),
+        ((ClusterSelectorTerm(),), [False, False, False]),
+        ((term("zone", "Near", "x"),), [False, False, False]),
+        ((term("tier", "Gt", "one"),), [False, False, False]),
+        ((term("zone", "NotIn", "not a label value!"),), [False, False, False]),
+        ((term("not a key!", "Exists"),), [False, False, False]),
+    ],
+)
+def test_required_terms(required, matched):
+    members = fleet(
+        cluster("a", labels={"zone": "x", "tier": "1"}), cluster("b", labels={"zone": "y", "tier": "2"}), "c"
+    )
+    assert cluster_affinity.feasible(unit(affinity=Affinity(required=required)), members).tolist() == matched
+
+
+@pytest.mark.parametrize(
+    ("field", "matched"),
+    [
+        (ClusterSelectorRequirement("metadata.name", "In", ("a",)), [True, False]),
+        (ClusterSelectorRequirement("metadata.name", "NotIn", ("a",)), [False, True]),
+        (ClusterSelectorRequirement("metadata.name", "In", ("a", "b")), [False, False]),
+        (ClusterSelectorRequirement("metadata.name", "Exists"), [False, False]),
+        (ClusterSelectorRequirement("spec.other", "In", ("a",)), [False, False]),
+    ],
+)
+def test_required_fields(field, matched):
+    wanted = unit(affinity=Affinity(required=(ClusterSelectorTerm(match_fields=(field,)),)))
+    assert cluster_affinity.feasible(wanted, fleet("a", "b")).tolist() == matched
+
+
+def test_preferred_terms_add_their_weights():
+    members = fleet(cluster("a", labels={"zone": "x"}), cluster("b", labels={"zone": "x", "ssd": "yes"}), "c")
+    preferred = (
+        PreferredTerm(2, term("zone", "In", "x")),
+        PreferredTerm(8, term("ssd", "Exists")),
+        PreferredTerm(5, ClusterSelectorTerm()),
+        PreferredTerm(5, term("zone", "Wrong")),
+    )
+    scores = cluster_affinity.score(unit(affinity=Affinity(preferred=preferred)), members)
+    assert scores.tolist() == [2, 10, 0]
+    assert cluster_affinity.normalize(scores).tolist() == [20, 100, 0]
+    assert cluster_affinity.normalize(scores * 0).tolist() == [0, 0, 0]
+
+
+def test_balanced_allocation_prefers_even_use():
+    members = fleet(
+        cluster("even", resources=amounts(cpu=("10", "5"), memory=("10", "5"))),
+        cluster("full", resources=amounts(cpu=("10", "0"), memory=("10", "5"))),
+        cluster("none", resources=amounts(memory=("10", "5"))),
+        cluster("uneven", resources=amounts(cpu=("10", "2"), memory=("10", "10"))),
+    )
+    assert cluster_resources_balanced_allocation.score(unit(), members).tolist() == [100, 0, 0, 60]
+
+
+def test_least_allocated_counts_a_gpu_four_times():
+    wanted = unit(request=ResourceRequest(scalars={"nvidia.com/gpu": 2}))
+    members = fleet(
+        cluster("gpus", resources=amounts(cpu=("10", "5"), memory=("10", "5"), gpu=("4", "4"))),
+        cluster("none", resources=amounts(cpu=("10", "10"), memory=("10", "10"))),
+    )
+    assert cluster_resources_least_allocated.score(wanted, members).tolist() == [50, 33]
+
+
+def test_resource_scores_survive_absurd_amounts():
+    members = fleet(cluster("a", resources=amounts(cpu=("10", "5"), memory=("2Ei", "1Ei"))))
+    assert cluster_resources_least_allocated.score(unit(), members).tolist() == [50]
+    assert cluster_resources_balanced_allocation.score(unit(), members).tolist() == [100]
+
+
+def test_priority_sort_orders_by_score_then_name():
+    scored = [ClusterScore("c", 1), ClusterScore("b", 2), ClusterScore("a", 1)]
+    assert [item.cluster for item in priority_sort.select(unit(), scored)] == ["b", "a", "c"]
+    assert [item.cluster for item in priority_sort.select(unit(priorities={"c": 1}), scored)] == ["c", "a", "b"]
+
+
+def test_max_cluster_keeps_the_incoming_order_among_equals():
+    scored = [ClusterScore(name, 1) for name in "zyxwvutsrqponm"]
+    assert [item.cluster for item in max_cluster.select(unit(max_clusters=13), scored)] == list("zyxwvutsrqpon")
+    with pytest.raises(FrameworkError):
+        max_cluster.select(unit(max_clusters=-1), scored)
+
+
+# Weights.
+
+
+def test_free_capacity_decides_capped_by_total_capacity():
+    assert weight_limits([100, 100, 100]) == [467, 467, 467]
+    assert dynamic_weights([100, 100, 100], [80, 20, 10]) == [631, 246, 123]
+    assert dynamic_weights([64, 32, 16], [10, 30, -4]) == [385, 615, 0]
+
+
+def test_without_free_capacity_all_weigh_the_same():
+    assert dynamic_weights([5, 5, 5], [0, 0, 0]) == [333, 333, 333]
+    assert dynamic_weights([0, 0], [0, 0]) == [500, 500]
+    assert dynamic_weights([], []) == []
+    assert available_weights([5, 0], [0, 0]) == [500, 500]
+
+
+def test_weights_sum_to_1000_with_the_remainder_at_the_first_of_the_largest():
+    assert dynamic_weights([1] * 3, [1] * 3) == [334, 333, 333]
+    assert dynamic_weights([1] * 7, [1] * 7) == [142, *[143] * 6]
+
+
+def test_a_resource_must_be_reported_to_be_followed():
+    assert reported("x", [1, 0]) == [1, 0]
+    with pytest.raises(MissingResource, match="no x resource"):
+        reported("x", [1, None])
+    members = fleet("a", cluster("b", resources=amounts(special=("1", "1"))))
+    assert cluster_capacity_weight.amounts(members, ["a", "b"], "nvidia.com/gpu") == ([0, 0], [0, 0])
+    with pytest.raises(MissingResource):
+        cluster_capacity_weight.amounts(members, ["a", "b"], "special")
+
+
+def test_a_started_core_counts_as_one():
+    members = fleet(cluster("a", cpu="1500m", free="1m"))
+    assert cluster_capacity_weight.amounts(members, ["a"], "cpu") == ([2], [1])
+
+
+def test_gpu_units_follow_gpus():
+    members = fleet(
+        cluster("a", resources=amounts(cpu=("100", "100"), gpu=("1", "1"))),
+        cluster("b", resources=amounts(cpu=("1", "1"), gpu=("3", "3"))),
+    )
+    wanted = unit(8, request=ResourceRequest(scalars={"nvidia.com/gpu": 1}))
+    assert cluster_capacity_weight.divide(wanted, members, ["a", "b"]).replicas == {"a": 2, "b": 6}
+
+
+def test_a_duplicated_object_counts_as_the_whole_number_in_each_cluster():
+    plan = cluster_capacity_weight.divide(
+        unit(6, current={"a": None, "b": None}), fleet("a", "b", "c"), ["a", "b", "c"]
+    )
+    assert plan.replicas == {"a": 4, "b": 2, "c": 0}
