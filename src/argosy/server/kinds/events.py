@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+import orjson
 
 from argosy.kube import names
 from argosy.kube.schema import Schemas
@@ -25,6 +26,17 @@ FIELDS = {
     "deprecatedCount": "count",
 }
 MAX_LENGTHS = {"reportingInstance": 128, "action": 128, "reason": 128, "note": 1024}
+#: Names of Kubernetes' internal types, by which messages show them.
+INTERNAL_REFERENCE = {
+    "Kind": "kind",
+    "Namespace": "namespace",
+    "Name": "name",
+    "UID": "uid",
+    "APIVersion": "apiVersion",
+    "ResourceVersion": "resourceVersion",
+    "FieldPath": "fieldPath",
+}
+INTERNAL_SOURCE = {"Component": "component", "Host": "host"}
 NAMESPACE = "involvedObject.namespace"
 UNMATCHED = "does not match event.namespace"
 
@@ -115,8 +127,19 @@ class EventStrategy(StatuslessStrategy):
         more = ("deprecatedLastTimestamp", "deprecatedCount", "reason", "type", "eventTime", "action", "related")
         for field in (*fields, *more, "reportingController", "reportingInstance"):
             path = "reportingController" if field == "reportingController" else FIELDS.get(field, field)
-            errors += rules.immutable(new.get(field), old.get(field), path)
+            if field in ("regarding", "related", "deprecatedSource"):
+                errors += _kept_reference(new.get(field), old.get(field), path)
+            else:
+                errors += rules.immutable(new.get(field), old.get(field), path)
         return errors
+
+
+def _kept_reference(new: Mapping[str, Any] | None, old: Mapping[str, Any] | None, path: str) -> list[FieldError]:
+    if rules.same(new, old):
+        return []
+    internal = INTERNAL_SOURCE if path == "source" else INTERNAL_REFERENCE
+    shown = None if new is None else {name: new.get(field) or "" for name, field in internal.items()}
+    return [invalid(path, orjson.Fragment(orjson.dumps(shown)), rules.IMMUTABLE)]
 
 
 def _common(obj: Mapping[str, Any]) -> list[FieldError]:

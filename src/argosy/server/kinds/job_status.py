@@ -35,10 +35,13 @@ def validate(new: Object, old: Object) -> list[FieldError]:
     status, stored, spec = new.get("status") or {}, old.get("status") or {}, new["spec"]
     errors = workloads.counters(status, "status", ("active", "succeeded", "failed", "ready", "terminating"))
     errors += _uncounted(status)
-    errors += _conditions(status, stored)
-    errors += _times(status, stored, spec)
+    errors += _ends(status, stored)
+    errors += _completion_time(status, stored)
+    errors += _reached(status, stored)
     errors += _finished(status, stored, spec)
     errors += _indexes(status, stored, spec)
+    errors += _pods_left(status, stored)
+    errors += _success(status, spec)
     return errors + _kept(status, stored, spec)
 
 
@@ -56,50 +59,58 @@ def _uncounted(status: Status) -> list[FieldError]:
     return errors
 
 
-def _conditions(status: Status, stored: Status) -> list[FieldError]:
-    """Which conditions may not be true together, or not without another."""
-    complete, failed = is_true(status, "Complete"), is_true(status, "Failed")
-    failing, succeeding = is_true(status, "FailureTarget"), is_true(status, "SuccessCriteriaMet")
+def _ends(status: Status, stored: Status) -> list[FieldError]:
+    """A Job ends one way."""
+    complete, failed, failing = (is_true(status, kind) for kind in ("Complete", "Failed", "FailureTarget"))
     completed = complete != is_true(stored, "Complete")
     found = []
     if complete and failed and (completed or failed != is_true(stored, "Failed")):
         found.append("cannot set Complete=True and Failed=true conditions")
     if complete and failing and (completed or failing != is_true(stored, "FailureTarget")):
         found.append("cannot set Complete=True and FailureTarget=true conditions")
-    failed_anew = failed != is_true(stored, "Failed") or status.get("failedIndexes") != stored.get("failedIndexes")
-    if failed and not failing and failed_anew:
-        found.append("cannot set Failed=True condition without the FailureTarget=true condition")
-    if complete and not succeeding and (completed or is_true(stored, "SuccessCriteriaMet")):
-        found.append("cannot set Complete=True condition without the SuccessCriteriaMet=true condition")
-    if succeeding and failed:
-        found.append("cannot set SuccessCriteriaMet=True and Failed=true conditions")
-    if succeeding and failing:
-        found.append("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions")
     return [invalid(CONDITIONS, OMITTED, detail) for detail in found]
 
 
-def _times(status: Status, stored: Status, spec: Mapping[str, Any]) -> list[FieldError]:
+def _completion_time(status: Status, stored: Status) -> list[FieldError]:
     errors = []
-    start, end = status.get("startTime"), status.get("completionTime")
+    path, start, end = "status.completionTime", status.get("startTime"), status.get("completionTime")
     complete = is_true(status, "Complete")
     ended_anew = end != stored.get("completionTime")
     if complete != is_true(stored, "Complete") or ended_anew:
         if end is not None and not complete:
-            detail = "cannot set completionTime when there is no Complete=True condition"
-            errors.append(invalid("status.completionTime", end, detail))
+            errors.append(invalid(path, end, "cannot set completionTime when there is no Complete=True condition"))
         if end is None and complete:
-            errors.append(required("status.completionTime", "completionTime is required for Complete jobs"))
+            errors.append(required(path, "completionTime is required for Complete jobs"))
     changed = ended_anew or start != stored.get("startTime")
     if changed and start and end and _moment(end) < _moment(start):
-        errors.append(invalid("status.completionTime", end, "must be equal to or after `startTime`"))
-    resuming = is_true(stored, "Suspended") and _state(status, "Suspended") == "False"
-    moved = stored.get("startTime") is not None and start != stored["startTime"]
-    if moved and not resuming and not spec.get("suspend"):
-        detail = "field is immutable for unsuspended job once set"
-        errors.append(invalid("status.startTime", start, detail))
-    if end is not None and stored.get("completionTime") is not None and ended_anew:
-        errors.append(invalid("status.completionTime", end, rules.IMMUTABLE))
+        errors.append(invalid(path, end, "must be equal to or after `startTime`"))
     return errors
+
+
+def _reached(status: Status, stored: Status) -> list[FieldError]:
+    """An end is announced before it is reached, so that pods can be let go in between."""
+    complete, failed = is_true(status, "Complete"), is_true(status, "Failed")
+    announced = is_true(status, "SuccessCriteriaMet")
+    found = []
+    failed_anew = failed != is_true(stored, "Failed") or status.get("failedIndexes") != stored.get("failedIndexes")
+    if failed and not is_true(status, "FailureTarget") and failed_anew:
+        found.append("cannot set Failed=True condition without the FailureTarget=true condition")
+    changed = complete != is_true(stored, "Complete") or announced != is_true(stored, "SuccessCriteriaMet")
+    if complete and not announced and changed:
+        found.append("cannot set Complete=True condition without the SuccessCriteriaMet=true condition")
+    return [invalid(CONDITIONS, OMITTED, detail) for detail in found]
+
+
+def _success(status: Status, spec: Mapping[str, Any]) -> list[FieldError]:
+    succeeding = is_true(status, "SuccessCriteriaMet")
+    found = []
+    if succeeding and is_true(status, "Failed"):
+        found.append("cannot set SuccessCriteriaMet=True and Failed=true conditions")
+    if succeeding and is_true(status, "FailureTarget"):
+        found.append("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions")
+    if spec.get("successPolicy") is not None and is_true(status, "Complete") and not succeeding:
+        found.append("cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True")
+    return [invalid(CONDITIONS, OMITTED, detail) for detail in found]
 
 
 def _moment(text: str) -> datetime:
@@ -118,7 +129,7 @@ def _finished(status: Status, stored: Status, spec: Mapping[str, Any]) -> list[F
     def touched(field: str) -> bool:
         return changed or status.get(field) != stored.get(field)
 
-    active, ready, terminating = (status.get(f) or 0 for f in ("active", "ready", "terminating"))
+    active = status.get("active") or 0
     if finished and active > 0 and touched("active"):
         errors.append(invalid("status.active", active, "active>0 is invalid for finished job"))
     never_started = spec.get("suspend") and spec.get("completions") == 0
@@ -128,7 +139,15 @@ def _finished(status: Status, stored: Status, spec: Mapping[str, Any]) -> list[F
     pending = uncounted.get("succeeded") or uncounted.get("failed")
     if finished and pending and touched("uncountedTerminatedPods"):
         errors.append(invalid("status.uncountedTerminatedPods", uncounted, "must be empty for finished job"))
-    if finished and terminating > 0 and touched("terminating"):
+    return errors
+
+
+def _pods_left(status: Status, stored: Status) -> list[FieldError]:
+    errors = []
+    active, ready, terminating = (status.get(f) or 0 for f in ("active", "ready", "terminating"))
+    finished = _is_finished(status)
+    changed = finished != _is_finished(stored) or status.get("terminating") != stored.get("terminating")
+    if finished and terminating > 0 and changed:
         errors.append(invalid("status.terminating", terminating, "terminating>0 is invalid for finished job"))
     if ready > active and any(status.get(f) != stored.get(f) for f in ("ready", "active")):
         errors.append(invalid("status.ready", ready, "cannot set more ready pods than active"))
@@ -136,21 +155,22 @@ def _finished(status: Status, stored: Status, spec: Mapping[str, Any]) -> list[F
 
 
 def _indexes(status: Status, stored: Status, spec: Mapping[str, Any]) -> list[FieldError]:
-    errors = []
-    completions = spec.get("completions")
+    errors: list[FieldError] = []
+    completions, limited = spec.get("completions"), spec.get("backoffLimitPerIndex") is not None
     completed, failed = status.get("completedIndexes") or "", status.get("failedIndexes")
     completed_anew = completed != (stored.get("completedIndexes") or "")
     failed_anew = failed != stored.get("failedIndexes")
+    # What was stored unreadable is not held against this write: its error is dropped.
+    done = _intervals("completedIndexes", completed, completions, errors if completed_anew else [])
+    lost = _intervals("failedIndexes", failed or "", completions, errors if failed_anew and limited else [])
     if completed_anew and completed and spec.get("completionMode") != "Indexed":
         detail = "cannot set non-empty completedIndexes when non-indexed completion mode"
         errors.append(invalid("status.completedIndexes", completed, detail))
-    if failed_anew and failed is not None and spec.get("backoffLimitPerIndex") is None:
+    if failed_anew and failed is not None and not limited:
         detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
         errors.append(invalid("status.failedIndexes", failed, detail))
-    if completions is None or not (completed_anew or failed_anew):
+    if not (completed_anew or failed_anew):
         return errors
-    done = _intervals("completedIndexes", completed, completions, errors if completed_anew else [])
-    lost = _intervals("failedIndexes", failed or "", completions, errors if failed_anew else [])
     for start, end in done:
         for first, last in lost:
             if start <= last and first <= end:
@@ -159,7 +179,9 @@ def _indexes(status: Status, stored: Status, spec: Mapping[str, Any]) -> list[Fi
     return errors
 
 
-def _intervals(field: str, text: str, completions: int, errors: list[FieldError]) -> list[tuple[int, int]]:
+def _intervals(field: str, text: str, completions: int | None, errors: list[FieldError]) -> list[tuple[int, int]]:
+    if completions is None:
+        return []
     try:
         return job_policies.index_intervals(text, completions)
     except job_policies.IndexesError as error:
@@ -180,6 +202,13 @@ def _kept(status: Status, stored: Status, spec: Mapping[str, Any]) -> list[Field
         for field in (("failed",) if elastic else ("failed", "succeeded"))
         if (status.get(field) or 0) < (stored.get(field) or 0)
     ]
+    start, end = status.get("startTime"), status.get("completionTime")
+    if None not in (end, stored.get("completionTime")) and end != stored["completionTime"]:
+        errors.append(invalid("status.completionTime", end, rules.IMMUTABLE))
+    resuming = is_true(stored, "Suspended") and _state(status, "Suspended") == "False"
+    moved = stored.get("startTime") is not None and start != stored["startTime"]
+    if moved and not resuming and not spec.get("suspend"):
+        errors.append(invalid("status.startTime", start, "field is immutable for unsuspended job once set"))
     met = is_true(status, "SuccessCriteriaMet")
     if is_true(stored, "SuccessCriteriaMet") and not met:
         errors.append(invalid(CONDITIONS, OMITTED, "cannot disable the SuccessCriteriaMet=True condition"))
