@@ -18,13 +18,15 @@ from argosy.server.accept import media_types
 from argosy.server.crd.strategy import CustomResourceStrategy
 from argosy.server.discovery import group_order, version_rank
 from argosy.server.openapi.operations import V2, V3, paths_of
+from argosy.server.openapi.protobuf import CONTENT_TYPE, encode_document
 from argosy.server.openapi.schemas import Components
 from argosy.server.registry import Kind, Registry
 
 __all__ = ["OpenApi"]
 
 _V2_JSON = ("application/json", "application/*", "*/*")
-_NOT_ACCEPTABLE = b"only application/json is served here\n"
+_V2_PROTOBUF = ("application/com.github.proto-openapi.spec.v2@v1.0+protobuf", CONTENT_TYPE)
+_NOT_ACCEPTABLE = b"only application/json and protobuf are served here\n"
 
 
 class _Document(msgspec.Struct, frozen=True):
@@ -132,27 +134,29 @@ class OpenApi:
         )
 
     def _v2(self, headers: Mapping[str, str]) -> Response:
-        wanted = media_types(headers.get("accept", "*/*"))
-        if wanted and not any(media.type in _V2_JSON for media in wanted):
-            return Response(406, {"content-type": "text/plain; charset=utf-8", "vary": "Accept"}, _NOT_ACCEPTABLE)
         everything = "".join(document.hash for document in self._documents.values())
         key = hashlib.sha512(everything.encode()).hexdigest().upper()
-        return self._answer(key, headers, self._v2_document)
+        for media in media_types(headers.get("accept") or "*/*"):
+            if media.type in _V2_JSON:
+                return self._answer(key, headers, lambda: orjson.dumps(self._v2_document()))
+            if media.type in _V2_PROTOBUF:
+                # Another key: the two forms of a document must not share an entity tag.
+                answer = self._answer(f"{key}P", headers, lambda: encode_document(self._v2_document()))
+                return msgspec.structs.replace(answer, headers={**answer.headers, "content-type": CONTENT_TYPE})
+        return Response(406, {"content-type": "text/plain; charset=utf-8", "vary": "Accept"}, _NOT_ACCEPTABLE)
 
-    def _v2_document(self) -> bytes:
+    def _v2_document(self) -> dict[str, Any]:
         components = Components(self._schemas, "#/definitions/")
         kinds = [kind for document in self._documents.values() for kind in document.kinds]
         paths: dict[str, Any] = {}
         for kind in kinds:
             paths.update(paths_of(kind, components, V2))
-        return orjson.dumps(
-            {
-                "swagger": "2.0",
-                "info": {"title": "Kubernetes", "version": f"v{self._schemas.minor}"},
-                "paths": dict(sorted(paths.items())),
-                "definitions": components.everything(components.of_kinds(kinds)),
-            }
-        )
+        return {
+            "swagger": "2.0",
+            "info": {"title": "Kubernetes", "version": f"v{self._schemas.minor}"},
+            "paths": dict(sorted(paths.items())),
+            "definitions": components.everything(components.of_kinds(kinds)),
+        }
 
 
 def _schema_references(paths: dict[str, Any]) -> set[str]:

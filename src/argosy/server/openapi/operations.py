@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from argosy.server.crd.strategy import CustomResourceStrategy
 from argosy.server.discovery import SUBRESOURCE_KINDS, SUBRESOURCE_VERBS
 from argosy.server.openapi.schemas import Components
 from argosy.server.registry import Kind
@@ -48,12 +49,8 @@ _LIST = (
     "resourceVersionMatch", "sendInitialEvents", "timeoutSeconds", "watch",
 )  # fmt: skip
 _DELETE = ("dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy")
-_PATCHES = (
-    "application/apply-patch+yaml",
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-)
+_PATCHES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
+_STRATEGIC = "application/strategic-merge-patch+json"
 _JSON = ("application/json", "application/yaml")
 
 
@@ -176,9 +173,11 @@ def _item(kind: Kind, components: Components) -> dict[str, Operation]:
 
 
 def _patch(kind: Kind, words: str, answers: str, suffix: str = "", **more: Any) -> Operation:
+    """kubectl reads here how to patch: a custom resource has no merge keys, so strategic merge is not among the ways."""
+    media = _PATCHES if isinstance(kind.strategy, CustomResourceStrategy) else (*_PATCHES, _STRATEGIC)
     return _operation(
         kind, "patch", "patch", words, answers, ("200", "201"), suffix,
-        parameters=(*_WRITE, "force"), takes=f"{_META}Patch", media=_PATCHES, **more,
+        parameters=(*_WRITE, "force"), takes=f"{_META}Patch", media=media, **more,
     )  # fmt: skip
 
 
