@@ -3,12 +3,12 @@
 The annotations controllers own win over the user's.
 """
 
-import re
 from collections.abc import Mapping
 
 import msgspec
 
 from argosy.api import keys
+from argosy.plan import expressions
 
 __all__ = ["AdoptionError", "adopts", "is_derived_service", "may_adopt", "orphans"]
 
@@ -40,8 +40,8 @@ def may_adopt(annotations: Mapping[str, str], cluster: str) -> bool:
         wanted = msgspec.json.decode(text, type=_ClustersToAdopt)
         if cluster in (wanted.clusters or ()):
             return True
-        return bool(wanted.regexp and re.search(wanted.regexp, cluster))
-    except (msgspec.MsgspecError, re.error, RecursionError) as error:
+        return bool(wanted.regexp and expressions.parse(wanted.regexp).search(cluster))
+    except (msgspec.MsgspecError, expressions.ExpressionError) as error:
         raise AdoptionError(f"{keys.CLUSTERS_TO_ADOPT}: {error}") from None
 
 
