@@ -116,18 +116,6 @@ class Fleet:
             fleet.__dict__["_joined"] = joined._replaced(before, after)
         return fleet
 
-    def gained_since(self, earlier: "Fleet") -> bool:
-        """Whether objects without a cluster should be tried again: a member became ready, or has more room."""
-        for member in self.members:
-            before = earlier.member(member.name)
-            if before is member or not (member.joined and member.ready):
-                continue
-            if before is None or not (before.joined and before.ready):
-                return True
-            if any(amount > before.available.get(name, 0) for name, amount in member.available.items()):
-                return True
-        return False
-
     # Columns.
 
     @cached_property

@@ -215,7 +215,8 @@ def current_placement(federated: FederatedObject, type_config: FederatedTypeConf
     placement: dict[str, int | None] = {}
     for cluster in sorted(federated.placement_of(keys.GLOBAL_SCHEDULER)):
         numbers = [patch.value for patch in overrides.get(cluster, ()) if path and patch.path == pointer]
-        placement[cluster] = numbers[-1] if numbers and isinstance(numbers[-1], int) else None
+        number = numbers[-1] if numbers else None
+        placement[cluster] = number if isinstance(number, int) and number >= 0 else None
     return placement
 
 

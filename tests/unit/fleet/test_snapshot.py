@@ -64,17 +64,6 @@ def test_label_answers_are_forgotten_when_labels_change():
     assert after.where(is_x, question="zone=x").tolist() == [True, True]
 
 
-def test_gains_are_new_ready_clusters_and_more_room():
-    before = fleet("a", cluster("b", free="1"), cluster("c", ready=False))
-    assert not before.gained_since(before)
-    assert before.with_cluster(cluster("b", free="2")).gained_since(before)
-    assert before.with_cluster(cluster("c")).gained_since(before)
-    assert before.with_cluster(cluster("d")).gained_since(before)
-    assert not before.with_cluster(cluster("a", free="1")).gained_since(before)
-    assert not before.with_cluster(cluster("a", ready=False)).gained_since(before)
-    assert not before.without_cluster("a").gained_since(before)
-
-
 facts = st.fixed_dictionaries(
     {
         "cpu": st.sampled_from(["1", "2", "1500m"]),

@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 
 from argosy.api import keys
+from argosy.api.types import SchedulingProfile
 from argosy.fleet.snapshot import Fleet
 from argosy.plan import triggers_kubeadmiral
-from argosy.plan.framework import Profile, Replicas
+from argosy.plan.framework import Filter, Profile, Registry, Replicas, Score, Select, merge_profile
 from argosy.plan.replicas import ReplicaPlan
 from argosy.plan.schedule import schedule
 from argosy.plan.triggers import Difference, triggers_of, verdict
@@ -61,9 +62,62 @@ def core_schedule(vector: dict[str, Any]) -> dict[str, Any]:
     return {"suggested_clusters": decision.placements, "error": decision.message or None}
 
 
+def apply_profile(vector: dict[str, Any]) -> dict[str, Any]:
+    """Plugins of the recorded names that do nothing; replicas plugins are no part of a profile and stay."""
+    base, plugins = vector["base"], units.read(vector["profile"], SchedulingProfile).spec.plugins
+    every = [chr(letter) for letter in range(ord("a"), ord("z") + 1)]
+    default = Profile(
+        filters=tuple(_filter(name) for name in base["filter"]),
+        scores=tuple(_score(name) for name in base["score"]),
+        selects=tuple(_select(name) for name in base["select"]),
+        replicas={name: Replicas(name, _one_each) for name in base["replicas"]},
+    )
+    registry = Registry(
+        filters={name: _filter(name) for name in every},
+        scores={name: _score(name) for name in every},
+        selects={name: _select(name) for name in every},
+    )
+    merged = merge_profile(default, registry, plugins)
+    return {
+        "filter": [plugin.name for plugin in merged.filters],
+        "score": [plugin.name for plugin in merged.scores],
+        "select": [plugin.name for plugin in merged.selects],
+        "replicas": list(merged.replicas),
+    }
+
+
+def policy_fields(vector: dict[str, Any]) -> dict[str, Any]:
+    annotations = vector.get("annotations") or {}
+    policy = units.policy(vector.get("policy") or {"metadata": {}, "spec": {}})
+    unit = unit_of({}, annotations, {}, policy, _CONFIG_WITHOUT_REPLICAS)
+    if vector["kind"] == "replicas_strategy":
+        return {"replicas_strategy": unit.replicas_strategy}
+    if vector["kind"] == "priorities_from_policy":
+        return {"priorities": unit.priorities}
+    honoured = keys.PLACEMENTS in annotations and keys.PLACEMENTS not in unit.ignored
+    return {"priorities": unit.priorities, "exists": honoured}
+
+
 def same_placements(expected: dict[str, Any], actual: dict[str, Any]) -> bool:
     """A null is a placement without a number here, so nothing is stripped."""
     return bool(expected == actual)
+
+
+_CONFIG_WITHOUT_REPLICAS = units.type_config(
+    {"metadata": {}, "spec": {"sourceType": {"version": "v1", "kind": "K", "pluralName": "ks", "scope": "Namespaced"}}}
+)
+
+
+def _filter(name: str) -> Filter:
+    return Filter(name, lambda unit, fleet: fleet.ready, lambda unit, fleet, row: name)
+
+
+def _score(name: str) -> Score:
+    return Score(name, lambda unit, fleet: fleet.allocatable(name))
+
+
+def _select(name: str) -> Select:
+    return Select(name, lambda unit, scored: list(scored))
 
 
 def _one_each(unit: Unit, fleet: Fleet, clusters: Sequence[str]) -> ReplicaPlan:
@@ -117,6 +171,8 @@ ADAPTERS = {
     "scheduler_scheduling_unit": scheduling_unit,
     "scheduler_cluster_trigger_changed": cluster_trigger_changed,
     "scheduler_triggers": triggers,
+    "scheduler_apply_profile": apply_profile,
+    "scheduler_policy_fields": policy_fields,
     "core_schedule": core_schedule,
 }
 SAME = {"core_schedule": same_placements}

@@ -1,6 +1,6 @@
 """ClusterCapacityWeight: divide replicas by weight, the policy's own or ones that follow the clusters' capacity."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from argosy.fleet.snapshot import CPU, GPU, MEMORY, Fleet
 from argosy.fleet.taints import NO_SCHEDULE
@@ -31,8 +31,8 @@ def divide(unit: Unit, fleet: Fleet, clusters: Sequence[str]) -> ReplicaPlan:
         clusters,
         key=unit.key,
         current=current,
-        estimated_capacity={name: capacity for name, capacity in estimated.items() if capacity >= 0},
-        limited_capacity=applied.limited_capacity if applied is not None else {},
+        estimated_capacity=_not_negative(estimated),
+        limited_capacity=_not_negative(applied.limited_capacity) if applied is not None else {},
         avoid_disruption=unit.avoid_disruption,
         keep_unschedulable=unit.keep_unschedulable,
     )
@@ -69,6 +69,11 @@ def _maximum(unit: Unit, name: str, running: int, *, repelled: bool) -> int | No
     if repelled and (stated is None or running < stated):
         return running
     return stated
+
+
+def _not_negative(capacities: Mapping[str, int]) -> dict[str, int]:
+    """They come from annotations, where anything may stand."""
+    return {name: capacity for name, capacity in capacities.items() if capacity >= 0}
 
 
 REPLICAS = Replicas("ClusterCapacityWeight", divide)
