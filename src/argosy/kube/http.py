@@ -39,6 +39,8 @@ CONNECT_TIMEOUT = 10.0
 #: Below the idle time-outs of API servers and load balancers, so that a write rarely meets a connection just closed.
 KEEPALIVE = 30.0
 MAX_RETRIES = 8
+#: What aiohttp raises when the network fails; a RuntimeError when a connection was closed under a reader.
+BROKEN = (aiohttp.ClientError, OSError, RuntimeError)
 BACKOFF = Backoff(base=0.1, cap=5.0, jitter=0.5)
 
 
@@ -75,7 +77,7 @@ class HttpTransport:
         self._backoff = backoff
         self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": user_agent}
         if connection.token:
-            self._headers["Authorization"] = f"Bearer {connection.token}"
+            self._headers["Authorization"] = f"Bearer {_header_value(connection.token, self._base)}"
         self._certificate = (connection.client_certificate, connection.client_key)
         self._ssl = client_context(connection, *self._certificate) if self._base.startswith("https") else None
         self._proxy = proxy_for(connection)
@@ -97,7 +99,7 @@ class HttpTransport:
                         answer = Response(response.status, _headers_of(response), await _read(response))
             except TimeoutError:
                 raise TransportError(f"{self._base}: no answer within {timeout:g} s") from None
-            except (aiohttp.ClientError, OSError) as error:
+            except BROKEN as error:
                 failures += 1
                 delay = self._backoff.delay(failures)
                 may_retry = request.method in SAFE or isinstance(error, aiohttp.ClientConnectorError)
@@ -158,7 +160,7 @@ class HttpTransport:
                         body = await _read(response)
             except TimeoutError:
                 raise TransportError(f"{self._base}: no answer to a watch in time") from None
-            except (aiohttp.ClientError, OSError) as error:
+            except BROKEN as error:
                 raise TransportError(f"{self._base}: {_describe(error)}") from error
             if response.status != 401 or self.connection.credentials is None or renewed:
                 raise from_response(response.status, _headers_of(response), body)
@@ -170,7 +172,7 @@ class HttpTransport:
             async for chunk in response.content.iter_any():
                 for line in lines.feed(chunk):
                     yield framing.event(line)
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        except BROKEN as error:
             raise TransportError(f"{self._base}: the watch broke: {_describe(error)}") from error
 
     async def _open(self, request: Request, *, refresh: bool) -> aiohttp.ClientResponse:
@@ -215,6 +217,8 @@ class HttpTransport:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
                 read_bufsize=2**18,
             )
+            # aiohttp would send PUT and DELETE again after a cut connection; whether that is right is decided in `send`.
+            self._session._retry_connection = False
         return self._session
 
     async def close(self) -> None:
@@ -249,6 +253,13 @@ def _retry_after(answer: Response) -> float | None:
     """Retry-After in seconds; its date form is not used by API servers."""
     value = answer.headers.get("retry-after", "").strip()
     return float(value) if value.isascii() and value.isdigit() else None
+
+
+def _header_value(token: str, server: str) -> str:
+    token = token.strip()
+    if not token.isascii() or not token.isprintable():
+        raise ConfigError(f"{server}: the token has characters no token can have")
+    return token
 
 
 def _hopeless(error: Exception) -> bool:

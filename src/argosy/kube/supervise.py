@@ -137,11 +137,13 @@ class Supervisor:
 
     async def close(self) -> None:
         """Cancel everything and wait for its end."""
-        if self._sampler is not None:
-            self._tasks["loop-lag"] = self._sampler
         # A task may start another while it is being cancelled.
-        while tasks := [*self._tasks.values(), *self._ending]:
+        while tasks := list(self._tasks.values()):
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+            # The callbacks that take ended tasks off the list run in the next round of the loop.
             await asyncio.sleep(0)
+        if self._sampler is not None:
+            self._sampler.cancel()
+            await asyncio.wait({self._sampler})

@@ -1,0 +1,283 @@
+"""The cache's version rules: whatever order answers, events and lists come in, it ends where the server is."""
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.kube.cache import Cache, Change
+from argosy.kube.objects import Partial
+
+
+def raw(name: str, version: int, uid: str = "u", **labels: str) -> bytes:
+    metadata = {"name": name, "namespace": "n", "uid": uid, "resourceVersion": str(version), "labels": labels}
+    return orjson.dumps({"metadata": metadata})
+
+
+def bookmark(version: int) -> bytes:
+    return orjson.dumps({"metadata": {"resourceVersion": str(version)}})
+
+
+def cache(**options: Any) -> tuple[Cache[Partial], list[tuple[str, str | None, str | None]]]:
+    made: Cache[Partial] = Cache(Partial, **options)
+    changes: list[tuple[str, str | None, str | None]] = []
+
+    def note(change: Change[Partial]) -> None:
+        old, new = change.old, change.new
+        changes.append(
+            (change.key, old and old.metadata.resource_version, new and new.metadata.resource_version),
+        )
+
+    made.add_handler(note)
+    return made, changes
+
+
+def listed(made: Cache[Partial], version: int, *objects: bytes) -> None:
+    relist = made.relist(str(version))
+    for each in objects:
+        relist.offer(each)
+    relist.finish()
+
+
+def versions(made: Cache[Partial]) -> dict[str, str]:
+    return {key: obj.metadata.resource_version for key, obj in zip(made.keys(), made.values(), strict=True)}
+
+
+def test_events_change_the_cache_and_tell_the_handlers() -> None:
+    made, changes = cache(keep_raw=True)
+    listed(made, 5, raw("a", 3))
+    made.apply("MODIFIED", raw("a", 6))
+    made.apply("ADDED", raw("b", 7))
+    made.apply("DELETED", raw("a", 8))
+    assert changes == [("n/a", None, "3"), ("n/a", "3", "6"), ("n/b", None, "7"), ("n/a", "6", None)]
+    assert versions(made) == {"n/b": "7"}
+    assert made.raw("n/b") == raw("b", 7)
+    assert made.raw("n/a") is None
+    assert made.version == "8"
+
+
+def test_an_unchanged_object_tells_nobody() -> None:
+    made, changes = cache()
+    listed(made, 5, raw("a", 3))
+    made.apply("MODIFIED", raw("a", 3))
+    listed(made, 9, raw("a", 3))
+    assert changes == [("n/a", None, "3")]
+
+
+def test_a_relist_makes_up_for_deletions_that_were_missed() -> None:
+    made, changes = cache()
+    listed(made, 5, raw("a", 3), raw("b", 4))
+    listed(made, 9, raw("b", 8))
+    assert changes[2:] == [("n/b", "4", "8"), ("n/a", "3", None)]
+    assert made.version == "9"
+
+
+def test_a_recreated_object_goes_before_it_comes() -> None:
+    made, changes = cache()
+    listed(made, 5, raw("a", 3, uid="one"))
+    listed(made, 9, raw("a", 8, uid="two"))
+    assert changes[1:] == [("n/a", "3", None), ("n/a", None, "8")]
+
+
+def test_own_writes_are_seen_at_once_and_older_events_ignored() -> None:
+    made, changes = cache()
+    listed(made, 5, raw("a", 3))
+    made.remember(raw("a", 8))
+    made.apply("MODIFIED", raw("a", 7))
+    made.apply("MODIFIED", raw("a", 8))
+    made.apply("MODIFIED", raw("a", 9))
+    assert changes[1:] == [("n/a", "3", "8"), ("n/a", "8", "9")]
+
+
+def test_a_late_answer_does_not_bring_a_deleted_object_back() -> None:
+    made, _ = cache()
+    listed(made, 5)
+    made.apply("ADDED", raw("a", 6))
+    made.apply("DELETED", raw("a", 7))
+    made.remember(raw("a", 6))
+    assert versions(made) == {}
+
+
+def test_own_deletes_are_seen_at_once_and_older_events_ignored() -> None:
+    made, changes = cache()
+    listed(made, 5, raw("a", 3))
+    made.forget("n/a", "8")
+    made.apply("MODIFIED", raw("a", 7))
+    made.apply("MODIFIED", raw("a", 8))
+    made.apply("DELETED", raw("a", 9))
+    made.apply("ADDED", raw("a", 10, uid="new"))
+    assert changes[1:] == [("n/a", "3", None), ("n/a", None, "10")]
+
+
+def test_forgetting_an_old_version_leaves_a_newer_object() -> None:
+    made, _ = cache()
+    listed(made, 5, raw("a", 5))
+    made.forget("n/a", "4")
+    assert versions(made) == {"n/a": "5"}
+
+
+def test_an_object_our_own_write_moved_out_of_the_selection_goes() -> None:
+    made, _ = cache()
+    listed(made, 5, raw("a", 3))
+    made.remember(raw("a", 8))
+    made.apply("DELETED", raw("a", 8))
+    assert versions(made) == {}
+
+
+def test_a_list_read_before_our_own_write_does_not_undo_it() -> None:
+    made, _ = cache()
+    listed(made, 5, raw("a", 3))
+    made.remember(raw("a", 9))
+    made.remember(raw("b", 10))
+    listed(made, 8, raw("a", 3))
+    assert versions(made) == {"n/a": "9", "n/b": "10"}
+
+
+def test_a_server_restored_from_a_backup_is_believed() -> None:
+    made, _ = cache()
+    listed(made, 50, raw("a", 40), raw("gone", 45))
+    made.remember(raw("own", 60))
+    made.forget("n/b", "61")
+    listed(made, 20, raw("a", 10), raw("b", 11))
+    assert versions(made) == {"n/a": "10", "n/b": "11"}
+    made.apply("MODIFIED", raw("a", 21))
+    assert versions(made)["n/a"] == "21"
+
+
+def test_bookmarks_move_the_version_forward_only() -> None:
+    made, changes = cache()
+    listed(made, 5)
+    made.apply("BOOKMARK", bookmark(9))
+    made.apply("BOOKMARK", bookmark(7))
+    assert (made.version, changes) == ("9", [])
+
+
+def test_indexes_follow_the_objects() -> None:
+    made, _ = cache(
+        indexers={"app": lambda obj: [obj.metadata.labels[k] for k in ("app", "also") if k in obj.metadata.labels]}
+    )
+    listed(made, 5, raw("a", 3, app="x"), raw("b", 4, app="x", also="y"))
+    assert [obj.metadata.name for obj in made.by_index("app", "x")] == ["a", "b"]
+    made.apply("MODIFIED", raw("a", 6, app="y"))
+    assert [obj.metadata.name for obj in made.by_index("app", "x")] == ["b"]
+    assert [obj.metadata.name for obj in made.by_index("app", "y")] == ["b", "a"]
+    made.apply("DELETED", raw("b", 7))
+    made.apply("DELETED", raw("a", 8))
+    assert made.by_index("app", "y") == []
+    assert made.index_values("app") == []
+
+
+def test_a_handler_added_late_is_told_what_is_there() -> None:
+    made, _ = cache()
+    listed(made, 5, raw("a", 3))
+    told: list[str] = []
+    made.add_handler(lambda change: told.append(change.key))
+    made.apply("ADDED", raw("b", 6))
+    assert told == ["n/a", "n/b"]
+
+
+def test_a_handler_that_raises_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    made: Cache[Partial] = Cache(Partial)
+    told: list[str] = []
+
+    def broken(change: Change[Partial]) -> None:
+        raise RuntimeError("handler broke")
+
+    made.add_handler(broken)
+    made.add_handler(lambda change: told.append(change.key))
+    listed(made, 5, raw("a", 3))
+    assert told == ["n/a"]
+    assert "a handler failed on n/a" in caplog.text
+
+
+def test_a_change_made_by_a_handler_is_told_after_the_one_it_came_from() -> None:
+    made: Cache[Partial] = Cache(Partial)
+    told: list[tuple[str, str | None]] = []
+
+    def writer(change: Change[Partial]) -> None:
+        if change.new is not None and change.new.metadata.resource_version == "3":
+            made.remember(raw("a", 9))
+
+    made.add_handler(writer)
+    made.add_handler(lambda change: told.append((change.key, change.new and change.new.metadata.resource_version)))
+    listed(made, 5, raw("a", 3))
+    assert told == [("n/a", "3"), ("n/a", "9")]
+
+
+def test_an_object_that_does_not_fit_keeps_its_last_good_state(caplog: pytest.LogCaptureFixture) -> None:
+    made, changes = cache()
+    bad = raw("a", 6).replace(b'"labels":{}', b'"generation":"many"')
+    listed(made, 5, raw("a", 3))
+    with pytest.raises(ValueError):
+        made.apply("MODIFIED", b'{"metadata":[]}')
+    assert versions(made) == {"n/a": "3"}
+    with pytest.raises(ValueError):
+        made.apply("MODIFIED", bad)
+    assert changes == [("n/a", None, "3")]
+
+
+NAMES = ["a", "b", "c"]
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_the_cache_ends_where_the_server_is(data: st.DataObject) -> None:
+    """A server's history, our own writes' answers at any later time, events in order, lists at any time."""
+    made: Cache[Partial] = Cache(Partial)
+    mirror: dict[str, str] = {}
+
+    def follow(change: Change[Partial]) -> None:
+        assert mirror.get(change.key) == (change.old and change.old.metadata.resource_version)
+        if change.new is None:
+            del mirror[change.key]
+            return
+        if change.old is not None:
+            assert int(change.new.metadata.resource_version) > int(change.old.metadata.resource_version)
+        mirror[change.key] = change.new.metadata.resource_version
+
+    made.add_handler(follow)
+    live: dict[str, tuple[int, bytes]] = {}
+    events: list[tuple[int, str, bytes]] = []
+    answers: list[tuple[str, str, int, bytes]] = []
+    version, delivered = 1, 0
+    listed(made, 1)
+    for _ in range(data.draw(st.integers(1, 25))):
+        step = data.draw(st.sampled_from(["write", "write", "delete", "deliver", "answer", "relist", "bookmark"]))
+        name = data.draw(st.sampled_from(NAMES))
+        if step == "write":
+            version += 1
+            uid = orjson.loads(live[name][1])["metadata"]["uid"] if name in live else str(version)
+            body = raw(name, version, uid)
+            events.append((version, "MODIFIED" if name in live else "ADDED", body))
+            live[name] = (version, body)
+            answers.append(("write", name, version, body))
+        elif step == "delete" and name in live:
+            last, body = live.pop(name)
+            version += 1
+            gone = orjson.loads(body)
+            gone["metadata"]["resourceVersion"] = str(version)
+            events.append((version, "DELETED", orjson.dumps(gone)))
+            answers.append(("delete", name, last, body))
+        elif step == "deliver" and delivered < len(events):
+            _, type_, body = events[delivered]
+            made.apply(type_, body)
+            delivered += 1
+        elif step == "answer" and answers:
+            # Ours are only some of the writes, and answers may come late and out of order.
+            kind, name, number, body = answers.pop(data.draw(st.integers(0, len(answers) - 1)))
+            if kind == "write":
+                made.remember(body)
+            else:
+                made.forget(f"n/{name}", str(number))
+        elif step == "relist":
+            listed(made, version, *(body for _, body in live.values()))
+            delivered = len(events)
+        elif step == "bookmark" and delivered == len(events):
+            made.apply("BOOKMARK", bookmark(version))
+        assert mirror == versions(made)
+    for _, type_, body in events[delivered:]:
+        made.apply(type_, body)
+    assert versions(made) == {f"n/{name}": str(number) for name, (number, _) in live.items()}
+    assert mirror == versions(made)

@@ -1,0 +1,140 @@
+"""Kubeconfigs: what they become, and how bad ones are refused."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from argosy.kube import config
+from argosy.kube.config import ConfigError, Connection, Credential
+
+
+def kubeconfig(
+    user: dict[str, Any] | None = None, cluster: dict[str, Any] | None = None, name: str = "c"
+) -> dict[str, Any]:
+    return {
+        "current-context": name,
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": "ns"}}],
+        "clusters": [{"name": name, "cluster": {"server": "https://h:6443/", **(cluster or {})}}],
+        "users": [{"name": name, "user": user if user is not None else {"token": "t"}}],
+    }
+
+
+def write(path: Path, content: Any) -> str:
+    path.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
+    return str(path)
+
+
+def test_static_credentials_become_a_connection(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_bytes(b"CA")
+    user = {
+        "client-certificate-data": base64.b64encode(b"CERT").decode(),
+        "client-key-data": base64.b64encode(b"KEY").decode(),
+    }
+    cluster = {"certificate-authority": "ca.pem", "tls-server-name": "n", "proxy-url": "http://p:1"}
+    found = config.load(write(tmp_path / "k", kubeconfig(user, cluster)))
+    assert found == Connection(
+        server="https://h:6443",
+        ca_data=b"CA",
+        client_certificate=b"CERT",
+        client_key=b"KEY",
+        tls_server_name="n",
+        proxy="http://p:1",
+        namespace="ns",
+    )
+
+
+def test_several_files_are_merged_and_the_first_to_say_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = write(tmp_path / "one", kubeconfig({"token": "one"}, name="a"))
+    two = {**kubeconfig({"token": "two"}, name="b")}
+    two["users"].append({"name": "a", "user": {"token": "shadowed"}})
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'missing'}:{one}:{write(tmp_path / 'two', two)}")
+    assert config.load().token == "one"
+    assert config.load(context="b").token == "two"
+
+
+async def test_token_files_are_read_again_when_refused(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("first\n")
+    found = config.load(write(tmp_path / "k", kubeconfig({"tokenFile": "token"})))
+    assert found.credentials is not None
+    assert await found.credentials() == Credential(authorization="Bearer first")
+    (tmp_path / "token").write_text("second\n")
+    assert await found.credentials() == Credential(authorization="Bearer first")
+    assert await found.credentials(refresh=True) == Credential(authorization="Bearer second")
+
+
+async def test_user_and_password_become_basic_authorization(tmp_path: Path) -> None:
+    found = config.load(write(tmp_path / "k", kubeconfig({"username": "u", "password": "p"})))
+    assert found.credentials is not None
+    assert await found.credentials() == Credential(authorization="Basic dTpw")
+
+
+async def test_a_pods_service_account_is_used(tmp_path: Path) -> None:
+    for name, text in [("token", "tok"), ("ca.crt", "CA"), ("namespace", "here")]:
+        (tmp_path / name).write_text(text)
+    found = config.in_cluster(tmp_path, {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"})
+    assert (found.server, found.ca_data, found.namespace) == ("https://[fd00::1]:443", b"CA", "here")
+    assert found.credentials is not None
+    assert await found.credentials() == Credential(authorization="Bearer tok")
+
+
+async def test_exec_plugins_are_run(tmp_path: Path) -> None:
+    pytest.importorskip("kubernetes_asyncio")
+    plugin = tmp_path / "plugin"
+    plugin.write_text(
+        "#!/bin/sh\necho x >> " + str(tmp_path / "runs") + "\n"
+        'echo \'{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"from-plugin"}}\'\n'
+    )
+    plugin.chmod(0o755)
+    user = {
+        "exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin), "interactiveMode": "Never"}
+    }
+    found = config.load(write(tmp_path / "k", kubeconfig(user)))
+    assert found.credentials is not None
+    assert await found.credentials() == Credential(authorization="Bearer from-plugin")
+    await found.credentials()
+    assert (tmp_path / "runs").read_text().count("x") == 1
+    await found.credentials(refresh=True)
+    assert (tmp_path / "runs").read_text().count("x") == 2
+
+
+async def test_a_failing_plugin_is_one_line(tmp_path: Path) -> None:
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/does/not/exist"}}
+    found = config.load(write(tmp_path / "k", kubeconfig(user)))
+    assert found.credentials is not None
+    with pytest.raises(ConfigError) as caught:
+        await found.credentials()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("a: [", "not valid YAML"),
+        ("[]", "not a kubeconfig"),
+        ("", "not a kubeconfig"),
+        ("\x00", "not valid YAML"),
+        ({"clusters": []}, "current-context is not set"),
+        ({**kubeconfig(), "current-context": "other"}, "there is no context 'other' (it has: c)"),
+        ({**kubeconfig(), "clusters": []}, "names cluster 'c', which is not there"),
+        ({**kubeconfig(), "users": None}, "names user 'c', which is not there"),
+        ({**kubeconfig(), "users": ["x"]}, "users must be a list"),
+        (kubeconfig(cluster={"server": "h:6443"}), "is not an http or https URL"),
+        (kubeconfig(cluster={"server": "https://h:port"}), "is not an http or https URL"),
+        (kubeconfig(cluster={"server": 3}), "server must be a string"),
+        (kubeconfig(cluster={"certificate-authority-data": "%%%"}), "certificate-authority-data is not base64"),
+        (kubeconfig(cluster={"certificate-authority": "/no/such/ca"}), "/no/such/ca: No such file"),
+    ],
+)
+def test_a_bad_kubeconfig_is_one_clear_line(tmp_path: Path, content: Any, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config.load(write(tmp_path / "k", content))
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nowhere: No such file"):
+        config.load(str(tmp_path / "nowhere"))

@@ -1,0 +1,58 @@
+"""Watch framing: any cut of the stream gives the same events; bad lines are errors."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from argosy.kube.errors import Gone, TransportError
+from argosy.kube.framing import Lines, event
+from argosy.kube.transport import Event
+
+
+@given(st.lists(st.binary(min_size=1).filter(lambda b: b"\n" not in b and b.strip()), max_size=8), st.data())
+def test_lines_do_not_depend_on_how_the_stream_is_cut(lines: list[bytes], data: st.DataObject) -> None:
+    stream = b"".join(line + b"\n" for line in lines) + b"incomplete"
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
+    collector = Lines()
+    found = []
+    for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        found += collector.feed(stream[start:end])
+    assert found == lines
+
+
+def test_empty_lines_are_skipped() -> None:
+    assert Lines().feed(b"\n\r\n a\n\n") == [b" a"]
+
+
+@pytest.mark.parametrize("chunks", [[b"x" * 11], [b"x" * 6, b"x" * 6], [b"ok\n" + b"x" * 6, b"x" * 6 + b"\n"]])
+def test_a_line_above_the_limit_is_refused_before_it_is_whole(chunks: list[bytes]) -> None:
+    lines = Lines(limit=10)
+    for chunk in chunks[:-1]:
+        lines.feed(chunk)
+    with pytest.raises(TransportError, match="longer than 10"):
+        lines.feed(chunks[-1])
+
+
+def test_the_objects_bytes_are_kept_as_they_are() -> None:
+    assert event(b'{"type":"ADDED","object":{"b" : 1, "a":2}}') == Event("ADDED", b'{"b" : 1, "a":2}')
+
+
+def test_an_error_event_is_raised_as_its_status() -> None:
+    with pytest.raises(Gone, match="too old"):
+        event(b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}')
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"<html>",
+        b"{}",
+        b'{"type":"ADDED"}',
+        b'{"type":"WHAT","object":{}}',
+        b'{"type":"ERROR","object":[]}',
+        b'{"type":1}',
+    ],
+)
+def test_anything_else_is_a_transport_error(line: bytes) -> None:
+    with pytest.raises(TransportError):
+        event(line)
