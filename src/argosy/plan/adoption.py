@@ -41,7 +41,7 @@ def may_adopt(annotations: Mapping[str, str], cluster: str) -> bool:
         if cluster in (wanted.clusters or ()):
             return True
         return bool(wanted.regexp and expressions.parse(wanted.regexp).search(cluster))
-    except (msgspec.MsgspecError, expressions.ExpressionError) as error:
+    except (msgspec.MsgspecError, expressions.ExpressionError, RecursionError) as error:
         raise AdoptionError(f"{keys.CLUSTERS_TO_ADOPT}: {error}") from None
 
 

@@ -25,6 +25,7 @@ class HeldReason(StrEnum):
     CANNOT_SCHEDULE = "CannotSchedule"
     OVERRIDE_POLICY_MISSING = "OverridePolicyNotFound"
     OVERRIDES_INVALID = "OverridesInvalid"
+    NOT_SERVED = "StepNotServed"
 
 
 class Held(msgspec.Struct, frozen=True):

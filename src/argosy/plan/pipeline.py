@@ -174,6 +174,7 @@ class _Pass:
     def _own_steps(self) -> dict[str, "_Step"]:
         return {
             keys.NSAUTOPROP_CONTROLLER: _Pass._propagate_namespace,
+            keys.FEDERATED_HPA_CONTROLLER: _Pass._autoscale,
             keys.GLOBAL_SCHEDULER: _Pass._schedule,
             keys.OVERRIDE_CONTROLLER: _Pass._override,
         }
@@ -220,6 +221,13 @@ class _Pass:
             return  # what is there stays there: opting out must not empty a namespace that is in use
         self.spec = with_placement(self.spec, keys.NSAUTOPROP_CONTROLLER, self._given.fleet.names)
         self.annotations = {**self.annotations, **namespaces.ANNOTATIONS}
+
+    # Autoscalers.
+
+    def _autoscale(self) -> None:
+        """An autoscaler in every member would fight the division of replicas, so it waits until that is sorted out."""
+        message = "autoscalers are not propagated yet: their step of the pipeline is not served"
+        raise _Blocked(HeldReason.NOT_SERVED, message, EventReason.SCHEDULE_FEDERATED_OBJECT)
 
     # Scheduling.
 

@@ -18,6 +18,7 @@ from argosy.plan.placement import to_be_removed
 from tests.unit.plan.worlds import (
     DEPLOYMENTS,
     NAMESPACES,
+    TYPE_CONFIGS,
     World,
     cluster,
     deployment,
@@ -329,6 +330,16 @@ class TestThirdParties:
         world.object["metadata"]["annotations"][keys.PENDING_CONTROLLERS] = "nonsense"
         world.run()
         assert pending_of(world) == ()
+
+
+def test_an_autoscaler_waits_and_says_so():
+    labels = {keys.PROPAGATION_POLICY_LABEL: "all"}
+    metadata = {"name": "web", "namespace": "default", "uid": "h", "labels": labels}
+    source = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": {}}
+    world = World(source=source, type_config=TYPE_CONFIGS["horizontalpodautoscalers.autoscaling"])
+    assert world.run().held.reason == "StepNotServed"
+    assert pending_of(world)[0] == (keys.FEDERATED_HPA_CONTROLLER,)
+    assert world.typed.placed == ()
 
 
 class TestNamespaces:
