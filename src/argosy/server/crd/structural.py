@@ -24,7 +24,6 @@ _MISSING_TYPE = {
 #: Keywords that shape a value, and so have no place inside anyOf, oneOf, allOf and not.
 _SHAPING = (
     ("type", "must be empty to be structural"),
-    ("additionalProperties", "must be undefined to be structural"),
     ("default", "must be undefined to be structural"),
     ("title", "must be empty to be structural"),
     ("description", "must be empty to be structural"),
@@ -163,7 +162,7 @@ def _each_nested(schemas: list[Schema], path: str) -> list[FieldError]:
 
 def _nested(schema: Schema, path: str) -> list[FieldError]:
     errors = [forbidden(f"{path}.{keyword}", text) for keyword, text in _SHAPING if schema.get(keyword)]
-    if schema.get("additionalProperties") is False:
+    if isinstance(schema.get("additionalProperties"), dict):
         errors.append(forbidden(f"{path}.additionalProperties", "must be undefined to be structural"))
     for keyword in ("anyOf", "allOf", "oneOf"):
         errors += _each_nested(schema.get(keyword) or [], f"{path}.{keyword}")
