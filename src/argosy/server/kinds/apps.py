@@ -210,7 +210,7 @@ def _strategy(strategy: Mapping[str, Any], path: str) -> list[FieldError]:
 def _within_replicas(status: Mapping[str, Any], fields: tuple[str, ...]) -> list[FieldError]:
     replicas = status.get("replicas") or 0
     errors = [
-        invalid(f"status.{field}", status[field], "cannot be greater than status.replicas")
+        invalid(f"status.{field}", status.get(field) or 0, "cannot be greater than status.replicas")
         for field in fields
         if (status.get(field) or 0) > replicas
     ]

@@ -89,7 +89,20 @@ class AutoscalerV1Strategy(AutoscalerStrategy):
         hpa_v1.from_v2(obj)
 
     def prepare_create(self, obj: Object) -> None:
-        obj["status"] = {"currentReplicas": 0, "desiredReplicas": 0}
+        # Half of the status lives in annotations: what is dropped or kept is dropped or kept as a whole.
+        hpa_v1.to_v2(obj)
+        super().prepare_create(obj)
+        hpa_v1.from_v2(obj)
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        hpa_v1.to_v2(new)
+        super().prepare_update(new, hpa_v1.as_v2(old))
+        hpa_v1.from_v2(new)
+
+    def prepare_status(self, new: Object, old: Object) -> None:
+        hpa_v1.to_v2(new)
+        super().prepare_status(new, hpa_v1.as_v2(old))
+        hpa_v1.from_v2(new)
 
     def validate(self, obj: Object) -> list[FieldError]:
         return super().validate(hpa_v1.as_v2(obj))

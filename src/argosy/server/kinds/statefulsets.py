@@ -89,7 +89,9 @@ class StatefulSetStrategy(BuiltinStrategy):
         replicas = status.get("replicas") or 0
         for field in fields[1:]:
             if (status.get(field) or 0) > replicas:
-                errors.append(invalid(f"status.{field}", status[field], "cannot be greater than status.replicas"))
+                errors.append(
+                    invalid(f"status.{field}", status.get(field) or 0, "cannot be greater than status.replicas")
+                )
         available = status.get("availableReplicas") or 0
         if available > (status.get("readyReplicas") or 0):
             detail = "cannot be greater than status.readyReplicas"
