@@ -1,0 +1,39 @@
+"""Waiting for a condition, never for a time."""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def eventually(probe: Callable[[], T | Awaitable[T]], timeout: float = 10.0, why: str = "") -> T:
+    """The probe's first true value. An error in the probe counts as "not yet"; the last one is shown on failure."""
+    deadline = time.monotonic() + timeout
+    last: Any = None
+    while True:
+        try:
+            value = probe()
+            if inspect.isawaitable(value):
+                value = await value
+            if value:
+                return value
+            last = value
+        except Exception as error:
+            last = error
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{why or 'the condition'} did not come true within {timeout} s; last seen: {last!r}")
+        await asyncio.sleep(0.01)
+
+
+async def holds(probe: Callable[[], bool | Awaitable[bool]], seconds: float) -> None:
+    """The probe stays true for a while: for what must *not* happen."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        value = probe()
+        if inspect.isawaitable(value):
+            value = await value
+        assert value, "it happened although it must not"
+        await asyncio.sleep(0.02)
