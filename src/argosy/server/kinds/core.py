@@ -78,6 +78,9 @@ def kinds(schemas: Schemas) -> list[Kind]:
 
 
 class ConfigMapStrategy(StatuslessStrategy):
+    def default(self, obj: Object) -> None:
+        _without_empty(obj, ("data", "binaryData"))
+
     def validate(self, obj: Object) -> list[FieldError]:
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
         errors = []
@@ -105,6 +108,7 @@ class SecretStrategy(StatuslessStrategy):
         if plain:
             folded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
             obj["data"] = {**(obj.get("data") or {}), **folded}
+        _without_empty(obj, ("data",))
 
     def validate(self, obj: Object) -> list[FieldError]:
         data: dict[str, str] = obj.get("data") or {}
@@ -118,6 +122,12 @@ class SecretStrategy(StatuslessStrategy):
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         errors = immutable(new.get("type"), old.get("type"), "type")
         return errors + _sealed(new, old, ("data",)) + self.validate(new)
+
+
+def _without_empty(obj: Object, fields: tuple[str, ...]) -> None:
+    for name in fields:
+        if name in obj and not obj[name]:
+            del obj[name]
 
 
 def _decoded_size(text: str) -> int:

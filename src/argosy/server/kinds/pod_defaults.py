@@ -39,7 +39,8 @@ _VOLUMES_WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
 
 
 def default_pod_template(template: Object) -> None:
-    """Defaults of a pod template. The spec is created where it is missing, so that validation can name it."""
+    """Defaults of a pod template. Metadata and spec are always there, as Kubernetes writes them out."""
+    template.setdefault("metadata", {})
     default_pod_spec(template.setdefault("spec", {}))
 
 
@@ -123,6 +124,8 @@ def _default_container(container: Object) -> None:
         if mount.get("readOnly") is False:
             del mount["readOnly"]
     for variable in container.get("env") or ():
+        if variable.get("value") == "":
+            del variable["value"]
         source = variable.get("valueFrom") or {}
         _default_field_ref(source.get("fieldRef"))
         _default_divisor(source.get("resourceFieldRef"))
@@ -194,7 +197,8 @@ def _default_volume(volume: Object) -> None:
         if "serviceAccountToken" in source:
             source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
     claim = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
-    if claim:
+    if claim is not None:
+        claim.setdefault("metadata", {})
         default_claim_spec(claim.setdefault("spec", {}))
 
 
@@ -231,4 +235,7 @@ def _default_azure_disk(disk: Object) -> None:
 def default_claim_spec(spec: Object) -> None:
     """Defaults of a claim's spec, of its own or in a template."""
     spec.setdefault("volumeMode", "Filesystem")
+    for name in ("dataSource", "dataSourceRef"):
+        if name in spec:
+            spec[name].setdefault("apiGroup", None)
     _default_resources(spec.get("resources"))

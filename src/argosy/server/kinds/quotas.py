@@ -60,7 +60,8 @@ class LimitRangeStrategy(StatuslessStrategy):
     create_on_update = True
 
     def default(self, obj: Object) -> None:
-        for item in (obj.setdefault("spec", {})).setdefault("limits", []):
+        # Written out as null when there are none, since it is not optional.
+        for item in obj.setdefault("spec", {}).setdefault("limits", None) or ():
             for name in _LISTS:
                 canonical_resources(item.get(name))
             if item.get("type") == "Container":
@@ -69,7 +70,7 @@ class LimitRangeStrategy(StatuslessStrategy):
     def validate(self, obj: Object) -> list[FieldError]:
         errors = []
         seen: set[str] = set()
-        for i, item in enumerate(obj["spec"]["limits"]):
+        for i, item in enumerate(obj["spec"]["limits"] or ()):
             path, kind = f"spec.limits[{i}]", item.get("type", "")
             errors += _limit_type(kind, f"{path}.type")
             if kind in seen:

@@ -62,6 +62,7 @@ def drop_unneeded(spec: Object, before: Object) -> None:
             spec.pop("clusterIPs", None)
         _pop_same(spec, before, "ipFamilies")
         _pop_same(spec, before, "ipFamilyPolicy")
+        _pop_same(spec, before, "internalTrafficPolicy")
     if needs_node_port(before) and not needs_node_port(spec) and _node_ports(spec) == _node_ports(before):
         for port in spec.get("ports") or ():
             port.pop("nodePort", None)

@@ -120,6 +120,8 @@ class ServiceStrategy(BuiltinStrategy):
         keep_allocated(spec, before)
         follow_cluster_ip(spec, before)
         drop_unneeded(spec, before)
+        if service_type(spec) != "LoadBalancer" and "status" in new:
+            new["status"] = {**new["status"], "loadBalancer": {}}
 
     def validate(self, obj: Object) -> list[FieldError]:
         return _validate_service(obj, None)

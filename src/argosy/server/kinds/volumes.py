@@ -323,7 +323,7 @@ def _storage_class(new: Object, old: Object, spec: Object, before: Object) -> li
         return []
     errors = []
     if (given or "") != (annotated or ""):
-        errors.append(invalid(f"metadata.annotations[{_BETA_CLASS}]", given or "", "field is immutable"))
+        errors.append(invalid(f"metadata.annotations.{_BETA_CLASS}", given or "", "field is immutable"))
     if name is not None and old_name is None and annotated in (None, name):
         spec.pop("storageClassName", None)
     return errors
