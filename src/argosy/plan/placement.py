@@ -15,7 +15,6 @@ from argosy.api.federated import FederatedObject
 
 __all__ = [
     "after_removal",
-    "clusters_of",
     "may_hold_copies",
     "merged_overrides",
     "overrides_for",
@@ -33,13 +32,6 @@ Patches = list[dict[str, Any]]
 def placed(spec: Mapping[str, Any]) -> list[str]:
     """The effective placement: the union of all entries, sorted."""
     return sorted({name for entry in spec.get("placements") or () for name in _names(entry)})
-
-
-def clusters_of(spec: Mapping[str, Any], controller: str) -> list[str]:
-    """The clusters one controller wants."""
-    return [
-        name for entry in spec.get("placements") or () if entry["controller"] == controller for name in _names(entry)
-    ]
 
 
 def _names(entry: Mapping[str, Any]) -> list[str]:
