@@ -18,6 +18,7 @@ from argosy.fleet.fingerprint import Fingerprint, FleetChange
 from argosy.fleet.member import digest
 from argosy.fleet.snapshot import Fleet
 from argosy.plan import triggers_kubeadmiral as kubeadmiral
+from argosy.plan.fields import Json
 from argosy.plan.unit import desired_replicas, request_of_template
 
 __all__ = ["Difference", "Triggers", "Verdict", "decide", "triggers_of", "verdict"]
@@ -73,7 +74,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def triggers_of(
-    template: Mapping[str, Any],
+    template: Json,
     annotations: Mapping[str, str],
     policy: PropagationPolicy | None,
     type_config: FederatedTypeConfig,

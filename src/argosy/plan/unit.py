@@ -6,7 +6,7 @@ ignored and named in `ignored`, so that the user can be told; a policy whose own
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -18,6 +18,8 @@ from argosy.fleet.capacity import PodSpecView, requests_of
 from argosy.fleet.member import CPU
 from argosy.fleet.snapshot import GPU, MEMORY
 from argosy.kube.objects import DecodeError, decode, encode
+from argosy.plan.fields import Json, get
+from argosy.plan.kinds.registry import kind_of
 
 __all__ = [
     "Affinity",
@@ -35,16 +37,6 @@ __all__ = [
 T = TypeVar("T")
 
 EPHEMERAL_STORAGE = "ephemeral-storage"
-
-#: Where the pod spec is, by group and kind.
-_POD_SPECS = {
-    ("apps", "Deployment"): ("spec", "template", "spec"),
-    ("apps", "StatefulSet"): ("spec", "template", "spec"),
-    ("apps", "DaemonSet"): ("spec", "template", "spec"),
-    ("batch", "Job"): ("spec", "template", "spec"),
-    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template", "spec"),
-    ("", "Pod"): ("spec",),
-}
 
 
 class UnitError(ValueError):
@@ -140,7 +132,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def unit_of(
-    template: Mapping[str, Any],
+    template: Json,
     annotations: Mapping[str, str],
     current: Mapping[str, int | None],
     policy: PropagationPolicy,
@@ -165,7 +157,7 @@ def unit_of(
         if desired is None:
             raise UnitError(f"no replica count at {path!r} of the template")
 
-    affinity = overrides.json(keys.AFFINITY, _AffinityAnnotation)
+    affinity = overrides.json(keys.AFFINITY, AffinityAnnotation)
     tolerations = overrides.json(keys.TOLERATIONS, tuple[Toleration, ...])
     selector = overrides.json(keys.CLUSTER_SELECTOR, dict[str, str])
     max_clusters = overrides.number(keys.MAX_CLUSTERS)
@@ -220,17 +212,16 @@ def current_placement(federated: FederatedObject, type_config: FederatedTypeConf
     return placement
 
 
-def desired_replicas(template: Mapping[str, Any], path: str) -> int | None:
+def desired_replicas(template: Json, path: str) -> int | None:
     """The number at a dotted path of the template, None where there is none."""
-    value = _at(template, path.split(".")) if path else None
+    value = get(template, path, None) if path else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def request_of_template(template: Mapping[str, Any]) -> ResourceRequest:
+def request_of_template(template: Json) -> ResourceRequest:
     """What one pod of a workload asks for; nothing for kinds that run no pods."""
-    group = str(template.get("apiVersion") or "").rpartition("/")[0]
-    path = _POD_SPECS.get((group, str(template.get("kind") or "")))
-    spec = _at(template, path) if path else None
+    path = kind_of(template).pod_spec
+    spec = get(template, path, None) if path else None
     if not isinstance(spec, dict):
         return ResourceRequest()
     try:
@@ -255,7 +246,7 @@ class _ClusterAffinity(msgspec.Struct, frozen=True, rename="camel"):
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredTerm, ...] | None = None
 
 
-class _AffinityAnnotation(msgspec.Struct, frozen=True, rename="camel"):
+class AffinityAnnotation(msgspec.Struct, frozen=True, rename="camel"):
     cluster_affinity: _ClusterAffinity | None = None
 
     def affinity(self) -> Affinity | None:
@@ -338,11 +329,3 @@ def _affinity(terms: tuple[ClusterSelectorTerm, ...]) -> Affinity | None:
 
 def _preference(stated: Iterable[DesiredPlacement], field: str) -> dict[str, int]:
     return {item.cluster: value for item in stated if (value := getattr(item.preferences, field)) is not None}
-
-
-def _at(value: Any, path: Iterable[str]) -> Any:
-    for part in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(part)
-    return value

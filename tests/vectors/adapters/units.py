@@ -13,7 +13,7 @@ from argosy.plan.unit import (
     AutoMigrationInfo,
     ResourceRequest,
     Unit,
-    _AffinityAnnotation,
+    AffinityAnnotation,
 )
 
 
@@ -49,7 +49,7 @@ def unit(vector: dict[str, Any]) -> Unit:
         sticky=vector.get("sticky_cluster", False),
         avoid_disruption=vector.get("avoid_disruption", False),
         cluster_selector=vector.get("cluster_selector") or {},
-        affinity=read(affinity, _AffinityAnnotation).affinity() if affinity else None,
+        affinity=read(affinity, AffinityAnnotation).affinity() if affinity else None,
         tolerations=tuple(read(item, Toleration) for item in vector.get("tolerations") or ()),
         max_clusters=vector.get("max_clusters"),
         cluster_names=frozenset(vector.get("cluster_names") or ()),
