@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from argosy.api import keys
+from argosy.api.types import FederatedCluster
 from argosy.control import join
 from argosy.control.aggregate import Aggregate
 from argosy.control.caches import Caches, SourceKey
@@ -139,7 +140,7 @@ class Manager:
         """Who hears of what."""
         caches = self.caches
         caches.clusters.add_handler(self.fleet.observe)
-        caches.clusters.add_handler(lambda change: self.cluster_queue.add(change.key))
+        caches.clusters.add_handler(self._cluster_changed)
         self._secrets.add_handler(self._secret_changed)
         caches.on_source(self.federate.source_changed)
         caches.on_source(lambda type_name, change: self._source_changed(SourceKey(type_name, change.key), change))
@@ -175,6 +176,11 @@ class Manager:
             self._wake_everything()
         if change.new is not None and self.caches.federated_view(key) is not None:
             self.aggregate.wake(key)
+
+    def _cluster_changed(self, change: Change[FederatedCluster]) -> None:
+        self.cluster_queue.add(change.key)
+        if _pause_changed(change):
+            self.dispatch.wake_all_in(change.key, 0.0)
 
     def _secret_changed(self, change: Change[SecretView]) -> None:
         name = change.key.rpartition("/")[2]
