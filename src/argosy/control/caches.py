@@ -90,7 +90,8 @@ class Caches:
         for informer in fixed:
             self._tasks.start(f"watch {informer.resource}", informer.run)
         await asyncio.gather(*(informer.synced.wait() for informer in fixed))
-        await asyncio.gather(*(self._synced_if_served(informer) for informer in list(self.sources.values())))
+        # A type that cannot be listed (its CRD is not installed, say) must not hold up the others.
+        await asyncio.gather(*(informer.tried.wait() for informer in list(self.sources.values())))
 
     def source(self, key: SourceKey) -> SourceView | None:
         informer = self.sources.get(key.type)
@@ -154,11 +155,6 @@ class Caches:
         informer.add_handler(tell)
         self.sources[type_name] = informer
         self._tasks.start(f"watch sources {type_name}", informer.run)
-
-    async def _synced_if_served(self, informer: Informer[SourceView]) -> None:
-        """A type that cannot be listed (its CRD is not installed, say) must not hold up the others."""
-        while not informer.has_synced and informer.last_error is None:
-            await asyncio.sleep(0.01)  # noqa: ASYNC110 (either of two things, one of which is no event)
 
 
 def _key(view: SourceView) -> str:

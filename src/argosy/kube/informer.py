@@ -63,6 +63,8 @@ class Informer(Cache[T]):
         self.label_selector = label_selector
         self.field_selector = field_selector
         self.synced = asyncio.Event()
+        #: Set once the first list has come or failed.
+        self.tried = asyncio.Event()
         #: Monotonic time of the last sign of life: a list, an event or a bookmark.
         self.last_event = 0.0
         #: Lists read so far, the first included.
@@ -105,6 +107,7 @@ class Informer(Cache[T]):
 
     def _failed(self, error: Exception) -> None:
         self._failures += 1
+        self.tried.set()
         message = str(error) or type(error).__name__
         level = logging.DEBUG if message == self.last_error or isinstance(error, Gone) else logging.WARNING
         log.log(level, "watching %s: %s", self.resource, message)
@@ -125,6 +128,7 @@ class Informer(Cache[T]):
         self._silent = 0
         self.last_event = time.monotonic()
         self.synced.set()
+        self.tried.set()
 
     async def _list_pages(self, limit: int) -> None:
         relist: Relist[T] | None = None
