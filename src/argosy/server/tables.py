@@ -4,7 +4,7 @@ Objects come in as they are stored, encoded or decoded; what goes out is encoded
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,15 +17,7 @@ from argosy.server.printers import builtin_printer
 from argosy.server.printers.base import Printer
 from argosy.server.registry import Kind
 
-__all__ = [
-    "TableRequest",
-    "as_partial",
-    "as_partial_list",
-    "as_table",
-    "render",
-    "wants_table",
-    "watch_renderer",
-]
+__all__ = ["TableRequest", "as_partial", "as_partial_list", "as_table", "wants_table"]
 
 _SHAPES = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 _VERSIONS = ("v1", "v1beta1")
@@ -71,10 +63,11 @@ def as_table(
     is_watch: bool = False,
     version: str = "v1",
 ) -> bytes:
-    """The Table of some objects of a kind. `include_object` is Metadata, Object or None.
+    """The Table of some objects of a kind. `include_object` is Metadata, Object or None; raises 400 for anything else.
 
     `is_watch` leaves the columns out: in a watch each event is a Table of one row, and only the first names the columns.
     """
+    _check_included(include_object)
     printer = _printer(kind)
     now = time.time()
     rows = [_row(printer, kind, item, include_object, version, now) for item in items]
@@ -143,50 +136,9 @@ def as_partial_list(items: Sequence[bytes], *, list_metadata: Mapping[str, Any],
     return b'%b,"items":[%b]}' % (orjson.dumps(head)[:-1], b",".join(as_partial(item, version) for item in items))
 
 
-def render(kind: Kind, body: bytes, request: TableRequest, *, is_list: bool, include_object: str = "") -> bytes:
-    """An encoded answer (an object, or a list of a kind) in the shape asked for. Raises 400 for an unknown includeObject."""
-    include = _included(include_object) if request.is_table else ""
-    if not is_list:
-        if not request.is_table:
-            return as_partial(body, request.version)
-        metadata = {"resourceVersion": orjson.loads(bytes(_metadata(body).metadata)).get("resourceVersion", "")}
-        return as_table(kind, [body], list_metadata=metadata, include_object=include, version=request.version)
-    found = _list(body)
-    metadata, items = orjson.loads(bytes(found.metadata)), [bytes(item) for item in found.items]
-    if not request.is_table:
-        return as_partial_list(items, list_metadata=metadata, version=request.version)
-    return as_table(kind, items, list_metadata=metadata, include_object=include, version=request.version)
-
-
-def watch_renderer(kind: Kind, request: TableRequest, include_object: str = "") -> Callable[[bytes], bytes]:
-    """Turns the objects of one watch, in order, into the shape asked for; only the first Table names its columns."""
-    include = _included(include_object) if request.is_table else ""
-    first = True
-
-    def shaped(item: bytes) -> bytes:
-        nonlocal first
-        if not request.is_table:
-            return as_partial(item, request.version)
-        metadata = {"resourceVersion": orjson.loads(bytes(_metadata(item).metadata)).get("resourceVersion", "")}
-        known, first = not first, False
-        return as_table(
-            kind, [item], list_metadata=metadata, include_object=include, is_watch=known, version=request.version
-        )
-
-    return shaped
-
-
-class _List(msgspec.Struct):
-    metadata: msgspec.Raw = msgspec.Raw(b"{}")
-    items: list[msgspec.Raw] = []
-
-
-_list = msgspec.json.Decoder(_List).decode
-
-
-def _included(include_object: str) -> str:
-    if include_object in ("", "Metadata", "Object", "None"):
-        return include_object or "Metadata"
+def _check_included(include_object: str) -> None:
+    if include_object in ("Metadata", "Object", "None"):
+        return
     raise status.bad_request(
         f'Unable to convert to Table as requested: includeObject: Invalid value: "{include_object}": '
         "must be 'Metadata', 'Object', 'None', or empty"
