@@ -68,6 +68,11 @@ def test_where_nothing_fits_the_current_placement_stays():
     assert "0/1 clusters are available" in decision.message
 
 
+def test_a_held_placement_keeps_its_numbers_when_the_mode_changed():
+    leaving = fleet(cluster("a", terminating=True), cluster("b", terminating=True))
+    assert schedule(unit(current={"a": 3, "b": 2}), leaving).placements == {"a": 3, "b": 2}
+
+
 def test_an_empty_fleet_takes_nothing_away():
     decision = schedule(unit(5, current={"a": 3, "b": 2}), fleet())
     assert decision.placements == {"a": 3, "b": 2}
@@ -95,6 +100,11 @@ def test_scaled_to_zero_the_objects_stay_with_0_replicas():
     assert sum(again.placements.values()) == 4
 
 
+def test_scaled_to_zero_while_its_clusters_are_no_longer_allowed_the_object_moves_on():
+    decision = schedule(unit(0, current={"a": 3}, cluster_names=frozenset("bc")), fleet("a", "b", "c"))
+    assert decision.placements == {"b": 0, "c": 0}
+
+
 def test_a_new_object_with_0_replicas_is_placed_nowhere():
     decision = schedule(unit(0), fleet("a"))
     assert decision.placements == {}
@@ -106,6 +116,11 @@ def test_sticky_keeps_the_clusters_and_scales_inside_them():
     held = unit(10, sticky=True, current={"a": 3, "b": 3})
     assert schedule(held, members).placements == {"a": 5, "b": 5}
     assert schedule(msgspec.structs.replace(held, desired_replicas=2), members).placements == {"a": 1, "b": 1}
+
+
+def test_sticky_moves_nothing_even_where_the_policy_allows_disruption():
+    held = unit(8, sticky=True, avoid_disruption=False, current={"a": 7, "b": 1})
+    assert schedule(held, fleet("a", "b")).placements == {"a": 7, "b": 1}
 
 
 def test_sticky_keeps_a_cluster_whose_last_replica_went():
