@@ -1,0 +1,168 @@
+"""Leader election against the embedded server: one at a time, fenced, handed over."""
+
+import asyncio
+
+import pytest
+
+from argosy.kube.client import Client
+from argosy.kube.errors import TransportError
+from argosy.kube.lease import LEASES, LeaderElector, LeaseLost
+from argosy.kube.transport import Request, Response
+from argosy.server.embedded import EmbeddedServer
+from tests.harness.eventually import eventually
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def elector(client: Client, identity: str, clock: Clock | None = None, **options: float) -> LeaderElector:
+    timings = {"duration": 1.0, "renew": 0.6, "retry": 0.05, **options}
+    extra = {} if clock is None else {"clock": clock}
+    return LeaderElector(client, "default", "leader", identity, **timings, **extra)  # type: ignore[arg-type]
+
+
+async def test_the_first_one_gets_the_lease_and_writes_it_down(memory_server: EmbeddedServer) -> None:
+    kube = memory_server.client()
+    one = elector(kube, "one", duration=14.2, renew=10, retry=5)
+    assert not one.held()
+    await one.acquire()
+    assert one.held()
+    spec = (await kube.get(LEASES, "leader", "default"))["spec"]
+    assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("one", 15, 0)
+
+
+async def test_a_lease_is_taken_over_only_after_it_stood_still_on_the_own_clock(memory_server: EmbeddedServer) -> None:
+    kube = memory_server.client()
+    clocks = Clock(), Clock()
+    # Their clocks differ by days; only what each one measures itself counts.
+    clocks[1].now = 500_000.0
+    one = elector(kube, "one", clocks[0], duration=15, renew=10, retry=5)
+    two = elector(kube, "two", clocks[1], duration=15, renew=10, retry=5)
+    assert await one._try()
+    assert not await two._try()
+    clocks[1].now += 14
+    assert not await two._try()
+    clocks[0].now += 5
+    assert await one._try()
+    clocks[1].now += 14
+    assert not await two._try(), "the lease was renewed meanwhile, so the wait starts over"
+    clocks[1].now += 16
+    assert await two._try()
+    assert two.held()
+    spec = (await kube.get(LEASES, "leader", "default"))["spec"]
+    assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("two", 1)
+
+
+async def test_a_holder_stops_trusting_its_lease_before_anybody_may_take_it(memory_server: EmbeddedServer) -> None:
+    clock = Clock()
+    one = elector(memory_server.client(), "one", clock, duration=15, renew=10, retry=5)
+    await one.acquire()
+    assert one.deadline() == clock.now + 10
+    clock.now += 9.9
+    assert one.held()
+    clock.now += 0.2
+    assert not one.held()
+
+
+async def test_a_stopped_leader_that_wakes_up_sees_that_it_lost(memory_server: EmbeddedServer) -> None:
+    kube = memory_server.client()
+    clock = Clock()
+    one = elector(kube, "one", clock, duration=15, renew=10, retry=5)
+    two = elector(kube, "two", clock, duration=15, renew=10, retry=5)
+    await one.acquire()
+    assert not await two._try()
+    clock.now += 20
+    assert await two._try()
+    assert not one.held()
+    assert not await one._try()
+    assert one.holder == "two"
+
+
+async def test_a_clean_stop_hands_over_at_once(memory_server: EmbeddedServer) -> None:
+    kube = memory_server.client()
+    one, two = elector(kube, "one", duration=60, renew=40), elector(kube, "two", duration=60, renew=40)
+    led: list[str] = []
+
+    async def first() -> None:
+        led.append("one")
+
+    async def second() -> None:
+        assert two.held()
+        led.append("two")
+
+    await asyncio.wait_for(one.run(first), 5)
+    assert not one.held()
+    await asyncio.wait_for(two.run(second), 5)
+    assert led == ["one", "two"]
+
+
+async def test_a_cancelled_leader_stops_its_work_and_releases(memory_server: EmbeddedServer) -> None:
+    kube = memory_server.client()
+    one = elector(kube, "one")
+    leading, stopped = asyncio.Event(), asyncio.Event()
+
+    async def lead() -> None:
+        leading.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            assert one.held(), "the work ends before the lease does"
+            stopped.set()
+
+    task = asyncio.create_task(one.run(lead))
+    await asyncio.wait_for(leading.wait(), 5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert stopped.is_set()
+    assert (await kube.get(LEASES, "leader", "default"))["spec"].get("holderIdentity", "") == ""
+
+
+async def test_the_lease_is_renewed_while_leading(memory_server: EmbeddedServer) -> None:
+    one = elector(memory_server.client(), "one")
+    first = 0.0
+
+    async def lead() -> None:
+        nonlocal first
+        first = one.deadline()
+        await eventually(lambda: one.deadline() > first + 0.1)
+
+    await asyncio.wait_for(one.run(lead), 10)
+
+
+async def test_work_is_stopped_when_the_lease_cannot_be_renewed(memory_server: EmbeddedServer) -> None:
+    kube = memory_server.client()
+    inner = kube.transport.send
+    away = False
+
+    async def send(request: Request) -> Response:
+        if away:
+            raise TransportError("nobody there")
+        return await inner(request)
+
+    kube.transport.send = send  # type: ignore[method-assign]
+    one = elector(kube, "one")
+    stopped: list[bool] = []
+
+    async def lead() -> None:
+        nonlocal away
+        away = True
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.append(one.held())
+
+    with pytest.raises(LeaseLost):
+        await asyncio.wait_for(one.run(lead), 10)
+    assert stopped == [False]
+
+
+@pytest.mark.parametrize("timings", [{"renew": 2.0}, {"retry": 0.7}, {"retry": 0.0}])
+def test_timings_that_cannot_work_are_refused(timings: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="a lease needs"):
+        elector(None, "one", **timings)  # type: ignore[arg-type]
