@@ -248,7 +248,7 @@ def worlds(draw):
 
 
 @given(worlds(), st.randoms())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_placed_object_is_never_removed_everywhere(world, random):
     wanted, members = world
     decision = schedule(wanted, Fleet.of(members))
