@@ -9,11 +9,11 @@ from argosy.api.types import FederatedCluster, FederatedObject, FederatedTypeCon
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.objects import decode
 from argosy.plan.unit import (
+    AffinityAnnotation,
     AppliedMigration,
     AutoMigrationInfo,
     ResourceRequest,
     Unit,
-    AffinityAnnotation,
 )
 
 
