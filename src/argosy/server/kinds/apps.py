@@ -6,8 +6,6 @@ StatefulSets and DaemonSets have modules of their own.
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, forbidden, invalid, not_supported, required
 from argosy.server.kinds import meta_rules as rules
@@ -102,9 +100,7 @@ class DeploymentStrategy(BuiltinStrategy):
         return errors
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        return self.validate(new) + rules.immutable(
-            new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector"
-        )
+        return self.validate(new) + workloads.selector_kept(new, old)
 
     def validate_status(self, new: Object, old: Object) -> list[FieldError]:
         status = new.get("status") or {}
@@ -137,9 +133,7 @@ class ReplicaSetStrategy(BuiltinStrategy):
         return errors + _selector_and_template(spec, "spec")
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        return self.validate(new) + rules.immutable(
-            new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector"
-        )
+        return self.validate(new) + workloads.selector_kept(new, old)
 
     def validate_status(self, new: Object, old: Object) -> list[FieldError]:
         status = new.get("status") or {}
@@ -183,7 +177,7 @@ def _selector_and_template(spec: Mapping[str, Any], path: str) -> list[FieldErro
     errors = workloads.workload_selector(spec, path, "empty selector is invalid for deployment")
     selector, template = spec.get("selector"), spec.get("template") or {}
     if workloads.selector_matches(selector, None) is None:
-        return [*errors, invalid(f"{path}.selector", selector, "invalid label selector")]
+        return [*errors, invalid(f"{path}.selector", workloads.shown_selector(selector), "invalid label selector")]
     errors += workloads.selects_template(spec, path)
     errors += validate_pod_template(template, f"{path}.template")
     return errors + workloads.run_always(template, f"{path}.template", "ReplicaSet")
@@ -196,8 +190,7 @@ def _strategy(strategy: Mapping[str, Any], path: str) -> list[FieldError]:
             return []
         return [forbidden(f"{path}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")]
     if kind != "RollingUpdate":
-        shown = orjson.Fragment(orjson.dumps({"Type": kind, "RollingUpdate": rolling}))
-        return [not_supported(path, shown, ["Recreate", "RollingUpdate"])]
+        return [not_supported(path, workloads.shown_strategy(strategy), ["Recreate", "RollingUpdate"])]
     unavailable, surge = strategy["rollingUpdate"]["maxUnavailable"], strategy["rollingUpdate"]["maxSurge"]
     path = f"{path}.rollingUpdate"
     errors = workloads.int_or_percent(unavailable, f"{path}.maxUnavailable")

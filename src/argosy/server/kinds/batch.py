@@ -67,9 +67,7 @@ class JobStrategy(BuiltinStrategy):
         workloads.fill(spec, "backoffLimit", rules.MAX_INT32 if unlimited else 6)
         workloads.fill(spec, "completionMode", "NonIndexed")
         workloads.fill(spec, "suspend", False)
-        workloads.fill(
-            spec, "podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
-        )
+        workloads.fill(spec, "podReplacementPolicy", _replacement(spec))
         workloads.fill(spec, "manualSelector", False)
         _default_job_spec(spec)
         labels = (spec["template"].get("metadata") or {}).get("labels")
@@ -89,7 +87,7 @@ class JobStrategy(BuiltinStrategy):
         spec, stored = new["spec"], old["spec"]
         errors = self.validate(new)
         errors += _completions_kept(spec, stored)
-        errors += rules.immutable(spec.get("selector"), stored.get("selector"), "spec.selector")
+        errors += workloads.selector_kept(new, old)
         errors += _template_kept(new, old)
         for field in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
             errors += rules.immutable(spec.get(field), stored.get(field), f"spec.{field}")
@@ -131,6 +129,11 @@ class CronJobStrategy(BuiltinStrategy):
 
     def warnings(self, obj: Object) -> list[str]:
         return workloads.name_warnings(obj)
+
+
+def _replacement(spec: Mapping[str, Any]) -> str:
+    """Who judges failures must see them all: then only what has failed is replaced, not what is on its way out."""
+    return "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed"
 
 
 def _default_job_spec(spec: Object) -> None:
@@ -177,7 +180,7 @@ def _generated_selector(obj: Object) -> list[FieldError]:
         elif labels[label] != expected[label]:
             errors.append(invalid(path, labels, f"must be '{expected[label]}'"))
     if workloads.selector_matches(selector, expected) is False:
-        errors.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
+        errors.append(invalid("spec.selector", workloads.shown_selector(selector), "`selector` not auto-generated"))
     return errors
 
 
@@ -339,7 +342,8 @@ def _cron(spec: Mapping[str, Any], stored: Mapping[str, Any] | None) -> list[Fie
     job, path = spec["jobTemplate"]["spec"], "spec.jobTemplate.spec"
     errors += _job_spec(job, path)
     if job.get("selector") is not None:
-        errors.append(invalid(f"{path}.selector", job["selector"], "`selector` will be auto-generated"))
+        shown = workloads.shown_selector(job["selector"])
+        errors.append(invalid(f"{path}.selector", shown, "`selector` will be auto-generated"))
     if job.get("manualSelector"):
         errors.append(not_supported(f"{path}.manualSelector", True, ["nil", "false"]))
     for field in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):

@@ -57,7 +57,9 @@ class DaemonSetStrategy(BuiltinStrategy):
         errors = rules.label_selector(selector, "spec.selector")
         errors += workloads.selects_template(spec, "spec")
         if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
-            errors.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
+            errors.append(
+                invalid("spec.selector", workloads.shown_selector(selector), "empty selector is invalid for daemonset")
+            )
         errors += validate_pod_template(spec["template"], "spec.template")
         errors += workloads.run_always(spec["template"], "spec.template", "DaemonSet")
         errors += rules.nonnegative(spec.get("minReadySeconds") or 0, "spec.minReadySeconds")
@@ -65,8 +67,7 @@ class DaemonSetStrategy(BuiltinStrategy):
         return errors + rules.nonnegative(spec["revisionHistoryLimit"], "spec.revisionHistoryLimit")
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        kept = rules.immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
-        return kept + self.validate(new)
+        return workloads.selector_kept(new, old) + self.validate(new)
 
     def validate_status(self, new: Object, old: Object) -> list[FieldError]:
         fields = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
@@ -91,12 +92,11 @@ def _set_template_generation(obj: Object, generation: int) -> None:
 
 
 def _update_strategy(strategy: Mapping[str, Any], path: str) -> list[FieldError]:
-    kind, rolling = strategy["type"], strategy.get("rollingUpdate")
+    kind = strategy["type"]
     if kind == "OnDelete":
         return []
     if kind != "RollingUpdate":
-        shown = orjson.Fragment(orjson.dumps({"Type": kind, "RollingUpdate": rolling}))
-        return [not_supported(path, shown, ["RollingUpdate", "OnDelete"])]
+        return [not_supported(path, workloads.shown_strategy(strategy), ["RollingUpdate", "OnDelete"])]
     unavailable, surge = strategy["rollingUpdate"]["maxUnavailable"], strategy["rollingUpdate"]["maxSurge"]
     path = f"{path}.rollingUpdate"
     errors = workloads.int_or_percent(unavailable, f"{path}.maxUnavailable")

@@ -32,11 +32,18 @@ class EndpointSliceStrategy(StatuslessStrategy):
     def default(self, obj: Object) -> None:
         workloads.fill(obj, "addressType", "")
         # Both lists are always written, and an absent one says null.
-        obj.setdefault("endpoints", None)
-        obj.setdefault("ports", None)
+        obj["endpoints"] = obj.get("endpoints") or None
+        obj["ports"] = obj.get("ports") or None
         for port in obj["ports"] or ():
             workloads.fill(port, "name", "")
             workloads.fill(port, "protocol", "TCP")
+
+    def prepare_create(self, obj: Object) -> None:
+        _drop_topology(obj)
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        if not any(endpoint.get("deprecatedTopology") for endpoint in old.get("endpoints") or ()):
+            _drop_topology(new)
 
     def generation_grows(self, new: Object, old: Object) -> bool:
         """Labels count: they say which service the slice belongs to."""
@@ -56,6 +63,12 @@ class EndpointSliceStrategy(StatuslessStrategy):
         if not rules.same(new["endpoints"], old.get("endpoints")):
             errors += _endpoints(new["endpoints"] or [], kind, "endpoints")
         return errors + rules.immutable(kind, old.get("addressType"), "addressType")
+
+
+def _drop_topology(obj: Object) -> None:
+    """Readable in v1 where an older version wrote it, but not to be written there."""
+    for endpoint in obj["endpoints"] or ():
+        endpoint.pop("deprecatedTopology", None)
 
 
 def _ports(ports: list[Mapping[str, Any]], path: str) -> list[FieldError]:

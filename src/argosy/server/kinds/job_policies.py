@@ -79,7 +79,7 @@ def _exit_codes(codes: Mapping[str, Any], path: str, containers: set[str | None]
     values: list[int] = codes.get("values") or []
     path = f"{path}.values"
     if not values:
-        errors.append(invalid(path, values, "at least one value is required"))
+        errors.append(invalid(path, codes.get("values"), "at least one value is required"))
     elif len(values) > MAX_EXIT_CODES:
         errors.append(too_many(path, len(values), MAX_EXIT_CODES))
     for i, value in enumerate(values):
@@ -129,7 +129,7 @@ def success(spec: Mapping[str, Any], path: str) -> list[FieldError]:
             {"SucceededIndexes": rule.get("succeededIndexes"), "SucceededCount": rule.get("succeededCount")}
             for rule in listed
         ]
-        shown = orjson.Fragment(orjson.dumps({"Rules": internal}))
+        shown = orjson.Fragment(orjson.dumps({"Rules": None if policy.get("rules") is None else internal}))
         return [invalid(path, shown, "requires indexed completion mode")]
     path = f"{path}.rules"
     errors = []

@@ -8,6 +8,7 @@ from argosy.server.fielderrors import FieldError, duplicate, required
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds import workloads
 from argosy.server.kinds.builtin import StatuslessStrategy, declare
+from argosy.server.kinds.pod_scheduling import validate_tolerations
 from argosy.server.kinds.resource_lists import canonical_resources, validate_requirements
 from argosy.server.registry import Kind, Object
 
@@ -34,6 +35,7 @@ class RuntimeClassStrategy(StatuslessStrategy):
             errors += validate_requirements({"limits": obj["overhead"].get("podFixed") or {}}, "overhead")
         scheduling = obj.get("scheduling") or {}
         errors += rules.labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector")
+        errors += validate_tolerations(scheduling.get("tolerations") or [], "scheduling.tolerations")
         seen = []
         for i, toleration in enumerate(scheduling.get("tolerations") or ()):
             key = {field: toleration.get(field) or "" for field in ("key", "operator", "value", "effect")}

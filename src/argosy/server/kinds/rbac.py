@@ -39,7 +39,7 @@ class RoleStrategy(StatuslessStrategy):
 
     def default(self, obj: Object) -> None:
         # The field is never left out of an answer, and a role without rules says null.
-        obj.setdefault("rules", None)
+        obj["rules"] = obj.get("rules") or None
 
     def validate(self, obj: Object) -> list[FieldError]:
         return [

@@ -1,7 +1,7 @@
 """scheduling.k8s.io/v1: PriorityClasses."""
 
 from argosy.kube.schema import Schemas
-from argosy.server.fielderrors import FieldError, forbidden, not_supported
+from argosy.server.fielderrors import FieldError, forbidden
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds import workloads
 from argosy.server.kinds.builtin import StatuslessStrategy, declare
@@ -42,7 +42,7 @@ class PriorityClassStrategy(StatuslessStrategy):
         return False
 
     def validate(self, obj: Object) -> list[FieldError]:
-        errors = []
+        errors: list[FieldError] = []
         name, value = obj["metadata"].get("name", ""), obj["value"]
         if name.startswith(SYSTEM_PREFIX):
             wrong = _not_a_system_class(name, value, bool(obj.get("globalDefault")))
@@ -54,9 +54,7 @@ class PriorityClassStrategy(StatuslessStrategy):
         elif value > HIGHEST_USER_PRIORITY:
             detail = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
             errors.append(forbidden("value", detail))
-        if obj["preemptionPolicy"] not in PREEMPTION_POLICIES:
-            errors.append(not_supported("preemptionPolicy", obj["preemptionPolicy"], PREEMPTION_POLICIES))
-        return errors
+        return errors + rules.one_of(obj["preemptionPolicy"], "preemptionPolicy", PREEMPTION_POLICIES)
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         errors = []

@@ -178,7 +178,7 @@ def _numbers(spec: Mapping[str, Any]) -> list[FieldError]:
 def _selector_and_template(spec: Mapping[str, Any]) -> list[FieldError]:
     errors = workloads.workload_selector(spec, "spec", "empty selector is invalid for statefulset")
     if workloads.selector_matches(spec.get("selector"), None) is None:
-        errors.append(invalid("spec.selector", spec.get("selector"), ""))
+        errors.append(invalid("spec.selector", workloads.shown_selector(spec.get("selector")), ""))
     else:
         errors += workloads.selects_template(spec, "spec")
         errors += validate_pod_template(_as_run(spec), "spec.template")

@@ -181,6 +181,12 @@ class CSIDriverStrategy(StatuslessStrategy):
         workloads.fill(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType")
         if not spec.get("volumeLifecycleModes"):
             spec["volumeLifecycleModes"] = ["Persistent"]
+        for request in spec.get("tokenRequests") or ():
+            workloads.fill(request, "audience", "")
+
+    def prepare_create(self, obj: Object) -> None:
+        # Behind a feature gate that is off by default.
+        obj["spec"].pop("preventPodSchedulingIfMissing", None)
 
     def validate(self, obj: Object) -> list[FieldError]:
         spec = obj["spec"]
@@ -234,7 +240,8 @@ class CSINodeStrategy(StatuslessStrategy):
     unconditional_update = False
 
     def default(self, obj: Object) -> None:
-        obj.setdefault("spec", {}).setdefault("drivers", None)
+        spec = obj.setdefault("spec", {})
+        spec["drivers"] = spec.get("drivers") or None
 
     def validate(self, obj: Object) -> list[FieldError]:
         errors = []

@@ -50,7 +50,9 @@ def _url(url: str, path: str) -> list[FieldError]:
 
 
 def _service(service: Mapping[str, Any], path: str) -> list[FieldError]:
-    errors = [required(f"{path}.{field}") for field in ("name", "namespace") if not service.get(field)]
+    # Each is reported under the other's name: Kubernetes' own check takes them in the wrong order.
+    swapped = {"namespace": "name", "name": "namespace"}
+    errors = [required(f"{path}.{shown}") for field, shown in swapped.items() if not service.get(field)]
     port = service.get("port") or 0
     wrong = names.port_number(port)
     if wrong:

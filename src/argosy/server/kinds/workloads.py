@@ -6,6 +6,8 @@ Rules of single kinds are in `apps`, `statefulsets`, `daemonsets`, `batch` and `
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import orjson
+
 from argosy.kube import names, selectors
 from argosy.server.fielderrors import FieldError, forbidden, invalid, not_supported, required
 from argosy.server.kinds import meta_rules as rules
@@ -21,8 +23,11 @@ __all__ = [
     "name_warnings",
     "not_above_100_percent",
     "run_always",
+    "selector_kept",
     "selector_matches",
     "selects_template",
+    "shown_selector",
+    "shown_strategy",
     "workload_selector",
 ]
 
@@ -52,6 +57,30 @@ def selector_matches(selector: Mapping[str, Any] | None, labels: Mapping[str, st
         return None
 
 
+def shown_selector(selector: Mapping[str, Any] | None) -> Any:
+    """A LabelSelector object as messages show it: labels first, nothing that is empty, but every key and operator."""
+    if selector is None:
+        return None
+    shown: Object = {}
+    if selector.get("matchLabels"):
+        shown["matchLabels"] = dict(sorted(selector["matchLabels"].items()))
+    if selector.get("matchExpressions"):
+        shown["matchExpressions"] = [
+            {"key": expression.get("key") or "", "operator": expression.get("operator") or ""}
+            | ({"values": expression["values"]} if expression.get("values") else {})
+            for expression in selector["matchExpressions"]
+        ]
+    return orjson.Fragment(orjson.dumps(shown))
+
+
+def selector_kept(new: Object, old: Object) -> list[FieldError]:
+    """The selector of a workload is fixed: another one would leave its pods behind."""
+    selector, before = new["spec"].get("selector"), old["spec"].get("selector")
+    if rules.same(selector, before):
+        return []
+    return [invalid("spec.selector", shown_selector(selector), rules.IMMUTABLE)]
+
+
 def workload_selector(spec: Mapping[str, Any], path: str, empty: str) -> list[FieldError]:
     """The required, non-empty selector of a workload."""
     selector = spec.get("selector")
@@ -59,7 +88,7 @@ def workload_selector(spec: Mapping[str, Any], path: str, empty: str) -> list[Fi
         return [required(f"{path}.selector")]
     errors = rules.label_selector(selector, f"{path}.selector")
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        errors.append(invalid(f"{path}.selector", selector, empty))
+        errors.append(invalid(f"{path}.selector", shown_selector(selector), empty))
     return errors
 
 
@@ -68,7 +97,17 @@ def selects_template(spec: Mapping[str, Any], path: str) -> list[FieldError]:
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     if selector_matches(spec.get("selector"), labels) is not False:
         return []
-    return [invalid(f"{path}.template.metadata.labels", labels or None, "`selector` does not match template `labels`")]
+    return [invalid(f"{path}.template.metadata.labels", labels, "`selector` does not match template `labels`")]
+
+
+def shown_strategy(strategy: Mapping[str, Any]) -> Any:
+    """How a Deployment or DaemonSet rolls, as messages show it: by the names of Kubernetes' internal type."""
+    rolling = strategy.get("rollingUpdate")
+    shown = {"Type": strategy["type"], "RollingUpdate": None}
+    if rolling is not None:
+        amounts = {"MaxUnavailable": rolling.get("maxUnavailable", 0), "MaxSurge": rolling.get("maxSurge", 0)}
+        shown["RollingUpdate"] = amounts
+    return orjson.Fragment(orjson.dumps(shown))
 
 
 def run_always(template: Mapping[str, Any], path: str, kind: str) -> list[FieldError]:
