@@ -293,6 +293,7 @@ def _new_event(obj: Object) -> list[FieldError]:
 
 
 class ReplicationControllerStrategy(BuiltinStrategy):
+    orphan_by_default = True
     selectable = {  # noqa: RUF012
         "status.replicas": lambda obj: str((obj.get("status") or {}).get("replicas", 0))
     }

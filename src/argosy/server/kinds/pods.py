@@ -27,6 +27,7 @@ from argosy.server.kinds.podspec import (
     validate_pod_template,
     validate_whole_pod,
 )
+from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object, Strategy
 
 __all__ = [
@@ -105,7 +106,9 @@ class PodStrategy(BuiltinStrategy):
         _merge_label_keys(obj)
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
         if spec.get("schedulingGates"):
-            obj["status"]["conditions"] = [{**_GATED, "lastTransitionTime": obj["metadata"].get("creationTimestamp")}]
+            obj["status"]["conditions"] = [
+                {**_GATED, "lastTransitionTime": obj["metadata"].get("creationTimestamp") or now()}
+            ]
 
     def prepare_update(self, new: Object, old: Object) -> None:
         super().prepare_update(new, old)

@@ -7,7 +7,6 @@ server, and a volume nobody can delete serves no one.
 import copy
 import posixpath
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from argosy.kube import names
@@ -21,6 +20,7 @@ from argosy.server.kinds.paths import no_backsteps
 from argosy.server.kinds.pod_defaults import default_claim_spec, default_volume_source
 from argosy.server.kinds.pod_scheduling import validate_node_selector
 from argosy.server.kinds.resource_lists import amount, canonical_resources, is_native, validate_quantity
+from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object
 
 __all__ = ["ClaimStrategy", "PersistentVolumeStrategy", "kinds"]
@@ -69,10 +69,6 @@ def kinds(schemas: Schemas) -> list[Kind]:
     ]
 
 
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 class PersistentVolumeStrategy(BuiltinStrategy):
     generation = False
 
@@ -86,7 +82,7 @@ class PersistentVolumeStrategy(BuiltinStrategy):
         status["phase"] = status.get("phase") or "Pending"
 
     def prepare_create(self, obj: Object) -> None:
-        since = obj["metadata"].get("creationTimestamp") or _now()
+        since = obj["metadata"].get("creationTimestamp") or now()
         obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": since}
 
     def prepare_status(self, new: Object, old: Object) -> None:
@@ -97,7 +93,7 @@ class PersistentVolumeStrategy(BuiltinStrategy):
             if since and not status.get("lastPhaseTransitionTime"):
                 status["lastPhaseTransitionTime"] = since
         elif status.get("lastPhaseTransitionTime") in (None, since):
-            status["lastPhaseTransitionTime"] = _now()
+            status["lastPhaseTransitionTime"] = now()
 
     def validate(self, obj: Object) -> list[FieldError]:
         return _validate_volume_spec(obj["spec"], "spec")

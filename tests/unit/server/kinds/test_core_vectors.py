@@ -2,9 +2,9 @@
 
 A case in `core/` creates `object`, and with `update` (a merge patch) writes to it afterwards. `stored` is the whole answer
 but for metadata the server makes up; chosen addresses, ports and times stand as IP, PORT and New Year. `causes` are the
-different causes of the 422 in sorted order, cut at the first line (what follows in Kubernetes is a diff of its internal structs), or the
-message of a 400. Left out of `stored` is what a cluster's controllers or kubelets are needed for: the token volume of a
-pod, the protection finalizers of volumes and the not-ready taint of a new node.
+different causes of the 422 in sorted order, cut at the first line (what follows in Kubernetes is a diff of its internal
+structs), or the message of a 400. Left out of `stored` is what a cluster's controllers or kubelets are needed for: the
+token volume of a pod, the protection finalizers of volumes and the not-ready taint of a new node.
 """
 
 import copy
@@ -56,8 +56,8 @@ class World:
     def update(self, kind: Kind, stored: Object, patch: Object) -> tuple[Object, list[str]]:
         new = mergepatch.apply(stored, patch)
         assert kind.strategy.decode(new).mistyped == ()
-        kind.strategy.prepare_update(new, copy.deepcopy(stored))
         kind.strategy.default(new)
+        kind.strategy.prepare_update(new, copy.deepcopy(stored))
         errors = self.allocator.allocate(new, stored) if kind.kind == "Service" else []
         return new, [str(error) for error in errors or kind.strategy.validate_update(new, stored)]
 
