@@ -166,7 +166,7 @@ class Clusters:
         await self._members.disconnect(name)
 
     async def _publish_health(self, cluster: FederatedCluster, member: Member) -> None:
-        observed = await self._prober.observe(member)
+        observed = await self._prober.observe(member, cluster.status.api_resource_types)
         cluster = self._caches.clusters.get(cluster.name) or cluster
         update = next_health(
             cluster,

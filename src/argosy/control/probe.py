@@ -12,6 +12,7 @@ from argosy.control.members import Member, Members
 from argosy.control.timings import Timings
 from argosy.fleet.capacity import Capacity, NodeView, PodView
 from argosy.fleet.health import Health, probe_failed, probe_result
+from argosy.kube.discovery import Discovery
 from argosy.kube.errors import ApiError, TransportError
 from argosy.kube.informer import Change, Informer
 from argosy.kube.resource import Resource
@@ -44,8 +45,8 @@ class Prober:
         self._watched: dict[str, _Watched] = {}
         members.on_change(self._member_changed)
 
-    async def observe(self, member: Member) -> Observation:
-        """Probe once. Never raises for what a member does or does not answer."""
+    async def observe(self, member: Member, known: tuple[APIResource, ...] = ()) -> Observation:
+        """Probe once. Never raises for what a member does or does not answer. `known` is what it served before."""
         limit = min(self._timings.health_period / 2, _LONGEST_PROBE)
         try:
             async with asyncio.timeout(limit):
@@ -63,10 +64,10 @@ class Prober:
             return Observation(probe_failed(resources=str(error) or "timed out waiting for the node and pod caches"))
         try:
             async with asyncio.timeout(limit):
-                apis = await member.client.api_resources()
+                found = await member.client.discover()
         except (ApiError, TransportError, TimeoutError) as error:
             return Observation(probe_failed(discovery=str(error) or "timed out"), resources)
-        return Observation(health, resources, _listed(apis))
+        return Observation(health, resources, _listed(found, known))
 
     async def _resources(self, member: Member) -> ClusterResources:
         watched = self._watched[member.name]
@@ -117,9 +118,12 @@ class _Watched:
         self.changed.set()
 
 
-def _listed(resources: list[Resource]) -> tuple[APIResource, ...]:
-    """As a FederatedCluster's status lists them: sorted by kind, and further so that the order never changes."""
-    listed = (
+def _listed(found: Discovery, known: tuple[APIResource, ...]) -> tuple[APIResource, ...]:
+    """As a FederatedCluster's status lists them: sorted by kind, and further so that the order never changes.
+
+    A group version that could not be read keeps what was known of it: not knowing must not look like not serving.
+    """
+    listed = {
         APIResource(
             group=resource.group,
             version=resource.version,
@@ -127,6 +131,8 @@ def _listed(resources: list[Resource]) -> tuple[APIResource, ...]:
             plural_name=resource.plural,
             scope="Namespaced" if resource.namespaced else "Cluster",
         )
-        for resource in resources
-    )
+        for resource in found.resources
+    }
+    unread = {name.rpartition("/")[::2] for name in found.failures}
+    listed |= {api for api in known if (api.group, api.version) in unread}
     return tuple(sorted(listed, key=lambda api: (api.kind, api.group, api.version, api.plural_name)))
