@@ -150,15 +150,12 @@ async def embedded() -> AsyncIterator[tuple[config.Connection, int, float]]:
     """`argosy server` in its own process on SQLite; with its start time."""
     with tempfile.TemporaryDirectory(prefix="argosy-bench-") as folder:
         started = time.perf_counter()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "argosy", "server", "--data", folder, "--port", "0"],
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        command = [sys.executable, "-m", "argosy", "server", "--data", folder, "--port", "0"]
+        process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.DEVNULL, start_new_session=True)
         try:
             path = Path(folder) / "kubeconfig"
             while not path.exists():
-                if process.poll() is not None:
+                if process.returncode is not None:
                     raise RuntimeError("argosy server ended")
                 await asyncio.sleep(0.01)
             seconds = time.perf_counter() - started
@@ -166,7 +163,7 @@ async def embedded() -> AsyncIterator[tuple[config.Connection, int, float]]:
             yield config.load(str(path)), process.pid, seconds
         finally:
             os.killpg(process.pid, signal.SIGTERM)
-            process.wait(10)
+            await process.wait()
 
 
 async def measure(subject: Subject, size: dict[str, int]) -> dict[str, float]:
