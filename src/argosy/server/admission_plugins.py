@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from argosy.server import status
 from argosy.server.admission import AdmissionPlugin
 from argosy.server.crd import accept_names, rule_warnings
+from argosy.server.crd.strategy import CustomResourceStrategy
 from argosy.server.fielderrors import FieldError
 from argosy.server.kinds.pods import apply_priority_class, missing_priority_class
 from argosy.server.kinds.services import Exhausted, ServiceAllocator
@@ -12,8 +13,9 @@ from argosy.server.registry import Object
 from argosy.server.request import Call
 from argosy.server.store import Store, StoreEvent
 
-__all__ = ["Definitions", "Priorities", "Requesters", "ServiceAddresses"]
+__all__ = ["CLEANUP", "Definitions", "Priorities", "Requesters", "ServiceAddresses"]
 
+_DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
@@ -89,8 +91,15 @@ class Definitions(AdmissionPlugin):
     def __init__(self, store: Store):
         self._store = store
 
+    def create(self, call: Call, obj: Object) -> None:
+        if not isinstance(call.kind.strategy, CustomResourceStrategy):
+            return
+        definition = self._store.get(f"{_DEFINITIONS}/{call.kind.resource}")
+        if definition is not None and definition.deleting:
+            raise status.method_not_allowed("create not allowed while custom resource definition is terminating")
+
     def settle(self, call: Call, new: Object, old: Object | None) -> None:
-        if call.kind.storage_key != "apiextensions.k8s.io/customresourcedefinitions":
+        if call.kind.storage_key != _DEFINITIONS:
             return
         new["status"] = accept_names(new, self._others(new["metadata"]["name"]))
         call.warnings += rule_warnings(new)
@@ -100,7 +109,7 @@ class Definitions(AdmissionPlugin):
             new["metadata"]["finalizers"] = [*(name for name in finalizers if name != CLEANUP), CLEANUP]
 
     def _others(self, name: str) -> Iterator[Object]:
-        for entry in self._store.table("apiextensions.k8s.io/customresourcedefinitions").entries.values():
+        for entry in self._store.table(_DEFINITIONS).entries.values():
             if entry.name != name:
                 yield entry.decode()
 

@@ -1,6 +1,6 @@
 """Bodies in and out: JSON and YAML read with limits, duplicate fields found, answers in the form that was asked for.
 
-Protobuf and CBOR are not spoken: a client that also accepts JSON gets JSON, a protobuf body gets 415.
+Protobuf is read and not written, CBOR neither: a client that also accepts JSON gets JSON.
 """
 
 import json
@@ -12,12 +12,12 @@ import orjson
 import yaml
 
 from argosy.kube.errors import ApiError
-from argosy.server import status
+from argosy.server import protobuf, status
 from argosy.server.registry import Kind
 
 __all__ = ["BODY_TYPES", "accepts", "decode_body", "encode_list", "media_type", "to_yaml"]
 
-BODY_TYPES = "application/json, application/yaml"
+BODY_TYPES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 #: Deep enough for any real object (a CRD with deeply nested schemas has about 60 levels), far from any recursion limit.
 MAX_DEPTH = 200
 _FIELD = re.compile(rb'"\s*:')
@@ -36,6 +36,11 @@ def decode_body(body: bytes, content_type: str, wanted: str) -> tuple[Any, list[
     kind = media_type(content_type) or "application/json"
     if kind in _YAML_TYPES:
         return _decode_yaml(body, wanted)
+    if kind == protobuf.MEDIA_TYPE:
+        try:
+            return protobuf.decode(body), []
+        except protobuf.ProtobufError as error:
+            raise _unrecognized(wanted, str(error)) from None
     if kind != "application/json":
         raise status.unsupported_media_type(BODY_TYPES)
     try:

@@ -19,6 +19,7 @@ ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 ANNOTATIONS_LIMIT = 256 * 1024
 _STANDARD_FINALIZERS = {"kubernetes", ORPHAN, FOREGROUND}
+_OTHER_SERVERS = {"apiextensions.k8s.io", "apiregistration.k8s.io"}
 IMMUTABLE = "field is immutable"
 
 _NAME_RULES: dict[str, Callable[[str], list[str]]] = {
@@ -206,8 +207,11 @@ def _validate_finalizers(metadata: Object) -> list[FieldError]:
 
 
 def _validate_known_finalizers(kind: Kind, metadata: Object) -> list[FieldError]:
-    """Built-in kinds (those with a schema type) take unqualified finalizers only where Kubernetes knows them."""
-    if getattr(kind.strategy, "type", None) is None:
+    """Built-in kinds (those with a schema type) take unqualified finalizers only where Kubernetes knows them.
+
+    The two groups that kube-apiserver has from other servers do not have this rule.
+    """
+    if getattr(kind.strategy, "type", None) is None or kind.group in _OTHER_SERVERS:
         return []
     text = "name is neither a standard finalizer name nor is it fully qualified"
     return [

@@ -211,8 +211,10 @@ def unauthorized() -> ApiError:
     return _error(401, "Unauthorized", "Unauthorized")
 
 
-def method_not_allowed() -> ApiError:
-    return _error(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+def method_not_allowed(
+    message: str = "the server does not allow this method on the requested resource",
+) -> ApiError:
+    return _error(405, "MethodNotAllowed", message, {})
 
 
 def not_acceptable() -> ApiError:

@@ -9,6 +9,7 @@ from argosy.server.crd import CustomResources
 from argosy.server.discovery import Discovery
 from argosy.server.kinds.pods import EphemeralContainersStrategy, ResizeStrategy
 from argosy.server.kinds.services import ServiceAllocator
+from argosy.server.lifecycle.definitions import DefinitionCleanup
 from argosy.server.openapi import OpenApi
 from argosy.server.store import StoreEvent
 from argosy.server.subresources import install
@@ -28,6 +29,7 @@ def wire(server: Server) -> None:
     _publish(server)
     _add_pod_views(server)
     install(server)
+    server.on_open(DefinitionCleanup(server).start)
 
 
 def _serve_custom_resources(server: Server) -> None:

@@ -159,6 +159,8 @@ class SqliteStorage:
     def _next_batch(self) -> None:
         changes: list[Change] = []
         writes: list[_Write] = []
+        # Writes that lost against another of the same batch: they are told when that one is durable and can be read.
+        losers: list[tuple[_Write, Exception]] = []
         staged: dict[str, Record | None] = {}
         taken, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
         for write in taken:
@@ -168,7 +170,10 @@ class SqliteStorage:
             try:
                 change = self._stage(write, head)
             except Exception as error:
-                write.done.set_exception(error)
+                if write.key in staged:
+                    losers.append((write, error))
+                else:
+                    write.done.set_exception(error)
                 continue
             staged[write.key] = None if write.deleted else Record(change.key, change.version, change.value)
             changes.append(change)
@@ -179,7 +184,7 @@ class SqliteStorage:
         started = time.perf_counter()
         rows = [(c.version, c.key, c.previous.version if c.previous else 0, int(c.deleted), c.value) for c in changes]
         commit = asyncio.get_running_loop().run_in_executor(self._writing, self._commit, rows)
-        commit.add_done_callback(lambda result: self._committed(result, changes, writes, started))
+        commit.add_done_callback(lambda result: self._committed(result, changes, writes, losers, started))
 
     def _stage(self, write: _Write, head: Record | None) -> Change:
         if write.expected is None:
@@ -213,11 +218,16 @@ class SqliteStorage:
                 self._writer = open_file(self._folder / "store.db")
 
     def _committed(
-        self, result: "asyncio.Future[None]", changes: list[Change], writes: list[_Write], started: float
+        self,
+        result: "asyncio.Future[None]",
+        changes: list[Change],
+        writes: list[_Write],
+        losers: list[tuple[_Write, Exception]],
+        started: float,
     ) -> None:
         error = result.exception()
         if error is not None:
-            for write in writes:
+            for write in (*writes, *(write for write, _ in losers)):
                 if not write.done.done():
                     write.done.set_exception(error)
             self._go_on()
@@ -234,6 +244,9 @@ class SqliteStorage:
         for write, record in zip(writes, records, strict=True):
             if not write.done.done():
                 write.done.set_result(record)
+        for write, lost in losers:
+            if not write.done.done():
+                write.done.set_exception(lost)
         self._go_on()
 
     def _go_on(self) -> None:

@@ -32,8 +32,8 @@ async def insert(api: Api, call: Call, obj: Object, *, dry_run: bool) -> Respons
     api.admission.create(call, obj)
     try:
         generated = _name(obj["metadata"])
-        kind.strategy.prepare_create(obj)
         metadata.fill_new(kind, obj)
+        kind.strategy.prepare_create(obj)
         errors = metadata.validate(kind, obj)
         errors += api.admission.prepare(call, obj, None) or kind.strategy.validate(obj)
         if errors:

@@ -1,0 +1,49 @@
+"""The protobuf wire format: a message's bytes as (field number, value) pairs, without knowing what they mean."""
+
+from collections.abc import Iterator
+
+__all__ = ["ProtobufError", "Value", "fields", "varint"]
+
+#: Integers of varint fields, bytes of all others.
+Value = int | bytes
+
+
+class ProtobufError(ValueError):
+    """The bytes are not a message."""
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """An integer and where it ended."""
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise ProtobufError("a number is cut off or too long")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, at
+        shift += 7
+
+
+def fields(data: bytes) -> Iterator[tuple[int, Value]]:
+    at = 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        number, form = tag >> 3, tag & 7
+        if number == 0:
+            raise ProtobufError("a field has no number")
+        if form == 0:
+            value, at = varint(data, at)
+            yield number, value
+            continue
+        if form == 2:
+            size, at = varint(data, at)
+        elif form in (1, 5):
+            size = 8 if form == 1 else 4
+        else:
+            raise ProtobufError(f"fields of wire type {form} are not used here")
+        if at + size > len(data):
+            raise ProtobufError("a field is cut off")
+        yield number, data[at : at + size]
+        at += size
