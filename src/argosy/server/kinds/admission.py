@@ -6,11 +6,13 @@ Calling webhooks and evaluating policies is not done here; expressions are store
 from collections.abc import Mapping
 from typing import Any
 
+from argosy.kube import names
 from argosy.kube.schema import Schemas
-from argosy.server.fielderrors import FieldError, duplicate, invalid, not_supported, required
+from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from argosy.server.kinds import meta_rules as rules
-from argosy.server.kinds import webhooks, workloads
+from argosy.server.kinds import webhooks
 from argosy.server.kinds.builtin import BuiltinStrategy, StatuslessStrategy, declare
+from argosy.server.kinds.defaults import fill
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]
@@ -58,8 +60,8 @@ class _StoredStrategy(StatuslessStrategy):
 class WebhooksStrategy(_StoredStrategy):
     def default(self, obj: Object) -> None:
         for webhook in obj.get("webhooks") or ():
-            workloads.fill(webhook, "failurePolicy", "Fail")
-            workloads.fill(webhook, "timeoutSeconds", 10)
+            fill(webhook, "failurePolicy", "Fail")
+            fill(webhook, "timeoutSeconds", 10)
             _default_match(webhook, "rules")
             webhooks.default_client_config(webhook.setdefault("clientConfig", {}))
 
@@ -79,7 +81,7 @@ class MutatingWebhooksStrategy(WebhooksStrategy):
     def default(self, obj: Object) -> None:
         super().default(obj)
         for webhook in obj.get("webhooks") or ():
-            workloads.fill(webhook, "reinvocationPolicy", "Never")
+            fill(webhook, "reinvocationPolicy", "Never")
 
     def validate(self, obj: Object) -> list[FieldError]:
         errors = super().validate(obj)
@@ -131,8 +133,14 @@ class BindingStrategy(_StoredStrategy):
             _default_match(match, "resourceRules", "excludeResourceRules")
 
     def validate(self, obj: Object) -> list[FieldError]:
-        name = obj["spec"].get("policyName") or ""
-        return rules.dns_subdomain(name, "spec.policyName") if name else [required("spec.policyName")]
+        spec = obj["spec"]
+        name = spec.get("policyName") or ""
+        errors = rules.dns_subdomain(name, "spec.policyName") if name else [required("spec.policyName")]
+        if spec.get("paramRef") is not None:
+            errors += _param_ref(spec["paramRef"], "spec.paramRef")
+        if spec.get("matchResources") is not None:
+            errors += _match(spec["matchResources"], "spec.matchResources")
+        return errors
 
 
 class ValidatingBindingStrategy(BindingStrategy):
@@ -154,18 +162,18 @@ class ValidatingBindingStrategy(BindingStrategy):
 
 def _default_policy(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
-    workloads.fill(spec, "failurePolicy", "Fail")
+    fill(spec, "failurePolicy", "Fail")
     if spec.get("matchConstraints") is not None:
         _default_match(spec["matchConstraints"], "resourceRules", "excludeResourceRules")
 
 
 def _default_match(match: Object, *rule_fields: str) -> None:
-    workloads.fill(match, "matchPolicy", "Equivalent")
-    workloads.fill(match, "namespaceSelector", {})
-    workloads.fill(match, "objectSelector", {})
+    fill(match, "matchPolicy", "Equivalent")
+    fill(match, "namespaceSelector", {})
+    fill(match, "objectSelector", {})
     for field in rule_fields:
         for rule in match.get(field) or ():
-            workloads.fill(rule, "scope", "*")
+            fill(rule, "scope", "*")
 
 
 def _policy(spec: Mapping[str, Any]) -> list[FieldError]:
@@ -177,11 +185,20 @@ def _policy(spec: Mapping[str, Any]) -> list[FieldError]:
         return [*errors, required("spec.matchConstraints")]
     if not match.get("resourceRules"):
         errors.append(required("spec.matchConstraints.resourceRules"))
-    errors += _match(match, "spec.matchConstraints")
-    for field in ("resourceRules", "excludeResourceRules"):
-        for i, rule in enumerate(match.get(field) or ()):
-            errors += _rule(rule, f"spec.matchConstraints.{field}[{i}]")
-    return errors
+    return errors + _match(match, "spec.matchConstraints")
+
+
+def _param_ref(ref: Mapping[str, Any], path: str) -> list[FieldError]:
+    errors = []
+    name, selector = ref.get("name"), ref.get("selector")
+    if name and selector is not None:
+        detail = "name and selector are mutually exclusive"
+        errors += [forbidden(f"{path}.{field}", detail) for field in ("name", "selector")]
+    elif not name and selector is None:
+        errors.append(required(path, "one of name or selector must be specified"))
+    errors += rules.label_selector(selector, f"{path}.selector")
+    action = ref.get("parameterNotFoundAction") or ""
+    return errors + rules.one_of(action, f"{path}.parameterNotFoundAction", ["Deny", "Allow"])
 
 
 def _match(match: Mapping[str, Any], path: str) -> list[FieldError]:
@@ -190,6 +207,9 @@ def _match(match: Mapping[str, Any], path: str) -> list[FieldError]:
         errors.append(not_supported(f"{path}.matchPolicy", match["matchPolicy"], MATCH_POLICIES))
     for field in ("namespaceSelector", "objectSelector"):
         errors += rules.label_selector(match[field], f"{path}.{field}")
+    for field in ("resourceRules", "excludeResourceRules"):
+        for i, rule in enumerate(match.get(field) or ()):
+            errors += _rule(rule, f"{path}.{field}[{i}]")
     return errors
 
 
@@ -213,6 +233,12 @@ def _webhook(webhook: Mapping[str, Any], name: str, path: str) -> list[FieldErro
     for field in ("namespaceSelector", "objectSelector"):
         errors += rules.label_selector(webhook[field], f"{path}.{field}")
     errors += webhooks.validate_client_config(webhook["clientConfig"], f"{path}.clientConfig")
+    for i, condition in enumerate(webhook.get("matchConditions") or ()):
+        errors += [
+            required(f"{path}.matchConditions[{i}].{field}")
+            for field in ("expression", "name")
+            if not (condition.get(field) or "").strip()
+        ]
     versions = webhook.get("admissionReviewVersions") or []
     if not versions:
         detail = f"must specify one of {', '.join(REVIEW_VERSIONS)}"
@@ -220,6 +246,8 @@ def _webhook(webhook: Mapping[str, Any], name: str, path: str) -> list[FieldErro
     elif not any(version in REVIEW_VERSIONS for version in versions):
         detail = f"must include at least one of {', '.join(REVIEW_VERSIONS)}"
         errors.append(invalid(f"{path}.admissionReviewVersions", versions, detail))
+    for i, version in enumerate(versions):
+        errors += rules.messages(version, f"{path}.admissionReviewVersions[{i}]", names.dns1035_label(version))
     return errors
 
 

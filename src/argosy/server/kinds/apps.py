@@ -12,6 +12,7 @@ from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds import workloads
 from argosy.server.kinds.builtin import BuiltinStrategy, StatuslessStrategy, declare
 from argosy.server.kinds.daemonsets import DaemonSetStrategy
+from argosy.server.kinds.defaults import fill
 from argosy.server.kinds.podspec import default_pod_template, validate_pod_template
 from argosy.server.kinds.statefulsets import StatefulSetStrategy
 from argosy.server.registry import Kind, Object, ScalePaths
@@ -61,16 +62,16 @@ def _scaled(schemas: Schemas, strategy: type[BuiltinStrategy], kind: str, plural
 class DeploymentStrategy(BuiltinStrategy):
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
-        workloads.fill(spec, "replicas", 1)
-        workloads.fill(spec, "revisionHistoryLimit", 10)
-        workloads.fill(spec, "progressDeadlineSeconds", 600)
+        fill(spec, "replicas", 1)
+        fill(spec, "revisionHistoryLimit", 10)
+        fill(spec, "progressDeadlineSeconds", 600)
         strategy = spec.setdefault("strategy", {})
         if not strategy.get("type"):
             strategy["type"] = "RollingUpdate"
         if strategy["type"] == "RollingUpdate":
             rolling = strategy.setdefault("rollingUpdate", {})
-            workloads.fill(rolling, "maxUnavailable", "25%")
-            workloads.fill(rolling, "maxSurge", "25%")
+            fill(rolling, "maxUnavailable", "25%")
+            fill(rolling, "maxSurge", "25%")
         default_pod_template(spec.setdefault("template", {}))
 
     def prepare_create(self, obj: Object) -> None:
@@ -120,7 +121,7 @@ class ReplicaSetStrategy(BuiltinStrategy):
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
-        workloads.fill(spec, "replicas", 1)
+        fill(spec, "replicas", 1)
         default_pod_template(spec.setdefault("template", {}))
 
     def prepare_create(self, obj: Object) -> None:
@@ -147,7 +148,7 @@ class ReplicaSetStrategy(BuiltinStrategy):
 
 class ControllerRevisionStrategy(StatuslessStrategy):
     def default(self, obj: Object) -> None:
-        workloads.fill(obj, "revision", 0)
+        fill(obj, "revision", 0)
 
     def validate(self, obj: Object) -> list[FieldError]:
         errors = rules.nonnegative(obj["revision"], "revision")

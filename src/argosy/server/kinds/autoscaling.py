@@ -11,6 +11,7 @@ from argosy.server.fielderrors import FieldError, forbidden, invalid, not_suppor
 from argosy.server.kinds import hpa_v1, workloads
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds.builtin import BuiltinStrategy, declare
+from argosy.server.kinds.defaults import fill
 from argosy.server.kinds.resource_lists import amount, canonical_quantity, container_resource_name
 from argosy.server.registry import Kind, Object
 
@@ -51,8 +52,8 @@ class AutoscalerStrategy(BuiltinStrategy):
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
-        workloads.fill(spec, "minReplicas", 1)
-        workloads.fill(spec, "maxReplicas", 0)
+        fill(spec, "minReplicas", 1)
+        fill(spec, "maxReplicas", 0)
         if not spec.get("metrics"):
             spec["metrics"] = [hpa_v1.cpu_metric(hpa_v1.DEFAULT_CPU_UTILIZATION)]
         for metric in spec["metrics"]:
@@ -79,8 +80,8 @@ class AutoscalerV1Strategy(AutoscalerStrategy):
     """Requests in v1. Defaulting, preparing and validating happen on v1 objects, so each goes by way of v2."""
 
     def default(self, obj: Object) -> None:
-        workloads.fill(obj.setdefault("spec", {}), "minReplicas", 1)
-        workloads.fill(obj["spec"], "maxReplicas", 0)
+        fill(obj.setdefault("spec", {}), "minReplicas", 1)
+        fill(obj["spec"], "maxReplicas", 0)
         # The default metric depends on what the annotation holds, so the conversion fills it in. Behaviour that came in
         # an annotation gets no defaults.
         hpa_v1.to_v2(obj)

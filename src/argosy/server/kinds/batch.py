@@ -12,6 +12,7 @@ from argosy.server.fielderrors import FieldError, invalid, not_supported, requir
 from argosy.server.kinds import cron, domains, job_policies, job_status, workloads
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds.builtin import BuiltinStrategy, declare
+from argosy.server.kinds.defaults import fill
 from argosy.server.kinds.podspec import default_pod_template, validate_pod_template
 from argosy.server.registry import Kind, Object
 
@@ -63,12 +64,12 @@ class JobStrategy(BuiltinStrategy):
         if spec.get("completions") is None and spec.get("parallelism") is None:
             spec["completions"] = 1
         unlimited = spec.get("backoffLimitPerIndex") is not None
-        workloads.fill(spec, "parallelism", 1)
-        workloads.fill(spec, "backoffLimit", rules.MAX_INT32 if unlimited else 6)
-        workloads.fill(spec, "completionMode", "NonIndexed")
-        workloads.fill(spec, "suspend", False)
-        workloads.fill(spec, "podReplacementPolicy", _replacement(spec))
-        workloads.fill(spec, "manualSelector", False)
+        fill(spec, "parallelism", 1)
+        fill(spec, "backoffLimit", rules.MAX_INT32 if unlimited else 6)
+        fill(spec, "completionMode", "NonIndexed")
+        fill(spec, "suspend", False)
+        fill(spec, "podReplacementPolicy", _replacement(spec))
+        fill(spec, "manualSelector", False)
         _default_job_spec(spec)
         labels = (spec["template"].get("metadata") or {}).get("labels")
         if labels and not obj["metadata"].get("labels"):
@@ -105,9 +106,9 @@ class CronJobStrategy(BuiltinStrategy):
         spec = obj.setdefault("spec", {})
         if not spec.get("concurrencyPolicy"):
             spec["concurrencyPolicy"] = "Allow"
-        workloads.fill(spec, "suspend", False)
-        workloads.fill(spec, "successfulJobsHistoryLimit", 3)
-        workloads.fill(spec, "failedJobsHistoryLimit", 1)
+        fill(spec, "suspend", False)
+        fill(spec, "successfulJobsHistoryLimit", 3)
+        fill(spec, "failedJobsHistoryLimit", 1)
         template = spec.setdefault("jobTemplate", {})
         template.setdefault("metadata", {})
         # The Job's own defaults wait for the Job; only its pods' are filled in here.

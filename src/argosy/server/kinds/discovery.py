@@ -7,9 +7,10 @@ from typing import Any
 from argosy.kube import names
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, duplicate, invalid, not_supported, required, too_many
-from argosy.server.kinds import domains, workloads
+from argosy.server.kinds import domains
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds.builtin import StatuslessStrategy, declare
+from argosy.server.kinds.defaults import fill
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]
@@ -30,13 +31,13 @@ class EndpointSliceStrategy(StatuslessStrategy):
     generation = True
 
     def default(self, obj: Object) -> None:
-        workloads.fill(obj, "addressType", "")
+        fill(obj, "addressType", "")
         # Both lists are always written, and an absent one says null.
         obj["endpoints"] = obj.get("endpoints") or None
         obj["ports"] = obj.get("ports") or None
         for port in obj["ports"] or ():
-            workloads.fill(port, "name", "")
-            workloads.fill(port, "protocol", "TCP")
+            fill(port, "name", "")
+            fill(port, "protocol", "TCP")
 
     def prepare_create(self, obj: Object) -> None:
         _drop_topology(obj)

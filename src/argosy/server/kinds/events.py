@@ -1,6 +1,6 @@
 """events.k8s.io/v1: Events as newer clients write them. They are stored as core Events, which are the same objects."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -70,18 +70,17 @@ def from_core(obj: Object) -> None:
             obj.pop(field, None)
 
 
-def _selected(*path: str) -> Any:
+def _selected(field: str, part: str = "") -> Callable[[Object], str]:
+    """A field to select by. Objects come as they are stored, which is the core form, or as they are served."""
+    core = FIELDS.get(field, field)
+
     def value(obj: Object) -> str:
-        found: Any = obj
-        for key in path:
-            found = (found or {}).get(key)
+        found = obj.get(field) or obj.get(core)
+        if part:
+            found = (found or {}).get(part)
         return str(found or "")
 
     return value
-
-
-def _reporting(obj: Object) -> str:
-    return str(obj.get("reportingController") or "")
 
 
 class EventStrategy(StatuslessStrategy):
@@ -89,7 +88,7 @@ class EventStrategy(StatuslessStrategy):
     selectable = {  # noqa: RUF012
         "reason": _selected("reason"),
         "type": _selected("type"),
-        "reportingController": _reporting,
+        "reportingController": _selected("reportingController"),
         **{
             f"regarding.{field}": _selected("regarding", field)
             for field in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")

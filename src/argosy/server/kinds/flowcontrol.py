@@ -6,8 +6,8 @@ from typing import Any
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, forbidden, invalid, not_supported, required
 from argosy.server.kinds import meta_rules as rules
-from argosy.server.kinds import workloads
 from argosy.server.kinds.builtin import BuiltinStrategy, declare
+from argosy.server.kinds.defaults import fill
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]
@@ -62,8 +62,8 @@ class PriorityLevelStrategy(BuiltinStrategy):
         spec = obj.setdefault("spec", {})
         for field, shares in (("limited", 30), ("exempt", 0)):
             if spec.get(field) is not None:
-                workloads.fill(spec[field], "nominalConcurrencyShares", shares)
-                workloads.fill(spec[field], "lendablePercent", 0)
+                fill(spec[field], "nominalConcurrencyShares", shares)
+                fill(spec[field], "lendablePercent", 0)
         queuing = ((spec.get("limited") or {}).get("limitResponse") or {}).get("queuing")
         if queuing is not None:
             for field, default in (("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)):
@@ -80,7 +80,7 @@ class PriorityLevelStrategy(BuiltinStrategy):
             detail = "must be nil if the type is not Limited"
             return [forbidden("spec.limited", detail)] if limited is not None else []
         if kind != "Limited":
-            return [not_supported("spec.type", kind, ["Exempt", "Limited"])]
+            return rules.one_of(kind, "spec.type", ["Exempt", "Limited"])
         errors = [] if exempt is None else [forbidden("spec.exempt", "must be nil if the type is Limited")]
         if limited is None:
             return [*errors, required("spec.limited", "must not be empty when type is Limited")]

@@ -6,8 +6,8 @@ from argosy.kube import names
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, duplicate, required
 from argosy.server.kinds import meta_rules as rules
-from argosy.server.kinds import workloads
 from argosy.server.kinds.builtin import StatuslessStrategy, declare
+from argosy.server.kinds.defaults import fill
 from argosy.server.kinds.pod_scheduling import validate_tolerations
 from argosy.server.kinds.resource_lists import canonical_resources, validate_requirements
 from argosy.server.registry import Kind, Object
@@ -25,7 +25,7 @@ class RuntimeClassStrategy(StatuslessStrategy):
     unconditional_update = False
 
     def default(self, obj: Object) -> None:
-        workloads.fill(obj, "handler", "")
+        fill(obj, "handler", "")
         canonical_resources((obj.get("overhead") or {}).get("podFixed"))
 
     def validate(self, obj: Object) -> list[FieldError]:

@@ -12,6 +12,7 @@ from argosy.server.fielderrors import FieldError, invalid, not_supported, requir
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds import workloads
 from argosy.server.kinds.builtin import StatuslessStrategy, declare
+from argosy.server.kinds.defaults import fill
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]
@@ -95,7 +96,7 @@ class RoleBindingStrategy(StatuslessStrategy):
     def default(self, obj: Object) -> None:
         ref = obj.setdefault("roleRef", {})
         for field in ("kind", "name"):
-            workloads.fill(ref, field, "")
+            fill(ref, field, "")
         if not ref.get("apiGroup"):
             ref["apiGroup"] = GROUP
         for subject in obj.get("subjects") or ():

@@ -8,9 +8,10 @@ from typing import Any
 
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, duplicate, invalid, not_supported, required
-from argosy.server.kinds import domains, workloads
+from argosy.server.kinds import domains
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds.builtin import BuiltinStrategy, StatuslessStrategy, declare
+from argosy.server.kinds.defaults import fill
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]
@@ -119,7 +120,7 @@ def _default_claim(spec: Object) -> None:
             if exact["allocationMode"] == "ExactCount" and not exact.get("count"):
                 exact["count"] = 1
             for toleration in exact.get("tolerations") or ():
-                workloads.fill(toleration, "operator", "Equal")
+                fill(toleration, "operator", "Equal")
 
 
 def _requests(spec: Mapping[str, Any], path: str) -> list[FieldError]:

@@ -3,8 +3,8 @@
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, forbidden
 from argosy.server.kinds import meta_rules as rules
-from argosy.server.kinds import workloads
 from argosy.server.kinds.builtin import StatuslessStrategy, declare
+from argosy.server.kinds.defaults import fill
 from argosy.server.registry import Kind, Object
 
 __all__ = ["SYSTEM_CLASSES", "kinds"]
@@ -35,8 +35,8 @@ class PriorityClassStrategy(StatuslessStrategy):
     generation = True
 
     def default(self, obj: Object) -> None:
-        workloads.fill(obj, "value", 0)
-        workloads.fill(obj, "preemptionPolicy", "PreemptLowerPriority")
+        fill(obj, "value", 0)
+        fill(obj, "preemptionPolicy", "PreemptLowerPriority")
 
     def generation_grows(self, new: Object, old: Object) -> bool:
         return False

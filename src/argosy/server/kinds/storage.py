@@ -6,9 +6,10 @@ from typing import Any
 from argosy.kube import names
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_long
-from argosy.server.kinds import domains, workloads
+from argosy.server.kinds import domains
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds.builtin import BuiltinStrategy, StatuslessStrategy, declare
+from argosy.server.kinds.defaults import fill
 from argosy.server.kinds.resource_lists import amount, canonical_quantity
 from argosy.server.registry import Kind, Object
 
@@ -61,9 +62,9 @@ def _parameters(parameters: Mapping[str, str], path: str) -> list[FieldError]:
 
 class StorageClassStrategy(StatuslessStrategy):
     def default(self, obj: Object) -> None:
-        workloads.fill(obj, "provisioner", "")
-        workloads.fill(obj, "reclaimPolicy", "Delete")
-        workloads.fill(obj, "volumeBindingMode", "Immediate")
+        fill(obj, "provisioner", "")
+        fill(obj, "reclaimPolicy", "Delete")
+        fill(obj, "volumeBindingMode", "Immediate")
 
     def validate(self, obj: Object) -> list[FieldError]:
         errors = _provisioner(obj["provisioner"], "provisioner")
@@ -104,7 +105,7 @@ def _topologies(terms: list[Mapping[str, Any]], path: str) -> list[FieldError]:
 
 class AttributesClassStrategy(StatuslessStrategy):
     def default(self, obj: Object) -> None:
-        workloads.fill(obj, "driverName", "")
+        fill(obj, "driverName", "")
 
     def validate(self, obj: Object) -> list[FieldError]:
         errors = _provisioner(obj["driverName"], "driverName")
@@ -175,14 +176,14 @@ class CSIDriverStrategy(StatuslessStrategy):
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
-        workloads.fill(spec, "attachRequired", True)
+        fill(spec, "attachRequired", True)
         for field in ("podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"):
-            workloads.fill(spec, field, False)
-        workloads.fill(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType")
+            fill(spec, field, False)
+        fill(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType")
         if not spec.get("volumeLifecycleModes"):
             spec["volumeLifecycleModes"] = ["Persistent"]
         for request in spec.get("tokenRequests") or ():
-            workloads.fill(request, "audience", "")
+            fill(request, "audience", "")
 
     def prepare_create(self, obj: Object) -> None:
         # Behind a feature gate that is off by default.
@@ -288,7 +289,7 @@ class CapacityStrategy(StatuslessStrategy):
     unconditional_update = False
 
     def default(self, obj: Object) -> None:
-        workloads.fill(obj, "storageClassName", "")
+        fill(obj, "storageClassName", "")
         for field in ("capacity", "maximumVolumeSize"):
             if obj.get(field) is not None:
                 obj[field] = canonical_quantity(obj[field])

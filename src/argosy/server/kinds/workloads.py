@@ -17,7 +17,6 @@ __all__ = [
     "NAME_WARNING",
     "collision_count_kept",
     "counters",
-    "fill",
     "int_or_percent",
     "int_or_percent_value",
     "name_warnings",
@@ -35,12 +34,6 @@ NAME_WARNING = (
     "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
     "a DNS label is recommended: [{}]"
 )
-
-
-def fill(values: Object, field: str, default: Any) -> None:
-    """Default one field; null is absent to Kubernetes."""
-    if values.get(field) is None:
-        values[field] = default
 
 
 def name_warnings(obj: Object) -> list[str]:
