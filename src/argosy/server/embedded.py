@@ -104,19 +104,29 @@ class EmbeddedServer:
             accounts = ServiceAccounts(server, self.tokens, self.authority.certificate)
             for loop in (namespaces, roles, accounts, GarbageCollector(server)):
                 loop.start()
-            pair = await asyncio.to_thread(self.authority.server_pair, self._names)
-            context: ssl.SSLContext = server_context(pair, self.authority.certificate)
-            self._listener = await serve(server, self.host, self.port, context)
-            self.port = self._listener.port
+            await self.open_door()
         except BaseException:
             await server.stop()
             raise
 
     async def stop(self) -> None:
+        await self.close_door()
+        await self.server.stop()
+
+    async def open_door(self) -> None:
+        """Listen, at the port of last time if there was one."""
+        if self._listener is not None:
+            return
+        pair = await asyncio.to_thread(self.authority.server_pair, self._names)
+        context: ssl.SSLContext = server_context(pair, self.authority.certificate)
+        self._listener = await serve(self.server, self.host, self.port, context)
+        self.port = self._listener.port
+
+    async def close_door(self) -> None:
+        """Nobody reaches the server over the network any more; in this process it goes on."""
         if self._listener is not None:
             await self._listener.close()
             self._listener = None
-        await self.server.stop()
 
     def client(self, user: User = ADMIN) -> Client:
         """In this process: no HTTP, no TLS, no copies; the same rules."""
