@@ -40,7 +40,10 @@ class TableRequest(msgspec.Struct, frozen=True):
 
 
 def wants_table(accept: str) -> TableRequest | None:
-    """The shape asked for by the first entry of an Accept header that is understood; None for the object itself."""
+    """The shape asked for by the first entry of an Accept header that is understood; None for the object itself.
+
+    Raises 406 when only shapes nobody knows are accepted.
+    """
     if "as=" not in accept:
         return None
     for media in media_types(accept):
@@ -51,7 +54,7 @@ def wants_table(accept: str) -> TableRequest | None:
             return None
         if kind in _SHAPES and group == "meta.k8s.io" and version in _VERSIONS:
             return TableRequest(kind, version)
-    return None
+    raise status.not_acceptable()
 
 
 def as_table(

@@ -5,7 +5,7 @@ import copy
 import orjson
 import pytest
 
-from argosy.kube.errors import BadRequest
+from argosy.kube.errors import ApiError, BadRequest
 from argosy.server.printers import builtin_printer
 from argosy.server.printers.base import human_duration
 from argosy.server.registry import Kind, Strategy
@@ -172,6 +172,12 @@ TABLE = (
 )  # fmt: skip
 def test_the_shape_asked_for_is_read_from_accept(accept, wanted):
     assert wants_table(accept) == wanted
+
+
+def test_a_shape_nobody_knows_is_not_acceptable():
+    with pytest.raises(ApiError) as caught:
+        wants_table("application/json;as=Foo;v=v1;g=meta.k8s.io")
+    assert caught.value.code == 406
 
 
 def test_a_table_has_columns_rows_and_the_objects_as_asked():

@@ -26,6 +26,8 @@ class CustomResources:
 
     def observe(self, obj: Object | None, old: Object | None) -> None:
         """A definition was created (`old` None), changed or deleted (`obj` None)."""
+        if obj is not None and old is not None and _serving(obj) == _serving(old):
+            return
         served = {kind.version: kind for kind in _kinds(obj)} if obj is not None else {}
         if old is not None:
             spec = old["spec"]
@@ -34,6 +36,12 @@ class CustomResources:
                     self._registry.remove(spec["group"], version["name"], spec["names"]["plural"])
         for kind in served.values():
             self._registry.add(kind)
+
+
+def _serving(definition: Object) -> tuple[Any, ...]:
+    """All that decides what is served; other writes (labels, conditions) cost no compiling and no new discovery."""
+    status = definition.get("status") or {}
+    return definition["spec"], status.get("acceptedNames"), is_true(status.get("conditions"), "Established")
 
 
 def _kinds(definition: Object) -> list[Kind]:

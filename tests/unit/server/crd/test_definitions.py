@@ -104,3 +104,15 @@ def test_the_author_is_told_of_rules_that_are_not_evaluated():
         "rules are stored but not evaluated by this server"
     ]
     assert rule_warnings(definition()) == []
+
+
+def test_a_write_that_changes_nothing_served_leaves_the_registry_alone():
+    registry = Registry()
+    resources = CustomResources(registry)
+    first = established(definition())
+    resources.observe(first, None)
+    before = registry.generation
+    relabelled = copy.deepcopy(first)
+    relabelled["metadata"]["labels"] = {"a": "b"}
+    resources.observe(relabelled, first)
+    assert registry.generation == before
