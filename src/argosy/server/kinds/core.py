@@ -24,8 +24,10 @@ from argosy.server.kinds.meta_rules import (
     qualified_name,
     same,
 )
+from argosy.server.kinds.pod_warnings import template_warnings
 from argosy.server.kinds.podspec import default_pod_template, validate_pod_template
 from argosy.server.kinds.services import validate_endpoint_ip
+from argosy.server.kinds.workloads import name_warnings
 from argosy.server.registry import Kind, Object, ScalePaths
 
 __all__ = ["kinds"]
@@ -338,6 +340,9 @@ class ReplicationControllerStrategy(BuiltinStrategy):
         if available > (status.get("readyReplicas") or 0):
             errors.append(invalid("status.availableReplicas", available, "cannot be greater than readyReplicas"))
         return errors
+
+    def warnings(self, obj: Object) -> list[str]:
+        return name_warnings(obj) + template_warnings(obj["spec"].get("template"), "spec.template")
 
 
 def _controlled_template(spec: Object) -> list[FieldError]:

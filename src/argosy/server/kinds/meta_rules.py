@@ -48,8 +48,10 @@ MAX_INT32 = 2**31 - 1
 IMMUTABLE = "field is immutable"
 
 
-def messages(value: Any, path: str, found: Iterable[str]) -> list[FieldError]:
+def messages(value: Any, path: str, found: Collection[str]) -> list[FieldError]:
     """One Invalid per message about a value."""
+    if not found:
+        return []
     return [invalid(path, value, message) for message in found]
 
 

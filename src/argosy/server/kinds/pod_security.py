@@ -211,6 +211,7 @@ def _host_process(context: Object | None) -> bool | None:
 
 
 def _windows_host_process(spec: Object, path: str) -> list[FieldError]:
+    """Containers that run as processes of a Windows host do so all together, in its network."""
     pod = _host_process(spec.get("securityContext"))
     errors = []
     on_host = []

@@ -20,6 +20,7 @@ from argosy.server.kinds.pod_updates import (
     validate_pod_update,
     validate_resize,
 )
+from argosy.server.kinds.pod_warnings import pod_warnings, template_warnings
 from argosy.server.kinds.podspec import (
     default_pod,
     default_pod_spec,
@@ -146,9 +147,9 @@ class PodStrategy(BuiltinStrategy):
     def warnings(self, obj: Object) -> list[str]:
         wrong = names.dns_label(obj["metadata"].get("name", ""))
         if not wrong:
-            return _hidden_variables(obj["spec"])
+            return pod_warnings(obj["spec"])
         text = "this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended"
-        return [f"metadata.name: {text}: [{' '.join(wrong)}]", *_hidden_variables(obj["spec"])]
+        return [f"metadata.name: {text}: [{' '.join(wrong)}]", *pod_warnings(obj["spec"])]
 
 
 class EphemeralContainersStrategy(PodStrategy):
@@ -201,6 +202,9 @@ class PodTemplateStrategy(StatuslessStrategy):
 
     def validate(self, obj: Object) -> list[FieldError]:
         return validate_pod_template(obj["template"], "template")
+
+    def warnings(self, obj: Object) -> list[str]:
+        return template_warnings(obj["template"], "template")
 
 
 def _tolerate(spec: Object) -> None:
@@ -288,20 +292,6 @@ def _with_resources(new: list[Object], old: list[Object]) -> list[Object]:
         merged.update({key: wanted[key] for key in ("resources", "resizePolicy") if key in wanted})
         kept.append(merged)
     return kept
-
-
-def _hidden_variables(spec: Object) -> list[str]:
-    found = []
-    for list_name in ("initContainers", "containers"):
-        for i, container in enumerate(spec.get(list_name) or ()):
-            seen: set[str] = set()
-            for j, variable in enumerate(container.get("env") or ()):
-                name = variable.get("name", "")
-                if name in seen:
-                    text = f'hides previous definition of "{name}", which may be dropped when using apply'
-                    found.append(f"spec.{list_name}[{i}].env[{j}]: {text}")
-                seen.add(name)
-    return found
 
 
 class BindRefused(ValueError):

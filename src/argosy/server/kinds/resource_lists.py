@@ -98,6 +98,8 @@ def is_standard_quota(name: str) -> bool:
 
 
 def resource_name(name: str, path: str) -> list[FieldError]:
+    if name in _STANDARD:
+        return []
     errors = messages(name, path, names.qualified_name(name))
     if errors:
         return errors
@@ -107,6 +109,8 @@ def resource_name(name: str, path: str) -> list[FieldError]:
 
 
 def container_resource_name(name: str, path: str) -> list[FieldError]:
+    if name in _CONTAINER:
+        return []
     errors = resource_name(name, path)
     if "/" not in name:
         if name not in _CONTAINER and not is_huge_page(name):

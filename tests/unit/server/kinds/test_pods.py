@@ -245,9 +245,43 @@ def test_a_gated_pod_may_be_narrowed_but_not_widened() -> None:
     ]
 
 
-def test_a_variable_that_hides_another_is_warned_about() -> None:
-    env = [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]
-    obj = pod(containers=[{"name": "c", "image": "x", "env": env}])
-    assert PodStrategy(POD).warnings(obj) == [
-        'spec.containers[0].env[1]: hides previous definition of "A", which may be dropped when using apply'
-    ]
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (
+            {
+                "containers": [
+                    {"name": "c", "image": "x", "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}
+                ]
+            },
+            'spec.containers[0].env[1]: hides previous definition of "A", which may be dropped when using apply',
+        ),
+        (
+            {"nodeSelector": {"beta.kubernetes.io/os": "linux"}},
+            'spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead',
+        ),
+        (
+            {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"memory": "100m"}}}]},
+            'spec.containers[0].resources.requests[memory]: fractional byte value "100m" is invalid, must be an integer',
+        ),
+        (
+            {"containers": [{"name": "c", "image": "x", "ports": [{"containerPort": 1}, {"containerPort": 1}]}]},
+            "spec.containers[0].ports[1]: duplicate port definition with spec.containers[0].ports[0]",
+        ),
+        (
+            {"volumes": [{"name": "v", "gitRepo": {"repository": "x"}}]},
+            "spec.volumes[0].gitRepo: deprecated in v1.11, and disabled by default in v1.33+",
+        ),
+        (
+            {"terminationGracePeriodSeconds": -1},
+            "spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1",
+        ),
+    ],
+)
+def test_what_is_hardly_meant_is_warned_about(spec: Object, expected: str) -> None:
+    assert PodStrategy(POD).warnings(pod(**spec)) == [expected]
+
+
+def test_a_variable_may_build_on_an_earlier_one_of_its_name() -> None:
+    env = [{"name": "PATH", "value": "/a"}, {"name": "PATH", "value": "/b:$(PATH)"}]
+    assert PodStrategy(POD).warnings(pod(containers=[{"name": "c", "image": "x", "env": env}])) == []
