@@ -74,14 +74,16 @@ def prune_nulls(value: Any, structure: Structure | None) -> None:
     if structure is None:
         return
     if type(value) is dict:
-        defaulted = {name for name, _ in structure.defaulted} if None in value.values() else frozenset()
-        for name, item in list(value.items()):
-            child = structure.child(name)
+        surplus: list[str] | None = None
+        for name, item in value.items():
             if item is None:
-                if child is not None and not child.nullable and name not in defaulted:
-                    del value[name]
-            elif child is not None and (type(item) is dict or type(item) is list):
-                prune_nulls(item, child)
+                surplus = [name] if surplus is None else [*surplus, name]
+            elif type(item) is dict or type(item) is list:
+                prune_nulls(item, structure.child(name))
+        for name in surplus or ():
+            child = structure.child(name)
+            if child is not None and not child.nullable and all(name != known for known, _ in structure.defaulted):
+                del value[name]
     elif type(value) is list:
         for item in value:
             if type(item) is dict or type(item) is list:
