@@ -91,7 +91,10 @@ class JobStrategy(BuiltinStrategy):
         errors += workloads.selector_kept(new, old)
         errors += _template_kept(new, old)
         for field in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
-            errors += rules.immutable(spec.get(field), stored.get(field), f"spec.{field}")
+            value, before = spec.get(field), stored.get(field)
+            # An empty policy is a policy: that it is there counts, not only what is in it.
+            if (value is None) != (before is None) or not rules.same(value, before):
+                errors.append(invalid(f"spec.{field}", value, rules.IMMUTABLE))
         return errors
 
     def validate_status(self, new: Object, old: Object) -> list[FieldError]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from argosy.server.kinds import builtin_kinds
+from argosy.server.kinds.meta_rules import IMMUTABLE
 
 Object = dict[str, Any]
 KINDS = {kind.plural: kind for kind in builtin_kinds() if kind.group}
@@ -104,3 +105,12 @@ def test_a_name_that_makes_a_poor_hostname_is_warned_of(plural: str) -> None:
         "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
         "a DNS label is recommended: [must not contain dots]"
     ]
+
+
+@pytest.mark.parametrize("field", ["podFailurePolicy", "successPolicy"])
+def test_an_empty_policy_cannot_be_given_to_a_job_later(field: str) -> None:
+    old = stored("jobs")
+    new = copy.deepcopy(old)
+    new["spec"][field] = {}
+    found = [error.field for error in KINDS["jobs"].strategy.validate_update(new, old) if error.detail == IMMUTABLE]
+    assert found == [f"spec.{field}"]
