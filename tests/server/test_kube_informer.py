@@ -162,6 +162,46 @@ async def test_a_version_that_is_gone_is_listed_again_and_missed_deletions_are_t
         assert [(change.key, change.new is None) for change in changes[2:]] == [("default/goes", True)]
 
 
+async def test_a_server_restored_from_a_backup_is_noticed(memory_server: EmbeddedServer) -> None:
+    """The port the client knows is taken over by a server whose history is behind; it would never send an event."""
+    kube, later = memory_server.client(), EmbeddedServer()
+    await later.start()
+    ahead = later.client()
+    for number in range(30):
+        await ahead.create(MAPS, config_map(f"a{number}"))
+    await kube.create(MAPS, config_map("restored"))
+    async with informing(ahead, liveness=1.3) as informer:
+        assert len(informer) == 30
+        informer.client = kube
+        await eventually(lambda: names(informer) == ["default/restored"], timeout=15)
+    await later.stop()
+
+
+async def test_quiet_watches_do_not_list_everything_again(kube: Client) -> None:
+    await kube.create(MAPS, config_map("a"))
+    inner = kube.transport.watch
+    watches = 0
+
+    @asynccontextmanager
+    async def quiet(request: Request) -> AsyncIterator[Any]:
+        nonlocal watches
+        watches += 1
+        async with inner(request) as events:
+            yield without_bookmarks(events)
+
+    kube.transport.watch = quiet  # type: ignore[method-assign]
+    async with informing(kube, liveness=1.3) as informer:
+        await eventually(lambda: watches >= 4)
+        assert informer.lists == 1
+        assert informer.last_error is None
+
+
+async def without_bookmarks(events: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async for event in events:
+        if event.type != "BOOKMARK":
+            yield event
+
+
 async def test_an_unreachable_server_deletes_nothing(memory_server: EmbeddedServer) -> None:
     local = memory_server.client()
     await local.create(MAPS, config_map("a"))

@@ -5,7 +5,7 @@ No state, no cache, no task: those are the transport's and the informer's. `into
 """
 
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from typing import Any, Generic, TypeVar, overload
@@ -152,7 +152,7 @@ class Client:
         field_selector: str = "",
         limit: int = 500,
         resource_version: str = "",
-    ) -> AsyncIterator[Page]:
+    ) -> AsyncGenerator[Page, None]:
         """A list as it comes. Raises Gone when it took so long that its version is no longer there."""
         path = _path(resource, namespace)
         selectors = _selectors(label_selector, field_selector)
@@ -367,7 +367,7 @@ class Client:
     ) -> bytes:
         """Any request; the answer's bytes, or the typed error of an error answer."""
         headers = dict(headers or {})
-        if body and not any(name.lower() == "content-type" for name in headers):
+        if body != b"" and not any(name.lower() == "content-type" for name in headers):
             headers["content-type"] = "application/json"
         response = await self.transport.send(Request(method, path, query, headers, encode(body), timeout))
         return _body_of(response)

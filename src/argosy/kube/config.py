@@ -5,6 +5,7 @@ Static credentials (token, client certificate, basic) are read here and stay in 
 of a second. Nothing here opens a connection.
 """
 
+import asyncio
 import base64
 import binascii
 import os
@@ -266,7 +267,7 @@ class _TokenFile:
 class _Plugin:
     """Credentials of an exec plugin or an auth provider, kept until they expire."""
 
-    #: How long a credential that does not say when it expires is kept before the loader is asked again.
+    #: How often the loader is asked whether its credential has expired; it runs the plugin only then.
     CHECK_EVERY = 30.0
 
     def __init__(self, label: str, context: str, paths: list[Path]) -> None:
@@ -275,17 +276,21 @@ class _Plugin:
         self._paths = paths
         self._loader: Any = None
         self._credential = Credential()
-        self._until = 0.0
+        self._asked = -self.CHECK_EVERY
+        self._lock = asyncio.Lock()
 
     async def __call__(self, *, refresh: bool = False) -> Credential:
-        if not refresh and time.monotonic() < self._until:
+        called = time.monotonic()
+        async with self._lock:
+            # Requests refused at the same moment share one run of the plugin.
+            fresh = self._asked >= called if refresh else time.monotonic() - self._asked < self.CHECK_EVERY
+            if not fresh:
+                if refresh:
+                    # The loader keeps a credential until it expires; one the server refused must go at once.
+                    self._loader = None
+                self._credential = await self._ask()
+                self._asked = time.monotonic()
             return self._credential
-        if refresh:
-            # The loader keeps a credential until it expires; one the server refused must go at once.
-            self._loader = None
-        self._credential = await self._ask()
-        self._until = time.monotonic() + self.CHECK_EVERY
-        return self._credential
 
     async def _ask(self) -> Credential:
         try:

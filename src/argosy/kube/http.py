@@ -39,6 +39,8 @@ CONNECT_TIMEOUT = 10.0
 #: Below the idle time-outs of API servers and load balancers, so that a write rarely meets a connection just closed.
 KEEPALIVE = 30.0
 MAX_RETRIES = 8
+#: The connection itself did not come about, so the server cannot have seen the request.
+NOTHING_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
 #: What aiohttp raises when the network fails; a RuntimeError when a connection was closed under a reader.
 BROKEN = (aiohttp.ClientError, OSError, RuntimeError)
 BACKOFF = Backoff(base=0.1, cap=5.0, jitter=0.5)
@@ -90,23 +92,24 @@ class HttpTransport:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         failures = 0
-        renewed = False
+        renew = renewed = False
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
                     await self._bucket.acquire()
-                    async with self._slots, await self._open(request, refresh=renewed) as response:
+                    async with self._slots, await self._open(request, refresh=renew) as response:
                         answer = Response(response.status, _headers_of(response), await _read(response))
-            except TimeoutError:
-                raise TransportError(f"{self._base}: no answer within {timeout:g} s") from None
             except BROKEN as error:
+                if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
+                    raise TransportError(f"{self._base}: no answer within {timeout:g} s") from None
                 failures += 1
                 delay = self._backoff.delay(failures)
-                may_retry = request.method in SAFE or isinstance(error, aiohttp.ClientConnectorError)
-                if not may_retry or failures > MAX_RETRIES or loop.time() + delay >= deadline or _hopeless(error):
+                may_retry = (request.method in SAFE or isinstance(error, NOTHING_SENT)) and not _hopeless(error)
+                if not may_retry or failures > MAX_RETRIES or loop.time() + delay >= deadline:
                     raise TransportError(f"{self._base}: {_describe(error)}") from error
             else:
-                if answer.status == 401 and self.connection.credentials is not None and not renewed:
+                renew = answer.status == 401 and self.connection.credentials is not None and not renewed
+                if renew:
                     renewed = True
                     continue
                 if not _asks_to_wait(answer):
@@ -158,10 +161,8 @@ class HttpTransport:
                         return response
                     async with response:
                         body = await _read(response)
-            except TimeoutError:
-                raise TransportError(f"{self._base}: no answer to a watch in time") from None
             except BROKEN as error:
-                raise TransportError(f"{self._base}: {_describe(error)}") from error
+                raise TransportError(f"{self._base}: the watch was not opened: {_describe(error)}") from error
             if response.status != 401 or self.connection.credentials is None or renewed:
                 raise from_response(response.status, _headers_of(response), body)
             renewed = True

@@ -4,9 +4,10 @@
 version seen; when that version is gone (410), list again and diff. It ends only by cancellation; errors are waited out with
 back-off and the cache keeps what it knew, for not knowing is no deletion.
 
-A stream that died silently is noticed: the server is asked to end it (with a bookmark before) well before `liveness` seconds,
-so silence for that long means nobody is there. After two watches in a row that said nothing at all, the list is read again:
-a server restored from a backup may wait for a version that is not coming.
+A stream that died silently is noticed: the server is asked to end it well before `liveness` seconds, so silence for that long
+means nobody is there. (Bookmarks cannot be relied on for that: kube-apiserver sends none while a resource does not change.)
+A server restored from a backup would keep an informer waiting for a version that is not coming: after watches that said
+nothing, one item is listed to see whether the server is behind what was already seen.
 """
 
 import asyncio
@@ -14,14 +15,14 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import TypeVar
 
 from argosy.kube.backoff import Backoff
 from argosy.kube.cache import Cache, Change, Indexer, Relist
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, Gone, TransportError
-from argosy.kube.objects import DecodeError, HasMetadata
+from argosy.kube.objects import DecodeError, HasMetadata, Partial, decode, version_number
 from argosy.kube.resource import Resource
 from argosy.kube.transport import Event
 
@@ -65,7 +66,7 @@ class Informer(Cache[T]):
         self.synced = asyncio.Event()
         #: Set once the first list has come or failed.
         self.tried = asyncio.Event()
-        #: Monotonic time of the last sign of life: a list, an event or a bookmark.
+        #: Monotonic time of the last sign of life: a list, an event, a bookmark, a stream opened or ended in order.
         self.last_event = 0.0
         #: Lists read so far, the first included.
         self.lists = 0
@@ -77,6 +78,7 @@ class Informer(Cache[T]):
         self._list_wanted = True
         self._silent = 0
         self._failures = 0
+        self._told_to_wait = 0.0
 
     @property
     def has_synced(self) -> bool:
@@ -86,6 +88,8 @@ class Informer(Cache[T]):
         """Keep the cache current until cancelled."""
         while True:
             try:
+                if self._silent >= SILENT_WATCHES:
+                    await self._compare_history()
                 if self._list_wanted:
                     await self._list()
                     self._list_wanted = False
@@ -103,12 +107,14 @@ class Informer(Cache[T]):
                 self._failed(error)
             except (TransportError, DecodeError) as error:
                 self._failed(error)
-            await asyncio.sleep(self._backoff.delay(self._failures))
+            await asyncio.sleep(max(self._backoff.delay(self._failures), self._told_to_wait))
 
     def _failed(self, error: Exception) -> None:
         self._failures += 1
         self.tried.set()
         message = str(error) or type(error).__name__
+        asked = error.retry_after if isinstance(error, ApiError) else None
+        self._told_to_wait = min(asked or 0.0, self._backoff.cap)
         level = logging.DEBUG if message == self.last_error or isinstance(error, Gone) else logging.WARNING
         log.log(level, "watching %s: %s", self.resource, message)
         self.last_error = message
@@ -129,6 +135,20 @@ class Informer(Cache[T]):
         self.last_event = time.monotonic()
         self.synced.set()
         self.tried.set()
+
+    async def _compare_history(self) -> None:
+        self._silent = 0
+        async with aclosing(self.client.pages(self.resource, self.namespace, limit=1)) as pages:
+            self._list_wanted |= self._is_behind((await anext(pages)).resource_version)
+
+    def _is_behind(self, version: str) -> bool:
+        there, here = version_number(version), version_number(self.version)
+        return there is not None and here is not None and there < here
+
+    def _take(self, event: Event) -> None:
+        if event.type == "BOOKMARK" and self._is_behind(decode(event.object, Partial).metadata.resource_version):
+            raise Gone(410, "Expired", "the server is behind what it had sent before", {})
+        self.apply(event.type, event.object)
 
     async def _list_pages(self, limit: int) -> None:
         relist: Relist[T] | None = None
@@ -156,13 +176,13 @@ class Informer(Cache[T]):
         heard = False
         try:
             async with asyncio.timeout(self._liveness) as silence, self._stream() as events:
+                self.last_event = time.monotonic()
                 loop = asyncio.get_running_loop()
                 moved = loop.time()
                 pause = moved + SLICE
                 async for event in events:
-                    self.apply(event.type, event.object)
+                    self._take(event)
                     heard = True
-                    self._silent = 0
                     self._alive()
                     now = loop.time()
                     # Moving the deadline with every event of a burst would cost more than the events.
@@ -173,20 +193,12 @@ class Informer(Cache[T]):
                         await asyncio.sleep(0)
                         pause = loop.time() + SLICE
         except TimeoutError:
-            self._note_silence(heard)
             raise TransportError(f"nothing was heard for {self._liveness:g} s") from None
-        self._note_silence(heard)
+        finally:
+            self._silent = 0 if heard else self._silent + 1
         if not heard and time.monotonic() - started < SHORTEST_WATCH:
             raise TransportError("the server ended the watch at once")
-        self._failures = 0
-        self.last_error = None
-
-    def _note_silence(self, heard: bool) -> None:
-        if heard:
-            return
-        self._silent += 1
-        if self._silent >= SILENT_WATCHES:
-            self._list_wanted = True
+        self._alive()
 
     def _stream(self) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
         return self.client.watch(
