@@ -22,8 +22,8 @@ T = TypeVar("T")
 class Member:
     """One connected member. Calls go through `call`, which keeps a silent member from holding up the others."""
 
-    #: Requests under way to one member at a time; more would only queue up in the member.
-    CONCURRENCY = 64
+    #: Requests under way to one member at a time; more would only queue up in the member, each on a connection of its own.
+    CONCURRENCY = 16
 
     def __init__(self, name: str, client: Client, timings: Timings):
         self.name = name

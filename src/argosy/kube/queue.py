@@ -60,6 +60,8 @@ class WorkQueue(Generic[K]):
         self._delayed_heap: list[tuple[float, int, K]] = []
         self._delayed: dict[K, tuple[float, int]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        #: When the timer rings (not every loop's handles can tell).
+        self._timer_at = 0.0
         self._getters: deque[asyncio.Future[None]] = deque()
         self._idle: asyncio.Event = asyncio.Event()
         self._idle.set()
@@ -122,12 +124,13 @@ class WorkQueue(Generic[K]):
         while self._delayed_heap and self._outdated(self._delayed_heap[0]):
             heapq.heappop(self._delayed_heap)
         if self._timer is not None:
-            if self._delayed_heap and self._timer.when() <= self._delayed_heap[0][0]:
+            if self._delayed_heap and self._timer_at <= self._delayed_heap[0][0]:
                 return
             self._timer.cancel()
             self._timer = None
         if self._delayed_heap:
-            self._timer = asyncio.get_running_loop().call_at(self._delayed_heap[0][0], self._release_due)
+            self._timer_at = self._delayed_heap[0][0]
+            self._timer = asyncio.get_running_loop().call_at(self._timer_at, self._release_due)
 
     def _outdated(self, entry: tuple[float, int, K]) -> bool:
         when, _, key = entry
