@@ -13,6 +13,7 @@ from argosy.kube.errors import AlreadyExists, Conflict, Forbidden, Gone, Invalid
 from argosy.kube.http import HttpTransport
 from argosy.kube.objects import Metadata, Partial
 from argosy.kube.resource import Resource
+from argosy.kube.transport import Request, Response
 from argosy.server.embedded import EmbeddedServer
 
 MAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -146,6 +147,27 @@ async def test_discovery_names_kinds_scopes_and_verbs(kube: Client) -> None:
     assert {MAPS, NAMESPACES, DEPLOYMENTS} <= set(found.resources)
     assert {"get", "list", "watch", "create"} <= found.verbs[MAPS]
     assert await kube.api_resources() == list(found.resources)
+
+
+async def test_servers_without_aggregated_discovery_are_asked_group_by_group(kube: Client) -> None:
+    aggregated = await kube.discover()
+    inner = kube.transport.send
+    asked: list[str] = []
+
+    async def older(request: Request) -> Response:
+        asked.append(request.path)
+        if request.path == "/apis/batch/v1":
+            raise TransportError("its server is away")
+        return await inner(Request(request.method, request.path, headers={"Accept": "application/json"}))
+
+    kube.transport.send = older  # type: ignore[method-assign]
+    legacy = await kube.discover()
+    assert "/apis/apps/v1" in asked
+    assert legacy.failures == {"batch/v1": "its server is away"}
+    batch = {found for found in aggregated.resources if found.api_version == "batch/v1"}
+    assert batch
+    assert set(legacy.resources) == set(aggregated.resources) - batch
+    assert all(legacy.verbs[found] == aggregated.verbs[found] for found in legacy.resources)
 
 
 async def test_version_and_health(kube: Client) -> None:

@@ -2,13 +2,14 @@
 
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.kube.cache import Cache, Change
-from argosy.kube.objects import Partial
+from argosy.kube.objects import DecodeError, Metadata, Partial
 
 
 def raw(name: str, version: int, uid: str = "u", **labels: str) -> bytes:
@@ -34,7 +35,7 @@ def cache(**options: Any) -> tuple[Cache[Partial], list[tuple[str, str | None, s
     return made, changes
 
 
-def listed(made: Cache[Partial], version: int, *objects: bytes) -> None:
+def listed(made: Cache[Any], version: int, *objects: bytes) -> None:
     relist = made.relist(str(version))
     for each in objects:
         relist.offer(each)
@@ -206,16 +207,30 @@ def test_a_change_made_by_a_handler_is_told_after_the_one_it_came_from() -> None
     assert told == [("n/a", "3"), ("n/a", "9")]
 
 
+class Counted(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    count: int = 0
+
+
 def test_an_object_that_does_not_fit_keeps_its_last_good_state(caplog: pytest.LogCaptureFixture) -> None:
+    made: Cache[Counted] = Cache(Counted)
+    good, bad = raw("a", 3)[:-1] + b',"count":1}', raw("a", 6)[:-1] + b',"count":"many"}'
+    listed(made, 5, good)
+    made.apply("MODIFIED", bad)
+    listed(made, 7, bad)
+    found = made.get("n/a")
+    assert found is not None
+    assert (found.count, found.metadata.resource_version, made.version) == (1, "3", "7")
+    assert "Counted n/a cannot be read" in caplog.text
+    made.apply("DELETED", raw("a", 8)[:-1] + b',"count":"many"}')
+    assert made.get("n/a") is None
+
+
+def test_bytes_that_are_no_object_are_an_error() -> None:
     made, changes = cache()
-    bad = raw("a", 6).replace(b'"labels":{}', b'"generation":"many"')
-    listed(made, 5, raw("a", 3))
-    with pytest.raises(ValueError):
+    with pytest.raises(DecodeError):
         made.apply("MODIFIED", b'{"metadata":[]}')
-    assert versions(made) == {"n/a": "3"}
-    with pytest.raises(ValueError):
-        made.apply("MODIFIED", bad)
-    assert changes == [("n/a", None, "3")]
+    assert changes == []
 
 
 NAMES = ["a", "b", "c"]
