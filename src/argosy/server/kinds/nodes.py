@@ -103,6 +103,11 @@ class NodeStrategy(BuiltinStrategy):
             seen.add(key)
         return errors
 
+    def warnings(self, obj: Object) -> list[str]:
+        if not obj["spec"].get("externalID"):
+            return []
+        return ["spec.externalID: this field is deprecated, and is unused by Kubernetes"]
+
 
 def _default_cidrs(spec: dict[str, Any]) -> None:
     """podCIDR is the first of podCIDRs; where only one is given it makes the other."""

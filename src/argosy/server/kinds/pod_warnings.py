@@ -7,7 +7,7 @@ from typing import Any
 from argosy.server.kinds.pod_security import containers_with_path
 from argosy.server.kinds.resource_lists import amount
 
-__all__ = ["pod_warnings", "template_warnings"]
+__all__ = ["pod_warnings", "source_warnings", "template_warnings"]
 
 Object = dict[str, Any]
 
@@ -63,10 +63,13 @@ def _placement(spec: Object, path: str) -> Iterator[str]:
 
 def _volumes(spec: Object, path: str) -> Iterator[str]:
     for i, volume in enumerate(spec.get("volumes") or ()):
-        for name, text in _OLD_VOLUMES.items():
-            if name in volume:
-                shown = "storageOS" if name == "storageos" else name
-                yield f"{path}.volumes[{i}].{shown}: {text}"
+        yield from source_warnings(volume, f"{path}.volumes[{i}]")
+
+
+def source_warnings(volume: Object, path: str) -> list[str]:
+    """About the source of a volume, of a pod or a persistent one."""
+    found = [(name, text) for name, text in _OLD_VOLUMES.items() if name in volume]
+    return [f"{path}.{'storageOS' if name == 'storageos' else name}: {text}" for name, text in found]
 
 
 def _repeated(spec: Object, path: str) -> Iterator[str]:

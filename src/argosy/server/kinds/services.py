@@ -138,11 +138,27 @@ class ServiceStrategy(BuiltinStrategy):
         return validate_load_balancer(ingress, before, "status.loadBalancer")
 
     def warnings(self, obj: Object) -> list[str]:
-        if service_type(obj["spec"]) == "ExternalName" and obj["spec"].get("externalIPs"):
-            return ['spec.externalIPs is ignored when spec.type is "ExternalName"']
-        if is_headless(obj["spec"]) and obj["spec"].get("sessionAffinity") not in (None, "None"):
-            return ["spec.SessionAffinity is ignored for headless services"]
-        return []
+        return _warnings(obj["spec"], obj["metadata"].get("annotations") or {})
+
+
+def _warnings(spec: Object, annotations: dict[str, str]) -> list[str]:
+    external, headless = service_type(spec) == "ExternalName", is_headless(spec)
+    found = []
+    if _TOPOLOGY_HINTS in annotations:
+        found.append(f"annotation {_TOPOLOGY_HINTS} is deprecated, please use {_TOPOLOGY_MODE} instead")
+    if headless:
+        given = [name for name in ("loadBalancerIP", "externalIPs") if spec.get(name)]
+        given += ["SessionAffinity"] if spec.get("sessionAffinity") not in (None, "None") else []
+        found += [f"spec.{name} is ignored for headless services" for name in given]
+    if spec.get("externalIPs") and external:
+        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+    elif spec.get("externalIPs") and not headless:
+        found.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+    if spec.get("externalName") and not external:
+        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+    if spec.get("trafficDistribution") == "PreferClose":
+        found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+    return found
 
 
 def _default_affinity(spec: Object) -> None:

@@ -19,6 +19,7 @@ from argosy.server.kinds.meta_rules import differences, dns_label, dns_subdomain
 from argosy.server.kinds.paths import no_backsteps
 from argosy.server.kinds.pod_defaults import default_claim_spec, default_volume_source
 from argosy.server.kinds.pod_scheduling import validate_node_selector
+from argosy.server.kinds.pod_warnings import source_warnings
 from argosy.server.kinds.resource_lists import amount, canonical_resources, is_native, validate_quantity
 from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object
@@ -117,6 +118,13 @@ class PersistentVolumeStrategy(BuiltinStrategy):
             detail = "update from non-nil value to nil is forbidden"
             errors.append(forbidden("spec.volumeAttributesClassName", detail))
         return errors
+
+    def warnings(self, obj: Object) -> list[str]:
+        found = source_warnings(obj["spec"], "spec")
+        if obj["spec"].get("persistentVolumeReclaimPolicy") == "Recycle":
+            text = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning."
+            found.append(f"spec.persistentVolumeReclaimPolicy: {text}")
+        return found
 
 
 def _source_of(spec: Object) -> Object:

@@ -135,6 +135,26 @@ def test_the_phase_of_a_namespace_follows_its_deletion(status: str, deleting: bo
     assert [str(error) for error in CORE["Namespace"].strategy.validate_status(new, new)] == causes
 
 
+@pytest.mark.parametrize(
+    ("kind", "spec", "expected"),
+    [
+        (
+            "Service",
+            {"clusterIP": "None", "sessionAffinity": "ClientIP"},
+            "spec.SessionAffinity is ignored for headless services",
+        ),
+        ("Service", {"externalName": "x"}, 'spec.externalName is ignored when spec.type is not "ExternalName"'),
+        ("Node", {"externalID": "x"}, "spec.externalID: this field is deprecated, and is unused by Kubernetes"),
+        ("PersistentVolume", {"rbd": {}}, "spec.rbd: deprecated in v1.28, non-functional in v1.31+"),
+        ("ConfigMap", {}, None),
+    ],
+)
+def test_fields_without_effect_are_warned_about(kind: str, spec: Object, expected: str | None) -> None:
+    obj = {"metadata": {"name": "a"}, "spec": spec}
+    CORE[kind].strategy.default(obj)
+    assert CORE[kind].strategy.warnings(obj) == ([expected] if expected else [])
+
+
 class Nonsense:
     """Values of the right JSON types and no sense: what passes decoding and reaches defaulting and validation."""
 
