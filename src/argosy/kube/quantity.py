@@ -5,7 +5,7 @@ Not a unit library: it knows the suffixes Kubernetes accepts and nothing of what
 """
 
 import re
-from functools import lru_cache, total_ordering
+from functools import lru_cache
 from typing import Final, Literal
 
 import msgspec
@@ -38,7 +38,6 @@ class QuantityError(ValueError):
     """The text is no quantity; the message is Kubernetes' own."""
 
 
-@total_ordering
 class Quantity(msgspec.Struct, frozen=True, eq=False):
     """An exact amount. Compared and hashed by amount alone: "1" equals "1000m"."""
 
@@ -82,6 +81,15 @@ class Quantity(msgspec.Struct, frozen=True, eq=False):
 
     def __lt__(self, other: "Quantity") -> bool:
         return self.nanos < other.nanos
+
+    def __le__(self, other: "Quantity") -> bool:
+        return self.nanos <= other.nanos
+
+    def __gt__(self, other: "Quantity") -> bool:
+        return self.nanos > other.nanos
+
+    def __ge__(self, other: "Quantity") -> bool:
+        return self.nanos >= other.nanos
 
     def __hash__(self) -> int:
         return hash(self.nanos)

@@ -127,3 +127,13 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         parse(text).canonical()
     except QuantityError:
         return
+
+
+def test_all_four_comparisons():
+    small, large = parse("100m"), parse("1")
+    assert small < large
+    assert small <= large
+    assert large > small
+    assert large >= small
+    assert parse("1") <= parse("1000m")
+    assert parse("1") >= parse("1000m")
