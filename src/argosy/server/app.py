@@ -261,7 +261,7 @@ class Server:
             response = responder(request)
             if response is not None:
                 return response
-        raise status.not_served()
+        return Response(404, {"content-type": "text/plain; charset=utf-8"}, b"404 page not found\n")
 
     def _measure(self) -> None:
         self.metrics.watchers.set(len(self.watchers))

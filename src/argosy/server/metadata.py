@@ -150,7 +150,8 @@ def validate_update(kind: Kind, new: Object, old: Object) -> list[FieldError]:
         if fresh.get(field) != stored.get(field)
     ]
     errors += _validate_common(fresh)
-    return errors + _validate_known_finalizers(kind, fresh)
+    # kube-apiserver runs these rules twice on an update, once for all kinds and once in each, and tells causes twice.
+    return errors + errors + _validate_known_finalizers(kind, fresh)
 
 
 def _validate_common(metadata: Object) -> list[FieldError]:

@@ -44,6 +44,7 @@ __all__ = [
     "unauthorized",
     "unavailable",
     "unsupported_media_type",
+    "unsupported_patch_type",
     "version_too_large",
 ]
 
@@ -60,7 +61,7 @@ def status(code: int, reason: str, message: str, details: dict[str, Any] | None 
         "reason": reason,
         "code": code,
     }
-    if details:
+    if details is not None:
         out["details"] = details
     return out
 
@@ -236,6 +237,10 @@ def too_large(limit: int) -> ApiError:
 def unsupported_media_type(accepted: str) -> ApiError:
     message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
     return _error(415, "UnsupportedMediaType", message)
+
+
+def unsupported_patch_type() -> ApiError:
+    return _error(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
 def not_implemented(message: str) -> ApiError:

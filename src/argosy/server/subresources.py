@@ -54,19 +54,20 @@ def _binding(api: Api, kind: Kind) -> Handler:
         order = read_object(call.but(kind=kind), call.write_options("CreateOptions").validation)
         errors = kind.strategy.validate(order)
         if errors:
-            raise status.invalid(kind, order["metadata"].get("name", ""), errors)
+            raise status.plain(500, "; ".join(str(error) for error in errors))
         pods = api.registry.find("", "v1", "pods")
         assert pods is not None
+        shown = msgspec.structs.replace(pods, plural="pods/binding")
         target = call.but(kind=pods, name=call.name or order["metadata"].get("name", ""))
         uid = order["metadata"].get("uid")
 
         def change(pod: Object) -> None:
             if uid and uid != pod["metadata"]["uid"]:
-                raise status.conflict(pods, target.name, f"the UID in the binding ({uid}) is not the pod's")
+                raise status.conflict(shown, target.name, f"the UID in the binding ({uid}) is not the pod's")
             try:
                 bind(pod, order, now())
             except BindRefused as refused:
-                raise status.conflict(pods, target.name, str(refused)) from None
+                raise status.conflict(shown, target.name, str(refused)) from None
 
         await _modify(api, target, change)
         return answer(call, _SUCCESS, 201)

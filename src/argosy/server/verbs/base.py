@@ -1,6 +1,6 @@
 """What the verbs share: the things they work on, and reading an object out of a request."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import orjson
@@ -73,39 +73,47 @@ def read_object(call: Call, validation: str) -> Object:
         what = {list: "array", str: "string", bool: "bool", type(None): "null"}.get(type(obj), "number")
         text = f"json: cannot unmarshal {what} into an object with apiVersion and kind"
         raise status.bad_request(f"the object provided is unrecognized (must be of type {kind.kind}): {text}")
-    return check_object(call, kind, obj, validation, duplicates)
+
+    def refuse(text: str) -> ApiError:
+        name, api_version = str(obj.get("kind") or kind.kind), str(obj.get("apiVersion") or kind.api_version)
+        version = api_version.rpartition("/")[2]
+        return status.bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {text}')
+
+    return check_object(call, kind, obj, validation, refuse, duplicates)
 
 
-def check_object(call: Call, kind: Kind, obj: Object, validation: str, duplicates: Sequence[str] = ()) -> Object:
-    """Version, kind, metadata and field types; unknown and repeated fields as `fieldValidation` wants them treated."""
+def check_object(
+    call: Call,
+    kind: Kind,
+    obj: Object,
+    validation: str,
+    refuse: Callable[[str], ApiError],
+    duplicates: Sequence[str] = (),
+) -> Object:
+    """Version, kind, metadata and field types; unknown and repeated fields as `fieldValidation` wants them treated.
+
+    `refuse` makes the error out of what is wrong.
+    """
     api_version = obj.get("apiVersion") or kind.api_version
     name = obj.get("kind") or kind.kind
     if api_version != kind.api_version or name != kind.kind:
-        raise _cannot_handle(kind, str(name), str(api_version), _mismatch(kind, api_version, name))
+        raise refuse(_mismatch(kind, api_version, name))
     wrong = metadata.check_types(obj)
     if wrong is not None:
-        raise _cannot_handle(kind, kind.kind, kind.api_version, wrong)
+        raise refuse(wrong)
     # apiVersion and kind lead every stored object; the rest keeps the order it came in.
-    ordered: Object = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": obj.pop("metadata")}
-    obj.pop("apiVersion", None)
-    obj.pop("kind", None)
-    ordered.update(obj)
+    ordered: Object = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": obj["metadata"]}
+    ordered.update((key, value) for key, value in obj.items() if key not in ordered)
     decoded = kind.strategy.decode(ordered)
     if decoded.mistyped:
-        raise _cannot_handle(kind, kind.kind, kind.api_version, decoded.mistyped[0])
+        raise refuse(decoded.mistyped[0])
     if (decoded.unknown or duplicates) and validation != "Ignore":
         found = [f'duplicate field "{path}"' for path in duplicates]
         found += [f'unknown field "{path}"' for path in decoded.unknown]
         if validation == "Strict":
-            text = f"strict decoding error: {', '.join(found)}"
-            raise _cannot_handle(kind, kind.kind, kind.api_version, text)
+            raise refuse(f"strict decoding error: {', '.join(found)}")
         call.warnings += found
     return ordered
-
-
-def _cannot_handle(kind: Kind, name: str, api_version: str, why: str) -> ApiError:
-    version = api_version.rpartition("/")[2]
-    return status.bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {why}')
 
 
 def _mismatch(kind: Kind, api_version: Any, name: Any) -> str:

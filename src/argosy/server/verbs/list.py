@@ -109,6 +109,7 @@ def parse_version(text: str) -> int:
 def check_list_options(call: Call, *, watch: bool) -> None:
     """The combinations of list parameters that Kubernetes refuses."""
     query = call.query
+    call.integer("timeoutSeconds")
     match, version, initial = (
         query.get("resourceVersionMatch", ""),
         query.get("resourceVersion", ""),
@@ -124,6 +125,8 @@ def check_list_options(call: Call, *, watch: bool) -> None:
     elif match and watch:
         text = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
         errors.append(forbidden("resourceVersionMatch", text))
+        if match != "NotOlderThan":
+            errors.append(not_supported("resourceVersionMatch", match, ["NotOlderThan"]))
     elif match:
         if not version:
             text = "resourceVersionMatch is forbidden unless resourceVersion is provided"

@@ -10,10 +10,12 @@ from typing import Any
 import orjson
 
 from argosy.kube import jsonpatch, mergepatch, strategic
+from argosy.kube.errors import ApiError
 from argosy.kube.transport import Response
 from argosy.server import status
 from argosy.server.encoding import media_type
 from argosy.server.entry import object_key
+from argosy.server.fielderrors import invalid
 from argosy.server.registry import Kind, Object
 from argosy.server.request import Call
 from argosy.server.verbs.base import Api, check_object, decode_served
@@ -42,7 +44,7 @@ async def patch(api: Api, call: Call) -> Response:
         patched = apply(old)
         if not isinstance(patched, dict):
             raise status.rejected()
-        new = check_object(call, call.kind, patched, options.validation)
+        new = check_object(call, call.kind, patched, options.validation, _refusal(call, patched))
         check_name(call, new)
         # The version that was read is not a wish of the caller's; only one the patch itself set is.
         if new["metadata"].get("resourceVersion") == version and not _names_version(call, version):
@@ -52,6 +54,12 @@ async def patch(api: Api, call: Call) -> Response:
             return saved
         call.warnings.clear()
     raise status.conflict(call.kind, call.name)
+
+
+def _refusal(call: Call, patched: Object) -> Callable[[str], ApiError]:
+    """A patch that makes the object unreadable is told as the object's fault, with what became of it."""
+    shown = orjson.dumps(patched).decode()
+    return lambda text: status.invalid(call.kind, call.name, [invalid("patch", shown, text)])
 
 
 def _names_version(call: Call, version: str) -> bool:
@@ -72,15 +80,16 @@ def patcher(kind: Kind, content_type: str, body: bytes) -> Patcher:
         return _merge_patcher(_object(_decode(body)))
     if form == STRATEGIC_PATCH and type is not None:
         return _strategic_patcher(_object(_decode(body)), type)
-    accepted = [JSON_PATCH, MERGE_PATCH] + ([STRATEGIC_PATCH] if type is not None else [])
-    raise status.unsupported_media_type(", ".join(accepted))
+    raise status.unsupported_patch_type()
 
 
 def _decode(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise status.bad_request(f"error decoding patch: {error}") from None
+        text = str(error)
+        text = "unexpected end of JSON input" if text.startswith("unexpected end of data") else text
+        raise status.bad_request(f"error decoding patch: {text}") from None
 
 
 def _object(value: Any) -> Object:

@@ -45,7 +45,7 @@ async def _write(api: Api, call: Call, change: Callable[[Object], Object], *, dr
     for _ in range(TRIES):
         entry = current(api, call)
         obj = decode_served(call.kind, entry)
-        wanted = check_object(call, SCALE, dict(change(read_scale(call.kind, obj))), "Ignore")
+        wanted = check_object(call, SCALE, change(read_scale(call.kind, obj)), "Ignore", status.bad_request)
         check_name(call, wanted)
         errors = SCALE.strategy.validate(wanted)
         if errors:

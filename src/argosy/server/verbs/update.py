@@ -124,7 +124,7 @@ def _check_preconditions(call: Call, new: Object, entry: Entry) -> bool:
     """Whether the writer named the version it saw. Raises 409 when that, or the uid, is no longer the object's."""
     kind, meta = call.kind, new["metadata"]
     uid = meta.get("uid")
-    if uid and uid != entry.uid:
+    if uid and uid != entry.uid and call.verb == "update":
         raise status.conflict(
             kind, call.name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
         )
