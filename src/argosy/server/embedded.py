@@ -202,7 +202,7 @@ def _decoded(call: Call) -> Object:
     if not isinstance(value, dict):
         raise status.bad_request("the body is not an object")
     value.setdefault("metadata", {})
-    return value
+    return {"kind": call.kind.kind, "apiVersion": call.kind.api_version, **value}
 
 
 def _answer(call: Call, answered: Object | list[FieldError]) -> Response:
