@@ -8,20 +8,24 @@ import binascii
 import datetime
 import ipaddress
 import re
+import unicodedata
 from collections.abc import Callable
-from email.utils import parseaddr
 from urllib.parse import urlsplit
 
 __all__ = ["FORMATS", "string_format"]
 
-_HOSTNAME_LABEL = re.compile(r"[^\W_](?:[\w-]{0,61}[^\W_])?")
-_TOP_LEVEL = re.compile(r"[^\W\d_]{2,63}")
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})")
 _DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
-_LONG_DURATION = re.compile(r"[0-9]+\s*(ns|nano|us|µs|micro|ms|milli|s|sec|m|min|h|hr|hour|d|day|w|wk|week)[a-z]*")
+_AMOUNT = re.compile(r"[0-9]+\s*([A-Za-zµ]+)")
+_UNITS = frozenset({"ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"})
+_UNIT_NAMES = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
+_ADDRESS = re.compile(r"(?:[^<>]*<([^<>]+)>|([^<>]+))")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)+"')
+_LITERAL = re.compile(r"\[[0-9a-fA-F:.]+\]")
+_ATOMS = re.compile(r"[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*")
 _MAC = re.compile(
     r"[0-9a-f]{2}(?:([:-])[0-9a-f]{2})(?:\1[0-9a-f]{2}){4}(?:(?:\1[0-9a-f]{2}){2}|(?:\1[0-9a-f]{2}){14})?"
-    r"|[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}(?:\.[0-9a-f]{4}){0,1}",
+    r"|[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}(?:\.[0-9a-f]{4}){0,1}|[0-9a-f]{12}|[0-9a-f]{16}|[0-9a-f]{40}",
     re.I,
 )
 _CREDIT_CARD = re.compile(
@@ -46,7 +50,10 @@ def _date_time(text: str) -> bool:
 
 
 def _duration(text: str) -> bool:
-    return _DURATION.fullmatch(text) is not None or _LONG_DURATION.fullmatch(text) is not None
+    """Go's own form; or, as loosely as kube-apiserver has it, an amount of a unit of time anywhere in the text."""
+    if _DURATION.fullmatch(text):
+        return True
+    return any(unit.lower() in _UNITS or unit.startswith(_UNIT_NAMES) for unit in _AMOUNT.findall(text))
 
 
 def _byte(text: str) -> bool:
@@ -54,15 +61,15 @@ def _byte(text: str) -> bool:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         return False
-    return True
+    return bool(text)
 
 
 def _ipv4(text: str) -> bool:
-    try:
-        ipaddress.IPv4Address(text)
-    except ValueError:
-        return False
-    return True
+    """Four numbers, leading zeros allowed; Go also takes an IPv6 address that ends in four numbers for one."""
+    parts = text.split(".")
+    if len(parts) == 4 and all(part.isascii() and part.isdigit() and len(part) <= 9 for part in parts):
+        return all(int(part) <= 255 for part in parts)
+    return "." in text and _ipv6(text)
 
 
 def _ipv6(text: str) -> bool:
@@ -92,18 +99,34 @@ def _uri(text: str) -> bool:
 
 
 def _email(text: str) -> bool:
-    _, address = parseaddr(text)
-    local, at, domain = address.rpartition("@")
-    return bool(at and local and domain)
+    """An address, with or without a name in front of it."""
+    found = _ADDRESS.fullmatch(text.strip())
+    local, at, domain = (found[1] or found[2]).strip().rpartition("@") if found else ("", "", "")
+    named = _ATOMS.fullmatch(local) is not None or _QUOTED.fullmatch(local) is not None
+    return bool(at) and named and (_ATOMS.fullmatch(domain) is not None or _LITERAL.fullmatch(domain) is not None)
+
+
+def _in_hostname(char: str) -> bool:
+    return (char.isascii() and char.isalnum()) or unicodedata.category(char)[0] in "LS"
 
 
 def _hostname(text: str) -> bool:
-    if not 0 < len(text.encode()) <= 255:
-        return False
+    """A bare name, or labels in front of a top-level domain of letters. Letters and symbols of any script are taken."""
     labels = text.split(".")
-    if not all(_HOSTNAME_LABEL.fullmatch(label) for label in labels):
+    if len(text.encode()) > 255 or any(len(label.encode()) > 63 for label in labels):
         return False
-    return len(labels) == 1 or _TOP_LEVEL.fullmatch(labels[-1]) is not None
+    *front, last = labels
+    if not front:
+        rest = last[1:].removeprefix("-")
+        return bool(last) and _in_hostname(last[0]) and all(_in_hostname(char) for char in rest)
+    if not (len(last) >= 2 and all(char.isalpha() for char in last)):
+        return False
+    return all(
+        label
+        and all(_in_hostname(end) for end in (label[0], label[-1]))
+        and all(c == "-" or _in_hostname(c) for c in label)
+        for label in front
+    )
 
 
 def _isbn10(text: str) -> bool:
@@ -162,7 +185,7 @@ FORMATS: dict[str, Callable[[str], bool]] = {
     "mac": lambda text: _MAC.fullmatch(text) is not None,
     "password": lambda text: True,
     "rgbcolor": _rgb,
-    "ssn": _matching(r"[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}"),
+    "ssn": _matching(r"[0-9]{3}[- ][0-9]{2}[- ][0-9]{4}"),
     "uri": _uri,
     "uuid": _matching("(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}"),
     "uuid3": _matching("(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}"),
