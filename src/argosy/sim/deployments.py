@@ -1,0 +1,358 @@
+"""The Deployment controller: one ReplicaSet a revision, rolled over within the bounds of the strategy.
+
+Every reconcile looks at the whole Deployment, takes at most one step (scale, roll up, roll down) and writes the status if it
+changed; the changes that step causes bring it back. Arithmetic is in `rollout`, conditions in `deploystatus`.
+"""
+
+import time
+from typing import Any
+
+import msgspec
+
+from argosy.kube.client import Patch
+from argosy.kube.conditions import find
+from argosy.kube.errors import AlreadyExists, NotFound
+from argosy.kube.owners import is_controlled_by, owner_reference
+from argosy.kube.queue import Result
+from argosy.kube.resource import Resource
+from argosy.kube.selectors import LabelSelector
+from argosy.server.store import StoreEvent
+from argosy.sim import deploystatus, revisions, rollout
+from argosy.sim.cluster import Cluster, Controller, Object, now_text
+from argosy.sim.podcontrol import parse_selector
+from argosy.sim.pods import TERMINAL
+from argosy.sim.replicasets import REPLICASETS
+from argosy.sim.replicasets import TABLE as SETS
+
+__all__ = ["DEPLOYMENTS", "Deployments"]
+
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+TABLE = "apps/deployments/"
+
+
+class _Owner(msgspec.Struct):
+    kind: str = ""
+    name: str = ""
+    controller: bool | None = None
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    generation: int = 0
+    annotations: dict[str, str] | None = None
+    owner_references: list[_Owner] | None = None
+
+
+class _Head(msgspec.Struct):
+    metadata: _Metadata
+
+
+_head = msgspec.json.Decoder(_Head).decode
+
+
+class Deployments(Controller):
+    name = "deployments"
+    workers = 32
+
+    def __init__(self, cluster: Cluster):
+        super().__init__(cluster)
+        self._client = cluster.client("deployment-controller")
+        #: ReplicaSets nobody controls, which a Deployment may adopt.
+        self._orphans: set[str] = set()
+
+    def observe(self, event: StoreEvent) -> None:
+        entry, before = event.entry, event.previous
+        if entry.key.startswith(TABLE) and not event.deleted:
+            # Its own status writes need no second look.
+            if before is None or before.deleting != entry.deleting or _head(before.value) != _head(entry.value):
+                self.queue.add(entry.key)
+        elif entry.key.startswith(SETS):
+            owners = _head(entry.value).metadata.owner_references or ()
+            owner = next((one for one in owners if one.controller), None)
+            self._orphans.discard(entry.key)
+            settle = self.cluster.timings.settle
+            if owner is not None and owner.kind == "Deployment":
+                self.queue.add(f"{TABLE}{entry.namespace}/{owner.name}", after=settle)
+            elif owner is None and not event.deleted:
+                self._orphans.add(entry.key)
+                for key in self.cluster.store.table(TABLE[:-1]).keys:
+                    if key.startswith(f"{TABLE}{entry.namespace}/"):
+                        self.queue.add(key, after=settle)
+
+    async def reconcile(self, key: str) -> Result | None:
+        entry = self.cluster.store.get(key)
+        if entry is None:
+            return None
+        deployment = entry.decode()
+        selector = parse_selector(deployment["spec"])
+        if selector is None:
+            return None
+        if not entry.deleting and self._orphans:
+            await self._adopt(deployment, selector)
+        sync = _Sync(self.cluster, self._client, deployment)
+        return await sync.run()
+
+    async def _adopt(self, deployment: Object, selector: LabelSelector) -> None:
+        """Take the ReplicaSets nobody controls and the selector matches."""
+        namespace = deployment["metadata"]["namespace"]
+        for key in [one for one in self._orphans if one.startswith(f"{SETS}{namespace}/")]:
+            entry = self.cluster.store.get(key)
+            if entry is not None and not entry.deleting and selector.matches(entry.labels):
+                mine = owner_reference(deployment, controller=True, block_owner_deletion=True)
+                body = {
+                    "metadata": {"ownerReferences": [mine], "uid": entry.uid, "resourceVersion": str(entry.version)}
+                }
+                await self._client.patch(REPLICASETS, entry.name, body, namespace, kind=Patch.MERGE, into=bytes)
+
+
+class _Sync:
+    """One look at one Deployment."""
+
+    def __init__(self, cluster: Cluster, client: Any, deployment: Object):
+        self.cluster = cluster
+        self.client = client
+        self.deployment = deployment
+        self.spec: Object = deployment["spec"]
+        self.wanted: int = self.spec["replicas"]
+        self.bounds = rollout.bounds(self.spec["strategy"], self.wanted)
+        self.now = now_text()
+        self.before: Object = dict(deployment.get("status") or {})
+        self.annotations: dict[str, str] = dict(deployment["metadata"].get("annotations") or {})
+        self.sets: list[Object] = []
+        self.new: Object | None = None
+        self._load()
+
+    def _load(self) -> None:
+        uid = self.deployment["metadata"]["uid"]
+        entries = [one for one in self.cluster.store.dependents(uid) if one.key.startswith(SETS)]
+        found = [entry.decode() for entry in entries]
+        self.sets = [one for one in found if is_controlled_by(one, uid)]
+        self.new = revisions.current_of(self.deployment, self.sets)
+
+    @property
+    def old(self) -> list[Object]:
+        return [one for one in self.sets if one is not self.new]
+
+    @property
+    def max_replicas(self) -> int:
+        return self.wanted + self.bounds.surge
+
+    async def run(self) -> Result | None:
+        if "deletionTimestamp" in self.deployment["metadata"]:
+            return await self._report(progress=False)
+        deploystatus.paused_or_resumed(self.deployment, self.now)
+        if self.spec.get("paused") or self._was_scaled():
+            await self._align_new()
+            await self._scale()
+            if self.spec.get("paused"):
+                await self._clean_up()
+            return await self._report(progress=False)
+        if self.spec["strategy"]["type"] == "Recreate":
+            await self._recreate()
+        else:
+            await self._roll()
+        return await self._report(progress=True)
+
+    def _was_scaled(self) -> bool:
+        """Some active ReplicaSet was made for another number of replicas."""
+        for one in self.sets:
+            desired = (one["metadata"].get("annotations") or {}).get(revisions.DESIRED)
+            if one["spec"]["replicas"] > 0 and desired is not None and desired != str(self.wanted):
+                return True
+        return False
+
+    async def _scale(self) -> None:
+        active = [one for one in self.sets if one["spec"]["replicas"] > 0]
+        if len(active) <= 1:
+            # The only active one, else the current one, else the newest.
+            latest = max(self.sets, key=lambda one: one["metadata"]["creationTimestamp"], default=None)
+            target = active[0] if active else self.new or latest
+            if target is not None:
+                await self._resize(target, self.wanted)
+            return
+        if self.new is not None and self._saturated(self.new):
+            for one in self.old:
+                await self._resize(one, 0)
+        elif self.spec["strategy"]["type"] == "RollingUpdate":
+            current = self.before.get("replicas") or 0
+            numbers = [self._numbers(one) for one in active]
+            sizes = rollout.proportional(self.wanted, self.bounds, current, numbers)
+            for one in active:
+                await self._resize(one, sizes[one["metadata"]["name"]], annotate=True)
+
+    def _saturated(self, one: Object) -> bool:
+        available = (one.get("status") or {}).get("availableReplicas") or 0
+        desired = (one["metadata"].get("annotations") or {}).get(revisions.DESIRED)
+        return one["spec"]["replicas"] == self.wanted == available and desired == str(self.wanted)
+
+    async def _roll(self) -> None:
+        new = await self._current()
+        if new is None:
+            return
+        numbers, old = self._numbers(new), [self._numbers(one) for one in self.old]
+        grown = rollout.grown_new(self.wanted, self.bounds, numbers, old)
+        if grown != numbers.replicas:
+            await self._resize(new, grown)
+            return
+        shrunk = rollout.shrunk_old(self.wanted, self.bounds, numbers, old)
+        for one in self.old:
+            if one["metadata"]["name"] in shrunk:
+                await self._resize(one, shrunk[one["metadata"]["name"]])
+        if not shrunk and deploystatus.complete(self.deployment, self.before):
+            await self._clean_up()
+
+    async def _recreate(self) -> None:
+        active = [one for one in self.old if one["spec"]["replicas"] > 0]
+        if active:
+            for one in active:
+                await self._resize(one, 0)
+            return
+        for one in self.old:
+            # Those that are being deleted still run.
+            if any(pod.phase not in TERMINAL for pod in self.cluster.pods.of_owner(one["metadata"]["uid"])):
+                return
+        new = await self._current()
+        if new is not None:
+            await self._resize(new, self.wanted)
+            if deploystatus.complete(self.deployment, self.before):
+                await self._clean_up()
+
+    async def _current(self) -> Object | None:
+        """The ReplicaSet of the current template, made if there is none; None when its name is taken by another."""
+        if self.new is not None:
+            await self._align_new()
+            return self.new
+        status: Object = self.deployment.setdefault("status", {})
+        revision = revisions.next_revision(self.sets)
+        empty = rollout.Revision("", 0)
+        recreates = self.spec["strategy"]["type"] == "Recreate"
+        old = [self._numbers(one) for one in self.old]
+        size = self.wanted if recreates else rollout.grown_new(self.wanted, self.bounds, empty, old)
+        manifest = revisions.replica_set_for(self.deployment, size, self.max_replicas, revision)
+        name = manifest["metadata"]["name"]
+        try:
+            made = await self.client.create(REPLICASETS, manifest)
+        except AlreadyExists:
+            self._load()
+            if self.new is None:
+                status["collisionCount"] = (status.get("collisionCount") or 0) + 1
+            return self.new
+        self.new = made
+        self.sets.append(made)
+        self.annotations[revisions.REVISION] = str(revision)
+        if size:
+            self._scaled_event(name, 0, size)
+        if deploystatus.has_deadline(self.deployment):
+            text = f'Created new replica set "{name}"'
+            deploystatus.put(status, "Progressing", "True", "NewReplicaSetCreated", text, self.now)
+        return self.new
+
+    async def _align_new(self) -> None:
+        """Annotations, revision and minReadySeconds of the current ReplicaSet follow the Deployment."""
+        new = self.new
+        if new is None:
+            return
+        found = new["metadata"].get("annotations") or {}
+        wanted = revisions.annotations_for(self.deployment, found, revisions.next_revision(self.old))
+        min_ready = self.spec.get("minReadySeconds") or 0
+        if wanted != found or (new["spec"].get("minReadySeconds") or 0) != min_ready:
+            new["metadata"]["annotations"] = wanted
+            new["spec"]["minReadySeconds"] = min_ready
+            await self._save(new)
+        assert self.new is not None
+        self.annotations[revisions.REVISION] = self.new["metadata"]["annotations"][revisions.REVISION]
+        status: Object = self.deployment.setdefault("status", {})
+        if deploystatus.has_deadline(self.deployment) and find(status.get("conditions"), "Progressing") is None:
+            text = f'Found new replica set "{new["metadata"]["name"]}"'
+            deploystatus.put(status, "Progressing", "True", "FoundNewReplicaSet", text, self.now)
+
+    async def _resize(self, one: Object, size: int, *, annotate: bool = False) -> None:
+        before = one["spec"]["replicas"]
+        annotations = one["metadata"].get("annotations") or {}
+        marks = {revisions.DESIRED: str(self.wanted), revisions.MAX_REPLICAS: str(self.max_replicas)}
+        marked = all(annotations.get(key) == value for key, value in marks.items())
+        if before == size and (marked or not annotate):
+            return
+        one["spec"]["replicas"] = size
+        one["metadata"]["annotations"] = {**annotations, **marks}
+        await self._save(one)
+        if before != size:
+            self._scaled_event(one["metadata"]["name"], before, size)
+
+    async def _save(self, one: Object) -> None:
+        """Write a ReplicaSet and go on with what was stored; a conflict ends this look."""
+        stored = await self.client.update(REPLICASETS, one)
+        one.clear()
+        one.update(stored)
+
+    async def _clean_up(self) -> None:
+        """Forget the oldest revisions beyond the limit."""
+        limit = self.spec.get("revisionHistoryLimit")
+        if limit is None:
+            return
+        done = [one for one in self.old if "deletionTimestamp" not in one["metadata"]]
+        done.sort(key=lambda one: (revisions.revision_of(one), one["metadata"]["creationTimestamp"]))
+        for one in done[: max(0, len(done) - limit)]:
+            status, metadata = one.get("status") or {}, one["metadata"]
+            if one["spec"]["replicas"] or status.get("replicas"):
+                continue
+            if metadata["generation"] > status.get("observedGeneration", 0):
+                continue
+            try:
+                await self.client.delete(REPLICASETS, metadata["name"], metadata["namespace"], uid=metadata["uid"])
+            except NotFound:
+                continue
+            self.sets.remove(one)
+
+    async def _report(self, *, progress: bool) -> Result | None:
+        """Write status and revision if they changed, in one write; ask to come back at the deadline."""
+        metadata = self.deployment["metadata"]
+        status = deploystatus.counted(self.deployment, self.sets, self.new, self.bounds.unavailable, self.now)
+        speed = self.cluster.timings.speed
+        if progress:
+            # Progress is told against what was last written, not against this look's own notes.
+            seen = {**self.deployment, "status": {**self.before, "conditions": status["conditions"]}}
+            failures = self._failures()
+            deploystatus.progressed(seen, status, self.new, failures, self.now, speed)
+        if status != self.before or self.annotations != (metadata.get("annotations") or {}):
+            self.deployment["status"] = status
+            if self.annotations:
+                metadata["annotations"] = self.annotations
+            await self.cluster.write_back(DEPLOYMENTS, self.deployment)
+        left = deploystatus.seconds_to_deadline(self.deployment, status, time.time(), speed)
+        if self.spec.get("paused") or not 0 <= left < float("inf"):
+            return None
+        # A second more, as the times in conditions are whole seconds.
+        return Result(requeue_after=left + 1.0)
+
+    def _failures(self) -> list[Object]:
+        ordered = [self.new, *self.old] if self.new else self.old
+        found = [find((one.get("status") or {}).get("conditions"), "ReplicaFailure") for one in ordered if one]
+        return [one for one in found if one is not None]
+
+    def _numbers(self, one: Object) -> rollout.Revision:
+        metadata, status = one["metadata"], one.get("status") or {}
+        pods = sum(pod.active for pod in self.cluster.pods.of_owner(metadata["uid"]))
+        ready = sum(pod.active and pod.ready for pod in self.cluster.pods.of_owner(metadata["uid"]))
+        before = (metadata.get("annotations") or {}).get(revisions.MAX_REPLICAS, "")
+        return rollout.Revision(
+            name=metadata["name"],
+            replicas=one["spec"]["replicas"],
+            pods=pods,
+            # The status may lag behind a pod that is no longer ready.
+            available=min(status.get("availableReplicas") or 0, ready),
+            created=metadata["creationTimestamp"],
+            max_before=int(before) if before.isascii() and before.isdigit() else None,
+        )
+
+    def _scaled_event(self, name: str, before: int, size: int) -> None:
+        metadata = self.deployment["metadata"]
+        reference = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "namespace": metadata["namespace"],
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        }
+        direction = "up" if size > before else "down"
+        text = f"Scaled {direction} replica set {name} from {before} to {size}"
+        self.cluster.events.event(reference, "Normal", "ScalingReplicaSet", text)

@@ -1,0 +1,145 @@
+"""The kubelets of all nodes: pods that were bound start, pods that were deleted stop, pods of Jobs end by themselves.
+
+A lost node does none of it: its pods stay as they are until it is back, as a real cluster cannot know better. What images do
+is told in `images`.
+"""
+
+import asyncio
+from typing import Any
+
+from argosy.kube.queue import Result
+from argosy.kube.resource import Resource
+from argosy.server.store import StoreEvent
+from argosy.sim import podstatus
+from argosy.sim.cluster import Cluster, Controller, Object, now_text
+from argosy.sim.images import SLOWNESS, Fate, fate
+from argosy.sim.nodes import Node
+from argosy.sim.pods import TERMINAL, Pod, Shape
+
+__all__ = ["Kubelet"]
+
+_PODS = Resource("", "v1", "pods", "Pod")
+_HOSTS = 254
+
+
+class Kubelet(Controller):
+    name = "kubelets"
+    workers = 64
+
+    def __init__(self, cluster: Cluster):
+        super().__init__(cluster)
+        self._client = cluster.client("node")
+        #: Addresses given out and not yet to be seen in a status.
+        self._reserved: dict[str, dict[str, int]] = {}
+        #: Nodes that do nothing at all, whatever the cluster believes of them.
+        self.silent: set[str] = set()
+
+    def observe_pod(self, pod: Pod, event: StoreEvent) -> None:
+        if event.deleted:
+            self._reserved.get(pod.node, {}).pop(pod.key, None)
+        elif pod.node:
+            wait = self._wait(pod)
+            if wait is not None:
+                self.queue.add(pod.key, after=wait)
+
+    def wake_node(self, name: str) -> None:
+        """The node is back: its pods go on."""
+        for pod in self.cluster.pods.on_node(name):
+            self.queue.add(pod.key)
+
+    async def reconcile(self, key: str) -> Result | None:
+        pod = self.cluster.pods.get(key)
+        node = self.cluster.nodes.nodes.get(pod.node) if pod is not None else None
+        if pod is None or node is None or node.name in self.silent:
+            return None
+        wait = self._wait(pod)
+        if wait is None:
+            return None
+        if wait > 0:
+            return Result(requeue_after=wait)
+        if pod.deleting:
+            await self._client.delete(_PODS, pod.name, pod.namespace, uid=pod.uid, grace_period=0)
+        elif pod.phase == "Running" and pod.ready:
+            await self.cluster.change_pod(pod, _end)
+        else:
+            await self._start(pod, node)
+        return None
+
+    def _wait(self, pod: Pod) -> float | None:
+        """Seconds until the next thing happens to a pod on its node; None when nothing will."""
+        timings, now = self.cluster.timings, asyncio.get_running_loop().time()
+        if pod.deleting:
+            delay = min(timings.stop, float(pod.grace)) if pod.phase not in TERMINAL else 0.0
+            return max(0.0, pod.deleted_at + timings.real(delay) - now)
+        if pod.phase in TERMINAL:
+            return None
+        if pod.ready:
+            if not _ends(pod.shape):
+                return None
+            return max(0.0, pod.bound_at + timings.real(timings.start + timings.job) - now)
+        worst = _worst(pod.shape)
+        if pod.waiting and worst in (Fate.UNPULLABLE, Fate.CRASHES):
+            return None
+        delay = timings.start * (SLOWNESS if worst is Fate.SLOW else 1.0)
+        return max(0.0, pod.bound_at + timings.real(delay) - now)
+
+    async def _start(self, pod: Pod, node: Node) -> None:
+        address = f"{node.prefix}.{self._host(pod)}"
+        trouble = _worst(pod.shape) in (Fate.UNPULLABLE, Fate.CRASHES)
+        waits: list[str] = []
+
+        def change(obj: Object) -> bool:
+            if obj["metadata"].get("deletionTimestamp"):
+                return False
+            if trouble and _ends(pod.shape) and _worst(pod.shape) is Fate.CRASHES and _never_restarts(pod.shape):
+                podstatus.running(obj, address, node.address, now_text())
+                podstatus.ended(obj, 1, now_text())
+            elif trouble:
+                waits.append(podstatus.stuck(obj, address, node.address, now_text()))
+            else:
+                podstatus.running(obj, address, node.address, now_text())
+            return True
+
+        if await self.cluster.change_pod(pod, change) and waits:
+            reference = {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "namespace": pod.namespace,
+                "name": pod.name,
+                "uid": pod.uid,
+            }
+            self.cluster.events.event(reference, "Warning", "Failed", f"Error: {waits[-1]}")
+
+    def _host(self, pod: Pod) -> int:
+        """The last part of an address no other pod on the node has."""
+        if pod.host:
+            return pod.host
+        reserved = self._reserved.setdefault(pod.node, {})
+        used = {other.host for other in self.cluster.pods.on_node(pod.node)} | set(reserved.values())
+        free = next((host for host in range(2, _HOSTS + 1) if host not in used), _HOSTS)
+        reserved[pod.key] = free
+        return free
+
+
+def _worst(shape: Shape) -> Fate:
+    fates = {fate(container.get("image", "")) for container in shape.spec["containers"]}
+    for one in (Fate.UNPULLABLE, Fate.CRASHES, Fate.SLOW):
+        if one in fates:
+            return one
+    return Fate.RUNS
+
+
+def _ends(shape: Shape) -> bool:
+    """Only what need not run for ever ends by itself."""
+    return bool(shape.spec.get("restartPolicy") != "Always")
+
+
+def _never_restarts(shape: Shape) -> bool:
+    return bool(shape.spec.get("restartPolicy") == "Never")
+
+
+def _end(pod: dict[str, Any]) -> bool:
+    if pod["metadata"].get("deletionTimestamp"):
+        return False
+    podstatus.ended(pod, 0, now_text())
+    return True

@@ -1,0 +1,113 @@
+"""Member: one simulated cluster, an API server with its controllers, scheduler and nodes.
+
+`stop` and `start` take its API away and give it back while the cluster itself lives on, as a network failure would; `close`
+ends it. Its clients cannot tell it from a cluster with machines behind it, except that nothing is computed.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from argosy.kube.client import Client
+from argosy.server.embedded import EmbeddedServer
+from argosy.sim.cluster import Cluster
+from argosy.sim.deployments import Deployments
+from argosy.sim.kubelet import Kubelet
+from argosy.sim.link import Link
+from argosy.sim.nodelife import NodeLife
+from argosy.sim.replicasets import ReplicaSets
+from argosy.sim.scheduler import Scheduler
+from argosy.sim.spec import MemberSpec
+from argosy.sim.timings import Timings
+
+__all__ = ["Member"]
+
+_HOST = "127.0.0.1"
+
+
+class Member:
+    def __init__(self, spec: MemberSpec, timings: Timings | None = None, data: Path | None = None):
+        self.spec = spec
+        self.name = spec.name
+        self.timings = timings or Timings()
+        # With a line in between the line has the port that is known outside.
+        self.embedded = EmbeddedServer(data, host=_HOST, port=0 if spec.latency is not None else spec.port)
+        self.cluster = Cluster(self.embedded.server, self.timings)
+        self._kubelet = Kubelet(self.cluster)
+        self._nodes = NodeLife(self.cluster, self._kubelet)
+        self._link: Link | None = None
+        self._port = spec.port
+
+    @property
+    def port(self) -> int:
+        return self._port or self.embedded.port
+
+    @property
+    def url(self) -> str:
+        return f"https://{_HOST}:{self.port}"
+
+    async def open(self) -> None:
+        """Ready when this returns: nodes registered, controllers running, the API served."""
+        await self.embedded.start()
+        try:
+            cluster = self.cluster
+            cluster.start(
+                [
+                    Scheduler(cluster),
+                    self._kubelet,
+                    self._nodes,
+                    ReplicaSets(cluster),
+                    Deployments(cluster),
+                ]
+            )
+            await self._nodes.register(list(self.spec.nodes()), self.embedded.server.git_version)
+            await self._open_link()
+        except BaseException:
+            await self.close()
+            raise
+        self._port = self._link.port if self._link is not None else self.embedded.port
+
+    async def close(self) -> None:
+        await self._close_link()
+        await self.embedded.stop()
+
+    async def stop(self) -> None:
+        """The API cannot be reached any more; connections are cut. The cluster goes on."""
+        await self._close_link()
+        await self.embedded.close_door()
+
+    async def start(self) -> None:
+        """The API is back, at the same address."""
+        await self.embedded.open_door()
+        await self._open_link()
+
+    def lose_node(self, name: str) -> None:
+        """A node falls silent: unreachable after a while, its pods replaced when their tolerations are over."""
+        self._nodes.lose(name)
+
+    def recover_node(self, name: str) -> None:
+        self._nodes.recover(name)
+
+    def set_latency(self, seconds: float) -> None:
+        """Only for a member whose spec has a latency (0 will do): others have no line that could be slow."""
+        if self._link is None:
+            raise ValueError(f"{self.name} was not set up with a latency")
+        self._link.latency = seconds
+
+    def client(self) -> Client:
+        """The administrator, in this process."""
+        return self.embedded.client()
+
+    def kubeconfig(self) -> dict[str, Any]:
+        config = self.embedded.kubeconfig(self.name)
+        config["clusters"][0]["cluster"]["server"] = self.url
+        return config
+
+    async def _open_link(self) -> None:
+        if self.spec.latency is None:
+            return
+        self._link = Link(_HOST, self.embedded.port, self.spec.latency)
+        await self._link.open(_HOST, self._port)
+
+    async def _close_link(self) -> None:
+        if self._link is not None:
+            await self._link.close()

@@ -1,0 +1,123 @@
+"""What the controllers of workloads share: making pods from a template, adopting and releasing them, writing a status."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from argosy.kube.client import Client, Patch
+from argosy.kube.errors import ApiError, NotFound
+from argosy.kube.owners import owner_reference
+from argosy.kube.resource import Resource
+from argosy.kube.selectors import LabelSelector, SelectorError, from_label_selector
+from argosy.sim.cluster import Cluster, Object
+from argosy.sim.pods import Pod
+
+__all__ = ["PODS", "PodControl", "available", "deletion_order", "parse_selector"]
+
+PODS = Resource("", "v1", "pods", "Pod")
+#: Pods made or stopped by one reconcile at most; the rest follows in the next.
+BURST = 500
+_PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+
+class PodControl:
+    def __init__(self, cluster: Cluster, client: Client):
+        self._cluster = cluster
+        self._client = client
+
+    async def create(self, owner: Object, template: Mapping[str, Any], names: Sequence[str | None]) -> ApiError | None:
+        """One pod for each name (None: a generated one), in growing batches so that a refusal is met once, not 500 times.
+
+        Returns the refusal, if there was one.
+        """
+        start, batch = 0, 1
+        while start < len(names):
+            made = [self._create_one(owner, template, name) for name in names[start : start + batch]]
+            for result in await asyncio.gather(*made, return_exceptions=True):
+                if isinstance(result, ApiError):
+                    return result
+                if isinstance(result, BaseException):
+                    raise result
+            start, batch = start + batch, batch * 2
+        return None
+
+    async def _create_one(self, owner: Object, template: Mapping[str, Any], name: str | None) -> None:
+        wanted = template.get("metadata") or {}
+        metadata: Object = {
+            key: wanted[key] for key in ("labels", "annotations", "finalizers") if wanted.get(key) is not None
+        }
+        if name is None:
+            metadata["generateName"] = f"{owner['metadata']['name']}-"
+        else:
+            metadata["name"] = name
+        metadata["ownerReferences"] = [owner_reference(owner, controller=True, block_owner_deletion=True)]
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
+        await self._client.create(PODS, pod, owner["metadata"]["namespace"], into=bytes)
+
+    async def delete(self, pods: Iterable[Pod]) -> None:
+        deletes = [self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid) for pod in pods]
+        for result in await asyncio.gather(*deletes, return_exceptions=True):
+            if isinstance(result, BaseException) and not isinstance(result, NotFound):
+                raise result
+
+    async def adopt(self, owner: Object, selector: LabelSelector) -> None:
+        """Take the pods nobody controls and the selector matches."""
+        namespace = owner["metadata"]["namespace"]
+        for pod in [one for one in self._cluster.pods.orphans.values() if one.namespace == namespace and one.active]:
+            entry = self._cluster.store.get(pod.key)
+            if entry is None or not selector.matches(entry.labels):
+                continue
+            references = entry.decode()["metadata"].get("ownerReferences") or []
+            mine = owner_reference(owner, controller=True, block_owner_deletion=True)
+            await self._own(pod, [*references, mine], entry.version)
+
+    async def release(self, owner: Object, selector: LabelSelector, suspects: Iterable[str]) -> None:
+        """Let go of pods whose labels the selector no longer matches."""
+        uid = owner["metadata"]["uid"]
+        for key in suspects:
+            pod, entry = self._cluster.pods.get(key), self._cluster.store.get(key)
+            if pod is None or entry is None or pod.owner != uid or selector.matches(entry.labels):
+                continue
+            references = entry.decode()["metadata"].get("ownerReferences") or []
+            await self._own(pod, [one for one in references if one.get("uid") != uid], entry.version)
+
+    async def _own(self, pod: Pod, references: list[Object], version: int) -> None:
+        body = {"metadata": {"ownerReferences": references, "uid": pod.uid, "resourceVersion": str(version)}}
+        await self._client.patch(PODS, pod.name, body, pod.namespace, kind=Patch.MERGE, into=bytes)
+
+
+def parse_selector(spec: Mapping[str, Any]) -> LabelSelector | None:
+    """The selector of a workload; None when it cannot be read or would select everything."""
+    try:
+        selector = from_label_selector(spec.get("selector"))
+    except SelectorError:
+        return None
+    return None if selector.empty else selector
+
+
+def available(pod: Pod, min_ready: float, now: float) -> float:
+    """Seconds until a pod counts as available: 0 when it does, infinity while it is not ready."""
+    if not pod.ready:
+        return float("inf")
+    return max(0.0, pod.ready_since + min_ready - now) if min_ready else 0.0
+
+
+def deletion_order(pods: Sequence[Pod]) -> list[Pod]:
+    """Those to stop first come first: unassigned, pending, not ready, cheap to delete, crowded nodes, younger."""
+    crowd: dict[str, int] = {}
+    for pod in pods:
+        crowd[pod.node] = crowd.get(pod.node, 0) + 1
+
+    def rank(pod: Pod) -> tuple[Any, ...]:
+        return (
+            bool(pod.node),
+            _PHASE_ORDER.get(pod.phase, 0),
+            pod.ready,
+            pod.cost,
+            -crowd[pod.node],
+            -pod.ready_since,
+            -pod.created,
+            pod.name,
+        )
+
+    return sorted(pods, key=rank)

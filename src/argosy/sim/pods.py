@@ -1,0 +1,301 @@
+"""Pods as the simulation holds them: light records kept current from the store's change feed, indexed by owner and by node.
+
+What all pods of a template share (requests, selectors, containers) is one `Shape`. Nothing is written here.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+from weakref import WeakValueDictionary
+
+import msgspec
+import orjson
+
+from argosy.server.kinds.pod_totals import container_sum
+from argosy.server.store import StoreEvent
+
+__all__ = ["Pod", "PodBook", "Shape", "timestamp"]
+
+TERMINAL = ("Succeeded", "Failed")
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_NANO = 10**9
+_Raw = msgspec.Raw
+
+
+class Shape:
+    """The part of a pod's spec that decides where and how it runs, shared by all pods that have the same."""
+
+    __slots__ = ("__weakref__", "best_effort", "key", "requests", "spec")
+
+    def __init__(self, key: tuple[bytes, ...], spec: dict[str, Any]):
+        self.key = key
+        #: containers, initContainers, nodeSelector, tolerations, overhead, affinity and restartPolicy; not to be changed.
+        self.spec = spec
+        needed = {name: amount.nanos for name, amount in container_sum(spec, "requests").items() if amount.nanos}
+        for name, text in (spec.get("overhead") or {}).items():
+            needed[name] = needed.get(name, 0) + container_sum(_holder({name: text}), "requests")[name].nanos
+        self.best_effort = not needed
+        #: Nano-units by resource; every pod takes one of "pods".
+        self.requests: dict[str, int] = {**needed, "pods": _NANO}
+
+
+def _holder(requests: dict[str, str]) -> dict[str, Any]:
+    return {"containers": [{"resources": {"requests": requests}}]}
+
+
+class Pod:
+    """One pod. `node` is where it is bound; `claimed` where its requests are counted, from the decision on."""
+
+    __slots__ = (
+        "bound_at",
+        "claimed",
+        "cost",
+        "created",
+        "deleted_at",
+        "gated",
+        "generation",
+        "grace",
+        "host",
+        "key",
+        "name",
+        "namespace",
+        "node",
+        "owner",
+        "owner_kind",
+        "owner_name",
+        "phase",
+        "ready",
+        "ready_since",
+        "scheduled_message",
+        "shape",
+        "uid",
+        "waiting",
+    )
+
+    def __init__(self, key: str, namespace: str, name: str, uid: str, shape: Shape):
+        self.key = key
+        self.namespace = namespace
+        self.name = name
+        self.uid = uid
+        self.shape = shape
+        self.generation = 0
+        self.owner = self.owner_kind = self.owner_name = ""
+        self.node = self.claimed = ""
+        self.phase = "Pending"
+        self.ready = False
+        self.ready_since = 0.0
+        self.created = 0.0
+        self.cost = 0
+        self.gated = False
+        #: When the simulation saw it bound and saw it deleted, on the loop's clock; 0 when not yet.
+        self.bound_at = self.deleted_at = 0.0
+        self.grace = 0
+        #: The last part of its address on its node; 0 when it has none.
+        self.host = 0
+        #: Why the scheduler left it, and why a container waits; as last written to its status.
+        self.scheduled_message = self.waiting = ""
+
+    @property
+    def deleting(self) -> bool:
+        return self.deleted_at > 0
+
+    @property
+    def active(self) -> bool:
+        """Counts for its controller: neither ended nor on its way out."""
+        return not self.deleting and self.phase not in TERMINAL
+
+
+class _Owner(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    generation: int = 0
+    creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[_Owner] | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+    scheduling_gates: list[Any] | None = None
+    containers: _Raw = _Raw(b"[]")
+    init_containers: _Raw = _Raw(b"[]")
+    node_selector: _Raw = _Raw(b"{}")
+    tolerations: _Raw = _Raw(b"[]")
+    overhead: _Raw = _Raw(b"{}")
+    affinity: _Raw = _Raw(b"{}")
+    restart_policy: _Raw = _Raw(b'"Always"')
+
+
+class _Condition(msgspec.Struct, rename="camel"):
+    type: str = ""
+    status: str = ""
+    message: str | None = None
+    last_transition_time: str | None = None
+
+
+class _Waiting(msgspec.Struct):
+    reason: str | None = None
+
+
+class _State(msgspec.Struct):
+    waiting: _Waiting | None = None
+
+
+class _ContainerStatus(msgspec.Struct):
+    state: _State = msgspec.field(default_factory=_State)
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    phase: str = "Pending"
+    conditions: list[_Condition] | None = None
+    container_statuses: list[_ContainerStatus] | None = None
+    pod_ip: str = msgspec.field(default="", name="podIP")
+
+
+class _Projection(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_decode = msgspec.json.Decoder(_Projection).decode
+_SHAPE_FIELDS = (
+    ("containers", "containers"),
+    ("initContainers", "init_containers"),
+    ("nodeSelector", "node_selector"),
+    ("tolerations", "tolerations"),
+    ("overhead", "overhead"),
+    ("affinity", "affinity"),
+    ("restartPolicy", "restart_policy"),
+)
+
+
+def timestamp(text: str | None) -> float:
+    """Seconds since the epoch of a Kubernetes time; 0 when there is none."""
+    if not text:
+        return 0.0
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        return 0.0
+    return parsed.replace(tzinfo=parsed.tzinfo or UTC).timestamp()
+
+
+class PodBook:
+    def __init__(self) -> None:
+        self._pods: dict[str, Pod] = {}
+        self._by_owner: dict[str, dict[str, Pod]] = {}
+        self._by_node: dict[str, dict[str, Pod]] = {}
+        self._shapes: WeakValueDictionary[tuple[bytes, ...], Shape] = WeakValueDictionary()
+        #: Pods nobody controls, which a workload may adopt.
+        self.orphans: dict[str, Pod] = {}
+
+    def get(self, key: str) -> Pod | None:
+        return self._pods.get(key)
+
+    def of_owner(self, uid: str) -> Iterable[Pod]:
+        return self._by_owner.get(uid, {}).values()
+
+    def on_node(self, name: str) -> Iterable[Pod]:
+        """Pods bound there, ended ones included."""
+        return self._by_node.get(name, {}).values()
+
+    def nodes_in_use(self) -> list[str]:
+        return list(self._by_node)
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def apply(self, event: StoreEvent, now: float) -> Pod:
+        """Take a change of a pod in; for a deletion the record that was, no longer in the book."""
+        entry = event.entry
+        if event.deleted:
+            gone = self._pods.pop(entry.key, None)
+            if gone is not None:
+                self._unlink(gone)
+                return gone
+        seen = _decode(entry.value)
+        pod = self._pods.get(entry.key)
+        if pod is None or pod.uid != entry.uid:
+            if pod is not None:
+                self._unlink(pod)
+            pod = Pod(entry.key, entry.namespace, entry.name, entry.uid, self._shape(seen.spec))
+            pod.created = timestamp(seen.metadata.creation_timestamp)
+        elif pod.generation != seen.metadata.generation:
+            pod.shape = self._shape(seen.spec)
+        owner = pod.owner
+        _update(pod, seen, now)
+        if owner != pod.owner:
+            _discard(self._by_owner, owner, pod.key)
+        if not event.deleted:
+            self._pods[entry.key] = pod
+            self._link(pod)
+        return pod
+
+    def _shape(self, spec: _Spec) -> Shape:
+        raw = [(field, getattr(spec, attribute)) for field, attribute in _SHAPE_FIELDS]
+        key = tuple(bytes(value) for _, value in raw)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = Shape(key, {field: orjson.loads(bytes(value)) for field, value in raw})
+        return shape
+
+    def _link(self, pod: Pod) -> None:
+        if pod.owner:
+            self._by_owner.setdefault(pod.owner, {})[pod.key] = pod
+            self.orphans.pop(pod.key, None)
+        else:
+            self.orphans[pod.key] = pod
+        if pod.node:
+            self._by_node.setdefault(pod.node, {})[pod.key] = pod
+
+    def _unlink(self, pod: Pod) -> None:
+        _discard(self._by_owner, pod.owner, pod.key)
+        _discard(self._by_node, pod.node, pod.key)
+        self.orphans.pop(pod.key, None)
+
+
+def _discard(index: dict[str, dict[str, Pod]], name: str, key: str) -> None:
+    pods = index.get(name)
+    if pods is not None:
+        pods.pop(key, None)
+        if not pods:
+            del index[name]
+
+
+def _update(pod: Pod, seen: _Projection, now: float) -> None:
+    metadata, status = seen.metadata, seen.status
+    pod.generation = metadata.generation
+    owner = next((one for one in metadata.owner_references or () if one.controller), None)
+    pod.owner, pod.owner_kind, pod.owner_name = (owner.uid, owner.kind, owner.name) if owner else ("", "", "")
+    pod.gated = bool(seen.spec.scheduling_gates)
+    if seen.spec.node_name and not pod.node:
+        pod.node = seen.spec.node_name
+        pod.bound_at = now
+    if metadata.deletion_timestamp is not None and not pod.deleted_at:
+        pod.deleted_at = now
+    pod.grace = metadata.deletion_grace_period_seconds or 0
+    cost = (metadata.annotations or {}).get(_DELETION_COST, "0")
+    pod.cost = int(cost) if cost.removeprefix("-").isdecimal() else 0
+    pod.phase = status.phase
+    pod.host = int(status.pod_ip.rpartition(".")[2] or 0) if "." in status.pod_ip else 0
+    pod.waiting = next(
+        (one.state.waiting.reason or "" for one in status.container_statuses or () if one.state.waiting), ""
+    )
+    pod.ready = False
+    for condition in status.conditions or ():
+        if condition.type == "Ready":
+            pod.ready = condition.status == "True"
+            pod.ready_since = timestamp(condition.last_transition_time)
+        elif condition.type == "PodScheduled":
+            pod.scheduled_message = "" if condition.status == "True" else condition.message or ""

@@ -1,0 +1,114 @@
+"""The status a kubelet reports for a pod in each situation: starting, running, stuck, ended, on a lost node. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.kube.conditions import set_condition
+from argosy.sim.images import Fate, fate
+
+__all__ = ["ended", "running", "stuck", "unreachable"]
+
+Object = dict[str, Any]
+
+
+def running(pod: Object, address: str, host: str, now: str) -> None:
+    """All containers run and are ready."""
+    status = _placed(pod, address, host, now)
+    status["phase"] = "Running"
+    _containers(pod, {"running": {"startedAt": now}}, ready=True)
+    _conditions(status, now, ready=True)
+
+
+def stuck(pod: Object, address: str, host: str, now: str) -> str:
+    """Some image cannot be pulled, or ends as soon as it starts; returns what the container waits for."""
+    status = _placed(pod, address, host, now)
+    fates = {container["name"]: fate(container.get("image", "")) for container in pod["spec"]["containers"]}
+    unpulled = any(one is Fate.UNPULLABLE for one in fates.values())
+    names = [name for name, one in fates.items() if one in (Fate.UNPULLABLE, Fate.CRASHES)]
+    statuses = []
+    for container in pod["spec"]["containers"]:
+        one = fates[container["name"]]
+        if one is Fate.UNPULLABLE:
+            message = f'Back-off pulling image "{container["image"]}"'
+            state: Object = {"waiting": {"reason": "ImagePullBackOff", "message": message}}
+        elif one is Fate.CRASHES:
+            message = f"back-off 5m0s restarting failed container={container['name']} pod={pod['metadata']['name']}"
+            state = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+        else:
+            state = {"running": {"startedAt": now}}
+        statuses.append(_container(container, state, ready="running" in state, restarts=int(one is Fate.CRASHES)))
+    status["containerStatuses"] = statuses
+    status["phase"] = "Pending" if unpulled else "Running"
+    _conditions(status, now, ready=False, message=f"containers with unready status: [{' '.join(names)}]")
+    return "ImagePullBackOff" if unpulled else "CrashLoopBackOff"
+
+
+def ended(pod: Object, code: int, now: str) -> None:
+    """All containers have ended, and nothing starts them again."""
+    status = pod.setdefault("status", {})
+    started = status.get("startTime", now)
+    reason = "Completed" if code == 0 else "Error"
+    status["phase"] = "Succeeded" if code == 0 else "Failed"
+    state = {"terminated": {"exitCode": code, "reason": reason, "startedAt": started, "finishedAt": now}}
+    _containers(pod, state, ready=False)
+    conditions = status.get("conditions")
+    for kind in ("Ready", "ContainersReady"):
+        why = "PodCompleted" if code == 0 else "PodFailed"
+        conditions = set_condition(conditions, kind, "False", why, "", now)
+    status["conditions"] = _tidy(conditions or [])
+
+
+def unreachable(pod: Object, now: str) -> bool:
+    """The node fell silent: its pods no longer count as ready. False when that is known already."""
+    status = pod.get("status") or {}
+    ready = next((one for one in status.get("conditions") or () if one["type"] == "Ready"), None)
+    if ready is None or ready["status"] == "False":
+        return False
+    ready.update({"status": "False", "lastTransitionTime": now})
+    return True
+
+
+def _placed(pod: Object, address: str, host: str, now: str) -> Object:
+    status: Object = pod.setdefault("status", {})
+    status["hostIP"], status["hostIPs"] = host, [{"ip": host}]
+    status["podIP"], status["podIPs"] = address, [{"ip": address}]
+    status.setdefault("startTime", now)
+    init = pod["spec"].get("initContainers")
+    if init:
+        state = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}}
+        status["initContainerStatuses"] = [_container(container, state, ready=True) for container in init]
+    return status
+
+
+def _containers(pod: Object, state: Mapping[str, Any], *, ready: bool) -> None:
+    containers = pod["spec"]["containers"]
+    pod["status"]["containerStatuses"] = [_container(container, state, ready=ready) for container in containers]
+
+
+def _container(container: Object, state: Mapping[str, Any], *, ready: bool, restarts: int = 0) -> Object:
+    image = container.get("image", "")
+    return {
+        "name": container["name"],
+        "state": dict(state),
+        "lastState": {},
+        "ready": ready,
+        "restartCount": restarts,
+        "image": image,
+        "imageID": f"sim://{image}" if "waiting" not in state else "",
+        "started": "running" in state,
+    }
+
+
+def _conditions(status: Object, now: str, *, ready: bool, message: str = "") -> None:
+    conditions = status.get("conditions")
+    for kind in ("PodReadyToStartContainers", "Initialized"):
+        conditions = set_condition(conditions, kind, "True", "", "", now)
+    for kind in ("Ready", "ContainersReady"):
+        reason = "" if ready else "ContainersNotReady"
+        conditions = set_condition(conditions, kind, "True" if ready else "False", reason, message, now)
+    status["conditions"] = _tidy(conditions or [])
+
+
+def _tidy(conditions: list[Object]) -> list[Object]:
+    """As kubelets write them: no empty reason or message."""
+    return [{key: value for key, value in one.items() if value != "" or key == "status"} for one in conditions]

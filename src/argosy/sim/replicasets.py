@@ -1,0 +1,140 @@
+"""The ReplicaSet controller: as many pods as the spec says, and a status that counts them.
+
+The books it reads are as new as the last commit, so it needs no memory of its own writes. Changes of pods are given a moment
+to settle: a burst of them costs one status write.
+"""
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from argosy.kube.conditions import remove_condition, set_condition
+from argosy.kube.errors import ApiError
+from argosy.kube.queue import Result
+from argosy.kube.resource import Resource
+from argosy.server.store import StoreEvent
+from argosy.sim.cluster import Cluster, Controller, Object, now_text
+from argosy.sim.podcontrol import BURST, PodControl, available, deletion_order, parse_selector
+from argosy.sim.pods import Pod
+
+__all__ = ["REPLICASETS", "TABLE", "ReplicaSets"]
+
+REPLICASETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
+TABLE = "apps/replicasets/"
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    generation: int = 0
+
+
+class _Head(msgspec.Struct):
+    metadata: _Metadata
+
+
+_head = msgspec.json.Decoder(_Head).decode
+
+
+class ReplicaSets(Controller):
+    name = "replica sets"
+    workers = 32
+
+    def __init__(self, cluster: Cluster):
+        super().__init__(cluster)
+        self._client = cluster.client("replicaset-controller")
+        self._control = PodControl(cluster, self._client)
+        #: Pods whose labels changed, by owner: they may no longer be selected.
+        self._relabelled: dict[str, set[str]] = {}
+
+    def observe(self, event: StoreEvent) -> None:
+        entry, before = event.entry, event.previous
+        if not entry.key.startswith(TABLE) or event.deleted:
+            return
+        # Its own status writes change no generation and need no second look.
+        if before is None or before.deleting != entry.deleting or _head(before.value) != _head(entry.value):
+            self.queue.add(entry.key)
+
+    def observe_pod(self, pod: Pod, event: StoreEvent) -> None:
+        settle = self.cluster.timings.settle
+        before = event.previous
+        if pod.owner_kind == "ReplicaSet":
+            if before is not None and before.labels != event.entry.labels:
+                self._relabelled.setdefault(pod.owner, set()).add(pod.key)
+            self.queue.add(f"{TABLE}{pod.namespace}/{pod.owner_name}", after=settle)
+        elif (
+            not pod.owner
+            and not event.deleted
+            and (before is None or before.owners or before.labels != event.entry.labels)
+        ):
+            # Nobody controls it: its former owner counts it no longer, and whoever selects it may want it.
+            for key in self._in_namespace(pod.namespace):
+                self.queue.add(key, after=settle)
+
+    def _in_namespace(self, namespace: str) -> list[str]:
+        table = self.cluster.store.table(TABLE[:-1])
+        return [key for key in table.keys if key.startswith(f"{TABLE}{namespace}/")]
+
+    async def reconcile(self, key: str) -> Result | None:
+        entry = self.cluster.store.get(key)
+        if entry is None:
+            return None
+        obj = entry.decode()
+        selector = parse_selector(obj["spec"])
+        if selector is None:
+            return None
+        failure: tuple[str, ApiError] | None = None
+        if not entry.deleting:
+            await self._control.release(obj, selector, self._relabelled.pop(entry.uid, ()))
+            if self.cluster.pods.orphans:
+                await self._control.adopt(obj, selector)
+            failure = await self._scale(obj)
+        return await self._report(obj, failure)
+
+    async def _scale(self, obj: Object) -> tuple[str, ApiError] | None:
+        pods = [pod for pod in self.cluster.pods.of_owner(obj["metadata"]["uid"]) if pod.active]
+        surplus = len(pods) - obj["spec"]["replicas"]
+        if surplus < 0:
+            refused = await self._control.create(obj, obj["spec"]["template"], [None] * min(-surplus, BURST))
+            return ("FailedCreate", refused) if refused is not None else None
+        if surplus > 0:
+            await self._control.delete(deletion_order(pods)[: min(surplus, BURST)])
+        return None
+
+    async def _report(self, obj: Object, failure: tuple[str, ApiError] | None) -> Result | None:
+        """Write the status if it changed. The object may have changed since: then it comes by again."""
+        metadata, spec = obj["metadata"], obj["spec"]
+        pods = list(self.cluster.pods.of_owner(metadata["uid"]))
+        active = [pod for pod in pods if pod.active]
+        wait, counts = self._count(active, spec)
+        counts["terminatingReplicas"] = sum(pod.deleting for pod in pods)
+        status: Object = {**counts, "observedGeneration": metadata["generation"]}
+        old = obj.get("status") or {}
+        conditions = old.get("conditions")
+        if failure is not None:
+            reason, error = failure
+            conditions = set_condition(conditions, "ReplicaFailure", "True", reason, error.message, now_text())
+        else:
+            conditions = remove_condition(conditions, "ReplicaFailure")
+        if conditions:
+            status["conditions"] = conditions
+        if status != old:
+            obj["status"] = status
+            await self.cluster.write_back(REPLICASETS, obj)
+        if failure is not None:
+            return Result(error=f"{failure[0]}: {failure[1].message}")
+        if len(active) != spec["replicas"] and "deletionTimestamp" not in metadata:
+            return Result(requeue_after=self.cluster.timings.settle)
+        return Result(requeue_after=wait) if 0 < wait < float("inf") else None
+
+    def _count(self, active: Sequence[Pod], spec: Object) -> tuple[float, Object]:
+        """The numbers of a status, and the seconds until the next ready pod counts as available."""
+        min_ready = self.cluster.timings.real(spec.get("minReadySeconds") or 0)
+        waits = [available(pod, min_ready, time.time()) for pod in active]
+        counts: Object = {"replicas": len(active)}
+        amounts = (
+            ("fullyLabeledReplicas", len(active)),
+            ("readyReplicas", sum(pod.ready for pod in active)),
+            ("availableReplicas", sum(wait == 0 for wait in waits)),
+        )
+        counts.update({name: amount for name, amount in amounts if amount})
+        return min((wait for wait in waits if wait > 0), default=0.0), counts

@@ -1,0 +1,180 @@
+"""The scheduler: binds pods to nodes where their requests fit, and says why when they fit nowhere.
+
+Filters: unschedulable nodes, taints, node selector and required node affinity, resources. Of the nodes left the least loaded one
+is taken. Pods that fit nowhere wait by shape; when room appears as many are tried again as could fit. No preemption.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.kube.conditions import set_condition
+from argosy.kube.queue import Result
+from argosy.server.kinds.pods import BindRefused, bind
+from argosy.server.store import StoreEvent
+from argosy.sim.affinity import matches_node
+from argosy.sim.cluster import Cluster, Controller, Object, now_text
+from argosy.sim.nodes import NO_EXECUTE, NO_SCHEDULE, Node, tolerates
+from argosy.sim.pods import Pod, Shape
+
+__all__ = ["Scheduler", "unfit"]
+
+#: Feasible nodes looked at before the best of them is taken; as in Kubernetes, huge clusters are not searched to the end.
+ENOUGH = 100
+_CORDONED = "node.kubernetes.io/unschedulable"
+_TAINTED = "node(s) had untolerated taint(s)"
+_UNSCHEDULABLE = "node(s) were unschedulable"
+_AFFINITY = "node(s) didn't match Pod's node affinity/selector"
+_UNHELPFUL = "Preemption is not helpful for scheduling"
+_NO_VICTIMS = "No preemption victims found for incoming pod"
+
+
+class Scheduler(Controller):
+    name = "scheduler"
+    workers = 32
+
+    def __init__(self, cluster: Cluster):
+        super().__init__(cluster)
+        self._parked: dict[Shape, dict[str, Pod]] = {}
+        self._start = 0
+        self._retry: asyncio.TimerHandle | None = None
+        cluster.on_room = self._room
+
+    def observe_pod(self, pod: Pod, event: StoreEvent) -> None:
+        if event.deleted or pod.node or pod.deleting:
+            self._unpark(pod)
+        elif not pod.claimed and not pod.gated and not self._is_parked(pod):
+            self.queue.add(pod.key)
+
+    async def reconcile(self, key: str) -> Result | None:
+        pod = self.cluster.pods.get(key)
+        if pod is None or pod.node or pod.claimed or pod.deleting or pod.gated:
+            return None
+        self._unpark(pod)
+        node, message = self.place(pod.shape)
+        if node is None:
+            self._parked.setdefault(pod.shape, {})[pod.key] = pod
+            await self._refuse(pod, message)
+            return None
+        self.cluster.claim(pod, node.name)
+        try:
+            await self.cluster.change_pod(pod, lambda obj: _bind(obj, node.name))
+        finally:
+            self.cluster.unclaim(pod)
+        return None
+
+    def place(self, shape: Shape) -> tuple[Node | None, str]:
+        """The node for one more pod of this shape, or None and the reason as users see it."""
+        nodes = list(self.cluster.nodes.nodes.values())
+        reasons: Counter[str] = Counter()
+        hopeless = 0
+        best: tuple[float, str, Node] | None = None
+        feasible = 0
+        for offset in range(len(nodes)):
+            node = nodes[(self._start + offset) % len(nodes)]
+            found, helpful = unfit(node, shape)
+            if found:
+                reasons.update(found)
+                hopeless += not helpful
+                continue
+            candidate = (node.load(shape), node.name, node)
+            if best is None or candidate[:2] < best[:2]:
+                best = candidate
+            feasible += 1
+            if feasible >= ENOUGH:
+                self._start = (self._start + offset + 1) % len(nodes)
+                break
+        if best is not None:
+            return best[2], ""
+        return None, _message(len(nodes), reasons, hopeless)
+
+    async def _refuse(self, pod: Pod, message: str) -> None:
+        if pod.scheduled_message == message:
+            return
+
+        def change(obj: Object) -> bool:
+            if obj["spec"].get("nodeName"):
+                return False
+            status = obj.setdefault("status", {})
+            status["conditions"] = set_condition(
+                status.get("conditions"), "PodScheduled", "False", "Unschedulable", message, now_text()
+            )
+            return True
+
+        if await self.cluster.change_pod(pod, change):
+            reference = {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "namespace": pod.namespace,
+                "name": pod.name,
+                "uid": pod.uid,
+            }
+            self.cluster.events.event(reference, "Warning", "FailedScheduling", message)
+
+    def _is_parked(self, pod: Pod) -> bool:
+        return pod.key in self._parked.get(pod.shape, ())
+
+    def _unpark(self, pod: Pod) -> None:
+        waiting = self._parked.get(pod.shape)
+        if waiting is not None and waiting.pop(pod.key, None) is not None and not waiting:
+            del self._parked[pod.shape]
+
+    def _room(self) -> None:
+        if self._parked and self._retry is None:
+            loop = asyncio.get_running_loop()
+            self._retry = loop.call_later(self.cluster.timings.settle, self._try_parked)
+
+    def _try_parked(self) -> None:
+        self._retry = None
+        for shape, pods in self._parked.items():
+            room = sum(node.room(shape) for node in self.cluster.nodes.nodes.values() if not _repelled(node, shape))
+            # One more than fits, so that the message of those left tells the state of now.
+            for _, key in zip(range(room + 1), list(pods), strict=False):
+                self.queue.add(key)
+
+
+def unfit(node: Node, shape: Shape) -> tuple[list[str], bool]:
+    """Why a node is not for pods of this shape (empty: it is), and whether evicting others could help."""
+    repelled = _repelled(node, shape)
+    if repelled:
+        return [repelled], False
+    lacking = node.lacking(shape)
+    if not lacking:
+        return [], True
+    reasons = ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in lacking]
+    never = any(shape.requests[name] > node.allocatable.get(name, 0) for name in lacking)
+    return reasons, not never
+
+
+def _repelled(node: Node, shape: Shape) -> str:
+    if node.unschedulable and not _tolerated(shape.spec, {"key": _CORDONED, "effect": NO_SCHEDULE}):
+        return _UNSCHEDULABLE
+    for taint in node.taints:
+        if taint.get("effect") in (NO_SCHEDULE, NO_EXECUTE) and not _tolerated(shape.spec, taint):
+            return _TAINTED
+    if not matches_node(shape.spec, node.name, node.labels):
+        return _AFFINITY
+    return ""
+
+
+def _tolerated(spec: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    return tolerates(spec.get("tolerations") or (), taint) is not None
+
+
+def _message(total: int, reasons: Counter[str], hopeless: int) -> str:
+    if not total:
+        return "no nodes available to schedule pods"
+    listed = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    second = [(hopeless, _UNHELPFUL), (total - hopeless, _NO_VICTIMS)]
+    why = ", ".join(sorted(f"{count} {text}" for count, text in second if count))
+    first = f"0/{total} nodes are available"
+    return f"{first}: {listed}. no new claims to deallocate, preemption: {first}: {why}."
+
+
+def _bind(pod: Object, node: str) -> bool:
+    try:
+        bind(pod, {"target": {"name": node}}, now_text())
+    except BindRefused:
+        return False
+    return True
