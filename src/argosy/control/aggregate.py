@@ -172,7 +172,7 @@ class Aggregate:
         except (NotFound, MethodNotAllowed):  # gone meanwhile, or a kind without status
             return
         self._metrics.control_writes.labels(config.kind, "status").inc()
-        self._caches.sources[key.type].remember(raw)
+        self._caches.remember_source("aggregate", raw, key.type)
 
     def _source(self, raw: bytes, config: FederatedTypeConfig) -> dict[str, Any]:
         source: dict[str, Any] = decode(raw, dict)

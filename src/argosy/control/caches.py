@@ -5,8 +5,9 @@ the type configs.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeVar
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from argosy.api import resources
 from argosy.api.names import federated_name
@@ -30,6 +31,7 @@ __all__ = ["Caches", "SourceKey"]
 
 T = TypeVar("T", bound=HasMetadata)
 BY_POLICY = "policy"
+Writer = Literal["federate", "dispatch", "aggregate"]
 
 
 class SourceKey(NamedTuple):
@@ -74,6 +76,8 @@ class Caches:
             False: self._informer(resources.CLUSTER_COLLECTED_STATUSES, CollectedStatus),
         }
         self.sources: dict[str, Informer[SourceView]] = {}
+        #: While handlers run: the loop whose own write they hear of, None for everybody else's.
+        self.writer: Writer | None = None
         self._source_listeners: list[Callable[[str, Change[SourceView]], None]] = []
         self.type_configs.add_handler(self.catalog.observe)
         self.catalog.on_change(self._type_changed)
@@ -111,8 +115,23 @@ class Caches:
     def federated_raw(self, key: SourceKey) -> bytes | None:
         return self._federated_of(key).raw(key.federated_key)
 
-    def remember_federated(self, raw: bytes, namespaced: bool) -> None:
-        self.federated[namespaced].remember(raw)
+    def remember_federated(self, writer: Writer, raw: bytes, namespaced: bool) -> None:
+        """Put a loop's own write of a federated object into the cache; who hears of it can ask whose it was."""
+        with self._written_by(writer):
+            self.federated[namespaced].remember(raw)
+
+    def remember_source(self, writer: Writer, raw: bytes, type_name: str) -> None:
+        with self._written_by(writer):
+            self.sources[type_name].remember(raw)
+
+    @contextlib.contextmanager
+    def _written_by(self, writer: Writer) -> Iterator[None]:
+        # Handlers run within `remember`, so that a plain attribute tells them.
+        self.writer = writer
+        try:
+            yield
+        finally:
+            self.writer = None
 
     def sources_naming(self, reference: str) -> Iterable[SourceKey]:
         """Sources that name a policy (see `policy_references`)."""

@@ -324,7 +324,7 @@ class Dispatch:
         except NotFound:
             return
         self._metrics.control_writes.labels(resource.kind, "status").inc()
-        self._caches.remember_federated(raw, item.key.namespaced)
+        self._caches.remember_federated("dispatch", raw, item.key.namespaced)
 
     async def _set_finalizers(self, item: _Item, finalizers: list[str]) -> None:
         resource = resources.federated_objects(item.key.namespaced)
@@ -337,7 +337,7 @@ class Dispatch:
             return
         self._metrics.control_writes.labels(resource.kind, "patch").inc()
         if finalizers or not metadata.deletion_timestamp:
-            self._caches.remember_federated(raw, item.key.namespaced)
+            self._caches.remember_federated("dispatch", raw, item.key.namespaced)
 
     # Deletion.
 

@@ -66,7 +66,7 @@ class Federate:
             for marks in self._marks:
                 marks.drop(key)
             return
-        if self._concerns(key, change.new.metadata):
+        if self._caches.writer is None and self._concerns(key, change.new.metadata):
             if change.old is None or change.old.metadata.generation != change.new.metadata.generation:
                 for marks in self._marks:
                     marks.started(key, change.new.metadata.generation)
@@ -75,7 +75,10 @@ class Federate:
     def federated_changed(self, change: Change[FederatedView]) -> None:
         """Somebody else's step was finished, a note of removal may go, or the object was deleted under us."""
         view = change.new or change.old
-        if view is None:
+        writer = self._caches.writer
+        if view is None or writer == "federate":
+            return
+        if writer == "dispatch" and keys.TO_BE_REMOVED not in view.metadata.annotations:
             return
         key = self._source_of(view)
         if key is not None:
@@ -223,7 +226,7 @@ class Federate:
         )
         self._metrics.control_writes.labels(config.kind, "patch").inc()
         if metadata.get("finalizers") != []:
-            self._caches.sources[key.type].remember(raw)
+            self._caches.remember_source("federate", raw, key.type)
 
     async def _store(self, key: SourceKey, config: FederatedTypeConfig, federated: Object, create: bool) -> None:
         resource = resources.federated_objects(config.namespaced)
@@ -240,7 +243,7 @@ class Federate:
             self._recorder.on(_reference(federated), "Warning", "InvalidFederatedObject", str(error))
             raise
         self._metrics.control_writes.labels(resource.kind, "create" if create else "update").inc()
-        self._caches.remember_federated(raw, config.namespaced)
+        self._caches.remember_federated("federate", raw, config.namespaced)
 
     # Deletion.
 

@@ -161,10 +161,11 @@ class Manager:
     # Changes that concern several loops.
 
     def _federated_changed(self, namespaced: bool, change: Change[FederatedView]) -> None:
-        self.dispatch.wake(FederatedKey(namespaced, change.key))
+        if self.caches.writer != "dispatch":
+            self.dispatch.wake(FederatedKey(namespaced, change.key))
         view = change.new
-        if view is None:
-            return
+        if view is None or self.caches.writer == "federate":
+            return  # what federate wrote is reported back once it was dispatched
         for owner in view.metadata.owner_references:
             config = self.caches.catalog.of_kind(owner.api_version, owner.kind) if owner.controller else None
             if config is not None:
@@ -174,7 +175,7 @@ class Manager:
     def _source_changed(self, key: SourceKey, change: Change[Any]) -> None:
         if key.type == "namespaces" and change.key == keys.SYSTEM_NAMESPACE and _pause_changed(change):
             self._wake_everything()
-        if change.new is not None and self.caches.federated_view(key) is not None:
+        if self.caches.writer is None and change.new is not None and self.caches.federated_view(key) is not None:
             self.aggregate.wake(key)
 
     def _cluster_changed(self, change: Change[FederatedCluster]) -> None:
