@@ -192,13 +192,16 @@ class Server:
         target = self._target(request)
         return await list_page(self.api, self._call(target, request, user))
 
-    async def watch(self, request: Request, user: User) -> Watcher:
-        """Open a watch; whoever opened it closes it. Raises ApiError."""
+    async def watch(self, request: Request, user: User, longest: float | None = None) -> Watcher:
+        """Open a watch; whoever opened it closes it. It ends by itself after the time-out the request names, or `longest`.
+
+        Raises ApiError.
+        """
         target = self._target(request)
         call = self._call(target, request, user)
         if target.verb != "watch" or "watch" not in call.kind.verbs or call.subresource:
             raise status.method_not_allowed()
-        watcher = await watch(self.api, call, watch_renderer(call))
+        watcher = await watch(self.api, call, watch_renderer(call), longest)
         self.watchers.add(watcher)
         watcher.on_close = lambda: self.watchers.discard(watcher)
         return watcher

@@ -7,6 +7,7 @@ watcher while the client is not reading (its bounded buffer then ends the watch)
 
 import asyncio
 import logging
+import random
 import time
 import zlib
 from collections import deque
@@ -209,7 +210,9 @@ class Connection(asyncio.Protocol):
         try:
             user = server.authenticate(request.headers, self._certificate)
             if server.is_watch(request):
-                await self._stream(await server.watch(request, user))
+                # Between once and twice the limit, so that streams opened together do not all end together.
+                longest = self._limits.watch_seconds * random.uniform(1, 2)
+                await self._stream(await server.watch(request, user, longest))
                 return
             write = request.method not in ("GET", "HEAD")
             server.in_flight.enter(write=write, priority="/leases/" in request.path)

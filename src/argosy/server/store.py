@@ -5,10 +5,13 @@ One `Table` a resource holds entries in key order, a window of its last events, 
 its own write sees it, and `version` never runs ahead of what watchers were offered.
 """
 
+import contextlib
 import logging
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+
+import orjson
 
 from argosy.kube.errors import ApiError
 from argosy.server import status
@@ -16,6 +19,7 @@ from argosy.server.entry import Entry
 from argosy.server.selection import Selection
 from argosy.server.storage.base import (
     Change,
+    Changed,
     Compacted,
     Encode,
     OnBatch,
@@ -194,6 +198,17 @@ class Store:
             return await self.storage.delete(key, expected, encode)
         except StorageError as error:
             raise _failed(error) from error
+
+    async def discard(self, entry: Entry) -> None:
+        """Delete an entry nobody has a say in; one that changed meanwhile stays."""
+
+        def encode(version: int) -> bytes:
+            obj = entry.decode()
+            obj["metadata"]["resourceVersion"] = str(version)
+            return orjson.dumps(obj)
+
+        with contextlib.suppress(Changed):
+            await self.delete(entry.key, entry.version, encode)
 
     async def entries_at(self, selection: Selection, version: int) -> Sequence[Entry]:
         """The entries of a selection (selectors not applied) as they were at a version. Raises Compacted."""

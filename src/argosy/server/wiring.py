@@ -10,6 +10,7 @@ from argosy.server.discovery import Discovery
 from argosy.server.kinds.pods import EphemeralContainersStrategy, ResizeStrategy
 from argosy.server.kinds.services import ServiceAllocator
 from argosy.server.lifecycle.definitions import DefinitionCleanup
+from argosy.server.lifecycle.expiry import start_event_expiry
 from argosy.server.openapi import OpenApi
 from argosy.server.store import StoreEvent
 from argosy.server.subresources import install
@@ -30,6 +31,7 @@ def wire(server: Server) -> None:
     _add_pod_views(server)
     install(server)
     server.on_open(DefinitionCleanup(server).start)
+    server.on_open(lambda: start_event_expiry(server))
 
 
 def _serve_custom_resources(server: Server) -> None:

@@ -1,6 +1,7 @@
 """Kubernetes objects out of protobuf messages, in the shapes their JSON has."""
 
 import base64
+import math
 import struct
 import zlib
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 import orjson
 
 from argosy.kube import duration
-from argosy.server.protobuf.wire import ProtobufError, Value, fields, varint
+from argosy.server.protobuf.wire import Fixed, ProtobufError, Value, fields, varint
 
 __all__ = ["ProtobufError", "decode"]
 
@@ -20,6 +21,12 @@ MAGIC = b"k8s\x00"
 MAX_DEPTH = 100
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1."
 _CRD = "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1."
+_EMPTY = memoryview(b"")
+#: Where messages of groups lie that are not part of k8s.io/api.
+_PACKAGES = {
+    "apiextensions.k8s.io": "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions",
+    "apiregistration.k8s.io": "k8s.io.kube_aggregator.pkg.apis.apiregistration",
+}
 
 #: Field number -> JSON name, type, shape.
 Message = dict[int, tuple[str, str, str]]
@@ -27,16 +34,18 @@ Message = dict[int, tuple[str, str, str]]
 
 def decode(body: bytes) -> dict[str, Any]:
     """The object in a body, apiVersion and kind included. Raises ProtobufError."""
+    if not body:
+        raise ProtobufError("empty data")
     if not body.startswith(MAGIC):
         raise ProtobufError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     api_version = kind = ""
-    raw = b""
-    for number, value in fields(body[len(MAGIC) :]):
+    raw = _EMPTY
+    for number, value in fields(memoryview(body)[len(MAGIC) :]):
         if number == 1:
-            head = dict(fields(_bytes(value)))
-            api_version, kind = _text(head.get(1, b"")), _text(head.get(2, b""))
+            head = dict(fields(_view(value)))
+            api_version, kind = _text(head.get(1, _EMPTY)), _text(head.get(2, _EMPTY))
         elif number == 2:
-            raw = _bytes(value)
+            raw = _view(value)
     name = _message_name(api_version, kind)
     if name not in _messages():
         raise ProtobufError(f'no protobuf form of kind "{kind}" in version "{api_version}" is known; send it as JSON')
@@ -47,9 +56,8 @@ def _message_name(api_version: str, kind: str) -> str:
     group, _, version = api_version.rpartition("/")
     if kind in ("DeleteOptions", "Status"):
         return _META + kind
-    if group == "apiextensions.k8s.io":
-        return f"k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.{version}.{kind}"
-    return f"k8s.io.api.{group.partition('.')[0] or 'core'}.{version}.{kind}"
+    package = _PACKAGES.get(group) or f"k8s.io.api.{group.partition('.')[0] or 'core'}"
+    return f"{package}.{version}.{kind}"
 
 
 @lru_cache(maxsize=1)
@@ -59,7 +67,7 @@ def _messages() -> dict[str, Message]:
     return {name: {field[0]: (field[1], field[2], field[3]) for field in listed} for name, listed in table.items()}
 
 
-def _object(name: str, data: bytes, depth: int) -> dict[str, Any]:
+def _object(name: str, data: memoryview, depth: int) -> dict[str, Any]:
     if depth > MAX_DEPTH:
         raise ProtobufError(f"messages are nested deeper than {MAX_DEPTH} levels")
     known = _messages()[name]
@@ -70,27 +78,27 @@ def _object(name: str, data: bytes, depth: int) -> dict[str, Any]:
             continue
         json_name, type, shape = field
         if shape == "m":
-            key, value = _pair(type, _bytes(raw), depth)
+            key, value = _pair(type, _view(raw), depth)
             out.setdefault(json_name, {})[key] = value
         elif shape == "*":
             out.setdefault(json_name, []).extend(_items(type, raw, depth))
         elif shape == ".":
-            out |= _object(type, _bytes(raw), depth + 1)
+            out |= _object(type, _view(raw), depth + 1)
         else:
             value = _value(type, raw, depth)
-            # Go writes zero values of plain fields too; in JSON they are left out, except where a pointer makes them a choice.
+            # Go writes zero values of all plain fields here, but in JSON only those that its tags do not let it omit.
             if value is not None and (shape == "p" or (value != "" and value != 0 and value != {})):
                 out[json_name] = value
     return out
 
 
-def _pair(type: str, data: bytes, depth: int) -> tuple[str, Any]:
+def _pair(type: str, data: memoryview, depth: int) -> tuple[str, Any]:
     entry = dict(fields(data))
-    return _text(entry.get(1, b"")), _value(type, entry.get(2, 0 if type in "i?" else b""), depth)
+    return _text(entry.get(1, _EMPTY)), _value(type, entry.get(2, 0 if type in ("i", "?") else _EMPTY), depth)
 
 
 def _items(type: str, raw: Value, depth: int) -> list[Any]:
-    if type not in ("i", "?") or isinstance(raw, int):
+    if type not in ("i", "?") or not isinstance(raw, memoryview):
         return [_value(type, raw, depth)]
     # Packed numbers.
     at, numbers = 0, []
@@ -103,32 +111,39 @@ def _items(type: str, raw: Value, depth: int) -> list[Any]:
 def _value(type: str, raw: Value, depth: int) -> Any:
     special = _SPECIAL.get(type)
     if special is not None:
-        return special(_bytes(raw), depth)
+        return special(_view(raw), depth)
     if type == "s":
         return _text(raw)
     if type in ("i", "?"):
         if not isinstance(raw, int):
             raise ProtobufError("a number was expected")
         return bool(raw) if type == "?" else raw - (1 << 64) if raw >> 63 else raw
-    data = _bytes(raw)
+    if type in ("d", "f"):
+        return _float(type, raw)
+    data = _view(raw)
     if type == "b":
         return base64.b64encode(data).decode()
-    if type in ("d", "f"):
-        if len(data) != (8 if type == "d" else 4):
-            raise ProtobufError("a floating-point number was expected")
-        return struct.unpack("<d" if type == "d" else "<f", data)[0]
     return _object(type, data, depth + 1)
 
 
-def _bytes(raw: Value) -> bytes:
-    if isinstance(raw, int):
+def _float(type: str, raw: Value) -> float:
+    if not isinstance(raw, Fixed) or len(raw) != (8 if type == "d" else 4):
+        raise ProtobufError("a floating-point number was expected")
+    value: float = struct.unpack("<d" if type == "d" else "<f", raw)[0]
+    if not math.isfinite(value):
+        raise ProtobufError("a floating-point number is not finite")
+    return value
+
+
+def _view(raw: Value) -> memoryview:
+    if not isinstance(raw, memoryview):
         raise ProtobufError("a message or a text was expected where a number was found")
     return raw
 
 
 def _text(raw: Value) -> str:
     try:
-        return _bytes(raw).decode()
+        return str(_view(raw), "utf-8")
     except UnicodeDecodeError:
         raise ProtobufError("a text is not valid UTF-8") from None
 
@@ -142,15 +157,15 @@ def _signed(raw: Value) -> int:
 # Types whose JSON is not an object of their fields.
 
 
-def _time(data: bytes, depth: int) -> str | None:
-    return _moment(data, "%Y-%m-%dT%H:%M:%SZ")
+def _time(data: memoryview, depth: int) -> str | None:
+    return _moment(data, "seconds")
 
 
-def _micro_time(data: bytes, depth: int) -> str | None:
-    return _moment(data, "%Y-%m-%dT%H:%M:%S.%fZ")
+def _micro_time(data: memoryview, depth: int) -> str | None:
+    return _moment(data, "microseconds")
 
 
-def _moment(data: bytes, form: str) -> str | None:
+def _moment(data: memoryview, precision: str) -> str | None:
     if not data:
         return None
     parts = dict(fields(data))
@@ -160,50 +175,50 @@ def _moment(data: bytes, form: str) -> str | None:
         )
     except OverflowError:
         raise ProtobufError("a time is out of range") from None
-    return moment.strftime(form)
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
 
 
-def _duration(data: bytes, depth: int) -> str:
+def _duration(data: memoryview, depth: int) -> str:
     return duration.format(_signed(dict(fields(data)).get(1, 0)))
 
 
-def _quantity(data: bytes, depth: int) -> str:
-    return _text(dict(fields(data)).get(1, b"")) or "0"
+def _quantity(data: memoryview, depth: int) -> str:
+    return _text(dict(fields(data)).get(1, _EMPTY)) or "0"
 
 
-def _int_or_string(data: bytes, depth: int) -> int | str:
+def _int_or_string(data: memoryview, depth: int) -> int | str:
     parts = dict(fields(data))
-    return _text(parts.get(3, b"")) if parts.get(1) == 1 else _signed(parts.get(2, 0))
+    return _text(parts.get(3, _EMPTY)) if parts.get(1) == 1 else _signed(parts.get(2, 0))
 
 
-def _raw_json(data: bytes, depth: int) -> Any:
-    text = _bytes(dict(fields(data)).get(1, b""))
+def _raw_json(data: memoryview, depth: int) -> Any:
+    text = _view(dict(fields(data)).get(1, _EMPTY))
     try:
         return orjson.loads(text) if text else None
     except orjson.JSONDecodeError as error:
         raise ProtobufError(f"an embedded object is not JSON: {error}") from None
 
 
-def _strings(data: bytes, depth: int) -> list[str]:
+def _strings(data: memoryview, depth: int) -> list[str]:
     return [_text(value) for number, value in fields(data) if number == 1]
 
 
-def _schema_or_list(data: bytes, depth: int) -> Any:
+def _schema_or_list(data: memoryview, depth: int) -> Any:
     parts = _object(_CRD + "JSONSchemaPropsOrArray", data, depth)
     return parts.get("schema") or parts.get("jSONSchemas") or {}
 
 
-def _schema_or_bool(data: bytes, depth: int) -> Any:
+def _schema_or_bool(data: memoryview, depth: int) -> Any:
     parts = _object(_CRD + "JSONSchemaPropsOrBool", data, depth)
     return parts["schema"] if "schema" in parts else bool(parts.get("allows"))
 
 
-def _schema_or_strings(data: bytes, depth: int) -> Any:
+def _schema_or_strings(data: memoryview, depth: int) -> Any:
     parts = _object(_CRD + "JSONSchemaPropsOrStringArray", data, depth)
     return parts["schema"] if "schema" in parts else parts.get("property", [])
 
 
-_SPECIAL: dict[str, Callable[[bytes, int], Any]] = {
+_SPECIAL: dict[str, Callable[[memoryview, int], Any]] = {
     f"{_META}Time": _time,
     f"{_META}MicroTime": _micro_time,
     f"{_META}Duration": _duration,

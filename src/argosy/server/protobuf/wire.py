@@ -2,17 +2,22 @@
 
 from collections.abc import Iterator
 
-__all__ = ["ProtobufError", "Value", "fields", "varint"]
+__all__ = ["Fixed", "ProtobufError", "Value", "fields", "varint"]
 
-#: Integers of varint fields, bytes of all others.
-Value = int | bytes
+
+class Fixed(bytes):
+    """The four or eight bytes of a floating-point number."""
+
+
+#: Integers of varint fields; a view of texts, bytes and messages, so that deep nesting copies nothing.
+Value = int | memoryview | Fixed
 
 
 class ProtobufError(ValueError):
     """The bytes are not a message."""
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: memoryview, at: int) -> tuple[int, int]:
     """An integer and where it ended."""
     value = shift = 0
     while True:
@@ -26,7 +31,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def fields(data: bytes) -> Iterator[tuple[int, Value]]:
+def fields(data: memoryview) -> Iterator[tuple[int, Value]]:
     at = 0
     while at < len(data):
         tag, at = varint(data, at)
@@ -45,5 +50,6 @@ def fields(data: bytes) -> Iterator[tuple[int, Value]]:
             raise ProtobufError(f"fields of wire type {form} are not used here")
         if at + size > len(data):
             raise ProtobufError("a field is cut off")
-        yield number, data[at : at + size]
+        chunk = data[at : at + size]
+        yield number, chunk if form == 2 else Fixed(chunk)
         at += size

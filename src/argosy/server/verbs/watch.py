@@ -11,14 +11,14 @@ from argosy.server.watcher import Render, Watcher
 __all__ = ["watch"]
 
 
-async def watch(api: Api, call: Call, render: Render | None = None) -> Watcher:
+async def watch(api: Api, call: Call, render: Render | None = None, longest: float | None = None) -> Watcher:
     """A version that is no longer known ends the stream at once with an ERROR event (410), as with kube-apiserver."""
     check_list_options(call, watch=True)
     selection = Selection(
         call.kind, call.namespace, call.query.get("labelSelector", ""), call.query.get("fieldSelector", ""), call.name
     )
     version = _version(call.query.get("resourceVersion", ""))
-    timeout = float(max(0, call.integer("timeoutSeconds"))) or None
+    timeout = float(max(0, call.integer("timeoutSeconds"))) or longest
     bookmarks = call.flag("allowWatchBookmarks")
     store = api.store
     table = store.table(call.kind.storage_key)
