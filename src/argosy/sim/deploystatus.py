@@ -95,7 +95,7 @@ def complete(deployment: Object, status: Mapping[str, Any]) -> bool:
 
 
 def has_deadline(deployment: Object) -> bool:
-    return deployment["spec"].get("progressDeadlineSeconds", _NO_DEADLINE) != _NO_DEADLINE
+    return bool(deployment["spec"].get("progressDeadlineSeconds", _NO_DEADLINE) != _NO_DEADLINE)
 
 
 def seconds_to_deadline(deployment: Object, status: Mapping[str, Any], now: float, speed: float) -> float:

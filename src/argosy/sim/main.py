@@ -1,4 +1,4 @@
-"""What `argosy sim` runs: a fleet of simulated members until it is cancelled. It prints nothing; `ready` is told when it serves."""
+"""What `argosy sim` runs: a fleet of simulated members until it is cancelled. It prints nothing; `ready` hears when it serves."""
 
 import asyncio
 from collections.abc import Callable, Sequence
