@@ -1,0 +1,137 @@
+"""`argosy join` and `argosy unjoin`: clusters come and go."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from argosy.cli.connection import with_client
+from argosy.cli.failures import Failure
+
+if TYPE_CHECKING:
+    from argosy.kube.client import Client
+    from argosy.kube.config import Connection
+
+__all__ = ["join", "unjoin"]
+
+Timeout = Annotated[float, typer.Option(min=0, help="Seconds to wait; 0 does not wait.")]
+
+
+def join(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="What the member will be called.")],
+    kubeconfig: Annotated[str, typer.Option(help="Kubeconfig of the cluster that joins.")],
+    member_context: Annotated[
+        str | None, typer.Option("--context", help="Context in it; the current one by default.")
+    ] = None,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", "-l", help="Label of the member, k=v; repeatable.")
+    ] = None,
+    use_service_account: Annotated[
+        bool,
+        typer.Option(
+            "--use-service-account",
+            help="Use the credentials for joining only, then a service account made in the member.",
+        ),
+    ] = False,
+    timeout: Timeout = 60.0,
+) -> None:
+    """Make a cluster a member of the federation, and wait until it is ready.
+
+    The control plane is chosen before the command: argosy --kubeconfig HUB join …
+
+    Examples:
+
+      argosy join paris --kubeconfig ~/.kube/paris --label region=eu
+
+      argosy join m1 --kubeconfig ~/.kube/config --context kind-m1
+    """
+    from argosy.cli import membership
+    from argosy.cli.progress import shown
+    from argosy.kube import config
+    from argosy.kube.names import dns_subdomain
+
+    connection = config.load(kubeconfig, member_context)
+    labels = parse_labels(label or [])
+    if dns_subdomain(name):
+        raise Failure(f"{name!r} cannot be a member's name", "lower-case letters, digits, '-' and '.'", code=2)
+    _check(connection, name)
+    progress = shown()
+
+    async def work(client: "Client", default: str) -> bool:
+        new = await membership.register(client, name, connection, labels, use_service_account=use_service_account)
+        told: set[str] = set()
+
+        def step(text: str) -> None:
+            if text not in told:
+                told.add(text)
+                progress.step(text)
+
+        if timeout:
+            await membership.wait_ready(client, name, timeout, step)
+        return new
+
+    try:
+        new = with_client(context, work)
+    except Exception:
+        progress.failed(Failure(""))
+        raise
+    progress.ready()
+    ready = "joined and ready" if timeout else "registered"
+    print(f"{name} {ready}" if new else f"{name} was a member already: {ready}")
+
+
+def _check(connection: "Connection", name: str) -> None:
+    """The control plane keeps the credentials and uses them from its own machine: they must work there, and last."""
+    if connection.credentials is not None:
+        raise Failure(
+            f"the kubeconfig's user for {name} gets its credentials from a plugin, a file or a password, which the control "
+            "plane cannot use",
+            "make a lasting token there (kubectl create serviceaccount + a token secret, bound to cluster-admin) and put it "
+            "into a kubeconfig as the user's token",
+        )
+    if not connection.token and not (connection.client_certificate and connection.client_key):
+        raise Failure(
+            f"the kubeconfig has no credentials for {name}", "its user needs a token or a client certificate and key"
+        )
+    if not connection.ca_data and not connection.insecure:
+        raise Failure(
+            f"the kubeconfig has no certificate authority for {name}",
+            "its cluster needs certificate-authority-data, or insecure-skip-tls-verify if you must",
+        )
+
+
+def unjoin(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The member that leaves.")],
+    cascade: Annotated[bool, typer.Option("--cascade", help="Also remove from it what was propagated to it.")] = False,
+    timeout: Timeout = 60.0,
+) -> None:
+    """Let a member go. What runs there keeps running, unless --cascade is given.
+
+    Example:
+
+      argosy unjoin paris
+    """
+    from argosy.cli import membership
+    from argosy.kube.errors import NotFound
+
+    async def work(client: "Client", default: str) -> None:
+        try:
+            cluster = await membership.leave(client, name, cascade=cascade)
+        except NotFound:
+            raise Failure(f"there is no member {name!r}", "`argosy get clusters` lists them") from None
+        if timeout:
+            await membership.wait_gone(client, cluster, timeout)
+
+    with_client(context, work)
+    print(f"{name} has left" if timeout else f"{name} is leaving")
+
+
+def parse_labels(pairs: list[str]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key:
+            raise Failure(f"{pair!r} is not KEY=VALUE", code=2)
+        found[key] = value
+    return found

@@ -1,0 +1,29 @@
+"""The event loop of a command: uvloop where there is one, and signals that mean "stop"."""
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+__all__ = ["run", "stop_on_signals"]
+
+T = TypeVar("T")
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """For processes that serve; short commands use asyncio's own loop and save the import."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(work)
+    result: T = uvloop.run(work)
+    return result
+
+
+def stop_on_signals() -> asyncio.Event:
+    """Set by SIGINT or SIGTERM instead of an exception somewhere in the middle."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    return stop

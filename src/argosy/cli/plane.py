@@ -1,0 +1,181 @@
+"""The control plane of `argosy up`, put together: API server, controllers on it in the same process, members beside it.
+
+`run` is the whole process, top to bottom; what it starts it stops, in the opposite order.
+"""
+
+import asyncio
+import contextlib
+import errno
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import yaml
+
+from argosy.cli import access, membership
+from argosy.cli.failures import Failure
+from argosy.cli.folder import DataFolder
+from argosy.cli.loop import stop_on_signals
+from argosy.cli.members import SimulatedMembers
+from argosy.cli.progress import Progress
+from argosy.control.install import install
+from argosy.control.manager import Manager
+from argosy.kube import config
+from argosy.kube.client import Client
+from argosy.server import kubeconfig
+from argosy.server.embedded import EmbeddedServer
+from argosy.server.identity import User
+from argosy.sim.spec import default_members
+
+__all__ = ["CONTEXT", "Settings", "run"]
+
+log = logging.getLogger(__name__)
+
+CONTEXT = "argosy"
+MEMBER_READY = 60.0
+
+
+class Settings(msgspec.Struct, frozen=True):
+    data: Path
+    members: int = 0
+    host: str = "127.0.0.1"
+    #: 0: the one of last time, or a free one.
+    port: int = 0
+
+
+class _Silent:
+    def step(self, text: str) -> None:
+        log.info("%s", text)
+
+    def ready(self) -> None:
+        return
+
+    def failed(self, failure: Failure) -> None:
+        return
+
+
+async def run(settings: Settings, progress: Progress, when_ready: Callable[[Client], Awaitable[None]]) -> None:
+    """Serve until SIGINT or SIGTERM. Raises what keeps it from becoming ready, with everything closed again."""
+    folder = DataFolder(settings.data)
+    stop = stop_on_signals()
+    async with contextlib.AsyncExitStack() as stack:
+        progress.step("starting the API server")
+        server = await stack.enter_async_context(_server(settings, folder))
+        log.info("the API server listens on %s", server.url)
+        progress.step("installing the federation's kinds")
+        await install(server.client(), lambda line: log.info("%s", line))
+        await access.grant(server.client())
+        progress.step("starting the controllers")
+        controllers = await stack.enter_async_context(_controllers(server))
+        watched: set[asyncio.Task[Any]] = {controllers}
+        kubeconfig.write(folder.kubeconfig, server.kubeconfig(CONTEXT))
+        if settings.members:
+            progress.step(f"starting {settings.members} simulated members")
+            members = SimulatedMembers(folder, settings.members, lambda: _join(server, folder))
+            stack.push_async_callback(members.stop)
+            await _unless(stop, members.start(progress))
+            if not stop.is_set():
+                await _unless(stop, _members_ready(server.client(), settings.members, folder, progress))
+                watched.add(await stack.enter_async_context(_running(members.run(_Silent()), "simulated members")))
+        if not stop.is_set():
+            log.info("ready")
+            progress.ready()
+            await _unless(stop, when_ready(server.client()))
+        waiting = asyncio.ensure_future(stop.wait())
+        done, _ = await asyncio.wait({waiting, *watched}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        log.info("stopping")
+        for task in done - {waiting}:
+            task.result()
+
+
+@contextlib.asynccontextmanager
+async def _server(settings: Settings, folder: DataFolder) -> AsyncIterator[EmbeddedServer]:
+    port = settings.port or _last_port(folder.kubeconfig)
+    server = EmbeddedServer(folder.control_plane, host=settings.host, port=port)
+    try:
+        await server.start()
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        if settings.port:
+            raise Failure(
+                f"port {port} on {settings.host} is in use by another program",
+                "choose another with --port, or leave it out for a free one",
+            ) from None
+        log.warning("port %d of last time is in use; a free one is taken", port)
+        server = EmbeddedServer(folder.control_plane, host=settings.host, port=0)
+        await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+def _last_port(path: Path) -> int:
+    """The port in the kubeconfig of last time, so that copies of it stay right; 0 where there is none."""
+    try:
+        return urlsplit(config.load(str(path), CONTEXT).server).port or 0
+    except config.ConfigError:
+        return 0
+
+
+@contextlib.asynccontextmanager
+async def _controllers(server: EmbeddedServer) -> AsyncIterator[asyncio.Task[Any]]:
+    client = server.client(User(access.CONTROLLERS, ("system:authenticated",)))
+    manager = Manager(client)
+    server.server.metrics.registry.register(manager.metrics.registry)
+    server.server.health.live["controllers"] = lambda: "; ".join(manager.problems()) or None
+    server.server.health.ready["controllers"] = lambda: None if manager.ready.is_set() else "not ready yet"
+    async with _running(manager.run(), "controllers") as task:
+        ready = asyncio.ensure_future(manager.ready.wait())
+        await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if task.done():
+            task.result()
+        yield task
+
+
+@contextlib.asynccontextmanager
+async def _running(work: Any, name: str) -> AsyncIterator[asyncio.Task[Any]]:
+    task: asyncio.Task[Any] = asyncio.create_task(work, name=name)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def _join(server: EmbeddedServer, folder: DataFolder) -> None:
+    """Each simulated member is registered, or brought up to date, and has its context in the kubeconfig."""
+    path = folder.members / "kubeconfig"
+    simulated = yaml.safe_load(await asyncio.to_thread(path.read_bytes))
+    labels = {spec.name: dict(spec.labels) for spec in default_members(len(simulated["contexts"]))}
+    for entry in simulated["contexts"]:
+        name = entry["name"]
+        await membership.register(server.client(), name, config.load(str(path), name), labels.get(name, {}))
+    kubeconfig.write(folder.kubeconfig, kubeconfig.merged(server.kubeconfig(CONTEXT), simulated))
+
+
+async def _members_ready(client: Client, count: int, folder: DataFolder, progress: Progress) -> None:
+    progress.step(f"joining {count} members")
+    simulated = yaml.safe_load(await asyncio.to_thread((folder.members / "kubeconfig").read_bytes))
+    names = [entry["name"] for entry in simulated["contexts"]]
+    await asyncio.gather(*(membership.wait_ready(client, name, MEMBER_READY, lambda text: None) for name in names))
+
+
+async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> None:
+    """Do it, unless we are asked to stop meanwhile."""
+    task = asyncio.ensure_future(work)
+    waiting = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+    finally:
+        for each in (task, waiting):
+            each.cancel()
+        await asyncio.wait({task, waiting})

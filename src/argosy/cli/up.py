@@ -1,0 +1,144 @@
+"""`argosy up` and `argosy down`: a whole federation on this machine, and its end."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from argosy.cli.failures import Failure, explained
+
+if TYPE_CHECKING:
+    from argosy.cli.folder import DataFolder
+    from argosy.cli.progress import Progress
+    from argosy.kube.client import Client
+
+__all__ = ["down", "up"]
+
+Data = Annotated[Path, typer.Option(help="Folder of the state, logs and kubeconfig.")]
+
+
+def up(
+    members: Annotated[int, typer.Option(min=0, max=100, help="Simulated member clusters to start and join.")] = 0,
+    data: Data = Path(".argosy"),
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Return when it is ready and leave it running.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 is the one of last time, or a free one.")] = 0,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    example: Annotated[
+        bool, typer.Option("--example", help="Apply the example application and show its status.")
+    ] = False,
+    progress_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
+) -> None:
+    """Run a federation here: the API server, the controllers, and simulated members if you like.
+
+    It stays until Ctrl-C, or with --detach until `argosy down`. State is kept in the data folder.
+
+    Examples:
+
+      argosy up --members 3 --example
+
+      argosy up --detach --members 3 --data /srv/argosy --port 6443
+    """
+    from argosy.cli.folder import DataFolder
+    from argosy.cli.progress import shown
+
+    progress = shown(progress_fd)
+    folder = DataFolder(data.absolute())
+    try:
+        if detach:
+            _detached(folder, members, port, host, progress)
+        else:
+            _in_foreground(folder, members, port, host, example, progress, told=progress_fd is not None)
+    except Exception as error:
+        progress.failed(explained(error))
+        raise
+    if detach:
+        _welcome(folder, example, progress)
+
+
+def down(data: Data = Path(".argosy")) -> None:
+    """Stop what `argosy up` started on a data folder. State stays; fine when nothing runs.
+
+    Example:
+
+      argosy down --data .argosy
+    """
+    from argosy.cli.folder import DataFolder
+    from argosy.cli.processes import stop
+
+    folder = DataFolder(data.absolute())
+    stopped = stop(folder.up, "the control plane")
+    # It takes its members along; they are asked too in case it was killed.
+    stopped = stop(folder.sim, "the simulated members") or stopped
+    print("stopped" if stopped else f"nothing is running on {data}")
+
+
+def _in_foreground(
+    folder: "DataFolder", members: int, port: int, host: str, example: bool, progress: "Progress", *, told: bool
+) -> None:
+    from argosy.cli import logs, loop
+    from argosy.cli.plane import Settings, run
+
+    folder.make()
+    holder = folder.up.take()
+    if holder is not None:
+        raise Failure(
+            f"argosy is already running on {folder.path} (process {holder})",
+            "`argosy down` stops it; --data chooses another folder for a second one",
+        )
+    logs.to_file(folder.log)
+
+    async def when_ready(client: "Client") -> None:
+        if told:
+            return
+        from argosy.cli.welcome import welcome
+
+        await welcome(client, folder, example, progress)
+        print("\nCtrl-C stops it.", flush=True)
+
+    try:
+        loop.run(run(Settings(folder.path, members, host, port), progress, when_ready))
+    finally:
+        folder.up.release()
+
+
+def _detached(folder: "DataFolder", members: int, port: int, host: str, progress: "Progress") -> None:
+    from argosy.cli.processes import command
+    from argosy.cli.progress import follow
+
+    folder.make()
+    reading, writing = os.pipe()
+    arguments = ["--data", str(folder.path), "--members", str(members), "--port", str(port), "--host", host]
+    with folder.crash_log.open("ab") as output:
+        try:
+            subprocess.Popen(
+                command("up", *arguments, "--progress-fd", str(writing)),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=(writing,),
+                start_new_session=True,
+            )
+        finally:
+            os.close(writing)
+    follow(reading, progress, str(folder.crash_log))
+    progress.ready()
+
+
+def _welcome(folder: "DataFolder", example: bool, progress: "Progress") -> None:
+    import asyncio
+
+    from argosy.cli.connection import Target, client_of
+    from argosy.cli.welcome import welcome
+
+    async def greet() -> None:
+        client = client_of(Target(str(folder.kubeconfig)).connection())
+        try:
+            await welcome(client, folder, example, progress)
+        finally:
+            await client.close()
+
+    asyncio.run(greet())
