@@ -38,9 +38,11 @@ def decode_body(body: bytes, content_type: str, wanted: str) -> tuple[Any, list[
         return _decode_yaml(body, wanted)
     if kind == protobuf.MEDIA_TYPE:
         try:
-            return protobuf.decode(body), []
+            value = protobuf.decode(body)
         except protobuf.ProtobufError as error:
             raise _unrecognized(wanted, str(error)) from None
+        _check_depth(value, body)  # of the JSON that messages hold
+        return value, []
     if kind != "application/json":
         raise status.unsupported_media_type(BODY_TYPES)
     try:

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.server.protobuf import ProtobufError, decode
+from argosy.kube.errors import BadRequest
+from argosy.server.encoding import decode_body
+from argosy.server.protobuf import MEDIA_TYPE, ProtobufError, decode
 
 
 def number(value: int) -> bytes:
@@ -30,10 +32,15 @@ def envelope(api_version: str, kind: str, raw: bytes) -> bytes:
     return b"k8s\x00" + text(1, text(1, api_version) + text(2, kind)) + text(2, raw)
 
 
+def definition_with_maximum(maximum: bytes) -> bytes:
+    version = text(1, "v1") + text(4, text(1, number(9 << 3 | 1) + maximum))
+    return envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", text(2, text(7, version)))
+
+
 META = text(1, "web") + text(2, "") + text(8, b"")
 
 
-def test_zero_values_count_only_where_a_pointer_holds_them() -> None:
+def test_zero_values_count_only_where_json_shows_them() -> None:
     spec = integer(1, 0) + integer(5, 0) + integer(7, 0)
     body = envelope("apps/v1", "Deployment", text(1, META) + text(2, spec) + text(3, b""))
     assert decode(body) == {
@@ -41,7 +48,11 @@ def test_zero_values_count_only_where_a_pointer_holds_them() -> None:
         "kind": "Deployment",
         "metadata": {"name": "web"},
         "spec": {"replicas": 0},
+        "status": {},
     }
+    version = text(1, "v1") + integer(2, 0) + integer(3, 0) + integer(7, 0)
+    decoded = decode(envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", text(2, text(7, version))))
+    assert decoded["spec"]["versions"] == [{"name": "v1", "served": False, "storage": False}]
 
 
 def test_maps_bytes_and_lists() -> None:
@@ -85,11 +96,21 @@ def test_reviews_carry_lists_inside_maps() -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
+        (b"", "empty data"),
         (b"{}", "does not appear to be a protobuf message"),
         (envelope("example.com/v1", "Foo", b""), 'no protobuf form of kind "Foo"'),
         (envelope("v1", "Pod", text(1, META))[:-3], "cut off"),
         (envelope("v1", "Pod", integer(1, 5)), "expected"),
         (envelope("v1", "Pod", text(1, text(1, b"\xff\xfe"))), "not valid UTF-8"),
+        (envelope("v1", "Pod", text(1, number(1 << 3 | 1) + b"eight by")), "expected"),
+        (envelope("v1", "Pod", text(1, number(1 << 3 | 2) + b"\xff" * 9 + b"\x01")), "cut off"),
+        (envelope("v1", "Pod", b"\x08" + b"\xff" * 11), "too long"),
+        (
+            envelope(
+                "apiextensions.k8s.io/v1", "CustomResourceDefinition", schema_with_maximum(b"\0" * 6 + b"\xf0\x7f")
+            ),
+            "not finite",
+        ),
         (envelope("v1", "Pod", b"\x0b"), "wire type 3"),
         (envelope("v1", "Pod", text(1, text(8, integer(1, 1 << 62)))), "out of range"),
     ],
@@ -106,6 +127,13 @@ def test_deep_nesting_is_refused() -> None:
     version = text(1, "v1") + text(4, text(1, schema))
     with pytest.raises(ProtobufError, match="nested deeper"):
         decode(envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", text(2, text(7, version))))
+
+
+def test_json_inside_a_message_is_held_to_the_depth_of_bodies() -> None:
+    deep = b'{"a":' * 300 + b"1" + b"}" * 300
+    body = envelope("apps/v1", "ControllerRevision", text(1, META) + text(2, text(1, deep)))
+    with pytest.raises(BadRequest, match="nested deeper"):
+        decode_body(body, MEDIA_TYPE, "ControllerRevision")
 
 
 @given(st.binary(max_size=200))
