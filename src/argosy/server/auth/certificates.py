@@ -10,6 +10,7 @@ import os
 import ssl
 import tempfile
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -123,6 +124,7 @@ def server_context(pair: KeyPair, client_ca: bytes) -> ssl.SSLContext:
     return context
 
 
+@lru_cache(maxsize=4096)  # reading a certificate takes longer than the rest of a small request
 def peer_identity(der: bytes) -> tuple[str, tuple[str, ...]]:
     """User name and groups of a verified client certificate; the name is empty where it has no common name."""
     return _identity(x509.load_der_x509_certificate(der))
