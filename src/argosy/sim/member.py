@@ -10,13 +10,16 @@ from typing import Any
 from argosy.kube.client import Client
 from argosy.server.embedded import EmbeddedServer
 from argosy.sim.cluster import Cluster
+from argosy.sim.daemonsets import DaemonSets
 from argosy.sim.deployments import Deployments
+from argosy.sim.jobs import Jobs
 from argosy.sim.kubelet import Kubelet
 from argosy.sim.link import Link
 from argosy.sim.nodelife import NodeLife
 from argosy.sim.replicasets import ReplicaSets
 from argosy.sim.scheduler import Scheduler
 from argosy.sim.spec import MemberSpec
+from argosy.sim.statefulsets import StatefulSets
 from argosy.sim.timings import Timings
 
 __all__ = ["Member"]
@@ -57,6 +60,9 @@ class Member:
                     self._nodes,
                     ReplicaSets(cluster),
                     Deployments(cluster),
+                    StatefulSets(cluster),
+                    DaemonSets(cluster),
+                    Jobs(cluster),
                 ]
             )
             await self._nodes.register(list(self.spec.nodes()), self.embedded.server.git_version)

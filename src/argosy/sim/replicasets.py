@@ -1,22 +1,20 @@
 """The ReplicaSet controller: as many pods as the spec says, and a status that counts them.
 
-The books it reads are as new as the last commit, so it needs no memory of its own writes. Changes of pods are given a moment
-to settle: a burst of them costs one status write.
+The books it reads are as new as the last commit, so it needs no memory of its own writes.
 """
 
 import time
 from collections.abc import Sequence
-
-import msgspec
 
 from argosy.kube.conditions import remove_condition, set_condition
 from argosy.kube.errors import ApiError
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
 from argosy.server.store import StoreEvent
-from argosy.sim.cluster import Cluster, Controller, Object, now_text
-from argosy.sim.podcontrol import BURST, PodControl, available, deletion_order, parse_selector
+from argosy.sim.cluster import Cluster, Object, now_text
+from argosy.sim.podcontrol import BURST, available, deletion_order, parse_selector
 from argosy.sim.pods import Pod
+from argosy.sim.workload import Workload
 
 __all__ = ["REPLICASETS", "TABLE", "ReplicaSets"]
 
@@ -24,43 +22,23 @@ REPLICASETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 TABLE = "apps/replicasets/"
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
-    generation: int = 0
-
-
-class _Head(msgspec.Struct):
-    metadata: _Metadata
-
-
-_head = msgspec.json.Decoder(_Head).decode
-
-
-class ReplicaSets(Controller):
+class ReplicaSets(Workload):
     name = "replica sets"
     workers = 32
+    resource = REPLICASETS
+    component = "replicaset-controller"
 
     def __init__(self, cluster: Cluster):
         super().__init__(cluster)
-        self._client = cluster.client("replicaset-controller")
-        self._control = PodControl(cluster, self._client)
         #: Pods whose labels changed, by owner: they may no longer be selected.
         self._relabelled: dict[str, set[str]] = {}
 
-    def observe(self, event: StoreEvent) -> None:
-        entry, before = event.entry, event.previous
-        if not entry.key.startswith(TABLE) or event.deleted:
-            return
-        # Its own status writes change no generation and need no second look.
-        if before is None or before.deleting != entry.deleting or _head(before.value) != _head(entry.value):
-            self.queue.add(entry.key)
-
     def observe_pod(self, pod: Pod, event: StoreEvent) -> None:
-        settle = self.cluster.timings.settle
+        super().observe_pod(pod, event)
         before = event.previous
         if pod.owner_kind == "ReplicaSet":
             if before is not None and before.labels != event.entry.labels:
                 self._relabelled.setdefault(pod.owner, set()).add(pod.key)
-            self.queue.add(f"{TABLE}{pod.namespace}/{pod.owner_name}", after=settle)
         elif (
             not pod.owner
             and not event.deleted
@@ -68,7 +46,7 @@ class ReplicaSets(Controller):
         ):
             # Nobody controls it: its former owner counts it no longer, and whoever selects it may want it.
             for key in self._in_namespace(pod.namespace):
-                self.queue.add(key, after=settle)
+                self.queue.add(key, after=self.cluster.timings.settle)
 
     def _in_namespace(self, namespace: str) -> list[str]:
         table = self.cluster.store.table(TABLE[:-1])
@@ -84,9 +62,9 @@ class ReplicaSets(Controller):
             return None
         failure: tuple[str, ApiError] | None = None
         if not entry.deleting:
-            await self._control.release(obj, selector, self._relabelled.pop(entry.uid, ()))
+            await self.control.release(obj, selector, self._relabelled.pop(entry.uid, ()))
             if self.cluster.pods.orphans:
-                await self._control.adopt(obj, selector)
+                await self.control.adopt(obj, selector)
             failure = await self._scale(obj)
         return await self._report(obj, failure)
 
@@ -94,10 +72,10 @@ class ReplicaSets(Controller):
         pods = [pod for pod in self.cluster.pods.of_owner(obj["metadata"]["uid"]) if pod.active]
         surplus = len(pods) - obj["spec"]["replicas"]
         if surplus < 0:
-            refused = await self._control.create(obj, obj["spec"]["template"], [None] * min(-surplus, BURST))
+            refused = await self.control.create(obj, obj["spec"]["template"], [None] * min(-surplus, BURST))
             return ("FailedCreate", refused) if refused is not None else None
         if surplus > 0:
-            await self._control.delete(deletion_order(pods)[: min(surplus, BURST)])
+            await self.control.delete(deletion_order(pods)[: min(surplus, BURST)])
         return None
 
     async def _report(self, obj: Object, failure: tuple[str, ApiError] | None) -> Result | None:

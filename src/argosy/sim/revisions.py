@@ -18,6 +18,7 @@ __all__ = [
     "next_revision",
     "replica_set_for",
     "revision_of",
+    "template_hash",
 ]
 
 Object = dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Bounds", "Revision", "bounds", "grown_new", "proportional", "shrunk_old"]
+__all__ = ["Bounds", "Revision", "bounds", "grown_new", "proportional", "scaled_value", "shrunk_old"]
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -49,14 +49,15 @@ def bounds(strategy: Mapping[str, Any], replicas: int) -> Bounds:
     rolling = strategy.get("rollingUpdate")
     if strategy.get("type") == "Recreate" or rolling is None:
         return Bounds(0, 0)
-    surge = _scaled(rolling.get("maxSurge"), replicas, up=True)
-    unavailable = _scaled(rolling.get("maxUnavailable"), replicas, up=False)
+    surge = scaled_value(rolling.get("maxSurge"), replicas, up=True)
+    unavailable = scaled_value(rolling.get("maxUnavailable"), replicas, up=False)
     if surge == 0 and unavailable == 0:
         unavailable = 1
     return Bounds(surge, min(unavailable, replicas))
 
 
-def _scaled(value: int | str | None, total: int, *, up: bool) -> int:
+def scaled_value(value: int | str | None, total: int, *, up: bool) -> int:
+    """A number, or a percentage of the total rounded up or down."""
     if value is None:
         return 0
     if isinstance(value, int):

@@ -1,0 +1,144 @@
+"""The StatefulSet controller: pods with fixed names, started in order, stopped and updated in reverse order.
+
+Claims of volumeClaimTemplates are not made: simulated pods need no storage to run.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from argosy.kube.queue import Result
+from argosy.kube.resource import Resource
+from argosy.sim.cluster import Cluster, Object
+from argosy.sim.controllerrevisions import REVISION_LABEL, History
+from argosy.sim.podcontrol import available
+from argosy.sim.pods import TERMINAL, Pod
+from argosy.sim.workload import Workload
+
+__all__ = ["StatefulSets"]
+
+
+class StatefulSets(Workload):
+    name = "stateful sets"
+    resource = Resource("apps", "v1", "statefulsets", "StatefulSet")
+    component = "statefulset-controller"
+
+    def __init__(self, cluster: Cluster):
+        super().__init__(cluster)
+        self._history = History(cluster, self.client)
+
+    async def reconcile(self, key: str) -> Result | None:
+        entry = self.cluster.store.get(key)
+        if entry is None:
+            return None
+        obj = entry.decode()
+        update = await self._history.current(obj) if not entry.deleting else ""
+        current = (obj.get("status") or {}).get("currentRevision") or update
+        if not entry.deleting:
+            await self._step(obj, current, update)
+        return await self._report(obj, current, update)
+
+    def _pods(self, obj: Object) -> dict[int, Pod]:
+        """Its pods by ordinal."""
+        found = {}
+        for pod in self.cluster.pods.of_owner(obj["metadata"]["uid"]):
+            ordinal = pod.name.rpartition("-")[2]
+            if ordinal.isdecimal():
+                found[int(ordinal)] = pod
+        return found
+
+    def _revision(self, pod: Pod) -> str:
+        entry = self.cluster.store.get(pod.key)
+        return entry.labels.get(REVISION_LABEL, "") if entry is not None else ""
+
+    async def _step(self, obj: Object, current: str, update: str) -> None:
+        """Start what is missing, then stop what is too much, then replace what is outdated; in order one at a time."""
+        spec = obj["spec"]
+        ordered = spec["podManagementPolicy"] == "OrderedReady"
+        start = (spec.get("ordinals") or {}).get("start") or 0
+        wanted = range(start, start + spec["replicas"])
+        pods = self._pods(obj)
+        for ordinal in wanted:
+            pod = pods.get(ordinal)
+            if pod is None:
+                await self._create(obj, ordinal, start, current, update)
+            elif pod.phase in TERMINAL and not pod.deleting:
+                await self.control.delete([pod])
+            elif pod.ready and not pod.deleting:
+                continue
+            if ordered:
+                return
+        surplus = sorted((ordinal for ordinal in pods if ordinal not in wanted), reverse=True)
+        if surplus:
+            doomed = [pods[ordinal] for ordinal in surplus]
+            if ordered and any(pod.deleting for pod in doomed):
+                return
+            await self.control.delete([pod for pod in doomed if not pod.deleting][: 1 if ordered else None])
+            return
+        await self._update(obj, [pods[ordinal] for ordinal in reversed(wanted) if ordinal in pods], start, update)
+
+    async def _update(self, obj: Object, newest_first: Sequence[Pod], start: int, update: str) -> None:
+        strategy = obj["spec"]["updateStrategy"]
+        if strategy["type"] != "RollingUpdate":
+            return
+        partition = (strategy.get("rollingUpdate") or {}).get("partition") or 0
+        for pod in newest_first:
+            if int(pod.name.rpartition("-")[2]) < start + partition:
+                return
+            if self._revision(pod) != update and not pod.deleting:
+                await self.control.delete([pod])
+                return
+            if not pod.ready or pod.deleting:
+                return
+
+    async def _create(self, obj: Object, ordinal: int, start: int, current: str, update: str) -> None:
+        spec = obj["spec"]
+        partition = (spec["updateStrategy"].get("rollingUpdate") or {}).get("partition") or 0
+        revision = current if ordinal < start + partition else update
+        template = (self._history.template(obj, revision) if revision != update else None) or spec["template"]
+        name = f"{obj['metadata']['name']}-{ordinal}"
+        metadata = dict(template.get("metadata") or {})
+        metadata["labels"] = {
+            **(metadata.get("labels") or {}),
+            "statefulset.kubernetes.io/pod-name": name,
+            "apps.kubernetes.io/pod-index": str(ordinal),
+            REVISION_LABEL: revision,
+        }
+        pod_spec = {**template["spec"], "hostname": name}
+        if spec.get("serviceName"):
+            pod_spec["subdomain"] = spec["serviceName"]
+        refused = await self.control.create(obj, {"metadata": metadata, "spec": pod_spec}, [name])
+        if refused is not None:
+            raise refused
+
+    async def _report(self, obj: Object, current: str, update: str) -> Result | None:
+        spec, old = obj["spec"], obj.get("status") or {}
+        pods = list(self._pods(obj).values())
+        min_ready = self.cluster.timings.real(spec.get("minReadySeconds") or 0)
+        active = [pod for pod in pods if pod.active]
+        waits = [available(pod, min_ready, time.time()) for pod in active]
+        ready = [pod for pod in active if pod.ready]
+        updated = [pod for pod in active if self._revision(pod) == update]
+        if len(updated) == len(ready) == len(pods) == spec["replicas"]:
+            current = update
+        counts: dict[str, Any] = {
+            "readyReplicas": len(ready),
+            "currentReplicas": sum(self._revision(pod) == current for pod in active),
+            "updatedReplicas": len(updated),
+        }
+        status = {
+            "observedGeneration": obj["metadata"]["generation"],
+            "replicas": len(pods),
+            **{field: amount for field, amount in counts.items() if amount},
+            "availableReplicas": sum(wait == 0 for wait in waits),
+            "currentRevision": current,
+            "updateRevision": update or old.get("updateRevision", ""),
+            "collisionCount": old.get("collisionCount") or 0,
+        }
+        if status != old:
+            obj["status"] = status
+            await self.cluster.write_back(self.resource, obj)
+        if update and current == update:
+            await self._history.prune(obj, {update})
+        wait = min((one for one in waits if 0 < one < float("inf")), default=0.0)
+        return Result(requeue_after=wait) if wait else None

@@ -1,0 +1,48 @@
+"""Workload: a controller whose objects own pods directly. Which changes wake it is the same for all of them."""
+
+import msgspec
+
+from argosy.kube.resource import Resource
+from argosy.server.store import StoreEvent
+from argosy.sim.cluster import Cluster, Controller
+from argosy.sim.podcontrol import PodControl
+from argosy.sim.pods import Pod
+
+__all__ = ["Workload"]
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    generation: int = 0
+
+
+class _Head(msgspec.Struct):
+    metadata: _Metadata
+
+
+_head = msgspec.json.Decoder(_Head).decode
+
+
+class Workload(Controller):
+    """Subclasses name their resource; keys are storage keys."""
+
+    resource: Resource
+    component = "workload-controller"
+
+    def __init__(self, cluster: Cluster):
+        super().__init__(cluster)
+        self.client = cluster.client(self.component)
+        self.control = PodControl(cluster, self.client)
+        self.table = f"{self.resource.group}/{self.resource.plural}/"
+
+    def observe(self, event: StoreEvent) -> None:
+        entry, before = event.entry, event.previous
+        if not entry.key.startswith(self.table) or event.deleted:
+            return
+        # Status writes, most of them its own, change no generation and need no second look.
+        if before is None or before.deleting != entry.deleting or _head(before.value) != _head(entry.value):
+            self.queue.add(entry.key)
+
+    def observe_pod(self, pod: Pod, event: StoreEvent) -> None:
+        if pod.owner_kind == self.resource.kind:
+            # A burst of changes is given a moment to end: it then costs one status write.
+            self.queue.add(f"{self.table}{pod.namespace}/{pod.owner_name}", after=self.cluster.timings.settle)
