@@ -10,15 +10,12 @@ from argosy.cli.connection import Target
 
 __all__ = ["app"]
 
-_RUN = "Run it"
-_FLEET = "Members"
-_LOOK = "Look"
-_CHANGE = "Change"
-
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    # Plain help: loading what draws it in boxes takes longer than all the rest.
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -48,20 +45,20 @@ def options(
     context.obj = Target(kubeconfig, kube_context)
 
 
-app.command(rich_help_panel=_RUN)(up.up)
-app.command(rich_help_panel=_RUN)(up.down)
-app.command(rich_help_panel=_RUN)(server.server)
-app.command(rich_help_panel=_RUN)(sim.sim)
-app.command(rich_help_panel=_RUN)(controllers.controllers)
-app.command(rich_help_panel=_FLEET)(join.join)
-app.command(rich_help_panel=_FLEET)(join.unjoin)
-app.command(rich_help_panel=_FLEET)(taint.taint)
-app.command(rich_help_panel=_LOOK)(get.get)
-app.command(rich_help_panel=_LOOK)(status.status)
-app.command(rich_help_panel=_CHANGE)(apply.apply)
-app.command(rich_help_panel=_CHANGE)(objects.delete)
-app.command(rich_help_panel=_CHANGE)(objects.scale)
-app.command(rich_help_panel=_CHANGE)(objects.patch)
-app.command(rich_help_panel=_CHANGE)(objects.label)
-app.command(rich_help_panel=_CHANGE)(pause.pause)
-app.command(rich_help_panel=_CHANGE)(pause.resume)
+app.command()(up.up)
+app.command()(up.down)
+app.command()(server.server)
+app.command()(sim.sim)
+app.command()(controllers.controllers)
+app.command()(join.join)
+app.command()(join.unjoin)
+app.command()(taint.taint)
+app.command()(get.get)
+app.command()(status.status)
+app.command()(apply.apply)
+app.command()(objects.delete)
+app.command()(objects.scale)
+app.command()(objects.patch)
+app.command()(objects.label)
+app.command()(pause.pause)
+app.command()(pause.resume)

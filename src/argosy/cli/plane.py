@@ -68,18 +68,19 @@ async def run(settings: Settings, progress: Progress, when_ready: Callable[[Clie
         progress.step("installing the federation's kinds")
         await install(server.client(), lambda line: log.info("%s", line))
         await access.grant(server.client())
-        progress.step("starting the controllers")
-        controllers = await stack.enter_async_context(_controllers(server))
-        watched: set[asyncio.Task[Any]] = {controllers}
         kubeconfig.write(folder.kubeconfig, server.kubeconfig(CONTEXT))
+        members = SimulatedMembers(folder, settings.members, lambda: _join(server, folder))
         if settings.members:
+            # Before the controllers, so that it ends after them: nobody hangs on to its connections then.
             progress.step(f"starting {settings.members} simulated members")
-            members = SimulatedMembers(folder, settings.members, lambda: _join(server, folder))
             stack.push_async_callback(members.stop)
             await _unless(stop, members.start(progress))
-            if not stop.is_set():
-                await _unless(stop, _members_ready(server.client(), settings.members, folder, progress))
-                watched.add(await stack.enter_async_context(_running(members.run(_Silent()), "simulated members")))
+        progress.step("starting the controllers")
+        watched = {await stack.enter_async_context(_controllers(server))}
+        if settings.members and not stop.is_set():
+            watched.add(await stack.enter_async_context(_running(members.run(_Silent()), "simulated members")))
+            progress.step(f"waiting for {settings.members} members to join")
+            await _unless(stop, _members_ready(server.client(), folder))
         if not stop.is_set():
             log.info("ready")
             progress.ready()
@@ -160,8 +161,7 @@ async def _join(server: EmbeddedServer, folder: DataFolder) -> None:
     kubeconfig.write(folder.kubeconfig, kubeconfig.merged(server.kubeconfig(CONTEXT), simulated))
 
 
-async def _members_ready(client: Client, count: int, folder: DataFolder, progress: Progress) -> None:
-    progress.step(f"joining {count} members")
+async def _members_ready(client: Client, folder: DataFolder) -> None:
     simulated = yaml.safe_load(await asyncio.to_thread((folder.members / "kubeconfig").read_bytes))
     names = [entry["name"] for entry in simulated["contexts"]]
     await asyncio.gather(*(membership.wait_ready(client, name, MEMBER_READY, lambda text: None) for name in names))

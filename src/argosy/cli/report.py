@@ -201,9 +201,16 @@ def _waiting(facts: Facts, clusters: Sequence[ClusterReport], members: dict[str,
         found.append("this object is paused: `argosy resume`")
     for cluster in clusters:
         found += _waiting_in(cluster, members.get(cluster.name), federated)
-    if federated.status.synced_generation < federated.metadata.generation and not found:
+    if not found and _behind(facts.source, federated):
         found.append("the newest change is on its way to the members")
     return found
+
+
+def _behind(source: dict[str, Any], federated: FederatedObject) -> bool:
+    observed = (source.get("status") or {}).get("observedGeneration")
+    if isinstance(observed, int) and observed < int(source["metadata"].get("generation") or 0):
+        return True
+    return federated.status.synced_generation < federated.metadata.generation
 
 
 def _unfederated(facts: Facts) -> str:
@@ -242,6 +249,8 @@ def _waiting_in(cluster: ClusterReport, member: FederatedCluster | None, federat
         found.append(f"{cluster.name}: {cluster.propagation}" + (f": {cluster.error}" if cluster.error else ""))
     elif cluster.replicas is not None and (cluster.ready or 0) < cluster.replicas:
         found.append(f"{cluster.name}: {cluster.ready or 0} of {cluster.replicas} replicas are ready")
+    elif cluster.replicas is not None and (cluster.ready or 0) > cluster.replicas:
+        found.append(f"{cluster.name}: {(cluster.ready or 0) - cluster.replicas} replicas too many are still running")
     return found
 
 
