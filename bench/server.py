@@ -150,7 +150,7 @@ async def embedded() -> AsyncIterator[tuple[config.Connection, int, float]]:
     """`argosy server` in its own process on SQLite; with its start time."""
     with tempfile.TemporaryDirectory(prefix="argosy-bench-") as folder:
         started = time.perf_counter()
-        command = [sys.executable, "-m", "argosy", "server", "--data", folder, "--port", "0"]
+        command = [sys.executable, "-m", "argosy.cli", "server", "--data", folder, "--port", "0"]
         process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.DEVNULL, start_new_session=True)
         try:
             path = Path(folder) / "kubeconfig"
