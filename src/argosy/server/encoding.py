@@ -171,7 +171,16 @@ def accepts(accept: str) -> str:
 def encode_list(kind: Kind, items: Sequence[bytes], meta: dict[str, object]) -> bytes:
     """A list out of objects that are encoded already."""
     head = orjson.dumps({"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta})
+    if kind.builtin:
+        items = _without_kind(kind, items)
     return b'%b,"items":[%b]}' % (head[:-1], b",".join(items))
+
+
+def _without_kind(kind: Kind, items: Sequence[bytes]) -> list[bytes]:
+    """Items of built-in lists do not say what they are; in the encoding it is the first thing they say."""
+    start = orjson.dumps({"apiVersion": kind.api_version, "kind": kind.kind})[:-1] + b","
+    size = len(start)
+    return [b"{" + item[size:] if item.startswith(start) else item for item in items]
 
 
 def to_yaml(body: bytes) -> bytes:

@@ -84,7 +84,7 @@ def _mistyped(field: str, value: Any, wanted: str) -> str:
 def fill_new(kind: Kind, obj: Object) -> None:
     """The fields the server sets on create. Field managers are not tracked yet, so managedFields are not kept."""
     metadata = obj["metadata"]
-    for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields", "generation"):
+    for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"):
         metadata.pop(field, None)
     metadata["uid"] = str(uuid4())
     metadata["creationTimestamp"] = now()
@@ -156,6 +156,9 @@ def validate_update(kind: Kind, new: Object, old: Object) -> list[FieldError]:
 
 def _validate_common(metadata: Object) -> list[FieldError]:
     errors: list[FieldError] = []
+    if metadata.get("generation", 0) < 0:
+        text = "must be greater than or equal to 0"
+        errors.append(invalid("metadata.generation", metadata["generation"], text))
     for key, value in metadata.get("labels", {}).items():
         errors += [invalid("metadata.labels", key, text) for text in names.qualified_name(key)]
         errors += [invalid("metadata.labels", value, text) for text in names.label_value(value)]
@@ -212,7 +215,7 @@ def _validate_known_finalizers(kind: Kind, metadata: Object) -> list[FieldError]
 
     The two groups that kube-apiserver has from other servers do not have this rule.
     """
-    if getattr(kind.strategy, "type", None) is None or kind.group in _OTHER_SERVERS:
+    if not kind.builtin or kind.group in _OTHER_SERVERS:
         return []
     text = "name is neither a standard finalizer name nor is it fully qualified"
     return [

@@ -28,9 +28,11 @@ class Target:
         self.group = group
         self.version = version
         self.namespace = self.name = self.subresource = ""
+        legacy = False
         if parts[0] == "watch" and len(parts) > 1:
+            # The older form of a watch, and the only one that watches a single object by its path.
             parts = parts[1:]
-            watch = True
+            legacy = True
         if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
             self.namespace, parts = parts[1], parts[2:]
         self.plural = parts[0]
@@ -38,14 +40,16 @@ class Target:
             self.name = parts[1]
         if len(parts) > 2:
             self.subresource = "/".join(parts[2:])
-        self.verb = self._verb(method, watch=watch)
+        self.verb = self._verb(method, watch=legacy or (watch and not self.name))
 
     def _verb(self, method: str, *, watch: bool) -> str:
         verb = _VERBS.get(method)
         if verb is None:
             raise status.method_not_allowed()
+        if verb == "get" and watch:
+            return "watch"
         if verb == "get" and not self.name:
-            return "watch" if watch else "list"
+            return "list"
         if verb == "delete" and not self.name:
             return "deletecollection"
         return verb

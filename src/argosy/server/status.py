@@ -178,7 +178,8 @@ def invalid_kind(group: str, kind: str, name: str, errors: Sequence[FieldError])
     details: dict[str, Any] = {"name": name} if name else {}
     if group:
         details["group"] = group
-    details["kind"] = kind
+    if kind:
+        details["kind"] = kind
     details["causes"] = [{"reason": e.reason, "message": e.message, "field": e.field} for e in errors]
     return _error(422, "Invalid", f'{qualified} "{name}" is invalid: {told}', details)
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from argosy.kube.errors import BadRequest
 from argosy.server.encoding import decode_body
-from argosy.server.protobuf import MEDIA_TYPE, ProtobufError, decode
+from argosy.server.protobuf import MEDIA_TYPE, ProtobufError, decode, wire
 
 
 def number(value: int) -> bytes:
@@ -122,6 +122,24 @@ def test_deep_nesting_is_refused() -> None:
     version = text(1, "v1") + text(4, text(1, schema))
     with pytest.raises(ProtobufError, match="nested deeper"):
         decode(envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", text(2, text(7, version))))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        text(2, text(2, b"") * 101),
+        text(2, text(14, text(4, b"\1" * 101))),
+        text(1, text(8, integer(1, 0) * 101)),
+        integer(99, 0) * 101,
+    ],
+    ids=["messages", "packed numbers", "a time", "unknown fields"],
+)
+def test_a_body_of_countless_fields_is_refused(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = envelope("v1", "Pod", raw)
+    assert decode(body)["kind"] == "Pod"
+    monkeypatch.setattr(wire, "MAX_FIELDS", 100)
+    with pytest.raises(ProtobufError, match="more than 100 fields"):
+        decode(body)
 
 
 def test_json_inside_a_message_is_held_to_the_depth_of_bodies() -> None:

@@ -13,12 +13,11 @@ from typing import Any
 import orjson
 
 from argosy.kube import duration
-from argosy.server.protobuf.wire import Fixed, ProtobufError, Value, fields, varint
+from argosy.server.protobuf.wire import Bounds, Fixed, ProtobufError, Value, fields, varint
 
 __all__ = ["ProtobufError", "decode"]
 
 MAGIC = b"k8s\x00"
-MAX_DEPTH = 100
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1."
 _CRD = "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1."
 _EMPTY = memoryview(b"")
@@ -38,18 +37,19 @@ def decode(body: bytes) -> dict[str, Any]:
         raise ProtobufError("empty data")
     if not body.startswith(MAGIC):
         raise ProtobufError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
+    bounds = Bounds()
     api_version = kind = ""
     raw = _EMPTY
-    for number, value in fields(memoryview(body)[len(MAGIC) :]):
+    for number, value in fields(memoryview(body)[len(MAGIC) :], bounds):
         if number == 1:
-            head = dict(fields(_view(value)))
+            head = dict(fields(_view(value), bounds))
             api_version, kind = _text(head.get(1, _EMPTY)), _text(head.get(2, _EMPTY))
         elif number == 2:
             raw = _view(value)
     name = _message_name(api_version, kind)
     if name not in _messages():
         raise ProtobufError(f'no protobuf form of kind "{kind}" in version "{api_version}" is known; send it as JSON')
-    return {"apiVersion": api_version, "kind": kind, **_object(name, raw, 0)}
+    return {"apiVersion": api_version, "kind": kind, **_object(name, raw, bounds)}
 
 
 def _message_name(api_version: str, kind: str) -> str:
@@ -67,51 +67,52 @@ def _messages() -> dict[str, Message]:
     return {name: {field[0]: (field[1], field[2], field[3]) for field in listed} for name, listed in table.items()}
 
 
-def _object(name: str, data: memoryview, depth: int) -> dict[str, Any]:
-    if depth > MAX_DEPTH:
-        raise ProtobufError(f"messages are nested deeper than {MAX_DEPTH} levels")
+def _object(name: str, data: memoryview, bounds: Bounds) -> dict[str, Any]:
+    bounds.enter()
     known = _messages()[name]
     out: dict[str, Any] = {}
-    for number, raw in fields(data):
+    for number, raw in fields(data, bounds):
         field = known.get(number)
         if field is None:
             continue
         json_name, type, shape = field
         if shape == "m":
-            key, value = _pair(type, _view(raw), depth)
+            key, value = _pair(type, _view(raw), bounds)
             out.setdefault(json_name, {})[key] = value
         elif shape == "*":
-            out.setdefault(json_name, []).extend(_items(type, raw, depth))
+            out.setdefault(json_name, []).extend(_items(type, raw, bounds))
         elif shape == ".":
-            out |= _object(type, _view(raw), depth + 1)
+            out |= _object(type, _view(raw), bounds)
         else:
-            value = _value(type, raw, depth)
+            value = _value(type, raw, bounds)
             # Go writes zero values of all plain fields here, but in JSON only those that its tags do not let it omit.
             if value is not None and (shape == "p" or (value != "" and value != 0 and value != {})):
                 out[json_name] = value
+    bounds.leave()
     return out
 
 
-def _pair(type: str, data: memoryview, depth: int) -> tuple[str, Any]:
-    entry = dict(fields(data))
-    return _text(entry.get(1, _EMPTY)), _value(type, entry.get(2, 0 if type in ("i", "?") else _EMPTY), depth)
+def _pair(type: str, data: memoryview, bounds: Bounds) -> tuple[str, Any]:
+    entry = dict(fields(data, bounds))
+    return _text(entry.get(1, _EMPTY)), _value(type, entry.get(2, 0 if type in ("i", "?") else _EMPTY), bounds)
 
 
-def _items(type: str, raw: Value, depth: int) -> list[Any]:
+def _items(type: str, raw: Value, bounds: Bounds) -> list[Any]:
     if type not in ("i", "?") or not isinstance(raw, memoryview):
-        return [_value(type, raw, depth)]
+        return [_value(type, raw, bounds)]
     # Packed numbers.
     at, numbers = 0, []
     while at < len(raw):
+        bounds.count()
         number, at = varint(raw, at)
-        numbers.append(_value(type, number, depth))
+        numbers.append(_value(type, number, bounds))
     return numbers
 
 
-def _value(type: str, raw: Value, depth: int) -> Any:
+def _value(type: str, raw: Value, bounds: Bounds) -> Any:
     special = _SPECIAL.get(type)
     if special is not None:
-        return special(_view(raw), depth)
+        return special(_view(raw), bounds)
     if type == "s":
         return _text(raw)
     if type in ("i", "?"):
@@ -123,7 +124,7 @@ def _value(type: str, raw: Value, depth: int) -> Any:
     data = _view(raw)
     if type == "b":
         return base64.b64encode(data).decode()
-    return _object(type, data, depth + 1)
+    return _object(type, data, bounds)
 
 
 def _float(type: str, raw: Value) -> float:
@@ -157,18 +158,18 @@ def _signed(raw: Value) -> int:
 # Types whose JSON is not an object of their fields.
 
 
-def _time(data: memoryview, depth: int) -> str | None:
-    return _moment(data, "seconds")
+def _time(data: memoryview, bounds: Bounds) -> str | None:
+    return _moment(data, "seconds", bounds)
 
 
-def _micro_time(data: memoryview, depth: int) -> str | None:
-    return _moment(data, "microseconds")
+def _micro_time(data: memoryview, bounds: Bounds) -> str | None:
+    return _moment(data, "microseconds", bounds)
 
 
-def _moment(data: memoryview, precision: str) -> str | None:
+def _moment(data: memoryview, precision: str, bounds: Bounds) -> str | None:
     if not data:
         return None
-    parts = dict(fields(data))
+    parts = dict(fields(data, bounds))
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(
             seconds=_signed(parts.get(1, 0)), microseconds=_signed(parts.get(2, 0)) // 1000
@@ -178,47 +179,47 @@ def _moment(data: memoryview, precision: str) -> str | None:
     return moment.isoformat(timespec=precision).replace("+00:00", "Z")
 
 
-def _duration(data: memoryview, depth: int) -> str:
-    return duration.format(_signed(dict(fields(data)).get(1, 0)))
+def _duration(data: memoryview, bounds: Bounds) -> str:
+    return duration.format(_signed(dict(fields(data, bounds)).get(1, 0)))
 
 
-def _quantity(data: memoryview, depth: int) -> str:
-    return _text(dict(fields(data)).get(1, _EMPTY)) or "0"
+def _quantity(data: memoryview, bounds: Bounds) -> str:
+    return _text(dict(fields(data, bounds)).get(1, _EMPTY)) or "0"
 
 
-def _int_or_string(data: memoryview, depth: int) -> int | str:
-    parts = dict(fields(data))
+def _int_or_string(data: memoryview, bounds: Bounds) -> int | str:
+    parts = dict(fields(data, bounds))
     return _text(parts.get(3, _EMPTY)) if parts.get(1) == 1 else _signed(parts.get(2, 0))
 
 
-def _raw_json(data: memoryview, depth: int) -> Any:
-    text = _view(dict(fields(data)).get(1, _EMPTY))
+def _raw_json(data: memoryview, bounds: Bounds) -> Any:
+    text = _view(dict(fields(data, bounds)).get(1, _EMPTY))
     try:
         return orjson.loads(text) if text else None
     except orjson.JSONDecodeError as error:
         raise ProtobufError(f"an embedded object is not JSON: {error}") from None
 
 
-def _strings(data: memoryview, depth: int) -> list[str]:
-    return [_text(value) for number, value in fields(data) if number == 1]
+def _strings(data: memoryview, bounds: Bounds) -> list[str]:
+    return [_text(value) for number, value in fields(data, bounds) if number == 1]
 
 
-def _schema_or_list(data: memoryview, depth: int) -> Any:
-    parts = _object(_CRD + "JSONSchemaPropsOrArray", data, depth)
+def _schema_or_list(data: memoryview, bounds: Bounds) -> Any:
+    parts = _object(_CRD + "JSONSchemaPropsOrArray", data, bounds)
     return parts.get("schema") or parts.get("jSONSchemas") or {}
 
 
-def _schema_or_bool(data: memoryview, depth: int) -> Any:
-    parts = _object(_CRD + "JSONSchemaPropsOrBool", data, depth)
+def _schema_or_bool(data: memoryview, bounds: Bounds) -> Any:
+    parts = _object(_CRD + "JSONSchemaPropsOrBool", data, bounds)
     return parts["schema"] if "schema" in parts else bool(parts.get("allows"))
 
 
-def _schema_or_strings(data: memoryview, depth: int) -> Any:
-    parts = _object(_CRD + "JSONSchemaPropsOrStringArray", data, depth)
+def _schema_or_strings(data: memoryview, bounds: Bounds) -> Any:
+    parts = _object(_CRD + "JSONSchemaPropsOrStringArray", data, bounds)
     return parts["schema"] if "schema" in parts else parts.get("property", [])
 
 
-_SPECIAL: dict[str, Callable[[memoryview, int], Any]] = {
+_SPECIAL: dict[str, Callable[[memoryview, Bounds], Any]] = {
     f"{_META}Time": _time,
     f"{_META}MicroTime": _micro_time,
     f"{_META}Duration": _duration,

@@ -2,7 +2,13 @@
 
 from collections.abc import Iterator
 
-__all__ = ["Fixed", "ProtobufError", "Value", "fields", "varint"]
+__all__ = ["MAX_DEPTH", "MAX_FIELDS", "Bounds", "Fixed", "ProtobufError", "Value", "fields", "varint"]
+
+
+MAX_DEPTH = 100
+#: The densest real objects, definitions with their schemas, have 5.4 bytes a field, so the largest body accepted (3 MiB) can hold
+#: no more than this of them; a body of two-byte fields, which costs the most time a byte, can.
+MAX_FIELDS = 600_000
 
 
 class Fixed(bytes):
@@ -15,6 +21,29 @@ Value = int | memoryview | Fixed
 
 class ProtobufError(ValueError):
     """The bytes are not a message."""
+
+
+class Bounds:
+    """What reading one body has cost so far; one for each body."""
+
+    __slots__ = ("depth", "fields")
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.fields = 0
+
+    def enter(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise ProtobufError(f"messages are nested deeper than {MAX_DEPTH} levels")
+
+    def leave(self) -> None:
+        self.depth -= 1
+
+    def count(self) -> None:
+        self.fields += 1
+        if self.fields > MAX_FIELDS:
+            raise ProtobufError(f"a body has more than {MAX_FIELDS} fields")
 
 
 def varint(data: memoryview, at: int) -> tuple[int, int]:
@@ -31,10 +60,15 @@ def varint(data: memoryview, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def fields(data: memoryview) -> Iterator[tuple[int, Value]]:
+def fields(data: memoryview, bounds: Bounds) -> Iterator[tuple[int, Value]]:
     at = 0
     while at < len(data):
-        tag, at = varint(data, at)
+        bounds.count()
+        tag = data[at]
+        if tag < 0x80:  # as nearly all are
+            at += 1
+        else:
+            tag, at = varint(data, at)
         number, form = tag >> 3, tag & 7
         if number == 0:
             raise ProtobufError("a field has no number")

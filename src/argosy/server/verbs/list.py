@@ -128,7 +128,7 @@ def check_list_options(call: Call, *, watch: bool) -> None:
         if match != "NotOlderThan":
             errors.append(not_supported("resourceVersionMatch", match, ["NotOlderThan"]))
     elif match:
-        if not version:
+        if not version and not query.get("continue"):
             text = "resourceVersionMatch is forbidden unless resourceVersion is provided"
             errors.append(forbidden("resourceVersionMatch", text))
         if query.get("continue"):

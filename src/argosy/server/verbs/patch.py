@@ -44,7 +44,7 @@ async def patch(api: Api, call: Call) -> Response:
         patched = apply(old)
         if not isinstance(patched, dict):
             raise status.rejected()
-        new = check_object(call, call.kind, patched, options.validation, _refusal(call, patched))
+        new = check_object(call, call.kind, patched, options.validation, _refusal(patched))
         check_name(call, new)
         # The version that was read is not a wish of the caller's; only one the patch itself set is.
         if new["metadata"].get("resourceVersion") == version and not _names_version(call, version):
@@ -56,10 +56,10 @@ async def patch(api: Api, call: Call) -> Response:
     raise status.conflict(call.kind, call.name)
 
 
-def _refusal(call: Call, patched: Object) -> Callable[[str], ApiError]:
-    """A patch that makes the object unreadable is told as the object's fault, with what became of it."""
+def _refusal(patched: Object) -> Callable[[str], ApiError]:
+    """A patch that makes the object unreadable: kube-apiserver shows what became of it, and names neither kind nor object."""
     shown = orjson.dumps(patched).decode()
-    return lambda text: status.invalid(call.kind, call.name, [invalid("patch", shown, text)])
+    return lambda text: status.invalid_kind("", "", "", [invalid("patch", shown, text)])
 
 
 def _names_version(call: Call, version: str) -> bool:

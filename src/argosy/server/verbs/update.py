@@ -126,7 +126,10 @@ def _check_preconditions(call: Call, new: Object, entry: Entry) -> bool:
     uid = meta.get("uid")
     if uid and uid != entry.uid and call.verb == "update":
         raise status.conflict(
-            kind, call.name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
+            kind,
+            call.name,
+            f"StorageError: invalid object, Code: 4, Key: {_registry_key(kind, entry)}, ResourceVersion: 0, "
+            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}",
         )
     wanted = meta.get("resourceVersion", "")
     if wanted in ("", "0"):
@@ -138,6 +141,12 @@ def _check_preconditions(call: Call, new: Object, entry: Entry) -> bool:
     if int(wanted) != entry.version:
         raise status.conflict(kind, call.name)
     return True
+
+
+def _registry_key(kind: Kind, entry: Entry) -> str:
+    """The key kube-apiserver has the object under, which it tells in this one error."""
+    resource = kind.plural if kind.builtin else f"{kind.group}/{kind.plural}"
+    return "/".join(part for part in ("/registry", resource, entry.namespace, entry.name) if part)
 
 
 def _version_required(call: Call) -> ApiError:
