@@ -127,6 +127,11 @@ class Kind(msgspec.Struct, frozen=True):
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
+    def builtin(self) -> bool:
+        """One of Kubernetes' own kinds: its strategy has a type from the schema tables."""
+        return getattr(self.strategy, "type", None) is not None
+
+    @property
     def list_kind(self) -> str:
         return f"{self.kind}List"
 

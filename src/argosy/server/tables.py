@@ -74,7 +74,7 @@ def as_table(
     printer = _printer(kind)
     now = time.time()
     rows = [_row(printer, kind, item, include_object, version, now) for item in items]
-    columns = [] if is_watch else [_definition(column) for column in printer.columns]
+    columns = None if is_watch else [_definition(column) for column in printer.columns]
     head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": dict(list_metadata)}
     return orjson.dumps({**head, "columnDefinitions": columns, "rows": rows})
 

@@ -196,7 +196,7 @@ def test_a_table_has_columns_rows_and_the_objects_as_asked():
     whole = orjson.loads(as_table(CONFIG_MAPS, [copy.deepcopy(obj)], list_metadata={}, include_object="Object"))
     assert whole["rows"][0]["object"] == obj
     none = orjson.loads(as_table(CONFIG_MAPS, [item], list_metadata={}, include_object="None", is_watch=True))
-    assert (none["rows"][0]["object"], none["columnDefinitions"]) == (None, [])
+    assert (none["rows"][0]["object"], none["columnDefinitions"]) == (None, None)
     with pytest.raises(BadRequest, match="must be 'Metadata', 'Object', 'None', or empty"):
         as_table(CONFIG_MAPS, [item], list_metadata={}, include_object="Bogus")
 
