@@ -40,6 +40,7 @@ QUICK = Timings(
     retry_first=0.1,
     retry_most=1.0,
     status_gather=0.03,
+    status_interval=0.1,
 )
 
 

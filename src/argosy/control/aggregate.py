@@ -6,6 +6,8 @@ Writes only what changed: at most one CollectedStatus and one source status a pa
 
 import asyncio
 import datetime
+import math
+import time
 from typing import Any
 
 import msgspec
@@ -48,11 +50,15 @@ class Aggregate:
         self._marks = marks
         self._metrics = metrics
         self._timings = timings
+        #: When an object's status was last written; forgotten once that is long enough ago.
+        self._written: dict[SourceKey, float] = {}
         self.queue: WorkQueue[SourceKey] = WorkQueue()
         collector.on_change(self._member_object_changed)
 
     def wake(self, key: SourceKey) -> None:
-        self.queue.add(key, after=self._timings.status_gather)
+        """Soon after the first change, then no oftener than the interval: a roll-out costs a few merges, not hundreds."""
+        since = time.monotonic() - self._written.get(key, -math.inf)
+        self.queue.add(key, after=max(self._timings.status_gather, self._timings.status_interval - since))
 
     def wake_all_in(self, cluster: str, after: float) -> None:
         """A cluster became reachable or ceased to be."""
@@ -83,8 +89,16 @@ class Aggregate:
             source = self._source(source_raw, config)
             if not source["metadata"].get("deletionTimestamp"):
                 writes.append(self._write_source(key, config, source, federated, seen))
-        await asyncio.gather(*writes)
+        if any(await asyncio.gather(*writes)):
+            self._note_written(key)
         return None
+
+    def _note_written(self, key: SourceKey) -> None:
+        now = time.monotonic()
+        self._written.pop(key, None)
+        self._written[key] = now  # in order of time, so that the oldest come first
+        while now - next(iter(self._written.values())) > self._timings.status_interval:
+            del self._written[next(iter(self._written))]
 
     def _seen(self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject) -> dict[str, Seen] | None:
         """The object in every cluster that may hold it; None while a reachable member's cache is still filling."""
@@ -102,14 +116,15 @@ class Aggregate:
 
     async def _write_collected(
         self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject, seen: dict[str, Seen]
-    ) -> None:
+    ) -> bool:
+        """Whether anything was written."""
         informer = self._caches.collected[config.namespaced]
         existing = informer.get(key.federated_key)
         stored = _as_json(existing) if existing is not None else None
         federated_json = _reference(federated, config)
         wanted = collected_status(federated_json, config, seen, stored, _now())
         if wanted is None:
-            return
+            return False
         resource = resources.COLLECTED_STATUSES if config.namespaced else resources.CLUSTER_COLLECTED_STATUSES
         try:
             if existing is None:
@@ -118,9 +133,10 @@ class Aggregate:
                 raw = await self._client.update(resource, wanted, into=bytes)
         except (AlreadyExists, NotFound):
             self.queue.add(key, after=self._timings.conflict)  # our cache is behind
-            return
+            return False
         self._metrics.control_writes.labels(resource.kind, "create" if existing is None else "update").inc()
         informer.remember(raw)
+        return True
 
     async def _write_source(
         self,
@@ -129,7 +145,8 @@ class Aggregate:
         source: dict[str, Any],
         federated: FederatedObject,
         seen: dict[str, Seen],
-    ) -> None:
+    ) -> bool:
+        """Whether anything was written."""
         status = source_status(source, federated, self._observations(key, config, federated, seen), _now())
         body: dict[str, Any] = {}
         annotations = feedback_of(source, federated) if kind_of(source).feedback_with_status else None
@@ -143,6 +160,7 @@ class Aggregate:
         observed = (status or source.get("status") or {}).get("observedGeneration")
         if observed is not None and observed == source["metadata"].get("generation"):
             self._marks.finished(key, observed, config.name)
+        return bool(body)
 
     def _observations(
         self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject, seen: dict[str, Seen]

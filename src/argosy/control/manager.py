@@ -211,7 +211,8 @@ class Manager:
             self._start_loop("clusters", self.cluster_queue, self.clusters.reconcile, 16)
             self._start_loop("federate", self.federate.queue, self.federate.reconcile, self.options.workers)
             self._start_loop("dispatch", self.dispatch.queue, self.dispatch.reconcile, self.options.workers)
-            self._start_loop("aggregate", self.aggregate.queue, self.aggregate.reconcile, self.options.workers)
+            # Few: statuses must not hold up what is on its way to members.
+            self._start_loop("aggregate", self.aggregate.queue, self.aggregate.reconcile, 4)
             self.tasks.start("measure", self._measure)
             self.ready.set()
             await asyncio.Event().wait()  # parts that die are seen by `healthy`; only cancellation ends this

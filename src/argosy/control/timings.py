@@ -29,6 +29,8 @@ class Timings(msgspec.Struct, frozen=True):
 
     #: Changes of member status are gathered for so long before they are merged. KubeAdmiral waits 3 s; our merge is cheap.
     status_gather: float = 0.1
+    #: The least time between two merges of one object's status: a roll-out is many changes, and nobody reads that fast.
+    status_interval: float = 0.5
     #: A round of member writes is reported without the members that have not answered by then; they are reported later.
     round_patience: float = 2.0
     #: One write to one member.
