@@ -88,6 +88,9 @@ async def test_a_restart_writes_nothing(fed):
     await fed.eventually_replicas({"m1": 3, "m2": 3, "m3": 3})
     await settled(fed)
     await settled(fed, "c-configmaps")
+    for name in ("web-deployments.apps", "c-configmaps"):
+        await eventually(lambda name=name: fed.client.get(resources.COLLECTED_STATUSES, name, "default"))
+    await eventually(lambda: _scheduling_shown(fed))
     await quiet([Writes(fed.plane)], 0.5)
     await fed.stop_controllers()
     counters = [Writes(server) for server in (fed.plane, *fed.servers.values())]
@@ -384,6 +387,11 @@ async def test_more_room_places_what_found_none(fed):
         return sum(found.values()) == 20 and found["m3"] > found["m1"]
 
     await eventually(spread)
+
+
+async def _scheduling_shown(fed):
+    source = await fed.client.get(DEPLOYMENTS, "web", "default")
+    return keys.SCHEDULING in (source["metadata"].get("annotations") or {})
 
 
 async def _has(fed, expected):
