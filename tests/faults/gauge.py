@@ -1,0 +1,73 @@
+"""Gauge: one page of memory shared by a test and the process it kills.
+
+What the process wrote there stays when it is killed, so the test knows for certain what was under way; what the test wrote there
+tells the process when to die. Killing itself at the very moment is the one way to hit a commit of a millisecond.
+"""
+
+import mmap
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+__all__ = ["COMMIT", "SEND", "Gauge"]
+
+#: What can be under way.
+COMMIT, SEND = 0, 1
+_ARMED, _COUNTDOWN, _FRACTION = 0, 1, 2
+_BEGUN, _ENDED, _MICROSECONDS = (3, 4), (5, 6), (7, 8)
+
+
+class Gauge:
+    def __init__(self, path: Path):
+        if not path.exists():
+            path.write_bytes(bytes(mmap.PAGESIZE))
+        with path.open("r+b") as file:
+            self._cells = memoryview(mmap.mmap(file.fileno(), mmap.PAGESIZE)).cast("q")
+        self._dying: int | None = None
+
+    # The test's side.
+
+    def reset(self) -> None:
+        for cell in range(16):
+            self._cells[cell] = 0
+
+    def arm(self, what: int, countdown: int, fraction: float) -> None:
+        """Die in the countdown-th of these from now, when this fraction of its usual time is over."""
+        self._cells[_FRACTION] = int(fraction * 1000)
+        self._cells[_COUNTDOWN] = countdown
+        self._cells[_ARMED] = what + 1
+
+    def begun(self, what: int) -> int:
+        return self._cells[_BEGUN[what]]
+
+    def under_way(self, what: int) -> int:
+        return self._cells[_BEGUN[what]] - self._cells[_ENDED[what]]
+
+    # The process's side.
+
+    def begin(self, what: int) -> float:
+        self._cells[_BEGUN[what]] += 1
+        if self._cells[_ARMED] == what + 1:
+            self._cells[_COUNTDOWN] -= 1
+            if self._cells[_COUNTDOWN] <= 0:
+                self._cells[_ARMED] = 0
+                self._dying = what
+                usual = self._cells[_MICROSECONDS[what]] / 1e6
+                threading.Thread(target=_die, args=(usual * self._cells[_FRACTION] / 1000,), daemon=True).start()
+        return time.perf_counter()
+
+    def end(self, what: int, begun: float) -> None:
+        if self._dying == what:
+            # The thread that kills may have to wait for the interpreter; until it comes, this has not ended.
+            time.sleep(60)
+        took = int((time.perf_counter() - begun) * 1e6)
+        usual = self._cells[_MICROSECONDS[what]]
+        self._cells[_MICROSECONDS[what]] = (usual * 7 + took) // 8 if usual else took
+        self._cells[_ENDED[what]] += 1
+
+
+def _die(after: float) -> None:
+    time.sleep(after)
+    os.kill(os.getpid(), signal.SIGKILL)
