@@ -15,7 +15,6 @@ from argosy.kube.errors import AlreadyExists, NotFound
 from argosy.kube.owners import is_controlled_by, owner_reference
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.kube.selectors import LabelSelector
 from argosy.server.store import StoreEvent
 from argosy.sim import deploystatus, revisions, rollout
 from argosy.sim.cluster import Cluster, Controller, Object, now_text
@@ -49,6 +48,14 @@ class _Head(msgspec.Struct):
 _head = msgspec.json.Decoder(_Head).decode
 
 
+def _wish(value: bytes) -> tuple[int, dict[str, str]]:
+    """What a user may have changed: the generation, and annotations except the controller's own."""
+    metadata = _head(value).metadata
+    annotations = dict(metadata.annotations or {})
+    annotations.pop(revisions.REVISION, None)
+    return metadata.generation, annotations
+
+
 class Deployments(Controller):
     name = "deployments"
     workers = 32
@@ -63,7 +70,7 @@ class Deployments(Controller):
         entry, before = event.entry, event.previous
         if entry.key.startswith(TABLE) and not event.deleted:
             # Its own status writes need no second look.
-            if before is None or before.deleting != entry.deleting or _head(before.value) != _head(entry.value):
+            if before is None or before.deleting != entry.deleting or _wish(before.value) != _wish(entry.value):
                 self.queue.add(entry.key)
         elif entry.key.startswith(SETS):
             owners = _head(entry.value).metadata.owner_references or ()
@@ -71,6 +78,8 @@ class Deployments(Controller):
             self._orphans.discard(entry.key)
             settle = self.cluster.timings.settle
             if owner is not None and owner.kind == "Deployment":
+                if before is None and not event.deleted:
+                    return  # whoever made it knows
                 self.queue.add(f"{TABLE}{entry.namespace}/{owner.name}", after=settle)
             elif owner is None and not event.deleted:
                 self._orphans.add(entry.key)
@@ -83,16 +92,16 @@ class Deployments(Controller):
         if entry is None:
             return None
         deployment = entry.decode()
-        selector = parse_selector(deployment["spec"])
-        if selector is None:
-            return None
         if not entry.deleting and self._orphans:
-            await self._adopt(deployment, selector)
+            await self._adopt(deployment)
         sync = _Sync(self.cluster, self._client, deployment)
         return await sync.run()
 
-    async def _adopt(self, deployment: Object, selector: LabelSelector) -> None:
+    async def _adopt(self, deployment: Object) -> None:
         """Take the ReplicaSets nobody controls and the selector matches."""
+        selector = parse_selector(deployment["spec"])
+        if selector is None:
+            return
         namespace = deployment["metadata"]["namespace"]
         for key in [one for one in self._orphans if one.startswith(f"{SETS}{namespace}/")]:
             entry = self.cluster.store.get(key)
@@ -319,10 +328,10 @@ class _Sync:
                 metadata["annotations"] = self.annotations
             await self.cluster.write_back(DEPLOYMENTS, self.deployment)
         left = deploystatus.seconds_to_deadline(self.deployment, status, time.time(), speed)
-        if self.spec.get("paused") or not 0 <= left < float("inf"):
+        if self.spec.get("paused") or abs(left) == float("inf"):
             return None
         # A second more, as the times in conditions are whole seconds.
-        return Result(requeue_after=left + 1.0)
+        return Result(requeue_after=max(left, 0.0) + 1.0)
 
     def _failures(self) -> list[Object]:
         ordered = [self.new, *self.old] if self.new else self.old

@@ -99,12 +99,13 @@ def has_deadline(deployment: Object) -> bool:
 
 
 def seconds_to_deadline(deployment: Object, status: Mapping[str, Any], now: float, speed: float) -> float:
-    """Until lack of progress becomes a failure; below zero when it is one, infinity when it cannot become one."""
+    """Until lack of progress becomes a failure; below zero when it is over, minus infinity when that
+    is noted already, infinity when it cannot become one."""
     condition = find(status.get("conditions"), "Progressing")
     if not has_deadline(deployment) or condition is None or condition.get("reason") == NEW_AVAILABLE:
         return float("inf")
     if condition.get("reason") == TIMED_OUT:
-        return -1.0
+        return -float("inf")
     deadline = float(deployment["spec"]["progressDeadlineSeconds"]) / speed
     return timestamp(condition.get("lastUpdateTime")) + deadline - now
 

@@ -57,6 +57,7 @@ class Pod:
         "grace",
         "host",
         "key",
+        "moved",
         "name",
         "namespace",
         "node",
@@ -92,6 +93,8 @@ class Pod:
         self.grace = 0
         #: The last part of its address on its node; 0 when it has none.
         self.host = 0
+        #: Whether its last change was one its controller counts: phase, readiness, deletion, owner.
+        self.moved = True
         #: Why the scheduler left it, and why a container waits; as last written to its status.
         self.scheduled_message = self.waiting = ""
 
@@ -233,8 +236,9 @@ class PodBook:
             pod.created = timestamp(seen.metadata.creation_timestamp)
         elif pod.generation != seen.metadata.generation:
             pod.shape = self._shape(seen.spec)
-        owner = pod.owner
+        owner, counted = pod.owner, _counted(pod)
         _update(pod, seen, now)
+        pod.moved = _counted(pod) != counted
         if owner != pod.owner:
             _discard(self._by_owner, owner, pod.key)
         if not event.deleted:
@@ -271,6 +275,10 @@ def _discard(index: dict[str, dict[str, Pod]], name: str, key: str) -> None:
         pods.pop(key, None)
         if not pods:
             del index[name]
+
+
+def _counted(pod: Pod) -> tuple[str, bool, bool, str]:
+    return pod.phase, pod.ready, pod.deleting, pod.owner
 
 
 def _update(pod: Pod, seen: _Projection, now: float) -> None:

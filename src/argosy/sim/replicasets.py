@@ -4,7 +4,7 @@ The books it reads are as new as the last commit, so it needs no memory of its o
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from argosy.kube.conditions import remove_condition, set_condition
 from argosy.kube.errors import ApiError
@@ -39,6 +39,7 @@ class ReplicaSets(Workload):
         if pod.owner_kind == "ReplicaSet":
             if before is not None and before.labels != event.entry.labels:
                 self._relabelled.setdefault(pod.owner, set()).add(pod.key)
+                self.queue.add(f"{TABLE}{pod.namespace}/{pod.owner_name}", after=self.cluster.timings.settle)
         elif (
             not pod.owner
             and not event.deleted
@@ -57,16 +58,19 @@ class ReplicaSets(Workload):
         if entry is None:
             return None
         obj = entry.decode()
-        selector = parse_selector(obj["spec"])
-        if selector is None:
-            return None
         failure: tuple[str, ApiError] | None = None
         if not entry.deleting:
-            await self.control.release(obj, selector, self._relabelled.pop(entry.uid, ()))
-            if self.cluster.pods.orphans:
-                await self.control.adopt(obj, selector)
+            suspects = self._relabelled.pop(entry.uid, ())
+            if suspects or self.cluster.pods.orphans:
+                await self._choose(obj, suspects)
             failure = await self._scale(obj)
         return await self._report(obj, failure)
+
+    async def _choose(self, obj: Object, suspects: Iterable[str]) -> None:
+        selector = parse_selector(obj["spec"])
+        if selector is not None:
+            await self.control.release(obj, selector, suspects)
+            await self.control.adopt(obj, selector)
 
     async def _scale(self, obj: Object) -> tuple[str, ApiError] | None:
         pods = [pod for pod in self.cluster.pods.of_owner(obj["metadata"]["uid"]) if pod.active]

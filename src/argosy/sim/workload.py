@@ -43,6 +43,7 @@ class Workload(Controller):
             self.queue.add(entry.key)
 
     def observe_pod(self, pod: Pod, event: StoreEvent) -> None:
-        if pod.owner_kind == self.resource.kind:
+        # A new pod was counted by the reconcile that made it, and where it is bound is not counted at all.
+        if pod.owner_kind == self.resource.kind and (event.deleted or (pod.moved and event.previous is not None)):
             # A burst of changes is given a moment to end: it then costs one status write.
             self.queue.add(f"{self.table}{pod.namespace}/{pod.owner_name}", after=self.cluster.timings.settle)
