@@ -49,6 +49,8 @@ _EXPECT_KEYS = {
     "warnings",
 }
 _VARIABLE = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")
+# One header may hold several, separated by commas.
+_WARNING = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
 _DEFAULT_TIMEOUT = 10.0
 _SAFE = "/=&%:,;+-_.~!*'()$@?[]"
 
@@ -287,6 +289,8 @@ class Replay:
 
     def _filled(self, value: Any) -> Any:
         """The value with variables in place; a text that is one variable alone becomes its value, of whatever type."""
+        if isinstance(value, dict) and value.keys() == {"$repeat", "times"}:
+            return value["$repeat"] * value["times"]
         if isinstance(value, dict):
             return {self._filled(key): self._filled(one) for key, one in value.items()}
         if isinstance(value, list):
@@ -321,8 +325,8 @@ def _check(expect: dict[str, Any], answer: Answer) -> list[str]:
     for name, value in expect.get("headers", {}).items():
         differences += matching.subset(value, answer.headers.get(name), name)
     if "warnings" in expect:
-        given = [value.removeprefix('299 - "').removesuffix('"') for value in answer.headers.getall("Warning", [])]
-        unquoted = [value.replace('\\"', '"').replace("\\\\", "\\") for value in given]
+        given = [text for value in answer.headers.getall("Warning", []) for text in _WARNING.findall(value)]
+        unquoted = [re.sub(r"\\(.)", r"\1", text) for text in given]
         differences += matching.subset(expect["warnings"], unquoted, "warnings")
     return differences + _absent(expect.get("absent", []), answer.body)
 
@@ -333,7 +337,11 @@ def _absent(paths: list[str], body: Any) -> list[str]:
 
 def load(path: Path) -> dict[str, Any]:
     """The file's document; FormatError where a key is misspelt, so that no expectation is silently skipped."""
-    document = yaml.load(path.read_text(), Loader=_Loader)
+    try:
+        document = yaml.load(path.read_text(), Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        place = error.problem_mark
+        raise FormatError(f"{path.name}, line {place.line + 1 if place else '?'}: {error.problem}") from None
     if not isinstance(document, dict) or not isinstance(document.get("steps"), list):
         raise FormatError(f"{path.name}: needs a name and a list of steps")
     for number, step in enumerate(document["steps"], 1):
@@ -411,4 +419,7 @@ if __name__ == "__main__":
     )
     parser.add_argument("--show", action="store_true", help="print every answer")
     parser.add_argument("files", nargs="*", type=Path)
-    sys.exit(asyncio.run(_main(parser.parse_args())))
+    try:
+        sys.exit(asyncio.run(_main(parser.parse_args())))
+    except (FormatError, config.ConfigError) as error:
+        sys.exit(str(error))
