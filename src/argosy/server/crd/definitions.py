@@ -49,7 +49,7 @@ def _kinds(definition: Object) -> list[Kind]:
     if not is_true(status.get("conditions"), "Established"):
         return []
     names = status.get("acceptedNames") or spec["names"]
-    storage = next(v["name"] for v in spec["versions"] if v["storage"])
+    storage = next(v["name"] for v in spec["versions"] if v.get("storage"))
     return [_kind(definition, version, names, storage) for version in spec["versions"] if version["served"]]
 
 
@@ -100,7 +100,7 @@ def accept_names(obj: Object, existing: Iterable[Object]) -> dict[str, Any]:
             text = "the initial names have been accepted"
             conditions = set_condition(conditions, "Established", "True", "InitialNamesAccepted", text, moment)
     stored = list(before.get("storedVersions") or ())
-    stored += [v["name"] for v in spec["versions"] if v["storage"] and v["name"] not in stored]
+    stored += [v["name"] for v in spec["versions"] if v.get("storage") and v["name"] not in stored]
     return {**before, "acceptedNames": accepted, "conditions": conditions, "storedVersions": stored}
 
 
