@@ -332,7 +332,7 @@ async def test_old_revisions_are_kept_to_the_limit_and_can_come_back(member: Mem
 async def test_a_settled_member_writes_nothing(member: Member) -> None:
     await apply(member, deployment(replicas=3, progressDeadlineSeconds=1))
     await until(member, rolled_out(member))
-    await member.cluster.events.flush()
+    await member.cluster.flush_events()
     version = member.embedded.server.store.version
     # A second look at everything finds nothing to write.
     for controller, table in ((ReplicaSets, "apps/replicasets"), (Deployments, "apps/deployments")):

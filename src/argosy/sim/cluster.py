@@ -78,11 +78,20 @@ class Cluster:
         self.controllers: list[Controller] = []
         #: Called with the name of a node on which something was freed, or that changed; "" for any.
         self.on_room: Callable[[], None] = lambda: None
-        self.events = EventRecorder(self.client("default-scheduler"), "default-scheduler")
+        self._recorders: dict[str, EventRecorder] = {}
 
     def client(self, component: str) -> Client:
         user = User(f"system:{component}", ("system:masters", "system:authenticated"))
         return Client(LocalTransport(self.server, user), field_manager=component)
+
+    def recorder(self, component: str) -> EventRecorder:
+        """Events of one component; written from `start` on, until the server stops."""
+        return self._recorders.setdefault(component, EventRecorder(self.client(component), component))
+
+    async def flush_events(self) -> None:
+        """Wait until the events so far are written."""
+        for recorder in self._recorders.values():
+            await recorder.flush()
 
     def start(self, controllers: list[Controller]) -> None:
         """Look at everything that is stored, then follow the changes until the server stops."""
@@ -96,7 +105,8 @@ class Cluster:
                 self._observe(StoreEvent(entry, None, deleted=False))
         for controller in controllers:
             self.server.run(controller.name, controller.run())
-        self.server.run("event recorder", self.events.run())
+        for component, recorder in self._recorders.items():
+            self.server.run(f"events of {component}", recorder.run())
 
     def _observe(self, event: StoreEvent) -> None:
         key = event.entry.key

@@ -5,13 +5,13 @@ changed; the changes that step causes bring it back. Arithmetic is in `rollout`,
 """
 
 import time
-from typing import Any
 
 import msgspec
 
-from argosy.kube.client import Patch
+from argosy.kube.client import Client, Patch
 from argosy.kube.conditions import find
 from argosy.kube.errors import AlreadyExists, NotFound
+from argosy.kube.events import EventRecorder
 from argosy.kube.owners import is_controlled_by, owner_reference
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
@@ -63,6 +63,7 @@ class Deployments(Controller):
     def __init__(self, cluster: Cluster):
         super().__init__(cluster)
         self._client = cluster.client("deployment-controller")
+        self._events = cluster.recorder("deployment-controller")
         #: ReplicaSets nobody controls, which a Deployment may adopt.
         self._orphans: set[str] = set()
 
@@ -94,7 +95,7 @@ class Deployments(Controller):
         deployment = entry.decode()
         if not entry.deleting and self._orphans:
             await self._adopt(deployment)
-        sync = _Sync(self.cluster, self._client, deployment)
+        sync = _Sync(self.cluster, self._client, self._events, deployment)
         return await sync.run()
 
     async def _adopt(self, deployment: Object) -> None:
@@ -116,9 +117,10 @@ class Deployments(Controller):
 class _Sync:
     """One look at one Deployment."""
 
-    def __init__(self, cluster: Cluster, client: Any, deployment: Object):
+    def __init__(self, cluster: Cluster, client: Client, events: EventRecorder, deployment: Object):
         self.cluster = cluster
         self.client = client
+        self.events = events
         self.deployment = deployment
         self.spec: Object = deployment["spec"]
         self.wanted: int = self.spec["replicas"]
@@ -265,7 +267,9 @@ class _Sync:
         min_ready = self.spec.get("minReadySeconds") or 0
         if wanted != found or (new["spec"].get("minReadySeconds") or 0) != min_ready:
             new["metadata"]["annotations"] = wanted
-            new["spec"]["minReadySeconds"] = min_ready
+            new["spec"].pop("minReadySeconds", None)
+            if min_ready:
+                new["spec"]["minReadySeconds"] = min_ready
             await self._save(new)
         assert self.new is not None
         self.annotations[revisions.REVISION] = self.new["metadata"]["annotations"][revisions.REVISION]
@@ -364,4 +368,4 @@ class _Sync:
         }
         direction = "up" if size > before else "down"
         text = f"Scaled {direction} replica set {name} from {before} to {size}"
-        self.cluster.events.event(reference, "Normal", "ScalingReplicaSet", text)
+        self.events.event(reference, "Normal", "ScalingReplicaSet", text)

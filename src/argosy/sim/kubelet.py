@@ -29,6 +29,7 @@ class Kubelet(Controller):
     def __init__(self, cluster: Cluster):
         super().__init__(cluster)
         self._client = cluster.client("node")
+        self._events = cluster.recorder("kubelet")
         #: Addresses given out and not yet to be seen in a status.
         self._reserved: dict[str, dict[str, int]] = {}
         #: Nodes that do nothing at all, whatever the cluster believes of them.
@@ -108,7 +109,7 @@ class Kubelet(Controller):
                 "name": pod.name,
                 "uid": pod.uid,
             }
-            self.cluster.events.event(reference, "Warning", "Failed", f"Error: {waits[-1]}")
+            self._events.event(reference, "Warning", "Failed", f"Error: {waits[-1]}")
 
     def _host(self, pod: Pod) -> int:
         """The last part of an address no other pod on the node has."""

@@ -37,6 +37,7 @@ class Scheduler(Controller):
     def __init__(self, cluster: Cluster):
         super().__init__(cluster)
         self._parked: dict[Shape, dict[str, Pod]] = {}
+        self._events = cluster.recorder("default-scheduler")
         self._start = 0
         self._retry: asyncio.TimerHandle | None = None
         cluster.on_room = self._room
@@ -110,7 +111,7 @@ class Scheduler(Controller):
                 "name": pod.name,
                 "uid": pod.uid,
             }
-            self.cluster.events.event(reference, "Warning", "FailedScheduling", message)
+            self._events.event(reference, "Warning", "FailedScheduling", message)
 
     def _is_parked(self, pod: Pod) -> bool:
         return pod.key in self._parked.get(pod.shape, ())
