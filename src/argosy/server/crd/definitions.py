@@ -50,7 +50,7 @@ def _kinds(definition: Object) -> list[Kind]:
         return []
     names = status.get("acceptedNames") or spec["names"]
     storage = next(v["name"] for v in spec["versions"] if v.get("storage"))
-    return [_kind(definition, version, names, storage) for version in spec["versions"] if version["served"]]
+    return [_kind(definition, version, names, storage) for version in spec["versions"] if version.get("served")]
 
 
 def _kind(definition: Object, version: Object, names: Object, storage: str) -> Kind:

@@ -63,7 +63,7 @@ class DefinitionCleanup(Loop):
             return True
         await self._tell(definition)
         spec = definition["spec"]
-        served = next((version["name"] for version in spec["versions"] if version["served"]), "")
+        served = next((version["name"] for version in spec["versions"] if version.get("served")), "")
         namespaced = spec["scope"] == "Namespaced"
         resource = Resource(spec["group"], served, spec["names"]["plural"], spec["names"]["kind"], namespaced)
         for entry in entries:
