@@ -1,6 +1,7 @@
 """Kubeconfig files for our own servers: one entry a server, credentials inside, readable by the owner only."""
 
 import base64
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,12 +41,18 @@ def merged(*configs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write(path: Path, config: Mapping[str, Any]) -> None:
-    """By rename and never readable by others, not even for a moment."""
+    """By rename and never readable by others, not even for a moment. Raises OSError that names the file."""
     temporary = path.with_name(f".{path.name}.new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        yaml.safe_dump(dict(config), file, sort_keys=False)
-    temporary.replace(path)
+    text = yaml.safe_dump(dict(config), sort_keys=False)
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def _text(data: bytes) -> str:

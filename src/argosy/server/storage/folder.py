@@ -7,7 +7,18 @@ from pathlib import Path
 
 from argosy.server.storage.base import StorageError
 
-__all__ = ["FolderLock"]
+__all__ = ["FolderLock", "is_full"]
+
+#: SQLite needs a little to open a store at all.
+LEAST_ROOM = 64 * 1024
+
+
+def is_full(folder: Path) -> bool:
+    """Whether the disk is why something failed there: SQLite often says no more than "disk I/O error"."""
+    with contextlib.suppress(OSError):
+        disk = os.statvfs(folder)
+        return disk.f_bavail * disk.f_frsize < LEAST_ROOM or (disk.f_files > 0 and disk.f_favail == 0)
+    return False
 
 
 class FolderLock:
@@ -30,8 +41,10 @@ class FolderLock:
             os.close(self._file)
             who = f" (process {holder})" if holder.isdigit() else ""
             raise StorageError(f"the data folder {folder} is in use by another server{who}") from None
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+        # A courtesy to whoever is refused; on a full disk it has to do without.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         os.close(self._file)

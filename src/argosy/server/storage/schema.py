@@ -9,9 +9,10 @@ import os
 import sqlite3
 from pathlib import Path
 
-from argosy.server.storage.base import StorageError
+from argosy.server.storage.base import StorageError, StorageFull
+from argosy.server.storage.folder import is_full
 
-__all__ = ["SCHEMA_VERSION", "open_file"]
+__all__ = ["SCHEMA_VERSION", "open_file", "storage_error"]
 
 SCHEMA_VERSION = 1
 #: Marks the file as ours ("Argo" in ASCII).
@@ -29,6 +30,7 @@ CREATE INDEX log_by_key ON log (key, version);
 CREATE TABLE state (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT INTO state VALUES ('compacted', 0);
 """
+_MAY_BE_FULL = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
 #: Steps from the version that is the key to the next one.
 _UPGRADES: dict[int, str] = {}
 
@@ -36,30 +38,56 @@ _UPGRADES: dict[int, str] = {}
 def open_file(path: Path) -> sqlite3.Connection:
     """Open, create or upgrade a store. Raises StorageError with one clear line."""
     if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+        _create(path)
+    elif path.stat().st_size == 0:
+        # SQLite would take it for a new one, and everything that was in it for never written.
+        raise StorageError(f"{path} was cut off: nothing is left in it; restore it, or remove it to start anew")
     connection = _connect(path)
     try:
         (found,) = connection.execute("PRAGMA user_version").fetchone()
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and owner != APPLICATION_ID:
+        if owner != APPLICATION_ID:
             raise StorageError(f"{path} is not a store of this program")
         if found > SCHEMA_VERSION:
             raise StorageError(
                 f"{path} was written by a newer version (schema {found}; this version knows {SCHEMA_VERSION}): upgrade first"
             )
-        if not tables:
-            _execute(connection, _CREATE, SCHEMA_VERSION)
-        for version in range(found, SCHEMA_VERSION) if tables else ():
+        for version in range(found, SCHEMA_VERSION):
             _back_up(connection, path.with_name(f"{path.name}.schema-{version}.bak"))
             _execute(connection, _UPGRADES[version], version + 1)
     except sqlite3.Error as error:
         connection.close()
-        raise StorageError(f"{path} cannot be read as a store: {error}") from error
+        raise storage_error(path, "read as a store", error) from error
     except StorageError:
         connection.close()
         raise
     return connection
+
+
+def _create(path: Path) -> None:
+    """By rename: a store is there whole or not at all, so one without content was damaged."""
+    temporary = path.with_name(f"{path.name}.new")
+    try:
+        for suffix in ("", "-wal", "-shm"):  # of a start that was killed right here
+            temporary.with_name(temporary.name + suffix).unlink(missing_ok=True)
+        os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY, 0o600))
+        with contextlib.closing(_connect(temporary)) as connection:
+            _execute(connection, _CREATE, SCHEMA_VERSION)
+        temporary.replace(path)
+        _sync_folder(path.parent)
+    except sqlite3.Error as error:
+        raise storage_error(path, "created", error) from error
+    except OSError as error:
+        raise StorageError(f"{path} cannot be created: {error.strerror}") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """The name, too, has to survive a loss of power before anything is acknowledged."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -70,8 +98,17 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA cache_size = -16384")
     except sqlite3.Error as error:
-        raise StorageError(f"{path} cannot be opened as a store: {error}") from error
+        raise storage_error(path, "opened as a store", error) from error
     return connection
+
+
+def storage_error(path: Path, done: str, error: sqlite3.Error) -> StorageError:
+    """What the file could not be, and why."""
+    code = getattr(error, "sqlite_errorcode", 0) or 0
+    # The low byte is the kind of an extended code.
+    if code == sqlite3.SQLITE_FULL or (code & 0xFF in _MAY_BE_FULL and is_full(path.parent)):
+        return StorageFull(f"{path} cannot be {done}: the disk is full")
+    return StorageError(f"{path} cannot be {done}: {error}")
 
 
 def _execute(connection: sqlite3.Connection, script: str, version: int) -> None:

@@ -30,10 +30,9 @@ from argosy.server.storage.base import (
     OnCommit,
     Record,
     StorageError,
-    StorageFull,
 )
 from argosy.server.storage.folder import FolderLock
-from argosy.server.storage.schema import open_file
+from argosy.server.storage.schema import open_file, storage_error
 
 __all__ = ["SqliteStorage"]
 
@@ -105,7 +104,14 @@ class SqliteStorage:
     def _open(self) -> None:
         path = self._folder / "store.db"
         self._writer = open_file(path)
-        self._reader = open_file(path)
+        try:
+            self._reader = open_file(path)
+            self._read_heads()
+        except sqlite3.Error as error:
+            self._writer.close()
+            raise storage_error(path, "read as a store", error) from error
+
+    def _read_heads(self) -> None:
         (self._compacted,) = self._writer.execute("SELECT value FROM state WHERE name = 'compacted'").fetchone()
         (newest,) = self._writer.execute("SELECT max(version) FROM log").fetchone()
         # The row of the last write may be gone when it was a deletion and is compacted: its version is not given out again.
@@ -205,7 +211,10 @@ class SqliteStorage:
             self._writer.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
-            raise _storage_error(error) from error
+            raise self._failed(error) from error
+
+    def _failed(self, error: sqlite3.Error) -> StorageError:
+        return storage_error(self._folder / "store.db", "written", error)
 
     def _roll_back(self) -> None:
         with contextlib.suppress(sqlite3.Error):
@@ -319,14 +328,8 @@ class SqliteStorage:
             self._writer.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
-            raise _storage_error(error) from error
+            raise self._failed(error) from error
 
 
 def _end(prefix: str) -> str:
     return prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else "\U0010ffff"
-
-
-def _storage_error(error: sqlite3.Error) -> StorageError:
-    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-        return StorageFull("the disk is full")
-    return StorageError(f"the store could not be written: {error}")
