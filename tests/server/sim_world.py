@@ -11,6 +11,7 @@ from argosy.sim.timings import Timings
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 REPLICASETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 PODS = Resource("", "v1", "pods", "Pod")
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 FAST = Timings(start=0.03, stop=0.02, node_grace=0.05, eviction=0.2, job=0.05, settle=0.005)
 

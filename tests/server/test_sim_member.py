@@ -16,6 +16,7 @@ from argosy.sim.spec import MemberSpec, NodePool
 from tests.server.sim_world import (
     DEPLOYMENTS,
     FAST,
+    NAMESPACES,
     NODES,
     PODS,
     REPLICASETS,
@@ -367,3 +368,27 @@ async def test_a_deleted_pod_is_replaced(member: Member) -> None:
         lambda: len([pod for pod in pods(member) if is_ready(pod)]) == 2 and len(stored(member, "core/pods")) == 2,
     )
     assert victim not in {pod["metadata"]["name"] for pod in pods(member)}
+
+
+async def test_a_deleted_namespace_takes_everything_along(member: Member) -> None:
+    client = member.client()
+    await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gone"}})
+    await client.create(DEPLOYMENTS, deployment(replicas=4), "gone")
+    await until(member, lambda: sum(is_ready(pod) for pod in pods(member)) == 4)
+    await client.delete(NAMESPACES, "gone")
+    await until(member, lambda: "gone" not in {one["metadata"]["name"] for one in stored(member, "core/namespaces")})
+    assert not stored(member, "core/pods")
+    assert not stored(member, "apps/replicasets")
+    node = next(iter(member.cluster.nodes.nodes.values()))
+    assert not any(node.taken.values())
+
+
+async def test_pods_that_are_relabelled_are_released_and_replaced(member: Member) -> None:
+    await apply(member, deployment(replicas=2))
+    await until(member, rolled_out(member))
+    taken = pods(member)[0]["metadata"]["name"]
+    await member.client().patch(PODS, taken, {"metadata": {"labels": {"app": "debug"}}}, "default")
+    await until(member, lambda: sum(is_ready(pod) for pod in pods(member)) == 3)
+    free = next(pod for pod in pods(member) if pod["metadata"]["name"] == taken)
+    assert not free["metadata"].get("ownerReferences")
+    await until(member, rolled_out(member))
