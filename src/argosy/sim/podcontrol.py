@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, NotFound
 from argosy.kube.owners import owner_reference
@@ -52,7 +54,9 @@ class PodControl:
             metadata["name"] = name
         metadata["ownerReferences"] = [owner_reference(owner, controller=True, block_owner_deletion=True)]
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
-        await self._client.create(PODS, pod, owner["metadata"]["namespace"], into=bytes)
+        # The server changes what it is given, and the template is for more pods than this one.
+        own = orjson.loads(orjson.dumps(pod))
+        await self._cluster.create_pod(own, owner["metadata"]["namespace"], self._client.field_manager)
 
     async def delete(self, pods: Iterable[Pod]) -> None:
         deletes = [self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid) for pod in pods]
