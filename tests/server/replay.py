@@ -60,13 +60,15 @@ class FormatError(Exception):
 
 
 class _Loader(yaml.CSafeLoader):
-    """Plain YAML, but a time is a string, as in JSON."""
+    """Plain YAML, but a time is a text, as in JSON, and so are `no`, `on` and the like."""
 
 
+_NOT_IN_JSON = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool")
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _NOT_IN_JSON]
     for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(true|false)$"), ["t", "f"])
 
 
 class Answer:
