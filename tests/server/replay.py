@@ -27,7 +27,7 @@ import yaml
 from yarl import URL
 
 from argosy.kube import config
-from argosy.server.embedded import EmbeddedServer
+from argosy.server.embedded import ADMIN, EmbeddedServer
 from tests.server import matching
 
 REQUESTS = Path(__file__).parent / "requests"
@@ -372,13 +372,11 @@ async def connected(connection: config.Connection, embedded: bool) -> AsyncItera
 
 async def against_embedded(document: dict[str, Any], show: bool = False) -> Replay:
     """The file's run against a fresh embedded server."""
-    embedded = EmbeddedServer()
+    token = secrets.token_urlsafe()
+    embedded = EmbeddedServer(tokens={token: ADMIN})
     await embedded.start()
     try:
-        pair = embedded.authority.client_pair("admin", "admin", ["system:masters"])
-        connection = config.Connection(
-            embedded.url, embedded.authority.certificate, client_certificate=pair.certificate, client_key=pair.key
-        )
+        connection = config.Connection(embedded.url, embedded.authority.certificate, token=token)
         async with connected(connection, embedded=True) as server:
             replay = Replay(server, document, show)
             await replay.run()
