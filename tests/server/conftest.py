@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
+from multidict import CIMultiDictProxy
 
 from argosy.server.embedded import ADMIN, EmbeddedServer
 from argosy.server.identity import User
@@ -22,7 +23,7 @@ TOKENS = {"admin-token": ADMIN, "guest-token": User("guest", ("guests",))}
 class Answer:
     """One whole answer; `body` is decoded where it is JSON."""
 
-    def __init__(self, code: int, headers: Mapping[str, str], raw: bytes):
+    def __init__(self, code: int, headers: CIMultiDictProxy[str], raw: bytes):
         self.code = code
         self.headers = headers
         self.raw = raw
@@ -30,6 +31,10 @@ class Answer:
     @property
     def body(self) -> Any:
         return orjson.loads(self.raw)
+
+    @property
+    def warnings(self) -> list[str]:
+        return list(self.headers.getall("warning", []))
 
     @property
     def version(self) -> str:

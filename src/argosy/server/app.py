@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 import orjson
 from msgspec import structs
 
-from argosy.kube.errors import ApiError
+from argosy.kube.errors import ApiError, NotFound
 from argosy.kube.transport import Page, Request, Response
 from argosy.server import status
 from argosy.server.admission import Admission, AdmissionPlugin, NamespaceGuard
@@ -64,6 +64,8 @@ _VIEWS = {
     "finalize": {"update"},
 }
 _NAMED = {"get", "update", "patch", "delete"}
+#: Where no part of the server knows the path; within a known group the answer is a Status.
+_PAGE_NOT_FOUND = Response(404, {"content-type": "text/plain; charset=utf-8"}, b"404 page not found\n")
 HISTORY_SECONDS = 600.0
 COMPACTION_PERIOD = 30.0
 
@@ -206,6 +208,9 @@ class Server:
         watcher.on_close = lambda: self.watchers.discard(watcher)
         return watcher
 
+    def _serves(self, group: str) -> bool:
+        return any(kind.group == group for kind in self.registry)
+
     def _target(self, request: Request) -> Target:
         target = parse_target(request)
         if target is None:
@@ -220,7 +225,12 @@ class Server:
         return Call.of(target, self.registry, request, user)
 
     async def _answer(self, target: Target, request: Request, user: User) -> Response:
-        call = self._call(target, request, user)
+        try:
+            call = self._call(target, request, user)
+        except NotFound:
+            if self._serves(target.group):
+                raise
+            return _PAGE_NOT_FOUND
         named = call.kind.group, call.kind.plural, call.subresource
         handler = self.handlers.get((*named[:2], call.subresource.partition("/")[0]))
         if handler is not None:
@@ -264,7 +274,7 @@ class Server:
             response = responder(request)
             if response is not None:
                 return response
-        return Response(404, {"content-type": "text/plain; charset=utf-8"}, b"404 page not found\n")
+        return _PAGE_NOT_FOUND
 
     def _measure(self) -> None:
         self.metrics.watchers.set(len(self.watchers))

@@ -8,6 +8,7 @@ watcher while the client is not reading (its bounded buffer then ends the watch)
 import asyncio
 import logging
 import random
+import re
 import time
 import zlib
 from collections import deque
@@ -35,6 +36,7 @@ GZIP_FROM = 128 * 1024
 #: Requests of one connection that may wait while one is answered.
 PIPELINE = 16
 _REASONS = {code.value: f"HTTP/1.1 {code.value} {code.phrase}\r\n" for code in HTTPStatus}
+_BETWEEN_WARNINGS = re.compile(r'(?<="), (?=299 - ")')
 _JOINED_BY_LINE = {"impersonate-group"}
 
 
@@ -233,7 +235,12 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return
         lines = [_REASONS.get(response.status) or f"HTTP/1.1 {response.status} \r\n"]
-        lines += [f"{name}: {value}\r\n" for name, value in response.headers.items()]
+        for name, value in response.headers.items():
+            if name == "warning":
+                # Each warning on a line of its own; quotes within one are escaped.
+                lines += [f"warning: {text}\r\n" for text in _BETWEEN_WARNINGS.split(value)]
+            else:
+                lines.append(f"{name}: {value}\r\n")
         lines.append(f"content-length: {len(response.body)}\r\ncache-control: no-cache, private\r\ndate: {_date()}\r\n")
         if not keep_alive or self._listener.closing:
             lines.append("connection: close\r\n")

@@ -29,7 +29,7 @@ def media_type(content_type: str) -> str:
 
 
 def decode_body(body: bytes, content_type: str, wanted: str) -> tuple[Any, list[str]]:
-    """The value in a body, and the paths of fields that were given twice (the last one wins, as in Go).
+    """The value in a body, and what is to be said of fields that were given twice (the last one wins, as in Go).
 
     `wanted` is the kind that errors name.
     """
@@ -95,7 +95,7 @@ def _duplicates(body: bytes) -> list[str]:
                 walk(child, f"{path}[{index}]")
 
     walk(json.loads(body, object_pairs_hook=_Pairs), "")
-    return list(dict.fromkeys(found))
+    return [f'duplicate field "{path}"' for path in dict.fromkeys(found)]
 
 
 class _Loader(yaml.CSafeLoader):
@@ -111,7 +111,8 @@ class _Loader(yaml.CSafeLoader):
             key = self.construct_object(key_node, deep=True)
             name = ("true" if key else "false") if isinstance(key, bool) else str(key)
             if name in out:
-                self.duplicates.append(name)
+                line = key_node.start_mark.line + 1
+                self.duplicates.append(f'line {line}: key "{name}" already set in map')
             out[name] = self.construct_object(value_node, deep=True)
         return out
 
@@ -134,7 +135,8 @@ def _decode_yaml(body: bytes, wanted: str) -> tuple[Any, list[str]]:
     except (yaml.YAMLError, ValueError) as error:
         text = " ".join(str(error).split())
         raise _unrecognized(wanted, f"error converting YAML to JSON: {text}") from None
-    return value, list(dict.fromkeys(loader.duplicates))
+    told = [f"yaml: unmarshal errors:\n  {text}" for text in loader.duplicates]
+    return value, told
 
 
 def _check_yaml(body: bytes) -> None:

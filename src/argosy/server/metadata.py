@@ -39,14 +39,14 @@ def now() -> str:
 
 
 def check_types(obj: Object) -> str | None:
-    """What makes the metadata unreadable, if anything; later code relies on these types. Nulls count as absent."""
+    """What makes the metadata unreadable, if anything; later code relies on these types. Nulls and empties count as absent."""
     metadata = obj.get("metadata")
     if metadata is None:
         obj["metadata"] = {}
         return None
     if not isinstance(metadata, dict):
         return _mistyped("metadata", metadata, "ObjectMeta")
-    for field in [key for key, value in metadata.items() if value is None]:
+    for field in [key for key, value in metadata.items() if value is None or value in ({}, [])]:
         del metadata[field]
     for field in _STRINGS:
         if not isinstance(metadata.get(field, ""), str):

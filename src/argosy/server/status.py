@@ -117,8 +117,11 @@ def not_served() -> ApiError:
     return _error(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def already_exists(kind: Kind, name: str) -> ApiError:
-    return _error(409, "AlreadyExists", f'{kind.resource} "{name}" already exists', _details(kind, name))
+def already_exists(kind: Kind, name: str, *, deleting: bool = False) -> ApiError:
+    message = f'{kind.resource} "{name}" already exists'
+    if deleting:
+        message = f"object is being deleted: {message}"
+    return _error(409, "AlreadyExists", message, _details(kind, name))
 
 
 def generated_name_taken(kind: Kind, name: str) -> ApiError:

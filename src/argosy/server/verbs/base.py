@@ -101,14 +101,14 @@ def check_object(
     wrong = metadata.check_types(obj)
     if wrong is not None:
         raise refuse(wrong)
+    decoded = kind.strategy.decode(obj)
     # apiVersion and kind lead every stored object; the rest keeps the order it came in.
     ordered: Object = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": obj["metadata"]}
     ordered.update((key, value) for key, value in obj.items() if key not in ordered)
-    decoded = kind.strategy.decode(ordered)
     if decoded.mistyped:
         raise refuse(decoded.mistyped[0])
     if (decoded.unknown or duplicates) and validation != "Ignore":
-        found = [f'duplicate field "{path}"' for path in duplicates]
+        found = [*duplicates]
         found += [f'unknown field "{path}"' for path in decoded.unknown]
         if validation == "Strict":
             raise refuse(f"strict decoding error: {', '.join(found)}")
@@ -117,7 +117,10 @@ def check_object(
 
 
 def _mismatch(kind: Kind, api_version: Any, name: Any) -> str:
+    if str(api_version).count("/") > 1:
+        return f"unexpected GroupVersion string: {api_version}"
     if api_version != kind.api_version:
         expected = f"the expected API version ({kind.api_version})"
         return f"the API version in the data ({api_version}) does not match {expected}"
-    return f'no kind "{name}" is expected here'
+    version = kind.api_version
+    return f'no kind "{name}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'

@@ -23,6 +23,6 @@ def encoder(kind: Kind, obj: Object) -> Encode:
 
 def reply(kind: Kind, record: Record) -> bytes:
     """The stored bytes themselves, except where another version than the stored one was asked for."""
-    if (kind.storage_version or kind.version) == kind.version and not kind.storage_group:
+    if (kind.storage_version or kind.version) == kind.version and kind.storage_group is None:
         return record.value
     return served(kind, Entry(record))

@@ -82,4 +82,7 @@ async def _commit(api: Api, call: Call, obj: Object, *, generated: bool) -> Reco
             taken = meta["name"]
             if generated:
                 meta["name"] = names.generate(meta["generateName"])
-    raise status.generated_name_taken(kind, taken) if generated else status.already_exists(kind, taken)
+    if generated:
+        raise status.generated_name_taken(kind, taken)
+    present = api.store.get(object_key(kind, call.namespace, taken))
+    raise status.already_exists(kind, taken, deleting=present is not None and present.deleting)

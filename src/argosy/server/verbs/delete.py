@@ -86,6 +86,8 @@ def read_options(call: Call) -> DeleteOptions:
     value: Any
     if call.body:
         value, _ = decode_body(call.body, call.headers.get("content-type", ""), "DeleteOptions")
+        if isinstance(value, dict) and value.get("kind", "DeleteOptions") != "DeleteOptions":
+            raise status.bad_request("decoded object cannot be converted to DeleteOptions")
     else:
         value = _from_query(call)
     try:
@@ -127,6 +129,10 @@ async def remove(api: Api, call: Call, entry: Entry, options: DeleteOptions) -> 
     pending = _mark_graceful(kind, obj, options)
     if not pending:
         _mark_propagation(kind, obj, options)
+    if kind.strategy.deletion_finalizer and not entry.deleting:
+        finalizers = obj["metadata"].setdefault("finalizers", [])
+        if kind.strategy.deletion_finalizer not in finalizers:
+            finalizers.append(kind.strategy.deletion_finalizer)
     if kind.storage_key == "core/namespaces":
         # As in Kubernetes every namespace goes through Terminating, its life cycle then finishes it.
         _mark(obj, grace=None)
@@ -198,10 +204,9 @@ def _mark_graceful(kind: Kind, obj: Object, options: DeleteOptions) -> bool:
     period = wanted if wanted is not None else int(spec.get("terminationGracePeriodSeconds") or 0)
     if not spec.get("nodeName") or phase in ("Failed", "Succeeded"):
         period = 0
-    if period:
-        _mark(obj, grace=max(period, 1))
-        deadline = datetime.now(UTC) + timedelta(seconds=period)
-        meta["deletionTimestamp"] = deadline.strftime("%Y-%m-%dT%H:%M:%SZ")
+    _mark(obj, grace=period)
+    deadline = datetime.now(UTC) + timedelta(seconds=period)
+    meta["deletionTimestamp"] = deadline.strftime("%Y-%m-%dT%H:%M:%SZ")
     return False
 
 

@@ -79,8 +79,11 @@ async def save(api: Api, call: Call, new: Object, entry: Entry, *, dry_run: bool
         if (new == old and not finishes) or dry_run:
             api.admission.abandon(call, new, old)
             return answer(call, orjson.dumps(new) if dry_run else served(kind, entry))
-        write = api.store.delete if finishes else api.store.replace
-        record = await write(entry.key, entry.version, encoder(kind, new))
+        if finishes:
+            # Watchers are told what was stored last; the writer gets the object as it wrote it.
+            await api.store.delete(entry.key, entry.version, encoder(kind, old))
+            return answer(call, orjson.dumps(new))
+        record = await api.store.replace(entry.key, entry.version, encoder(kind, new))
     except Changed as changed:
         api.admission.abandon(call, new, old)
         if conditional or changed.current is None:
