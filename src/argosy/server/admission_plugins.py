@@ -13,10 +13,9 @@ from argosy.server.registry import Object
 from argosy.server.request import Call
 from argosy.server.store import Store, StoreEvent
 
-__all__ = ["CLEANUP", "Definitions", "Priorities", "Requesters", "ServiceAddresses"]
+__all__ = ["Definitions", "Priorities", "Requesters", "ServiceAddresses"]
 
 _DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
-CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
 class Priorities(AdmissionPlugin):
@@ -103,10 +102,6 @@ class Definitions(AdmissionPlugin):
             return
         new["status"] = accept_names(new, self._others(new["metadata"]["name"]))
         call.warnings += rule_warnings(new)
-        if old is None:
-            # Its objects go before it does; `lifecycle` takes the finalizer off again.
-            finalizers = new["metadata"].get("finalizers", [])
-            new["metadata"]["finalizers"] = [*(name for name in finalizers if name != CLEANUP), CLEANUP]
 
     def _others(self, name: str) -> Iterator[Object]:
         for entry in self._store.table(_DEFINITIONS).entries.values():

@@ -176,7 +176,10 @@ class EmbeddedServer:
         account = self.server.store.get(f"core/serviceaccounts/{call.namespace}/{call.name}")
         if account is None:
             raise status.not_found(call.kind, call.name)
-        return _answer(call, token_request(self.tokens, account.decode(), _decoded(call)))
+        answered = token_request(self.tokens, account.decode(), _decoded(call))
+        if isinstance(answered, list):
+            raise status.invalid_kind("authentication.k8s.io", "TokenRequest", "", answered)
+        return _answer(call, answered)
 
 
 class _NoEscalation(AdmissionPlugin):

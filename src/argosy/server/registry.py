@@ -53,6 +53,10 @@ class Strategy:
     orphan_by_default: bool = False
     #: Extra field selectors besides metadata.name and metadata.namespace: dotted path -> value of an object.
     selectable: Mapping[str, Callable[[Object], str]] = {}
+    #: What a kind with field selectors of its own answers to others.
+    unselectable: str = "field label not supported: {}"
+    #: A finalizer that objects get when their deletion is asked for.
+    deletion_finalizer: str = ""
 
     def decode(self, obj: Object) -> Decoded:
         """Check types and remove unknown fields in place; tells what was wrong."""

@@ -73,5 +73,5 @@ class Selection:
 def _unsupported(kind: Kind, field: str) -> str:
     # Kinds with field selectors of their own answer in other words than those that have the common two only.
     if kind.strategy.selectable:
-        return f"field label not supported: {field}"
+        return kind.strategy.unselectable.format(field)
     return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'

@@ -120,7 +120,7 @@ def token_request(tokens: ServiceAccountTokens, account: Object, review: Object)
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
         "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-        "spec": {**spec, "audiences": audiences, "expirationSeconds": seconds},
+        "spec": {"boundObjectRef": None, **spec, "audiences": audiences, "expirationSeconds": seconds},
         "status": {"token": token, "expirationTimestamp": until},
     }
 

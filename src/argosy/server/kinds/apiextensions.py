@@ -6,6 +6,8 @@ The schemas inside are checked by `server.crd.structural`.
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from argosy.kube import names
 from argosy.kube.schema import Schemas
 from argosy.server.crd.structural import validate_schema
@@ -15,7 +17,10 @@ from argosy.server.kinds import webhooks
 from argosy.server.kinds.builtin import BuiltinStrategy, declare
 from argosy.server.registry import Kind, Object
 
-__all__ = ["kinds", "validate_definition"]
+__all__ = ["CLEANUP", "kinds", "validate_definition"]
+
+#: The finalizer that keeps a definition until its objects are gone.
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 SCOPES = ["Cluster", "Namespaced"]
 COLUMN_TYPES = ["boolean", "date", "integer", "number", "string"]
@@ -26,6 +31,8 @@ MAX_DEPRECATION_WARNING = 256
 APPROVED = "api-approved.kubernetes.io"
 #: Groups of the Kubernetes community, in which definitions need a reviewed pull request.
 PROTECTED = ("k8s.io", "kubernetes.io")
+#: Parts of a version that all versions may have alike, in the order of Kubernetes' internal type.
+_PARTS = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 
 
 def kinds(schemas: Schemas) -> list[Kind]:
@@ -46,6 +53,8 @@ def kinds(schemas: Schemas) -> list[Kind]:
 
 
 class DefinitionStrategy(BuiltinStrategy):
+    deletion_finalizer = CLEANUP
+
     unconditional_update = False
 
     def default(self, obj: Object) -> None:
@@ -72,7 +81,7 @@ class DefinitionStrategy(BuiltinStrategy):
         return validate_definition(obj)
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        errors = validate_definition(new)
+        errors = _definition(new)
         spec, stored = new["spec"], old["spec"]
         if _is_established(old):
             errors += rules.immutable(spec.get("scope"), stored.get("scope"), "spec.scope")
@@ -86,9 +95,13 @@ class DefinitionStrategy(BuiltinStrategy):
 
 
 def validate_definition(obj: Object) -> list[FieldError]:
-    """Everything that is wrong with a definition that has its defaults."""
+    """Everything that is wrong with a new definition that has its defaults."""
+    return _object_name(obj) + _definition(obj)
+
+
+def _definition(obj: Object) -> list[FieldError]:
     spec = obj["spec"]
-    errors = _object_name(obj) + _group(spec.get("group") or "")
+    errors = _group(spec.get("group") or "")
     errors += rules.one_of(spec.get("scope") or "", "spec.scope", SCOPES)
     errors += _versions(spec)
     errors += [
@@ -158,20 +171,37 @@ def _versions(spec: Mapping[str, Any]) -> list[FieldError]:
         errors += _version(version, f"{path}[{i}]", shared)
     listed = [version.get("name") for version in versions]
     if len(set(listed)) != len(listed):
-        errors.append(invalid(path, versions, "must contain unique version names"))
+        errors.append(invalid(path, _internal(versions, shared), "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions) != 1:
-        errors.append(invalid(path, versions or None, "must have exactly one version marked as storage version"))
+        detail = "must have exactly one version marked as storage version"
+        errors.append(invalid(path, _internal(versions, shared), detail))
     if versions and listed[0]:
         errors += _label(listed[0], "spec.version")
     return errors
 
 
+def _internal(versions: list[Mapping[str, Any]], shared: frozenset[str]) -> Any:
+    """As messages show versions: by the names of Kubernetes' internal type, in its order, without what all share."""
+    if not versions:
+        return None
+    listed = [
+        {
+            "Name": version.get("name", ""),
+            "Served": version.get("served", False),
+            "Storage": version.get("storage", False),
+            "Deprecated": version.get("deprecated", False),
+            "DeprecationWarning": version.get("deprecationWarning"),
+        }
+        | {f"{part[0].upper()}{part[1:]}": None if part in shared else version.get(part) for part in _PARTS}
+        for version in versions
+    ]
+    return orjson.Fragment(orjson.dumps(listed))
+
+
 def _shared(versions: list[Mapping[str, Any]]) -> frozenset[str]:
     """What all versions have alike. Kubernetes names it in messages as if it were said once, for the whole definition."""
     return frozenset(
-        part
-        for part in ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
-        if versions and all(version.get(part) == versions[0].get(part) for version in versions)
+        part for part in _PARTS if versions and all(version.get(part) == versions[0].get(part) for version in versions)
     )
 
 

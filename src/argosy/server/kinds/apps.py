@@ -12,7 +12,7 @@ from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds import workloads
 from argosy.server.kinds.builtin import BuiltinStrategy, StatuslessStrategy, declare
 from argosy.server.kinds.daemonsets import DaemonSetStrategy
-from argosy.server.kinds.defaults import fill
+from argosy.server.kinds.defaults import fill, fill_condition_times
 from argosy.server.kinds.podspec import default_pod_template, validate_pod_template
 from argosy.server.kinds.statefulsets import StatefulSetStrategy
 from argosy.server.registry import Kind, Object, ScalePaths
@@ -73,6 +73,7 @@ class DeploymentStrategy(BuiltinStrategy):
             fill(rolling, "maxUnavailable", "25%")
             fill(rolling, "maxSurge", "25%")
         default_pod_template(spec.setdefault("template", {}))
+        fill_condition_times(obj, "lastUpdateTime", "lastTransitionTime")
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {}
@@ -117,12 +118,11 @@ class DeploymentStrategy(BuiltinStrategy):
 
 
 class ReplicaSetStrategy(BuiltinStrategy):
-    selectable = {"status.replicas": lambda obj: str((obj.get("status") or {}).get("replicas") or 0)}  # noqa: RUF012
-
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
         fill(spec, "replicas", 1)
         default_pod_template(spec.setdefault("template", {}))
+        fill_condition_times(obj, "lastTransitionTime")
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {"replicas": 0}

@@ -11,7 +11,7 @@ from argosy.server.fielderrors import FieldError, forbidden, invalid, not_suppor
 from argosy.server.kinds import hpa_v1, workloads
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds.builtin import BuiltinStrategy, declare
-from argosy.server.kinds.defaults import fill
+from argosy.server.kinds.defaults import fill, fill_condition_times
 from argosy.server.kinds.resource_lists import amount, canonical_quantity, container_resource_name
 from argosy.server.registry import Kind, Object
 
@@ -62,6 +62,7 @@ class AutoscalerStrategy(BuiltinStrategy):
         if behavior is not None:
             behavior["scaleUp"] = _scaling_rules(behavior.get("scaleUp"), _scale_up())
             behavior["scaleDown"] = _scaling_rules(behavior.get("scaleDown"), _scale_down())
+        fill_condition_times(obj, "lastTransitionTime")
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {"currentMetrics": None, "desiredReplicas": 0}

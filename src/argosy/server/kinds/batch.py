@@ -12,7 +12,7 @@ from argosy.server.fielderrors import FieldError, invalid, not_supported, requir
 from argosy.server.kinds import cron, domains, job_policies, job_status, workloads
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds.builtin import BuiltinStrategy, declare
-from argosy.server.kinds.defaults import fill
+from argosy.server.kinds.defaults import fill, fill_condition_times
 from argosy.server.kinds.podspec import default_pod_template, validate_pod_template
 from argosy.server.registry import Kind, Object
 
@@ -58,6 +58,7 @@ def kinds(schemas: Schemas) -> list[Kind]:
 class JobStrategy(BuiltinStrategy):
     orphan_by_default = True
     selectable = {"status.successful": lambda obj: str((obj.get("status") or {}).get("succeeded") or 0)}  # noqa: RUF012
+    unselectable = 'field label "{}" not supported for Job'
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
@@ -71,6 +72,7 @@ class JobStrategy(BuiltinStrategy):
         fill(spec, "podReplacementPolicy", _replacement(spec))
         fill(spec, "manualSelector", False)
         _default_job_spec(spec)
+        fill_condition_times(obj, "lastProbeTime", "lastTransitionTime")
         labels = (spec["template"].get("metadata") or {}).get("labels")
         if labels and not obj["metadata"].get("labels"):
             # One dict on purpose: labels generated for the template at creation are the Job's own as well.
@@ -86,7 +88,8 @@ class JobStrategy(BuiltinStrategy):
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         spec, stored = new["spec"], old["spec"]
-        errors = self.validate(new)
+        # Kubernetes checks the spec twice here, and tells what is wrong with it as often.
+        errors = self.validate(new) + _job(spec, "spec")
         errors += _completions_kept(spec, stored)
         errors += workloads.selector_kept(new, old)
         errors += _template_kept(new, old)

@@ -13,6 +13,8 @@ Object = dict[str, Any]
 ACCESS_MODES = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"]
 VOLUME_MODES = ["Block", "Filesystem"]
 _TEMPLATE_META = ("annotations", "labels")
+#: Kubernetes shows an empty object here, not the value it means.
+_UNSHOWN: Object = {}
 
 
 def access_modes(modes: list[str], path: str) -> list[FieldError]:
@@ -61,9 +63,9 @@ def _data_sources(spec: Object, path: str) -> list[FieldError]:
         errors += dns_label(ref["namespace"], f"{path}.dataSourceRef.namespace")
         if source is not None:
             detail = "may not be specified when dataSourceRef.namespace is specified"
-            errors.append(invalid(path, f"{path}.dataSource", detail))
+            errors.append(invalid(path, _UNSHOWN, detail))
     elif source is not None and any(source.get(key) != ref.get(key) for key in ("apiGroup", "kind", "name")):
-        errors.append(invalid(path, f"{path}.dataSource", "must match dataSourceRef"))
+        errors.append(invalid(path, _UNSHOWN, "must match dataSourceRef"))
     return errors
 
 

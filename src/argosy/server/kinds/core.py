@@ -12,6 +12,7 @@ from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, forbidden, invalid, not_supported, required, too_long
 from argosy.server.kinds.builtin import BuiltinStrategy, StatuslessStrategy, declare
 from argosy.server.kinds.containers import PROTOCOLS
+from argosy.server.kinds.defaults import fill_condition_times
 from argosy.server.kinds.meta_rules import (
     dns_label,
     dns_subdomain,
@@ -304,6 +305,7 @@ class ReplicationControllerStrategy(BuiltinStrategy):
         spec = obj.setdefault("spec", {})
         spec.setdefault("replicas", 1)
         obj.setdefault("status", {}).setdefault("replicas", 0)
+        fill_condition_times(obj, "lastTransitionTime")
         template = spec.get("template")
         if template is None:
             return

@@ -9,6 +9,7 @@ from argosy.server.fielderrors import FieldError, invalid, not_supported, requir
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds import workloads
 from argosy.server.kinds.builtin import BuiltinStrategy
+from argosy.server.kinds.defaults import fill_condition_times
 from argosy.server.kinds.podspec import default_pod_template, validate_pod_template
 from argosy.server.registry import Decoded, Object
 
@@ -30,6 +31,7 @@ class DaemonSetStrategy(BuiltinStrategy):
         spec = obj.setdefault("spec", {})
         if spec.get("revisionHistoryLimit") is None:
             spec["revisionHistoryLimit"] = 10
+        fill_condition_times(obj, "lastTransitionTime")
         strategy = spec.setdefault("updateStrategy", {})
         if not strategy.get("type"):
             strategy["type"] = "RollingUpdate"

@@ -4,10 +4,17 @@ from typing import Any
 
 from argosy.server.registry import Object
 
-__all__ = ["fill"]
+__all__ = ["fill", "fill_condition_times"]
 
 
 def fill(values: Object, field: str, default: Any) -> None:
     """Default one field; null is absent to Kubernetes."""
     if values.get(field) is None:
         values[field] = default
+
+
+def fill_condition_times(obj: Object, *fields: str) -> None:
+    """Times of conditions are always written; one that nobody gave says null."""
+    for condition in (obj.get("status") or {}).get("conditions") or ():
+        for field in fields:
+            condition.setdefault(field, None)

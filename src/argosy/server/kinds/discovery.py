@@ -38,6 +38,8 @@ class EndpointSliceStrategy(StatuslessStrategy):
         for port in obj["ports"] or ():
             fill(port, "name", "")
             fill(port, "protocol", "TCP")
+        for endpoint in obj["endpoints"] or ():
+            fill(endpoint, "conditions", {})
 
     def prepare_create(self, obj: Object) -> None:
         _drop_topology(obj)

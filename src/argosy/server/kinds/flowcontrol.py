@@ -7,7 +7,7 @@ from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, forbidden, invalid, not_supported, required
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds.builtin import BuiltinStrategy, declare
-from argosy.server.kinds.defaults import fill
+from argosy.server.kinds.defaults import fill, fill_condition_times
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]
@@ -34,6 +34,7 @@ class FlowSchemaStrategy(BuiltinStrategy):
         if not spec.get("matchingPrecedence"):
             spec["matchingPrecedence"] = 1000
         spec.setdefault("priorityLevelConfiguration", {})
+        fill_condition_times(obj, "lastTransitionTime")
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {}
@@ -69,6 +70,7 @@ class PriorityLevelStrategy(BuiltinStrategy):
             for field, default in (("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)):
                 if not queuing.get(field):
                     queuing[field] = default
+        fill_condition_times(obj, "lastTransitionTime")
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {}

@@ -149,6 +149,13 @@ def _parts(source: Any) -> Object:
     return source if isinstance(source, dict) else {}
 
 
+def _reference(source: Any) -> Object:
+    """Of an object, its fields in the order Kubernetes writes them into the annotation."""
+    parts = _parts(source)
+    named: Object = {"kind": parts.get("kind", ""), "name": parts.get("name", "")}
+    return named | _given({"apiVersion": parts.get("apiVersion")})
+
+
 def _v2_source(metric: Values) -> Object:
     converted: Object = {"type": metric.get("type", "")}
     for field, convert in _TO_V2.items():
@@ -185,7 +192,7 @@ def _object_to_v1(new: Values) -> Object:
     target, metric = _parts(new.get("target")), _parts(new.get("metric"))
     return _given(
         {
-            "target": _parts(new.get("describedObject")),
+            "target": _reference(new.get("describedObject")),
             "metricName": metric.get("name", ""),
             "targetValue": target.get("value", "0"),
             "selector": metric.get("selector"),
@@ -299,7 +306,7 @@ def _v1_status(metric: Values) -> Object:
         values, identifier = _parts(new.get("current")), _parts(new.get("metric"))
         old: Object = {}
         if field == "object":
-            old["target"] = _parts(new.get("describedObject"))
+            old["target"] = _reference(new.get("describedObject"))
         if field in ("resource", "containerResource"):
             old |= _given({"name": new.get("name", ""), "container": new.get("container")})
         else:

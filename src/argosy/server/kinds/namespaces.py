@@ -4,9 +4,10 @@ from argosy.kube import names
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, invalid
 from argosy.server.kinds.builtin import BuiltinStrategy, declare
+from argosy.server.kinds.defaults import fill_condition_times
 from argosy.server.registry import ALL_VERBS, Kind, Object
 
-__all__ = ["NamespaceStrategy", "kinds", "validate_finalizers"]
+__all__ = ["NamespaceStrategy", "kinds"]
 
 FINALIZER = "kubernetes"
 NAME_LABEL = "kubernetes.io/metadata.name"
@@ -40,6 +41,7 @@ class NamespaceStrategy(BuiltinStrategy):
         obj.setdefault("spec", {})
         status = obj.setdefault("status", {})
         status["phase"] = status.get("phase") or "Active"
+        fill_condition_times(obj, "lastTransitionTime")
         if metadata.get("name"):
             metadata["labels"] = {**(metadata.get("labels") or {}), NAME_LABEL: metadata["name"]}
 
@@ -59,7 +61,13 @@ class NamespaceStrategy(BuiltinStrategy):
             spec["finalizers"] = old["spec"]["finalizers"]
 
     def validate(self, obj: Object) -> list[FieldError]:
-        return validate_finalizers((obj.get("spec") or {}).get("finalizers") or [])
+        finalizers = (obj.get("spec") or {}).get("finalizers") or []
+        return [error for name in finalizers for error in _finalizer(name, "spec.finalizers")]
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        """Only /finalize changes them; there, unlike on creation, an error says which one it is about."""
+        finalizers = (new.get("spec") or {}).get("finalizers") or []
+        return [error for i, name in enumerate(finalizers) for error in _finalizer(name, f"spec.finalizers[{i}]")]
 
     def validate_status(self, new: Object, old: Object) -> list[FieldError]:
         phase = (new.get("status") or {}).get("phase", "")
@@ -72,13 +80,10 @@ class NamespaceStrategy(BuiltinStrategy):
         return [invalid("status.Phase", phase, f"may only be '{expected}' if `deletionTimestamp` {when}")]
 
 
-def validate_finalizers(finalizers: list[str]) -> list[FieldError]:
-    """spec.finalizers of a namespace: qualified, or one of the few that need no domain."""
-    path = "spec.finalizers"
-    errors = []
-    for name in finalizers:
-        errors += [invalid(path, name, message) for message in names.qualified_name(name)]
-        if "/" not in name and name not in _STANDARD_FINALIZERS:
-            detail = "name is neither a standard finalizer name nor is it fully qualified"
-            errors.append(invalid(path, name, detail))
+def _finalizer(name: str, path: str) -> list[FieldError]:
+    """Qualified, or one of the few that need no domain."""
+    errors = [invalid(path, name, message) for message in names.qualified_name(name)]
+    if "/" not in name and name not in _STANDARD_FINALIZERS:
+        detail = "name is neither a standard finalizer name nor is it fully qualified"
+        errors.append(invalid(path, name, detail))
     return errors

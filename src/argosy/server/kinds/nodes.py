@@ -9,6 +9,7 @@ from argosy.kube import names
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required, shown
 from argosy.server.kinds.builtin import BuiltinStrategy, declare
+from argosy.server.kinds.defaults import fill_condition_times
 from argosy.server.kinds.meta_rules import cidr, dual_stack, label_name
 from argosy.server.kinds.pod_scheduling import TAINT_EFFECTS
 from argosy.server.kinds.resource_lists import canonical_resources, validate_quantity
@@ -63,6 +64,7 @@ class NodeStrategy(BuiltinStrategy):
         canonical_resources(status.get("allocatable"))
         if "allocatable" not in status and "capacity" in status:
             status["allocatable"] = dict(status["capacity"])
+        fill_condition_times(obj, "lastHeartbeatTime", "lastTransitionTime")
         # Kubernetes always writes these out, and typed clients take them as given.
         status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {"Port": 0})
         info = status.setdefault("nodeInfo", {})
@@ -99,7 +101,8 @@ class NodeStrategy(BuiltinStrategy):
         for i, address in enumerate(new["status"].get("addresses") or ()):
             key = shown(address)
             if key in seen:
-                errors.append(duplicate(f"status.addresses[{i}]", address))
+                shown_address = {"Type": address.get("type", ""), "Address": address.get("address", "")}
+                errors.append(duplicate(f"status.addresses[{i}]", _in_order(shown_address)))
             seen.add(key)
         return errors
 
@@ -133,9 +136,20 @@ def validate_taints(taints: list[Object], path: str) -> list[FieldError]:
             errors.append(not_supported(f"{at}.effect", effect, TAINT_EFFECTS))
         if (key, effect) in seen:
             detail = "taints must be unique by key and effect pair"
-            errors.append(FieldError("FieldValueDuplicate", at, taint, detail))
+            shown_taint = {
+                "Key": key,
+                "Value": taint.get("value", ""),
+                "Effect": effect,
+                "TimeAdded": taint.get("timeAdded"),
+            }
+            errors.append(FieldError("FieldValueDuplicate", at, _in_order(shown_taint), detail))
         seen.add((key, effect))
     return errors
+
+
+def _in_order(internal: Object) -> orjson.Fragment:
+    """As messages show a value: by the names of Kubernetes' internal type, in its order."""
+    return orjson.Fragment(orjson.dumps(internal))
 
 
 def _annotations(annotations: dict[str, str]) -> list[FieldError]:

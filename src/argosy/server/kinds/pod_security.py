@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
+
 from argosy.server.fielderrors import (
     FieldError,
     duplicate,
@@ -19,6 +21,8 @@ from argosy.server.kinds.paths import descending
 __all__ = ["containers_with_path", "validate_os", "validate_pod_security", "validate_security_context"]
 
 Object = dict[str, Any]
+#: Kubernetes' internal name -> the field, and what stands for its absence.
+_Parts = dict[str, tuple[str, str | None]]
 
 _SYSCTL = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
 _PROFILES = ["Localhost", "RuntimeDefault", "Unconfined"]
@@ -50,6 +54,31 @@ _WINDOWS_FORBIDS_IN_CONTAINER = (
     "runAsUser",
     "runAsGroup",
 )
+
+
+_PROFILE: _Parts = {"Type": ("type", ""), "LocalhostProfile": ("localhostProfile", None)}
+_LABELS: _Parts = {"User": ("user", ""), "Role": ("role", ""), "Type": ("type", ""), "Level": ("level", "")}
+_WINDOWS: _Parts = {
+    "GMSACredentialSpecName": ("gmsaCredentialSpecName", None),
+    "GMSACredentialSpec": ("gmsaCredentialSpec", None),
+    "RunAsUserName": ("runAsUserName", None),
+    "HostProcess": ("hostProcess", None),
+}
+#: Kubernetes' internal name -> the field, and what it consists of.
+_INTERNAL: dict[str, tuple[str, _Parts]] = {
+    "Capabilities": ("capabilities", {"Add": ("add", None), "Drop": ("drop", None)}),
+    "Privileged": ("privileged", {}),
+    "SELinuxOptions": ("seLinuxOptions", _LABELS),
+    "WindowsOptions": ("windowsOptions", _WINDOWS),
+    "RunAsUser": ("runAsUser", {}),
+    "RunAsGroup": ("runAsGroup", {}),
+    "RunAsNonRoot": ("runAsNonRoot", {}),
+    "ReadOnlyRootFilesystem": ("readOnlyRootFilesystem", {}),
+    "AllowPrivilegeEscalation": ("allowPrivilegeEscalation", {}),
+    "ProcMount": ("procMount", {}),
+    "SeccompProfile": ("seccompProfile", _PROFILE),
+    "AppArmorProfile": ("appArmorProfile", _PROFILE),
+}
 
 
 def containers_with_path(spec: Object, path: str) -> Iterator[tuple[Object, str]]:
@@ -87,11 +116,22 @@ def validate_security_context(context: Object, path: str, *, host_users: bool) -
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
             detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            errors.append(invalid(path, context, detail))
+            errors.append(invalid(path, _internal(context), detail))
         if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
             detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-            errors.append(invalid(path, context, detail))
+            errors.append(invalid(path, _internal(context), detail))
     return errors + _profiles(context, path)
+
+
+def _internal(context: Object) -> orjson.Fragment:
+    """As messages show a container's context: by the names of Kubernetes' internal type, in its order."""
+    shown: Object = {}
+    for name, (field, parts) in _INTERNAL.items():
+        value = context.get(field)
+        if parts and value is not None:
+            value = {inner: value.get(part, blank) for inner, (part, blank) in parts.items()}
+        shown[name] = value
+    return orjson.Fragment(orjson.dumps(shown))
 
 
 def _identifiers(context: Object, path: str, fields: tuple[str, ...]) -> list[FieldError]:

@@ -12,6 +12,7 @@ from argosy.kube import names
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, forbidden, not_supported, required
 from argosy.server.kinds.builtin import BuiltinStrategy, StatuslessStrategy, VirtualStrategy, declare
+from argosy.server.kinds.defaults import fill_condition_times
 from argosy.server.kinds.pod_annotations import validate_profiles_match
 from argosy.server.kinds.pod_totals import qos_class
 from argosy.server.kinds.pod_updates import (
@@ -97,6 +98,7 @@ class PodStrategy(BuiltinStrategy):
         default_pod_spec(spec)
         default_pod(spec)
         _default_ips(obj.get("status") or {})
+        fill_condition_times(obj, "lastProbeTime", "lastTransitionTime")
 
     def prepare_create(self, obj: Object) -> None:
         spec = obj["spec"]

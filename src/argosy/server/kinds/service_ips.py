@@ -245,9 +245,7 @@ class _Addresses:
             return str(type(self.network.network_address)(number))
         address = ipaddress.ip_address(wanted)
         if address not in self.network:
-            raise _Taken(
-                f"the provided IP ({wanted}) is not in the valid range. The range of valid IPs is {self.network}"
-            )
+            raise _Taken("the provided network does not match the current range")
         if int(address) in self.taken:
             raise _Taken("provided IP is already allocated")
         self.taken.add(int(address))

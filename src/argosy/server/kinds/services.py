@@ -7,6 +7,8 @@ Order of a write: `default`, `prepare_*`, `ServiceAllocator.allocate`, `validate
 import ipaddress
 from typing import Any
 
+import orjson
+
 from argosy.kube import names
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import (
@@ -261,7 +263,7 @@ def _port_conflicts(spec: Object) -> list[FieldError]:
                 "TargetPort": 0,
                 "NodePort": 0,
             }
-            errors.append(duplicate(f"spec.ports[{i}]", shown))
+            errors.append(duplicate(f"spec.ports[{i}]", orjson.Fragment(orjson.dumps(shown))))
         numbers.add((protocol, number))
     return errors
 

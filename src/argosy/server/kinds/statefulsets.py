@@ -10,6 +10,7 @@ from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds import workloads
 from argosy.server.kinds.builtin import BuiltinStrategy
 from argosy.server.kinds.claims import validate_claim_spec
+from argosy.server.kinds.defaults import fill_condition_times
 from argosy.server.kinds.pod_defaults import default_claim_spec
 from argosy.server.kinds.podspec import default_pod_template, validate_pod_template
 from argosy.server.registry import Object
@@ -46,6 +47,7 @@ class StatefulSetStrategy(BuiltinStrategy):
             if spec.get(field) is None:
                 spec[field] = default
         _default_update_strategy(spec.setdefault("updateStrategy", {}))
+        fill_condition_times(obj, "lastTransitionTime")
         retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
         for field in ("whenDeleted", "whenScaled"):
             if not retention.get(field):

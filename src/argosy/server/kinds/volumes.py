@@ -15,6 +15,7 @@ from argosy.server.fielderrors import FieldError, forbidden, invalid, not_suppor
 from argosy.server.kinds import pod_volumes
 from argosy.server.kinds.builtin import BuiltinStrategy, declare
 from argosy.server.kinds.claims import VOLUME_MODES, access_modes, validate_claim_spec
+from argosy.server.kinds.defaults import fill_condition_times
 from argosy.server.kinds.meta_rules import differences, dns_label, dns_subdomain, immutable, same
 from argosy.server.kinds.paths import no_backsteps
 from argosy.server.kinds.pod_defaults import default_claim_spec, default_volume_source
@@ -234,6 +235,7 @@ class ClaimStrategy(BuiltinStrategy):
         default_claim_spec(obj.setdefault("spec", {}))
         status = obj.setdefault("status", {})
         status["phase"] = status.get("phase") or "Pending"
+        fill_condition_times(obj, "lastProbeTime", "lastTransitionTime")
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {"phase": "Pending"}

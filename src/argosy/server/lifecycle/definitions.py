@@ -5,8 +5,8 @@ from argosy.kube.conditions import set_condition
 from argosy.kube.errors import NotFound
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.admission_plugins import CLEANUP
 from argosy.server.app import Server
+from argosy.server.kinds.apiextensions import CLEANUP
 from argosy.server.lifecycle.loop import Loop
 from argosy.server.metadata import now
 from argosy.server.registry import Object
