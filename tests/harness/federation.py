@@ -39,8 +39,9 @@ QUICK = Timings(
     conflict=0.05,
     retry_first=0.1,
     retry_most=1.0,
-    status_gather=0.03,
-    status_interval=0.1,
+    status_quiet=0.03,
+    status_longest=0.1,
+    status_longest_busy=0.5,
 )
 
 

@@ -6,8 +6,8 @@ Writes only what changed: at most one CollectedStatus and one source status a pa
 
 import asyncio
 import datetime
-import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -43,22 +43,30 @@ class Aggregate:
         marks: Marks,
         metrics: Metrics,
         timings: Timings,
+        busy: Callable[[], bool],
     ):
+        self._busy = busy
         self._client = client
         self._caches = caches
         self._collector = collector
         self._marks = marks
         self._metrics = metrics
         self._timings = timings
-        #: When an object's status was last written; forgotten once that is long enough ago.
-        self._written: dict[SourceKey, float] = {}
+        #: When the first and the last change came that were not looked at yet.
+        self._changes: dict[SourceKey, tuple[float, float]] = {}
         self.queue: WorkQueue[SourceKey] = WorkQueue()
         collector.on_change(self._member_object_changed)
 
     def wake(self, key: SourceKey) -> None:
-        """Soon after the first change, then no oftener than the interval: a roll-out costs a few merges, not hundreds."""
-        since = time.monotonic() - self._written.get(key, -math.inf)
-        self.queue.add(key, after=max(self._timings.status_gather, self._timings.status_interval - since))
+        """Soon, when the object's members have settled: a roll-out costs a few merges, not hundreds."""
+        now = time.monotonic()
+        first, _ = self._changes.get(key, (now, now))
+        self._changes[key] = (first, now)
+        self.queue.add(key, after=self._timings.status_quiet)
+
+    def wake_later(self, key: SourceKey) -> None:
+        """At the latest then: after a dispatch the members' own reports usually come first."""
+        self.queue.add(key, after=self._timings.status_longest)
 
     def wake_all_in(self, cluster: str, after: float) -> None:
         """A cluster became reachable or ceased to be."""
@@ -68,9 +76,13 @@ class Aggregate:
                 self.queue.add(key, priority=1, after=after)
 
     def _member_object_changed(self, cluster: str, type_name: str, change: Change[HasMetadata]) -> None:
-        self.wake(SourceKey(type_name, change.key))
+        if not self._collector.remembering:
+            self.wake(SourceKey(type_name, change.key))
 
     async def reconcile(self, key: SourceKey) -> Result | None:
+        wait = self._not_yet(key)
+        if wait is not None:
+            return Result(requeue_after=wait)
         config = self._caches.catalog.get(key.type)
         federated_raw = self._caches.federated_raw(key)
         if config is None or federated_raw is None:
@@ -89,16 +101,19 @@ class Aggregate:
             source = self._source(source_raw, config)
             if not source["metadata"].get("deletionTimestamp"):
                 writes.append(self._write_source(key, config, source, federated, seen))
-        if any(await asyncio.gather(*writes)):
-            self._note_written(key)
+        await asyncio.gather(*writes)
         return None
 
-    def _note_written(self, key: SourceKey) -> None:
-        now = time.monotonic()
-        self._written.pop(key, None)
-        self._written[key] = now  # in order of time, so that the oldest come first
-        while now - next(iter(self._written.values())) > self._timings.status_interval:
-            del self._written[next(iter(self._written))]
+    def _not_yet(self, key: SourceKey) -> float | None:
+        """Seconds until it is time for this object; None when it is."""
+        first, last = self._changes.get(key, (0.0, 0.0))
+        now, timings = time.monotonic(), self._timings
+        busy = self._busy()
+        longest = timings.status_longest_busy if busy else timings.status_longest
+        if now - first >= longest or (not busy and now - last >= timings.status_quiet * 0.9):
+            self._changes.pop(key, None)
+            return None
+        return timings.status_quiet
 
     def _seen(self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject) -> dict[str, Seen] | None:
         """The object in every cluster that may hold it; None while a reachable member's cache is still filling."""
@@ -116,15 +131,14 @@ class Aggregate:
 
     async def _write_collected(
         self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject, seen: dict[str, Seen]
-    ) -> bool:
-        """Whether anything was written."""
+    ) -> None:
         informer = self._caches.collected[config.namespaced]
         existing = informer.get(key.federated_key)
         stored = _as_json(existing) if existing is not None else None
         federated_json = _reference(federated, config)
         wanted = collected_status(federated_json, config, seen, stored, _now())
         if wanted is None:
-            return False
+            return
         resource = resources.COLLECTED_STATUSES if config.namespaced else resources.CLUSTER_COLLECTED_STATUSES
         try:
             if existing is None:
@@ -133,10 +147,9 @@ class Aggregate:
                 raw = await self._client.update(resource, wanted, into=bytes)
         except (AlreadyExists, NotFound):
             self.queue.add(key, after=self._timings.conflict)  # our cache is behind
-            return False
+            return
         self._metrics.control_writes.labels(resource.kind, "create" if existing is None else "update").inc()
         informer.remember(raw)
-        return True
 
     async def _write_source(
         self,
@@ -145,8 +158,7 @@ class Aggregate:
         source: dict[str, Any],
         federated: FederatedObject,
         seen: dict[str, Seen],
-    ) -> bool:
-        """Whether anything was written."""
+    ) -> None:
         status = source_status(source, federated, self._observations(key, config, federated, seen), _now())
         body: dict[str, Any] = {}
         annotations = feedback_of(source, federated) if kind_of(source).feedback_with_status else None
@@ -160,7 +172,6 @@ class Aggregate:
         observed = (status or source.get("status") or {}).get("observedGeneration")
         if observed is not None and observed == source["metadata"].get("generation"):
             self._marks.finished(key, observed, config.name)
-        return bool(body)
 
     def _observations(
         self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject, seen: dict[str, Seen]

@@ -31,6 +31,8 @@ class Collector:
         self._informers: dict[tuple[str, str], Informer[HasMetadata]] = {}
         self._wanted: set[str] = set()
         self._listeners: list[MemberChange] = []
+        #: While listeners hear of our own write, which changes no status.
+        self.remembering = False
         members.on_change(self._member_changed)
         catalog.on_change(self._type_changed)
 
@@ -58,7 +60,11 @@ class Collector:
         """Our own write's result: readers must not see older state than that."""
         informer = self._informers.get((cluster, type_name))
         if informer is not None and informer.has_synced:
-            informer.remember(raw)
+            self.remembering = True
+            try:
+                informer.remember(raw)
+            finally:
+                self.remembering = False
 
     def informers(self) -> dict[tuple[str, str], Informer[HasMetadata]]:
         return dict(self._informers)

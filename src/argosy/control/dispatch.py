@@ -125,6 +125,8 @@ class Dispatch:
         if view is None:
             return
         key = FederatedKey("/" in change.key, source.federated_key)
+        if self._collector.remembering:
+            return
         if change.new is None:
             removing = view.metadata.deletion_timestamp or cluster not in view.placed
             self.wake(key, 0.0 if removing else self._timings.member_event)

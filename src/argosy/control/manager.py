@@ -116,7 +116,9 @@ class Manager:
             self.metrics,
             timings,
         )
-        self.aggregate = Aggregate(client, self.caches, self.collector, returning, self.metrics, timings)
+        self.aggregate = Aggregate(
+            client, self.caches, self.collector, returning, self.metrics, timings, busy=self._propagating
+        )
         self.clusters = Clusters(
             client,
             self.caches,
@@ -170,7 +172,8 @@ class Manager:
             config = self.caches.catalog.of_kind(owner.api_version, owner.kind) if owner.controller else None
             if config is not None:
                 namespace = view.metadata.namespace
-                self.aggregate.wake(SourceKey(config.name, f"{namespace}/{owner.name}" if namespace else owner.name))
+                key = SourceKey(config.name, f"{namespace}/{owner.name}" if namespace else owner.name)
+                self.aggregate.wake_later(key)
 
     def _source_changed(self, key: SourceKey, change: Change[Any]) -> None:
         if key.type == "namespaces" and change.key == keys.SYSTEM_NAMESPACE and _pause_changed(change):
@@ -193,6 +196,10 @@ class Manager:
             return
         self.dispatch.wake_all_in(cluster, 0.0)
         self.aggregate.wake_all_in(cluster, 0.0)
+
+    def _propagating(self) -> bool:
+        """Whether objects wait to be carried to members."""
+        return len(self.federate.queue) + len(self.dispatch.queue) > 0
 
     def _wake_everything(self) -> None:
         for namespaced, informer in self.caches.federated.items():

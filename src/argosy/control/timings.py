@@ -27,10 +27,12 @@ class Timings(msgspec.Struct, frozen=True):
     #: ... or ceased to be.
     cluster_unavailable: float = 60.0
 
-    #: Changes of member status are gathered for so long before they are merged. KubeAdmiral waits 3 s; our merge is cheap.
-    status_gather: float = 0.1
-    #: The least time between two merges of one object's status: a roll-out is many changes, and nobody reads that fast.
-    status_interval: float = 0.5
+    #: Statuses are merged once an object's members have been quiet for so long. KubeAdmiral waits 3 s; our merge is cheap.
+    status_quiet: float = 0.1
+    #: ... but no later than this after the first change, however busy its members are,
+    status_longest: float = 0.5
+    #: ... or this, while objects wait to be carried to members: propagation goes before status.
+    status_longest_busy: float = 2.0
     #: A round of member writes is reported without the members that have not answered by then; they are reported later.
     round_patience: float = 2.0
     #: One write to one member.
