@@ -57,13 +57,12 @@ async def apply_all(
     from argosy.cli.terminal import reference
     from argosy.kube.errors import ApiError
 
-    for manifest in manifests:
+    for number, manifest in enumerate(manifests):
         try:
             verb = await _apply(client, manifest.object, namespace, dry_run)
         except ApiError as error:
-            raise Failure(
-                f"{manifest.place}: {error.message}", "this object was not changed; those above it were applied"
-            ) from None
+            done = f"; the {number} before it were applied" if number else ""
+            raise Failure(f"{manifest.place}: {error.message}", f"this object was not changed{done}") from None
         except Failure as failure:
             raise Failure(f"{manifest.place}: {failure.message}", failure.hint) from None
         say(f"{reference(manifest.object)} {verb}{' (dry run)' if dry_run else ''}")

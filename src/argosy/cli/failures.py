@@ -1,10 +1,15 @@
 """Failures: what went wrong, in one line, and what to do about it, in another. Tracebacks are for those who ask."""
 
 import errno
+import re
 
 __all__ = ["Failure", "explained"]
 
 _ANSWERS = "is it running? `argosy up` starts one here; --kubeconfig and --context choose another"
+
+
+#: What the HTTP library says of its own objects.
+_INSIDES = re.compile(r" ssl:(<[^>]*>|\w+)")
 
 
 class Failure(Exception):
@@ -32,7 +37,7 @@ def explained(error: Exception) -> Failure:
     if isinstance(error, ApiError):
         return Failure(error.message, _api_hint(error))
     if isinstance(error, TransportError):
-        return Failure(f"the API server does not answer: {error}", _ANSWERS)
+        return Failure(f"the API server does not answer: {_INSIDES.sub('', str(error))}", _ANSWERS)
     if isinstance(error, StorageError):
         return _storage(error)
     if isinstance(error, OSError):

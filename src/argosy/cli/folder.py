@@ -22,6 +22,11 @@ class DataFolder:
         #: Locked while the simulated members run.
         self.sim = PidFile(self.members / "sim.pid")
 
+    def known_members(self) -> int:
+        """How many members were simulated here before; they are still joined."""
+        folder = self.members / "members"
+        return sum(1 for each in folder.iterdir() if each.is_dir()) if folder.is_dir() else 0
+
     def make(self) -> None:
         """Raises Failure where the folder cannot be written."""
         for folder in (self.path, self.control_plane, self.members, self.log.parent):

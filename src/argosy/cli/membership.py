@@ -111,7 +111,7 @@ def _state(cluster: FederatedCluster) -> str:
         if condition is not None and condition.status != "True" and (condition.message or condition.reason):
             return condition.message or condition.reason
     if not cluster.status.conditions:
-        return "the controllers have not looked at it yet"
+        return "the controllers have nothing to tell of it yet"
     return "joined, not ready yet" if cluster.joined else "joining"
 
 

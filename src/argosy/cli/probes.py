@@ -1,5 +1,7 @@
 """/livez, /readyz and /metrics of `argosy controllers`, on the loopback: they tell how it is, not what it knows."""
 
+import os
+
 from aiohttp import web
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -29,7 +31,7 @@ class Probes:
         except OSError as error:
             await self.close()
             raise Failure(
-                f"port {port} for probes cannot be used: {error.strerror or error}",
+                f"port {port} for probes cannot be used: {os.strerror(error.errno or 0)}",
                 "choose another with --port; 0 takes a free one",
             ) from None
         self.port = self._runner.addresses[0][1]

@@ -20,7 +20,10 @@ Data = Annotated[Path, typer.Option(help="Folder of the state, logs and kubeconf
 
 
 def up(
-    members: Annotated[int, typer.Option(min=0, max=100, help="Simulated member clusters to start and join.")] = 0,
+    members: Annotated[
+        int,
+        typer.Option(min=0, max=100, help="Simulated member clusters to start and join; those of last time come back."),
+    ] = 0,
     data: Data = Path(".argosy"),
     detach: Annotated[
         bool, typer.Option("--detach", "-d", help="Return when it is ready and leave it running.")
@@ -96,11 +99,16 @@ def _in_foreground(
             return
         from argosy.cli.welcome import welcome
 
-        await welcome(client, folder, example, progress)
+        try:
+            await welcome(client, folder, example, progress)
+        except Failure as failure:  # of the example; the federation is up
+            print(f"error: {failure.message}\nhint: {failure.hint}")
         print("\nCtrl-C stops it.", flush=True)
 
     try:
-        loop.run(run(Settings(folder.path, members, host, port), progress, when_ready))
+        # Members of last time are still joined: without their servers they would count as lost.
+        count = max(members, folder.known_members())
+        loop.run(run(Settings(folder.path, count, host, port), progress, when_ready))
     finally:
         folder.up.release()
 
