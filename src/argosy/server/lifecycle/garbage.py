@@ -41,6 +41,9 @@ class GarbageCollector(Loop):
             for uid in entry.owners:  # an owner may be waiting for this one
                 self._wake_waiting_owner(uid, entry)
             return
+        before = event.previous
+        if before is not None and before.owners == entry.owners and not entry.deleting:
+            return  # most changes are of status
         if entry.owners or entry.deleting:
             self.queue.add(entry.key)
             if entry.deleting:
