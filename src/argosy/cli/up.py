@@ -79,19 +79,24 @@ def down(data: Data = Path(".argosy")) -> None:
     print("stopped" if stopped else f"nothing is running on {data}")
 
 
+def _running(folder: "DataFolder", holder: int) -> Failure:
+    return Failure(
+        f"argosy is already running on {folder.path} (process {holder})",
+        "`argosy down` stops it; --data chooses another folder for a second one",
+    )
+
+
 def _in_foreground(
     folder: "DataFolder", members: int, port: int, host: str, example: bool, progress: "Progress", *, told: bool
 ) -> None:
-    from argosy.cli import logs, loop
-    from argosy.cli.plane import Settings, run
-
     folder.make()
     holder = folder.up.take()
     if holder is not None:
-        raise Failure(
-            f"argosy is already running on {folder.path} (process {holder})",
-            "`argosy down` stops it; --data chooses another folder for a second one",
-        )
+        raise _running(folder, holder)
+
+    from argosy.cli import logs, loop
+    from argosy.cli.plane import Settings, run
+
     logs.to_file(folder.log)
 
     async def when_ready(client: "Client") -> None:
@@ -117,6 +122,9 @@ def _detached(folder: "DataFolder", members: int, port: int, host: str, progress
     from argosy.cli.processes import command
     from argosy.cli.progress import follow
 
+    holder = folder.up.running()
+    if holder is not None:
+        raise _running(folder, holder)
     folder.make()
     reading, writing = os.pipe()
     arguments = ["--data", str(folder.path), "--members", str(members), "--port", str(port), "--host", host]
