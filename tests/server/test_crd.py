@@ -57,7 +57,7 @@ async def test_a_definition_is_established_and_served_at_once(client: HttpClient
     assert made.body["status"]["storedVersions"] == ["v1"]
     assert (await client.post(WIDGETS, widget({"name": "ab"}))).code == 201
     found = await client.get("/apis/example.com/v1")
-    assert [r["name"] for r in found.body["resources"]] == ["widgets", "widgets/scale", "widgets/status"]
+    assert [r["name"] for r in found.body["resources"]] == ["widgets", "widgets/status", "widgets/scale"]
 
 
 async def test_objects_are_defaulted_and_pruned(defined: HttpClient) -> None:

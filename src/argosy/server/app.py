@@ -18,7 +18,7 @@ from argosy.kube.errors import ApiError, NotFound
 from argosy.kube.transport import Page, Request, Response
 from argosy.server import status
 from argosy.server.admission import Admission, AdmissionPlugin, NamespaceGuard
-from argosy.server.auth.impersonation import ImpersonationDenied, impersonated
+from argosy.server.auth.impersonation import ImpersonationDenied, ImpersonationIncomplete, impersonated
 from argosy.server.health import Health
 from argosy.server.identity import Attributes, Authenticator, Authorizer, Decision, User
 from argosy.server.limits import InFlight, Limits
@@ -155,6 +155,8 @@ class Server:
             return impersonated(user, headers, self.authorizer)
         except ImpersonationDenied as denial:
             raise status.denied(denial.attributes) from None
+        except ImpersonationIncomplete as error:
+            raise status.bad_request(str(error)) from None
 
     def is_watch(self, request: Request) -> bool:
         """Whether the answer is a stream: the doors serve it from `watch` instead of `handle`."""

@@ -25,6 +25,11 @@ _GROUPS = (
 )  # fmt: skip
 _VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 
+_OTHER_PATHS = (
+    "/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version",
+)  # fmt: skip
+#: Custom resources are listed with their verbs in this order, built-in ones in that of the alphabet.
+_CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _WRITABLE = ("get", "patch", "update")
 _STREAM = ("create", "get")
 _PROXY = ("create", "delete", "get", "patch", "update")
@@ -61,7 +66,7 @@ def version_rank(version: str) -> tuple[int, int, int, str]:
 
 
 class Discovery:
-    """Answers GET of /api, /apis, /api/v1, /apis/G and /apis/G/V."""
+    """Answers GET of /, /api, /apis, /api/v1, /apis/G and /apis/G/V."""
 
     def __init__(self, registry: Registry):
         self._registry = registry
@@ -72,9 +77,14 @@ class Discovery:
     def respond(self, path: str, headers: Mapping[str, str]) -> Response | None:
         """None when the path is not one of discovery's, or names a group or version that is not served."""
         parts = path.strip("/").split("/")
+        if path == "/":
+            self._refresh()
+            return self._paths()
         if parts[0] not in ("api", "apis") or len(parts) > (2 if parts[0] == "api" else 3):
             return None
         self._refresh()
+        if parts == ["api"] and not _aggregated_form(headers.get("accept", "")):
+            return _json(self._api_versions(headers.get("host", "")))
         form = _aggregated_form(headers.get("accept", "")) if len(parts) == 1 else ""
         key = ("/".join(parts), form)
         answer = self._answers.get(key)
@@ -105,7 +115,7 @@ class Discovery:
     def _legacy(self, parts: list[str]) -> Response | None:
         root, *rest = parts
         if not rest:
-            return _json(self._api_versions() if root == "api" else self._api_groups())
+            return _json(self._api_groups())
         group = "" if root == "api" else rest[0]
         versions = self._groups.get(group)
         if versions is None or (root == "apis" and not group):
@@ -117,11 +127,21 @@ class Discovery:
             return None
         resources = [entry for kind in versions[version] for entry in _resources(kind)]
         named = f"{group}/{version}" if group else version
-        return _json({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": named, "resources": resources})
+        head = {"kind": "APIResourceList", "apiVersion": "v1"} if group else {"kind": "APIResourceList"}
+        return _json({**head, "groupVersion": named, "resources": resources})
 
-    def _api_versions(self) -> dict[str, Any]:
+    def _api_versions(self, host: str) -> dict[str, Any]:
+        """Where a client reached the server is where it can be reached."""
         versions = list(self._groups.get("", {}))
-        return {"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": []}
+        addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}]
+        return {"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": addresses}
+
+    def _paths(self) -> Response:
+        """The index at `/`."""
+        groups = [f"/apis/{group}" for group in self._groups if group]
+        versions = [f"/apis/{group}/{version}" for group, found in self._groups.items() if group for version in found]
+        core = [f"/api/{version}" for version in self._groups.get("", {})]
+        return _json({"paths": sorted([*_OTHER_PATHS, *core, *groups, *versions])})
 
     def _api_groups(self) -> dict[str, Any]:
         groups = [_group(name, versions) for name, versions in self._groups.items() if name]
@@ -179,7 +199,8 @@ def _group(name: str, versions: Iterable[str]) -> dict[str, Any]:
 
 def _subresources(kind: Kind) -> list[tuple[str, tuple[str, str, str], list[str]]]:
     result = []
-    for name in sorted(kind.subresources):
+    # Both orders are kube-apiserver's.
+    for name in sorted(kind.subresources, reverse=not kind.builtin):
         answers = SUBRESOURCE_KINDS.get(name) or ("", "", f"{kind.kind}ProxyOptions" if name == "proxy" else kind.kind)
         result.append((name, answers, list(SUBRESOURCE_VERBS.get(name, _WRITABLE))))
     return result
@@ -191,7 +212,7 @@ def _resources(kind: Kind) -> list[dict[str, Any]]:
         "singularName": kind.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": sorted(kind.verbs),
+        "verbs": _verbs(kind),
     }
     _add_names(main, kind)
     entries = [main]
@@ -210,19 +231,24 @@ def _resources(kind: Kind) -> list[dict[str, Any]]:
     return entries
 
 
+def _verbs(kind: Kind) -> list[str]:
+    return sorted(kind.verbs) if kind.builtin else [verb for verb in _CUSTOM_VERBS if verb in kind.verbs]
+
+
 def _discovered(kind: Kind) -> dict[str, Any]:
+    # kube-apiserver leaves out what is the same as the parent's, but for custom resources.
+    own = {"group": "", "version": ""} if kind.builtin else {"group": kind.group, "version": kind.version}
     main: dict[str, Any] = {
         "resource": kind.plural,
-        "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "responseKind": {**own, "kind": kind.kind},
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
-        "verbs": sorted(kind.verbs),
+        "verbs": _verbs(kind),
     }
     _add_names(main, kind)
     subresources = []
     for name, (group, version, answers), verbs in _subresources(kind):
-        group, version = (group, version) if version else (kind.group, kind.version)
-        answered = {"group": group, "version": version, "kind": answers}
+        answered = {**({"group": group, "version": version} if version else own), "kind": answers}
         subresources.append({"subresource": name, "responseKind": answered, "verbs": verbs})
     if subresources:
         main["subresources"] = subresources

@@ -6,6 +6,7 @@ Nothing is looked up here but the kind in the registry; who asks is decided befo
 from collections.abc import Mapping
 from urllib.parse import unquote
 
+from argosy.kube.selectors import SelectorError, parse_field_selector
 from argosy.kube.transport import Request
 from argosy.server import status
 from argosy.server.fielderrors import FieldError, not_supported
@@ -22,9 +23,9 @@ _FIELD_VALIDATION = ("Ignore", "Warn", "Strict")
 class Target:
     """What a path names: a resource, one of its objects, or a subresource; `verb` is what the method means there."""
 
-    __slots__ = ("group", "name", "namespace", "plural", "subresource", "verb", "version")
+    __slots__ = ("group", "name", "namespace", "plural", "selected", "subresource", "verb", "version")
 
-    def __init__(self, group: str, version: str, parts: list[str], method: str, *, watch: bool):
+    def __init__(self, group: str, version: str, parts: list[str], method: str, *, watch: bool, selected: str = ""):
         self.group = group
         self.version = version
         self.namespace = self.name = self.subresource = ""
@@ -40,6 +41,8 @@ class Target:
             self.name = parts[1]
         if len(parts) > 2:
             self.subresource = "/".join(parts[2:])
+        #: The one name that a collection's field selector leaves: a right to that object is enough.
+        self.selected = selected
         self.verb = self._verb(method, watch=legacy or (watch and not self.name))
 
     def _verb(self, method: str, *, watch: bool) -> str:
@@ -64,7 +67,7 @@ class Target:
             subresource=self.subresource,
             # A namespace is authorised as an object within itself, as in Kubernetes.
             namespace=self.namespace or (self.name if self.plural == "namespaces" and not self.group else ""),
-            name=self.name,
+            name=self.name or self.selected,
         )
 
 
@@ -83,7 +86,18 @@ def parse_target(request: Request) -> Target | None:
     if not all(rest):
         raise status.not_served()
     watch = any(key == "watch" and value in ("1", "true", "True") for key, value in request.query)
-    return Target(group, version, rest, request.method, watch=watch)
+    selected = next((_selected_name(value) for key, value in request.query if key == "fieldSelector"), "")
+    return Target(group, version, rest, request.method, watch=watch, selected=selected)
+
+
+def _selected_name(selector: str) -> str:
+    if "metadata.name" not in selector:
+        return ""
+    try:
+        exact = parse_field_selector(selector).exact()
+    except SelectorError:
+        return ""  # refused later, by those who may ask
+    return exact.get("metadata.name", "")
 
 
 class Call:

@@ -223,8 +223,8 @@ def method_not_allowed(
 
 
 def not_acceptable() -> ApiError:
-    message = "only the following media types are accepted: application/json, application/yaml"
-    return _error(406, "NotAcceptable", message)
+    message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml"
+    return _error(406, "NotAcceptable", message, {})
 
 
 def expired(message: str, continue_token: str = "") -> ApiError:
@@ -251,8 +251,13 @@ def not_implemented(message: str) -> ApiError:
     return _error(501, "NotImplemented", message)
 
 
-def too_many_requests(message: str = "too many requests, please try again later") -> ApiError:
-    return _error(429, "TooManyRequests", message, {"retryAfterSeconds": 1}, 1)
+def too_many_requests(
+    message: str = "too many requests, please try again later", seconds: int = 1, causes: Sequence[Any] = ()
+) -> ApiError:
+    details: dict[str, Any] = {"retryAfterSeconds": seconds} if seconds else {}
+    if causes:
+        details["causes"] = list(causes)
+    return _error(429, "TooManyRequests", message, details, seconds or None)
 
 
 def internal(message: str) -> ApiError:

@@ -89,7 +89,18 @@ def test_an_unchanged_answer_is_not_sent_again(registry):
 
 
 @pytest.mark.parametrize(
-    "path", ["/apis/none.example.com", "/apis/apps/v9", "/api/v2", "/apis/apps/v1/x", "/other", "/"]
+    "path", ["/apis/none.example.com", "/apis/apps/v9", "/api/v2", "/apis/apps/v1/x", "/other"]
 )
 def test_what_is_not_served_is_not_answered(registry, path):
     assert Discovery(registry).respond(path, {}) is None
+
+
+def test_the_root_lists_every_path_that_is_served(registry):
+    paths = orjson.loads(Discovery(registry).respond("/", {}).body)["paths"]
+    assert {"/api/v1", "/apis/apps/v1", "/openapi/v3", "/version"} <= set(paths)
+    assert paths == sorted(paths)
+
+
+def test_the_core_versions_say_where_the_server_was_reached(registry):
+    answer = orjson.loads(Discovery(registry).respond("/api", {"host": "example.com:6443"}).body)
+    assert answer["serverAddressByClientCIDRs"] == [{"clientCIDR": "0.0.0.0/0", "serverAddress": "example.com:6443"}]

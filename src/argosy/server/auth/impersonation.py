@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from argosy.server.auth.authentication import AUTHENTICATED
 from argosy.server.identity import Attributes, Authorizer, User
 
-__all__ = ["ImpersonationDenied", "impersonated"]
+__all__ = ["ImpersonationDenied", "ImpersonationIncomplete", "impersonated"]
 
 _EXTRA = "impersonate-extra-"
 _ACCOUNT = "system:serviceaccount:"
@@ -23,6 +23,10 @@ class ImpersonationDenied(Exception):
         self.attributes = attributes
 
 
+class ImpersonationIncomplete(Exception):
+    """Groups, a uid or extra fields were claimed, and no user."""
+
+
 def impersonated(user: User, headers: Mapping[str, str], authorizer: Authorizer) -> User:
     """The user to act as. Header names are lower case; several groups come joined by newlines or commas."""
     target = headers.get("impersonate-user", "")
@@ -32,7 +36,7 @@ def impersonated(user: User, headers: Mapping[str, str], authorizer: Authorizer)
     if not (target or groups or uid or extra):
         return user
     if not target:
-        raise ImpersonationDenied(Attributes(user, "impersonate", resource="users"))
+        raise ImpersonationIncomplete(f"requested {_shown(groups, uid, extra)} without impersonating a user name")
 
     for attributes in _claims(user, target, groups, uid, extra):
         if not authorizer.authorize(attributes).allowed:
@@ -44,6 +48,14 @@ def impersonated(user: User, headers: Mapping[str, str], authorizer: Authorizer)
     if target != "system:anonymous" and AUTHENTICATED not in groups:
         groups.append(AUTHENTICATED)
     return User(target, tuple(groups), uid, {key: (value,) for key, value in extra.items()})
+
+
+def _shown(groups: list[str], uid: str, extra: dict[str, str]) -> str:
+    """The claim as kube-apiserver prints it."""
+    listed = "[]string{" + ", ".join(f'"{group}"' for group in groups) + "}" if groups else "[]string(nil)"
+    fields = ", ".join(f'"{key}":[]string{{"{value}"}}' for key, value in extra.items())
+    more = f"map[string][]string{{{fields}}}" if extra else "map[string][]string(nil)"
+    return f'&user.DefaultInfo{{Name:"", UID:"{uid}", Groups:{listed}, Extra:{more}}}'
 
 
 def _claims(user: User, target: str, groups: list[str], uid: str, extra: dict[str, str]) -> list[Attributes]:

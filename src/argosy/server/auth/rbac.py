@@ -44,7 +44,7 @@ class _Binding(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     role: tuple[str, str, str]  # (kind, namespace, name) of the role
-    subjects: tuple[str, ...]
+    subjects: dict[str, str]  # what users are looked up by -> how reasons name it
 
 
 class Rbac:
@@ -79,7 +79,7 @@ class Rbac:
             return Decision(True)
         for binding, rule in self._rules(attributes.user, attributes.namespace):
             if rule.allows(attributes):
-                return Decision(True, _reason(binding))
+                return Decision(True, _reason(binding, attributes.user))
         return Decision(False)
 
     def rules_for(self, user: User, namespace: str) -> list[Rule]:
@@ -127,15 +127,17 @@ def _binding(kind: str, obj: Object) -> _Binding:
     reference = obj.get("roleRef") or {}
     role_kind = reference.get("kind", "")
     role = (role_kind, namespace if role_kind == "Role" else "", reference.get("name", ""))
-    subjects = tuple(_subject(subject, namespace) for subject in obj.get("subjects") or ())
+    subjects = dict(_subject(subject, namespace) for subject in obj.get("subjects") or ())
     return _Binding(kind, namespace, obj["metadata"]["name"], role, subjects)
 
 
-def _subject(subject: Object, namespace: str) -> str:
+def _subject(subject: Object, namespace: str) -> tuple[str, str]:
+    """What a user is looked up by, and how the subject is named in reasons."""
     kind, name = subject.get("kind"), subject.get("name", "")
     if kind == "ServiceAccount":
-        return f"User:system:serviceaccount:{subject.get('namespace') or namespace}:{name}"
-    return f"{kind}:{name}"
+        home = subject.get("namespace") or namespace
+        return f"User:system:serviceaccount:{home}:{name}", f'ServiceAccount "{name}/{home}"'
+    return f"{kind}:{name}", f'{kind} "{name}"'
 
 
 def _subjects_of(user: User) -> Iterator[str]:
@@ -144,10 +146,11 @@ def _subjects_of(user: User) -> Iterator[str]:
         yield f"Group:{group}"
 
 
-def _reason(binding: _Binding) -> str:
+def _reason(binding: _Binding, user: User) -> str:
     role_kind, _, role_name = binding.role
     place = f'"{binding.name}/{binding.namespace}"' if binding.namespace else f'"{binding.name}"'
-    return f'RBAC: allowed by {binding.kind} {place} of {role_kind} "{role_name}"'
+    subject = next((told for subject in _subjects_of(user) if (told := binding.subjects.get(subject))), "")
+    return f'RBAC: allowed by {binding.kind} {place} of {role_kind} "{role_name}" to {subject}'
 
 
 def _resource_matches(patterns: tuple[str, ...], resource: str, subresource: str) -> bool:

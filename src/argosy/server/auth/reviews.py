@@ -6,7 +6,7 @@ from typing import Any
 from argosy.server.auth.authentication import AUTHENTICATED, Authentication
 from argosy.server.auth.rbac import Rbac
 from argosy.server.auth.tokens import ISSUER, ServiceAccountTokens
-from argosy.server.fielderrors import FieldError, invalid, required
+from argosy.server.fielderrors import FieldError, invalid
 from argosy.server.identity import Attributes, Authorizer, User
 
 __all__ = ["Reviews", "token_request"]
@@ -37,7 +37,7 @@ class Reviews:
                 return self._access(review, user, "")
             case "SubjectAccessReview" | "LocalSubjectAccessReview":
                 if not spec.get("user") and not spec.get("groups"):
-                    return [required("spec.user", "at least one of user or group must be specified")]
+                    return [invalid("spec.user", "", "at least one of user or group must be specified")]
                 asked = User(
                     str(spec.get("user", "")),
                     tuple(spec.get("groups") or ()),

@@ -94,7 +94,7 @@ class ConfigMapStrategy(StatuslessStrategy):
                     errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
         size = sum(len(value.encode()) for value in data.values()) + sum(map(_decoded_size, binary.values()))
         if size > MAX_DATA_BYTES:
-            errors.append(too_long("", MAX_DATA_BYTES))
+            errors.append(too_long("[]", MAX_DATA_BYTES))
         return errors
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:

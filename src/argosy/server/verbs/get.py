@@ -1,5 +1,7 @@
 """get: one object, as stored."""
 
+from functools import partial
+
 from argosy.kube.transport import Response
 from argosy.server import status
 from argosy.server.entry import served
@@ -12,7 +14,7 @@ __all__ = ["get"]
 
 async def get(api: Api, call: Call) -> Response:
     """The cache is never older than an acknowledged write, so any version that exists is satisfied by it."""
-    wanted = parse_version(call.query.get("resourceVersion", ""))
+    wanted = parse_version(call.query.get("resourceVersion", ""), partial(status.plain, 500))
     if wanted > api.store.version:
         raise status.version_too_large(wanted, api.store.version)
     return answer(call, served(call.kind, current(api, call)))

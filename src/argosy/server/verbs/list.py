@@ -7,10 +7,11 @@ acknowledged write, so "at least this version" is always satisfied at once by th
 import asyncio
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
+from argosy.kube.errors import ApiError
 from argosy.kube.transport import Page
 from argosy.server import status
 from argosy.server.entry import Entry, served
@@ -71,7 +72,7 @@ async def _state(api: Api, call: Call, selection: Selection) -> tuple[int, Seque
             return at, table.after(await api.store.entries_at(selection, at), after)
         except Compacted:
             raise status.expired(TOO_OLD, _encode_token(-1, start)) from None
-    wanted = parse_version(call.query.get("resourceVersion", ""))
+    wanted = parse_version(call.query.get("resourceVersion", ""), _refused)
     if wanted > api.store.version:
         raise status.version_too_large(wanted, api.store.version)
     exact = call.query.get("resourceVersionMatch") == "Exact"
@@ -97,13 +98,18 @@ async def _matching(selection: Selection, entries: Sequence[Entry], limit: int) 
     return chosen, 0
 
 
-def parse_version(text: str) -> int:
+def parse_version(text: str, refuse: Callable[[str], ApiError]) -> int:
+    """The number in a resourceVersion parameter, 0 for none; `refuse` makes the error, which differs from verb to verb."""
     if not text:
         return 0
     if not text.isascii() or not text.isdigit() or len(text) > 20:
         why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        raise status.bad_request(f'invalid resource version: resourceVersion: Invalid value: "{text}": {why}')
+        raise refuse(f'resourceVersion: Invalid value: "{text}": {why}')
     return int(text)
+
+
+def _refused(why: str) -> ApiError:
+    return status.bad_request(f"invalid resource version: {why}")
 
 
 def check_list_options(call: Call, *, watch: bool) -> None:
@@ -128,7 +134,7 @@ def check_list_options(call: Call, *, watch: bool) -> None:
         if match != "NotOlderThan":
             errors.append(not_supported("resourceVersionMatch", match, ["NotOlderThan"]))
     elif match:
-        if not version and not query.get("continue"):
+        if not version:
             text = "resourceVersionMatch is forbidden unless resourceVersion is provided"
             errors.append(forbidden("resourceVersionMatch", text))
         if query.get("continue"):

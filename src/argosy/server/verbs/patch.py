@@ -123,6 +123,6 @@ def _strategic_patcher(changes: Object, type: Any) -> Patcher:
         try:
             return strategic.apply(obj, changes, type)
         except strategic.StrategicPatchError as error:
-            raise status.bad_request(str(error)) from None
+            raise status.plain(500, str(error)) from None
 
     return apply

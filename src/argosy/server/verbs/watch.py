@@ -1,11 +1,13 @@
 """watch: open a stream of events, from a version, from the current state, or with the initial events marked off."""
 
+from functools import partial
+
 from argosy.server import status
 from argosy.server.request import Call
 from argosy.server.selection import Selection
 from argosy.server.storage.base import Compacted
 from argosy.server.verbs.base import Api
-from argosy.server.verbs.list import check_list_options
+from argosy.server.verbs.list import check_list_options, parse_version
 from argosy.server.watcher import Render, Watcher
 
 __all__ = ["watch"]
@@ -17,7 +19,7 @@ async def watch(api: Api, call: Call, render: Render | None = None, longest: flo
     selection = Selection(
         call.kind, call.namespace, call.query.get("labelSelector", ""), call.query.get("fieldSelector", ""), call.name
     )
-    version = _version(call.query.get("resourceVersion", ""))
+    version = parse_version(call.query.get("resourceVersion", ""), partial(status.plain, 500))
     timeout = float(max(0, call.integer("timeoutSeconds"))) or longest
     bookmarks = call.flag("allowWatchBookmarks")
     store = api.store
@@ -56,12 +58,3 @@ async def watch(api: Api, call: Call, render: Render | None = None, longest: flo
         timeout=timeout,
         render=render,
     )
-
-
-def _version(text: str) -> int:
-    if not text:
-        return 0
-    if not text.isascii() or not text.isdigit() or len(text) > 20:
-        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        raise status.plain(500, f'resourceVersion: Invalid value: "{text}": {why}')
-    return int(text)

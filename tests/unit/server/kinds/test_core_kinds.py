@@ -83,7 +83,7 @@ def test_an_immutable_object_keeps_its_data_and_stays_immutable(kind: str) -> No
     ]
 
 
-@pytest.mark.parametrize(("kind", "path"), [("ConfigMap", ""), ("Secret", "data")])
+@pytest.mark.parametrize(("kind", "path"), [("ConfigMap", "[]"), ("Secret", "data")])
 def test_a_mebibyte_of_data_is_the_most(kind: str, path: str) -> None:
     strategy = CORE[kind].strategy
     field = "binaryData" if kind == "ConfigMap" else "data"
