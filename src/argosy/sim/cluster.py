@@ -69,14 +69,19 @@ class Controller:
 
     async def _quietly(self, key: str) -> Result | None:
         try:
-            return await self.reconcile(key)
+            async with self.cluster.turns:
+                return await self.reconcile(key)
         except NotFound:
             # It vanished meanwhile; its own event comes by.
             return None
 
 
 class Cluster:
-    def __init__(self, server: Server, timings: Timings):
+    #: Reconciles under way at a time, in all members of a process together: users' requests come first.
+    TURNS = 24
+
+    def __init__(self, server: Server, timings: Timings, turns: asyncio.Semaphore | None = None):
+        self.turns = turns or asyncio.Semaphore(self.TURNS)
         self.server = server
         self.store = server.store
         self.timings = timings

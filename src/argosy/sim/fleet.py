@@ -14,6 +14,7 @@ import msgspec
 import orjson
 
 from argosy.server import kubeconfig
+from argosy.sim.cluster import Cluster
 from argosy.sim.member import Member
 from argosy.sim.spec import MemberSpec
 from argosy.sim.timings import Timings
@@ -42,13 +43,14 @@ class SimulatedFleet:
     async def start(self) -> None:
         """All members serve when this returns. Raises what keeps one from that, with everything closed again."""
         known = self._known_ports()
+        turns = asyncio.Semaphore(Cluster.TURNS)
         try:
             for index, spec in enumerate(self._specs):
                 port = spec.port or (self._base_port + index if self._base_port else known.get(spec.name, 0))
                 folder = self._data / "members" / spec.name if self._data is not None else None
                 if folder is not None:
                     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                member = Member(msgspec.structs.replace(spec, port=port), self._timings, folder)
+                member = Member(msgspec.structs.replace(spec, port=port), self._timings, folder, turns)
                 await member.open()
                 self.members[spec.name] = member
         except BaseException:

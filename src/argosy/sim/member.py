@@ -4,6 +4,7 @@
 ends it. Its clients cannot tell it from a cluster with machines behind it, except that nothing is computed.
 """
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,19 @@ _HOST = "127.0.0.1"
 
 
 class Member:
-    def __init__(self, spec: MemberSpec, timings: Timings | None = None, data: Path | None = None):
+    def __init__(
+        self,
+        spec: MemberSpec,
+        timings: Timings | None = None,
+        data: Path | None = None,
+        turns: asyncio.Semaphore | None = None,
+    ):
         self.spec = spec
         self.name = spec.name
         self.timings = timings or Timings()
         # With a line in between the line has the port that is known outside.
         self.embedded = EmbeddedServer(data, host=_HOST, port=0 if spec.latency is not None else spec.port)
-        self.cluster = Cluster(self.embedded.server, self.timings)
+        self.cluster = Cluster(self.embedded.server, self.timings, turns)
         self._kubelet = Kubelet(self.cluster)
         self._nodes = NodeLife(self.cluster, self._kubelet)
         self._link: Link | None = None
