@@ -171,7 +171,7 @@ def test_resizing_changes_cpu_and_memory_within_the_quality_of_service() -> None
     assert (new["spec"]["containers"][0]["image"], new["spec"]["containers"][0]["resources"]) == ("x:1", wanted)
     limits = {"limits": {"cpu": "1", "memory": "1Gi"}, **small}
     _, causes = written(ResizeStrategy(POD), old, containers=[{"name": "c", "image": "x:1", "resources": limits}])
-    assert causes == ['metadata: Invalid value: "": Pod QOS Class may not change as a result of resizing']
+    assert causes == ['spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing']
 
 
 def test_the_status_of_a_pod_is_checked() -> None:
