@@ -48,7 +48,7 @@ def complaint(said, code: int = 1) -> str:
         ("apiVersion: v1\nkind: ConfigMap\n", "bad.yaml line 1: metadata.name is missing"),
         ("apiVersion: v1\nkind: Gadget\nmetadata: {name: a}\n", "the server has no kind Gadget in v1"),
         (DEPLOYMENT.replace("replicas", "replica"), 'unknown field "spec.replica"'),
-        (DEPLOYMENT.replace("1", "-1"), "spec.replicas"),
+        (DEPLOYMENT.replace("replicas: 1", "replicas: -1"), "spec.replicas"),
         ("# nothing\n", "no objects in"),
         ("a: " + "[" * 5000 + "\n", "not valid YAML"),
         ("a: \x00\n", "not valid YAML"),
@@ -103,7 +103,7 @@ def test_an_unreachable_member_is_told_and_can_be_taken_back(cli, tmp_path):
     assert "far was not ready within 1 s" in complaint(
         cli("join", "far", "--kubeconfig", str(member), "--timeout", "1")
     )
-    cli.ok("unjoin", "far")
+    assert "far is leaving" in cli.ok("unjoin", "far", "--timeout", "0")
 
 
 @pytest.mark.parametrize(

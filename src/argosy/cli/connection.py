@@ -45,10 +45,13 @@ def target(context: typer.Context) -> Target:
 
 
 def client_of(connection: "Connection") -> "Client":
+    from argosy.kube.backoff import Backoff
     from argosy.kube.client import Client
     from argosy.kube.http import HttpTransport
 
-    return Client(HttpTransport(connection, user_agent="argosy"), field_manager="argosy-cli")
+    # Somebody waits at a terminal: a server that is away is told after a second, not after a quarter of a minute.
+    transport = HttpTransport(connection, user_agent="argosy", backoff=Backoff(base=0.05, cap=0.2))
+    return Client(transport, field_manager="argosy-cli")
 
 
 def with_client(context: typer.Context, work: "Callable[[Client, str], Awaitable[T]]") -> T:
