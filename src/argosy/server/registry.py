@@ -55,8 +55,6 @@ class Strategy:
     selectable: Mapping[str, Callable[[Object], str]] = {}
     #: What a kind with field selectors of its own answers to others.
     unselectable: str = "field label not supported: {}"
-    #: A finalizer that objects get when their deletion is asked for.
-    deletion_finalizer: str = ""
 
     def decode(self, obj: Object) -> Decoded:
         """Check types and remove unknown fields in place; tells what was wrong."""
@@ -98,6 +96,13 @@ class Strategy:
     def validate_status(self, new: Object, old: Object) -> list[FieldError]:
         return []
 
+    def begin_deletion(self, obj: Object, at: str) -> bool:
+        """Kinds whose end is a life cycle of its own mark the object here and answer true; `at` is the time.
+
+        All others are marked as being deleted only while finalizers or a grace period keep them.
+        """
+        return False
+
     def warnings(self, obj: Object) -> list[str]:
         return []
 
@@ -125,6 +130,8 @@ class Kind(msgspec.Struct, frozen=True):
     from_storage: Callable[[Object], None] | None = None
     #: Storage group where it differs (core Events and events.k8s.io Events are the same objects).
     storage_group: str | None = None
+    #: Said with every answer where this version is on its way out.
+    deprecation: str = ""
 
     @property
     def api_version(self) -> str:

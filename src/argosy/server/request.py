@@ -129,7 +129,7 @@ class Call:
         self.query: dict[str, str] = dict(reversed(list(request.query))) if request.query else {}
         self.headers: Mapping[str, str] = request.headers
         self.body = request.body
-        self.warnings: list[str] = []
+        self.warnings: list[str] = [kind.deprecation] if kind.deprecation else []
 
     @classmethod
     def of(cls, target: Target, registry: Registry, request: Request, user: User) -> "Call":

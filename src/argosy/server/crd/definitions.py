@@ -69,7 +69,14 @@ def _kind(definition: Object, version: Object, names: Object, storage: str) -> K
         subresources=frozenset(name for name in ("status", "scale") if subresources.get(name) is not None),
         scale=_scale_paths(scale) if scale else None,
         storage_version=storage,
+        deprecation=_deprecation(spec["group"], version, names["kind"]),
     )
+
+
+def _deprecation(group: str, version: Object, kind: str) -> str:
+    if not version.get("deprecated"):
+        return ""
+    return version.get("deprecationWarning") or f"{group}/{version['name']} {kind} is deprecated"
 
 
 def _scale_paths(scale: Object) -> ScalePaths:

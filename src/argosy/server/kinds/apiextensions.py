@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from argosy.kube import names
+from argosy.kube.conditions import set_condition
 from argosy.kube.schema import Schemas
 from argosy.server.crd.structural import validate_schema
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, required, too_many
@@ -53,8 +54,6 @@ def kinds(schemas: Schemas) -> list[Kind]:
 
 
 class DefinitionStrategy(BuiltinStrategy):
-    deletion_finalizer = CLEANUP
-
     unconditional_update = False
 
     def default(self, obj: Object) -> None:
@@ -72,6 +71,20 @@ class DefinitionStrategy(BuiltinStrategy):
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {}
         _note_storage_version(obj)
+
+    def begin_deletion(self, obj: Object, at: str) -> bool:
+        """A definition stays until its objects are gone."""
+        metadata = obj["metadata"]
+        if "deletionTimestamp" in metadata:
+            return True
+        metadata["deletionTimestamp"] = at
+        metadata["finalizers"] = list(dict.fromkeys([*metadata.get("finalizers", ()), CLEANUP]))
+        text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+        status = obj.setdefault("status", {})
+        status["conditions"] = set_condition(
+            status.get("conditions"), "Terminating", "True", "InstanceDeletionPending", text, at
+        )
+        return True
 
     def prepare_update(self, new: Object, old: Object) -> None:
         new["status"] = dict(old.get("status") or {})

@@ -53,6 +53,12 @@ class NamespaceStrategy(BuiltinStrategy):
         if FINALIZER not in finalizers:
             obj["spec"]["finalizers"] = [*finalizers, FINALIZER]
 
+    def begin_deletion(self, obj: Object, at: str) -> bool:
+        """Every namespace goes through Terminating; its life cycle then finishes it."""
+        obj["metadata"].setdefault("deletionTimestamp", at)
+        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+        return True
+
     def prepare_update(self, new: Object, old: Object) -> None:
         super().prepare_update(new, old)
         spec = new.setdefault("spec", {})

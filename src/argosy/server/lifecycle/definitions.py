@@ -76,10 +76,10 @@ class DefinitionCleanup(Loop):
 
     async def _tell(self, definition: Object) -> None:
         conditions = list((definition.get("status") or {}).get("conditions") or ())
-        if any(c.get("type") == "Terminating" and c.get("status") == "True" for c in conditions):
-            return
         text = "CustomResource deletion is in progress"
         told = set_condition(conditions, "Terminating", "True", "InstanceDeletionInProgress", text, now())
+        if told == conditions:
+            return
         patch = {"status": {"conditions": told}}
         name = definition["metadata"]["name"]
         await self.client.patch(_DEFINITIONS, name, patch, kind=Patch.MERGE, subresource="status")

@@ -1,9 +1,15 @@
 """Namespaces: the base ones exist from the start; one that is deleted goes when everything in it has gone."""
 
+from collections import Counter
+
+from argosy.kube.client import Patch
+from argosy.kube.conditions import set_condition
 from argosy.kube.errors import AlreadyExists, MethodNotAllowed, NotFound
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
+from argosy.server.entry import Entry
 from argosy.server.lifecycle.loop import Loop
+from argosy.server.metadata import now
 from argosy.server.store import StoreEvent
 
 __all__ = ["BASE_NAMESPACES", "NamespaceLifecycle"]
@@ -12,6 +18,24 @@ BASE_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _TABLE = "core/namespaces/"
 _FINALIZER = "kubernetes"
+_NOTHING_FAILED = (
+    ("NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered"),
+    (
+        "NamespaceDeletionGroupVersionParsingFailure",
+        "False",
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    (
+        "NamespaceDeletionContentFailure",
+        "False",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+)
+
+#: Resources (`plural.group`) and what is left of them.
+Remaining = dict[str, list[Entry]]
 
 
 class NamespaceLifecycle(Loop):
@@ -41,17 +65,30 @@ class NamespaceLifecycle(Loop):
         namespace = self.store.get(_TABLE + key)
         if namespace is None or not namespace.deleting:
             return None
-        if await self._empty(key):
+        left = await self._empty(key)
+        if left:
+            await self._tell(namespace, left)
+        else:
             obj = namespace.decode()
             finalizers = (obj.get("spec") or {}).get("finalizers") or []
             obj["spec"] = {**(obj.get("spec") or {}), "finalizers": [f for f in finalizers if f != _FINALIZER]}
             await self.client.update(_NAMESPACES, obj, subresource="finalize")
         return None  # the deletion of what is left brings the namespace back here
 
-    async def _empty(self, namespace: str) -> bool:
-        """Delete whatever is there; true when nothing is left at all."""
+    async def _tell(self, namespace: Entry, left: Remaining) -> None:
+        """What keeps the namespace, in its conditions."""
+        current = (namespace.decode().get("status") or {}).get("conditions") or []
+        conditions = current
+        for type, status, reason, message in _conditions(left):
+            conditions = set_condition(conditions, type, status, reason, message, now())
+        if conditions != current:
+            patch = {"status": {"conditions": conditions}}
+            await self.client.patch(_NAMESPACES, namespace.name, patch, kind=Patch.MERGE, subresource="status")
+
+    async def _empty(self, namespace: str) -> Remaining:
+        """Delete whatever is there; answers what finalizers still keep."""
         seen: set[str] = set()
-        left = False
+        left: Remaining = {}
         for kind in self.server.registry:
             if not kind.namespaced or kind.storage_key in seen:
                 continue
@@ -61,7 +98,6 @@ class NamespaceLifecycle(Loop):
             entries = [entry for key, entry in table.entries.items() if key.startswith(prefix)]
             resource = Resource(kind.group, kind.version, kind.plural, kind.kind)
             for entry in entries:
-                left = True
                 if entry.deleting:
                     continue
                 try:
@@ -71,4 +107,27 @@ class NamespaceLifecycle(Loop):
                     )
                 except (NotFound, MethodNotAllowed):
                     continue
-        return not left
+            kept = [entry for entry in map(table.entries.get, (entry.key for entry in entries)) if entry is not None]
+            if kept:
+                left[f"{kind.plural}.{kind.group}"] = kept
+        return left
+
+
+def _conditions(left: Remaining) -> list[tuple[str, str, str, str]]:
+    resources = ", ".join(f"{name} has {len(entries)} resource instances" for name, entries in sorted(left.items()))
+    finalizers = Counter(
+        name
+        for entries in left.values()
+        for entry in entries
+        for name in entry.decode()["metadata"].get("finalizers") or ()
+    )
+    held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+    told = [
+        *_NOTHING_FAILED,
+        ("NamespaceContentRemaining", "True", "SomeResourcesRemain", f"Some resources are remaining: {resources}"),
+    ]
+    if not held:
+        text = "All content-preserving finalizers finished"
+        return [*told, ("NamespaceFinalizersRemaining", "False", "ContentHasNoFinalizers", text)]
+    text = f"Some content in the namespace has finalizers remaining: {held}"
+    return [*told, ("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", text)]

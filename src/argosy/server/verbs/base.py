@@ -11,6 +11,7 @@ from argosy.server import metadata, status
 from argosy.server.admission import Admission
 from argosy.server.encoding import decode_body
 from argosy.server.entry import Entry, object_key, served
+from argosy.server.fielderrors import invalid
 from argosy.server.registry import Kind, Object, Registry
 from argosy.server.request import Call
 from argosy.server.store import Store
@@ -79,7 +80,22 @@ def read_object(call: Call, validation: str) -> Object:
         version = api_version.rpartition("/")[2]
         return status.bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {text}')
 
+    if not kind.builtin:
+        _check_custom(kind, obj, call.body)
     return check_object(call, kind, obj, validation, refuse, duplicates)
+
+
+def _check_custom(kind: Kind, obj: Object, body: bytes) -> None:
+    """Bodies of custom resources say their kind and version, unlike those of built-in ones."""
+    if not obj.get("kind"):
+        text = body.decode(errors="replace")
+        why = f"Object 'Kind' is missing in '{text}' ({text[:30]} ...)"
+        raise status.bad_request(f"the object provided is unrecognized (must be of type {kind.kind}): {why}")
+    if obj.get("apiVersion") != kind.api_version:
+        expected = f"the expected API version ({kind.api_version})"
+        raise status.bad_request(
+            f"the API version in the data ({obj.get('apiVersion') or ''}) does not match {expected}"
+        )
 
 
 def check_object(
@@ -97,7 +113,7 @@ def check_object(
     api_version = obj.get("apiVersion") or kind.api_version
     name = obj.get("kind") or kind.kind
     if api_version != kind.api_version or name != kind.kind:
-        raise refuse(_mismatch(kind, api_version, name))
+        raise refuse(_mismatch(kind, api_version, name)) if kind.builtin else _misnamed(kind, obj, api_version, name)
     wrong = metadata.check_types(obj)
     if wrong is not None:
         raise refuse(wrong)
@@ -114,6 +130,18 @@ def check_object(
             raise refuse(f"strict decoding error: {', '.join(found)}")
         call.warnings += found
     return ordered
+
+
+def _misnamed(kind: Kind, obj: Object, api_version: Any, name: Any) -> ApiError:
+    """A custom resource that calls itself something else; the error is about what it says it is."""
+    errors = []
+    if api_version != kind.api_version:
+        errors.append(invalid("apiVersion", api_version, f"must be {kind.api_version}"))
+    if name != kind.kind:
+        errors.append(invalid("kind", name, f"must be {kind.kind}"))
+    meta = obj.get("metadata")
+    named = str(meta.get("name", "")) if isinstance(meta, dict) else ""
+    return status.invalid_kind(str(api_version).rpartition("/")[0], str(name), named, errors)
 
 
 def _mismatch(kind: Kind, api_version: Any, name: Any) -> str:

@@ -129,16 +129,9 @@ async def remove(api: Api, call: Call, entry: Entry, options: DeleteOptions) -> 
     pending = _mark_graceful(kind, obj, options)
     if not pending:
         _mark_propagation(kind, obj, options)
-    if kind.strategy.deletion_finalizer and not entry.deleting:
-        finalizers = obj["metadata"].setdefault("finalizers", [])
-        if kind.strategy.deletion_finalizer not in finalizers:
-            finalizers.append(kind.strategy.deletion_finalizer)
-    if kind.storage_key == "core/namespaces":
-        # As in Kubernetes every namespace goes through Terminating, its life cycle then finishes it.
-        _mark(obj, grace=None)
-        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
-    elif obj["metadata"].get("finalizers") and not obj["metadata"].get("deletionGracePeriodSeconds"):
-        _mark(obj, grace=0)
+    meta = obj["metadata"]
+    if not kind.strategy.begin_deletion(obj, now()) and meta.get("finalizers"):
+        _mark(obj, grace=meta.get("deletionGracePeriodSeconds") or 0)
     stays = held(kind, obj)
     code = 202 if stays and options.orphan_dependents is False else 200
     if options.dry_run or (stays and obj == old):
@@ -237,11 +230,10 @@ def _mark_propagation(kind: Kind, obj: Object, options: DeleteOptions) -> None:
         meta.pop("finalizers", None)
 
 
-def _mark(obj: Object, *, grace: int | None) -> None:
+def _mark(obj: Object, *, grace: int) -> None:
     meta = obj["metadata"]
     if "deletionTimestamp" not in meta:
         meta["deletionTimestamp"] = now()
         if meta.get("generation"):
             meta["generation"] += 1
-    if grace is not None:
-        meta["deletionGracePeriodSeconds"] = grace
+    meta["deletionGracePeriodSeconds"] = grace

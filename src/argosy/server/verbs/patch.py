@@ -35,6 +35,7 @@ async def patch(api: Api, call: Call) -> Response:
     options = call.write_options("PatchOptions")
     apply = patcher(call.kind, call.headers.get("content-type", ""), call.body)
     key = object_key(call.kind, call.namespace, call.name)
+    warned = list(call.warnings)
     for _ in range(TRIES):
         entry = api.store.get(key)
         if entry is None:
@@ -52,7 +53,7 @@ async def patch(api: Api, call: Call) -> Response:
         saved = await save(api, call, new, entry, dry_run=options.dry_run)
         if saved is not None:
             return saved
-        call.warnings.clear()
+        call.warnings[:] = warned
     raise status.conflict(call.kind, call.name)
 
 
