@@ -1,4 +1,4 @@
-"""`argosy server` in a process of its own, with a client, and what the system says about the process."""
+"""An API server in a process of its own, with a client, and what the system says about the process."""
 
 import asyncio
 import os
@@ -16,13 +16,17 @@ START = 30.0
 
 
 class Served:
-    """`async with Served(folder) as server`: serving when it is entered; ended in order, unless it was killed."""
+    """`async with Served(folder) as server`: serving when it is entered; ended in order, unless it was killed.
 
-    def __init__(self, folder: Path):
+    It is `argosy server` unless another module and its arguments are named.
+    """
+
+    def __init__(self, folder: Path, *command: str):
         self.folder = folder
+        self._command = command or ("argosy.cli", "server", "--data", str(folder), "--port", "0")
 
     async def __aenter__(self) -> "Served":
-        command = [sys.executable, "-m", "argosy.cli", "server", "--data", str(self.folder), "--port", "0"]
+        command = [sys.executable, "-m", *self._command]
         self.process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
         line = await asyncio.wait_for(self.process.stdout.readline(), START)

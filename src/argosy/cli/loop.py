@@ -1,6 +1,8 @@
 """The event loop of a command: uvloop where there is one, and signals that mean "stop"."""
 
 import asyncio
+import contextlib
+import resource
 import signal
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -12,12 +14,20 @@ T = TypeVar("T")
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     """For processes that serve; short commands use asyncio's own loop and save the import."""
+    _allow_many_connections()
     try:
         import uvloop
     except ImportError:
         return asyncio.run(work)
     result: T = uvloop.run(work)
     return result
+
+
+def _allow_many_connections() -> None:
+    """Each is an open file, and the usual limit of 1,024 is meant for programs that use select(2)."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def stop_on_signals() -> asyncio.Event:

@@ -23,6 +23,7 @@ import orjson
 from argosy.kube.errors import ApiError
 from argosy.kube.transport import Request, Response
 from argosy.server import status
+from argosy.server.identity import User
 from argosy.server.watcher import Watcher
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ __all__ = ["Connection"]
 log = logging.getLogger(__name__)
 
 GZIP_FROM = 128 * 1024
+#: Larger answers are written piece by piece.
+PIECE = 256 * 1024
 #: Requests of one connection that may wait while one is answered.
 PIPELINE = 16
 _REASONS = {code.value: f"HTTP/1.1 {code.value} {code.phrase}\r\n" for code in HTTPStatus}
@@ -43,7 +46,7 @@ _JOINED_BY_LINE = {"impersonate-group"}
 class _Incoming:
     """A request as it arrives."""
 
-    __slots__ = ("body", "headers", "keep_alive", "method", "size", "url")
+    __slots__ = ("body", "headers", "keep_alive", "method", "refusal", "size", "url", "user")
 
     def __init__(self) -> None:
         self.url = b""
@@ -52,6 +55,9 @@ class _Incoming:
         self.body: list[bytes] = []
         self.size = 0
         self.keep_alive = True
+        #: Who sent it, or why that is not known; decided as soon as the headers are there.
+        self.user: User | None = None
+        self.refusal: ApiError | None = None
 
     def request(self) -> Request:
         path, _, query = self.url.partition(b"?")
@@ -78,8 +84,12 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._closing = False
         self._broken = False
-        #: When the listener ends this connection if nothing happens, on the monotonic clock.
-        self.deadline = time.monotonic() + self._limits.receive_seconds
+        #: The last answer: after those to the requests before it.
+        self._refusal: bytes | None = None
+        self._answering = False
+        #: Since when we wait for the client, on the monotonic clock, and how long we do.
+        self._waits_since = time.monotonic()
+        self._patience = self._limits.receive_seconds
 
     # What asyncio calls.
 
@@ -111,6 +121,7 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
+            self._waiting.pop()  # the request itself, which is complete
             self._refuse(501, "upgrading the connection is not supported: there is no node behind this server")
         except _TooMuch as error:
             self._refuse(error.code, str(error))
@@ -123,21 +134,22 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._paused = True
-        self.deadline = time.monotonic() + self._limits.receive_seconds
+        self._wait_for_client(self._limits.receive_seconds)
 
     def resume_writing(self) -> None:
         self._paused = False
-        self.deadline = float("inf")
+        self._wait_for_client(self._limits.idle_seconds)
         if self._watcher is not None:
             self._schedule_pump()
+        self._notify()
 
     # What the parser calls.
 
     def on_message_begin(self) -> None:
         self._incoming = _Incoming()
         self._head_bytes = 0
-        if not self._waiting and self._watcher is None:
-            self.deadline = time.monotonic() + self._limits.receive_seconds
+        if not self._paused:
+            self._wait_for_client(self._limits.receive_seconds)
 
     def on_url(self, url: bytes) -> None:
         assert self._incoming is not None
@@ -164,7 +176,11 @@ class Connection(asyncio.Protocol):
         length = incoming.headers.get("content-length", "")
         if length.isdigit() and int(length) > self._limits.body_bytes:
             raise _TooMuch(413, "")
-        expected = incoming.headers.get("expect", "").lower() == "100-continue"
+        try:
+            incoming.user = self._listener.server.authenticate(incoming.headers, self._certificate)
+        except ApiError as refusal:
+            incoming.refusal = refusal
+        expected = incoming.headers.get("expect", "").lower() == "100-continue" and incoming.refusal is None
         if expected and not self._waiting and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -174,13 +190,13 @@ class Connection(asyncio.Protocol):
         incoming.size += len(body)
         if incoming.size > self._limits.body_bytes:
             raise _TooMuch(413, "")
-        incoming.body.append(body)
+        if incoming.refusal is None:  # nothing is kept of strangers
+            incoming.body.append(body)
 
     def on_message_complete(self) -> None:
         assert self._incoming is not None
         self._waiting.append(self._incoming)
         self._incoming = None
-        self.deadline = float("inf")
         if len(self._waiting) >= PIPELINE and self._transport is not None:
             self._transport.pause_reading()
         self._notify()
@@ -190,18 +206,25 @@ class Connection(asyncio.Protocol):
     async def _run(self) -> None:
         try:
             while not self._closing:
-                if not self._waiting:
+                if self._refusal is not None and not self._waiting:
+                    self._write(self._refusal)
+                    self.close()
+                    return
+                # Answers do not pile up: while the client takes none, it gets none.
+                if not self._waiting or self._paused:
                     self._arrived = asyncio.get_running_loop().create_future()
                     await self._arrived
                     continue
                 incoming = self._waiting.popleft()
                 if len(self._waiting) == PIPELINE - 1 and self._transport is not None:
                     self._transport.resume_reading()
+                self._answering = True
                 await self._answer(incoming)
+                self._answering = False
                 if not incoming.keep_alive or self._listener.closing:
                     self.close()
-                elif not self._waiting:
-                    self.deadline = time.monotonic() + self._limits.idle_seconds
+                elif not self._paused and self._incoming is None:
+                    self._wait_for_client(self._limits.idle_seconds)
         except Exception:
             log.exception("a connection failed")
             self.abort()
@@ -210,7 +233,9 @@ class Connection(asyncio.Protocol):
         request = incoming.request()
         server = self._listener.server
         try:
-            user = server.authenticate(request.headers, self._certificate)
+            user = incoming.user
+            if user is None:
+                raise incoming.refusal or status.unauthorized()
             if server.is_watch(request):
                 # Between once and twice the limit, so that streams opened together do not all end together.
                 longest = self._limits.watch_seconds * random.uniform(1, 2)
@@ -229,11 +254,29 @@ class Connection(asyncio.Protocol):
             response = status.as_response(error)
         if len(response.body) >= GZIP_FROM and "gzip" in request.headers.get("accept-encoding", ""):
             response = await _gzipped(response)
-        self._send(response, head_only=request.method == "HEAD", keep_alive=incoming.keep_alive)
+        head = self._head(response, keep_alive=incoming.keep_alive)
+        if request.method == "HEAD":
+            self._write(head)
+        elif len(response.body) <= PIECE:
+            self._write(head + response.body)
+        else:
+            await self._send_in_pieces(head, response.body)
 
-    def _send(self, response: Response, *, head_only: bool, keep_alive: bool) -> None:
-        if self._transport is None:
-            return
+    async def _send_in_pieces(self, head: bytes, body: bytes) -> None:
+        """As fast as the client takes it: one that is slow shows that it lives, and one that is dead holds no more than this."""
+        self._write(head)
+        view = memoryview(body)
+        for start in range(0, len(body), PIECE):
+            while self._paused and self._transport is not None:
+                self._arrived = asyncio.get_running_loop().create_future()
+                await self._arrived
+            self._write(view[start : start + PIECE])
+
+    def _write(self, data: bytes | memoryview) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def _head(self, response: Response, *, keep_alive: bool) -> bytes:
         lines = [_REASONS.get(response.status) or f"HTTP/1.1 {response.status} \r\n"]
         for name, value in response.headers.items():
             if name == "warning":
@@ -245,13 +288,7 @@ class Connection(asyncio.Protocol):
         if not keep_alive or self._listener.closing:
             lines.append("connection: close\r\n")
         lines.append("\r\n")
-        head = "".join(lines).encode("latin-1", "replace")
-        if head_only:
-            self._transport.write(head)
-        elif len(response.body) < 64 * 1024:
-            self._transport.write(head + response.body)
-        else:
-            self._transport.writelines((head, response.body))
+        return "".join(lines).encode("latin-1", "replace")
 
     async def _stream(self, watcher: Watcher) -> None:
         """Write a watch until it ends, or the client does."""
@@ -264,7 +301,6 @@ class Connection(asyncio.Protocol):
         try:
             if self._transport is None:
                 return
-            self.deadline = float("inf")
             head = f"{_REASONS[200]}content-type: application/json\r\ntransfer-encoding: chunked\r\n"
             self._transport.write(f"{head}cache-control: no-cache, private\r\ndate: {_date()}\r\n\r\n".encode())
             self._watcher = watcher
@@ -310,14 +346,24 @@ class Connection(asyncio.Protocol):
         self._broken = True
         error = status.too_large(self._limits.body_bytes) if code == 413 else status.plain(code, message)
         body = orjson.dumps(error.status)
-        self._send(Response(code, {"content-type": "application/json"}, body), head_only=False, keep_alive=False)
-        self.close()
+        self._refusal = self._head(Response(code, {"content-type": "application/json"}, body), keep_alive=False) + body
+        self._notify()
 
     # Ending.
 
     @property
     def busy(self) -> bool:
-        return bool(self._waiting) or self.deadline == float("inf")
+        return bool(self._waiting) or self._answering
+
+    def overdue(self, now: float) -> bool:
+        """Whether the client has kept us waiting too long: to take an answer, to finish a request, or to send the next."""
+        if self.busy and not self._paused and not self._closing:
+            return False
+        return now - self._waits_since > self._patience
+
+    def _wait_for_client(self, patience: float) -> None:
+        self._waits_since = time.monotonic()
+        self._patience = patience
 
     def end(self) -> None:
         """The server stops: finish what is under way, then close."""
@@ -327,7 +373,9 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def close(self) -> None:
-        self._closing = True
+        if not self._closing:
+            self._closing = True
+            self._wait_for_client(self._limits.receive_seconds)
         self._notify()
         if self._transport is not None:
             self._transport.close()

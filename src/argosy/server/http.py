@@ -57,7 +57,7 @@ class Listener:
     def _sweep(self) -> None:
         now = time.monotonic()
         for connection in tuple(self.connections):
-            if connection.deadline < now:
+            if connection.overdue(now):
                 connection.abort()
         self._sweeper = asyncio.get_running_loop().call_later(SWEEP_PERIOD, self._sweep)
 

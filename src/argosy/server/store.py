@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 #: Events kept in memory per resource; older ones are read from the storage's history.
 WINDOW = 8192
+WINDOW_BYTES = 32 * 1024 * 1024
 #: A watch that resumes further back than this many changes lists anew instead.
 REPLAY_LIMIT = 50_000
 
@@ -66,6 +67,7 @@ class Table:
         #: All events after `window_start` are in `window`.
         self.window: deque[StoreEvent] = deque()
         self.window_start = version
+        self._window_bytes = 0
         self.watchers: set[Callable[[StoreEvent], None]] = set()
 
     def select(self, selection: Selection) -> Sequence[Entry]:
@@ -125,14 +127,20 @@ class Table:
                 insort(self.keys, key)
         event = StoreEvent(entry, previous, deleted=deleted)
         self.window.append(event)
-        if len(self.window) > WINDOW:
-            self.window_start = self.window.popleft().version
+        self._window_bytes += len(entry.value)
+        while len(self.window) > WINDOW or self._window_bytes > WINDOW_BYTES:
+            self._drop_oldest()
         return event
 
     def forget(self, version: int) -> None:
         while self.window and self.window[0].version <= version:
-            self.window.popleft()
+            self._drop_oldest()
         self.window_start = max(self.window_start, version)
+
+    def _drop_oldest(self) -> None:
+        event = self.window.popleft()
+        self._window_bytes -= len(event.entry.value)
+        self.window_start = event.version
 
 
 class Store:

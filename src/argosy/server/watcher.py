@@ -22,6 +22,11 @@ __all__ = ["BUFFER", "Watcher"]
 
 #: Live events waiting for a reader that is slower than the writers.
 BUFFER = 4096
+#: Bytes of live events, too, since objects may be large.
+BUFFER_BYTES = 32 * 1024 * 1024
+#: A frame for the wire ends with the item that reaches this size; items are taken so many at a time.
+FRAME_BYTES = 1024 * 1024
+TAKE = 16
 BOOKMARK_PERIOD = 60.0
 
 Render = Callable[[bytes], bytes]
@@ -98,9 +103,14 @@ class Watcher:
         return out
 
     def take_frames(self, limit: int = 512) -> list[bytes]:
-        """The next events as lines of a watch stream, an error last."""
-        out = [self._frame(type, source) for type, source in self._take(limit)]
-        if self._error is not None and len(out) < limit:
+        """The next events as lines of a watch stream, an error last; fewer when they are large."""
+        out: list[bytes] = []
+        size = 0
+        while len(out) < limit and size < FRAME_BYTES and (items := self._take(min(TAKE, limit - len(out)))):
+            frames = [self._frame(type, source) for type, source in items]
+            size += sum(map(len, frames))
+            out += frames
+        if self._error is not None and self._ready is None and not self._live:
             out.append(_line("ERROR", orjson.dumps(self._error.status)))
             self._error = None
         return out
@@ -120,7 +130,9 @@ class Watcher:
         item = self._judge(event)
         if item is None:
             return
-        if len(self._live) >= BUFFER:
+        waiting = len(self._live)
+        # Sizes are added up now and then: most readers keep up, and then it would be work for nothing.
+        if waiting >= BUFFER or (waiting % 64 == 63 and sum(map(_size, self._live)) > BUFFER_BYTES):
             # As kube-apiserver does, the stream just ends; the reader resumes from the last version it saw.
             self.close()
             return
@@ -176,6 +188,13 @@ class Watcher:
         if self._bookmarks:
             self._push(("BOOKMARK", self._bookmark()))
         self.close()
+
+
+def _size(item: _Item) -> int:
+    source = item[1]
+    if isinstance(source, bytes):
+        return len(source)
+    return len((source.entry if isinstance(source, StoreEvent) else source).value)
 
 
 def _line(type: str, value: bytes) -> bytes:
