@@ -17,6 +17,7 @@ from argosy.server import kubeconfig, status
 from argosy.server.admission import AdmissionPlugin
 from argosy.server.app import Server
 from argosy.server.auth.authentication import Authentication
+from argosy.server.auth.binding import BoundObjects
 from argosy.server.auth.certificates import Authority, server_context
 from argosy.server.auth.escalation import refusal
 from argosy.server.auth.rbac import Rbac
@@ -75,12 +76,15 @@ class EmbeddedServer:
         self.port = port
         self._names = ("127.0.0.1", "localhost", host, *names)
         self.authority = Authority.open(data / "pki") if data else Authority.ephemeral()
-        self.tokens = ServiceAccountTokens(_signing_key(data), lives=self._account_lives)
+        self.tokens = ServiceAccountTokens(
+            _signing_key(data), lives=self._account_lives, bound_lives=lambda *claims: self._bound.live(*claims)
+        )
         self.rbac = Rbac()
         authentication = Authentication(StaticTokens(tokens), self.tokens)
         storage: Storage = SqliteStorage(data / "store") if data else MemoryStorage()
         self.server = Server(storage, kinds=builtin_kinds(), authenticator=authentication, authorizer=self.rbac)
         wire(self.server)
+        self._bound = BoundObjects(self.server.store.get, self.server.registry)
         self._reviews = Reviews(authentication, self.rbac, self.rbac)
         self._listener: Listener | None = None
 
@@ -176,7 +180,9 @@ class EmbeddedServer:
         account = self.server.store.get(f"core/serviceaccounts/{call.namespace}/{call.name}")
         if account is None:
             raise status.not_found(call.kind, call.name)
-        answered = token_request(self.tokens, account.decode(), _decoded(call))
+        review = _decoded(call)
+        bound = self._bound.claims(call.namespace, call.name, (review.get("spec") or {}).get("boundObjectRef"))
+        answered = token_request(self.tokens, account.decode(), review, bound)
         if isinstance(answered, list):
             raise status.invalid_kind("authentication.k8s.io", "TokenRequest", "", answered)
         return _answer(call, answered)

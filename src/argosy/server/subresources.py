@@ -1,19 +1,17 @@
-"""Subresources that do something instead of being stored: bindings and evictions.
+"""Subresources that do something instead of being stored: bindings, and evictions (which have their own module).
 
 What would need a node (logs, exec, port-forward, proxies) says so in one line.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 import orjson
 
-from argosy.kube.selectors import SelectorError, from_label_selector
 from argosy.kube.transport import Response
 from argosy.server import status
 from argosy.server.app import Handler, Server
-from argosy.server.encoding import decode_body
+from argosy.server.evictions import eviction_handler
 from argosy.server.kinds.pods import BindRefused, bind
 from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object
@@ -21,7 +19,6 @@ from argosy.server.request import Call
 from argosy.server.storage.base import Changed
 from argosy.server.verbs.base import Api, answer, current, decode_served, read_object
 from argosy.server.verbs.commit import encoder
-from argosy.server.verbs.delete import DeleteOptions, remove
 from argosy.server.verbs.update import TRIES
 
 __all__ = ["install"]
@@ -37,7 +34,7 @@ def install(server: Server) -> None:
         for subresource in _NEED_A_NODE:
             if subresource in kind.subresources:
                 server.handlers[kind.group, kind.plural, subresource] = _needs_a_node(api)
-    server.handlers["", "pods", "eviction"] = _eviction(api)
+    server.handlers["", "pods", "eviction"] = eviction_handler(api)
     binding = server.registry.find("", "v1", "bindings")
     if binding is not None:
         server.handlers["", "pods", "binding"] = server.handlers["", "bindings", ""] = _binding(api, binding)
@@ -88,43 +85,6 @@ async def _modify(api: Api, call: Call, change: Callable[[Object], None]) -> Non
     raise status.conflict(call.kind, call.name)
 
 
-def _eviction(api: Api) -> Handler:
-    async def handle(call: Call) -> Response:
-        _only_create(call)
-        eviction = _body(call, "Eviction")
-        try:
-            options = msgspec.convert(eviction.get("deleteOptions") or {}, DeleteOptions)
-        except msgspec.ValidationError as error:
-            raise status.bad_request(f"decoding Eviction: {error}") from None
-        if "dryRun" in call.query:
-            options.dry_run = ["All"]
-        for _ in range(TRIES):
-            entry = current(api, call)
-            pod = decode_served(call.kind, entry)
-            if not entry.deleting and (pod.get("status") or {}).get("phase") in ("Running", "Pending"):
-                _check_budgets(api, pod)
-            if await remove(api, call.but(subresource=""), entry, options) is not None:
-                return answer(call, _SUCCESS, 201)
-        raise status.conflict(call.kind, call.name)
-
-    return handle
-
-
-def _check_budgets(api: Api, pod: Object) -> None:
-    namespace, labels = pod["metadata"]["namespace"], pod["metadata"].get("labels", {})
-    prefix = f"policy/poddisruptionbudgets/{namespace}/"
-    for key, entry in api.store.table("policy/poddisruptionbudgets").entries.items():
-        if not key.startswith(prefix):
-            continue
-        budget = entry.decode()
-        try:
-            selector = from_label_selector((budget.get("spec") or {}).get("selector"))
-        except SelectorError:
-            continue
-        if selector.matches(labels) and not (budget.get("status") or {}).get("disruptionsAllowed"):
-            raise status.too_many_requests("Cannot evict pod as it would violate the pod's disruption budget.")
-
-
 def _needs_a_node(api: Api) -> Handler:
     async def handle(call: Call) -> Response:
         current(api, call)
@@ -132,10 +92,3 @@ def _needs_a_node(api: Api) -> Handler:
         raise status.not_implemented(f"{what} needs a node, and there is none behind this server")
 
     return handle
-
-
-def _body(call: Call, wanted: str) -> Object:
-    value: Any = decode_body(call.body, call.headers.get("content-type", ""), wanted)[0] if call.body else {}
-    if not isinstance(value, dict):
-        raise status.bad_request(f"the object provided is unrecognized (must be of type {wanted})")
-    return value

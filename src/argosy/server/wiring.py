@@ -12,6 +12,7 @@ from argosy.server.kinds.services import ServiceAllocator
 from argosy.server.lifecycle.definitions import DefinitionCleanup
 from argosy.server.lifecycle.expiry import start_event_expiry
 from argosy.server.openapi import OpenApi
+from argosy.server.runtime_classes import RuntimeClasses
 from argosy.server.store import StoreEvent
 from argosy.server.subresources import install
 
@@ -23,7 +24,14 @@ _DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
 def wire(server: Server) -> None:
     """Before the server is started."""
     addresses = ServiceAddresses(server.store, ServiceAllocator())
-    for plugin in (Priorities(server.store), addresses, Definitions(server.store), Requesters()):
+    plugins = (
+        Priorities(server.store),
+        RuntimeClasses(server.store),
+        addresses,
+        Definitions(server.store),
+        Requesters(),
+    )
+    for plugin in plugins:
         server.admit(plugin)
     server.on_open(addresses.start)
     _serve_custom_resources(server)

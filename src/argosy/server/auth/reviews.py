@@ -102,8 +102,10 @@ class Reviews:
         return {"resourceRules": resource_rules, "nonResourceRules": url_rules, "incomplete": incomplete}
 
 
-def token_request(tokens: ServiceAccountTokens, account: Object, review: Object) -> Object | list[FieldError]:
-    """Answer a TokenRequest (create of serviceaccounts/token) for a stored account."""
+def token_request(
+    tokens: ServiceAccountTokens, account: Object, review: Object, bound: Object | None = None
+) -> Object | list[FieldError]:
+    """Answer a TokenRequest (create of serviceaccounts/token) for a stored account; `bound`: claims about one more object."""
     spec = dict(review.get("spec") or {})
     seconds = int(spec.get("expirationSeconds") or _DEFAULT_SECONDS)
     if seconds < _MIN_SECONDS:
@@ -113,7 +115,7 @@ def token_request(tokens: ServiceAccountTokens, account: Object, review: Object)
     metadata = account["metadata"]
     audiences = list(spec.get("audiences") or [tokens.issuer])
     token, expires = tokens.sign(
-        metadata["namespace"], metadata["name"], metadata["uid"], audiences=audiences, seconds=seconds
+        metadata["namespace"], metadata["name"], metadata["uid"], audiences=audiences, seconds=seconds, bound=bound
     )
     until = datetime.datetime.fromtimestamp(expires, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {

@@ -1,6 +1,7 @@
 """Bearer tokens: static ones from a list, and service-account tokens (JWTs) that the server signs and checks itself.
 
-A service-account token is bound to the account's uid, so that it dies with the account; `lives` asks the store.
+A service-account token is bound to the account's uid, so that it dies with the account; `lives` asks the store. It may be
+bound to an object besides, and then dies with that as well; `bound_lives` asks.
 """
 
 import hashlib
@@ -51,7 +52,14 @@ class TokenClaims(msgspec.Struct, frozen=True):
 class ServiceAccountTokens:
     """Signs and verifies service-account tokens with one key (PEM, EC P-256)."""
 
-    def __init__(self, key: bytes, *, issuer: str = ISSUER, lives: Callable[[str, str, str], bool] | None = None):
+    def __init__(
+        self,
+        key: bytes,
+        *,
+        issuer: str = ISSUER,
+        lives: Callable[[str, str, str], bool] | None = None,
+        bound_lives: Callable[[str, Mapping[str, Any]], bool] | None = None,
+    ):
         private = serialization.load_pem_private_key(key, password=None)
         if not isinstance(private, ec.EllipticCurvePrivateKey):
             raise ValueError("the service-account key is not an elliptic-curve key")
@@ -59,6 +67,7 @@ class ServiceAccountTokens:
         self._public = private.public_key()
         self.issuer = issuer
         self._lives = lives or (lambda namespace, name, uid: True)
+        self._bound_lives = bound_lives or (lambda namespace, claims: True)
 
     def sign(
         self,
@@ -100,7 +109,9 @@ class ServiceAccountTokens:
             )
         except (jwt.PyJWTError, KeyError, TypeError):
             return None
-        return found if self._lives(found.namespace, found.name, found.uid) else None
+        if not self._lives(found.namespace, found.name, found.uid):
+            return None
+        return found if self._bound_lives(found.namespace, account) else None
 
 
 def service_account_user(claims: TokenClaims) -> User:

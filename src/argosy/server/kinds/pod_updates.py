@@ -196,7 +196,8 @@ def validate_resize(new: Object, old: Object) -> list[FieldError]:
     """Only cpu and memory of running containers change, and the quality of service does not."""
     errors = []
     if qos_class(new["spec"]) != qos_class(old["spec"]):
-        errors.append(invalid("metadata", "", "Pod QOS Class may not change as a result of resizing"))
+        told = (new.get("status") or {}).get("qosClass", "")
+        errors.append(invalid("spec", told, "Pod QOS Class may not change as a result of resizing"))
     for name in ("containers", "initContainers"):
         pairs = zip(new["spec"].get(name) or (), old["spec"].get(name) or (), strict=False)
         for i, (container, before) in enumerate(pairs):

@@ -98,6 +98,7 @@ class PodStrategy(BuiltinStrategy):
         default_pod_spec(spec)
         default_pod(spec)
         _default_ips(obj.get("status") or {})
+        _default_container_statuses(obj.get("status") or {})
         fill_condition_times(obj, "lastProbeTime", "lastTransitionTime")
 
     def prepare_create(self, obj: Object) -> None:
@@ -257,6 +258,18 @@ def _default_ips(status: Object) -> None:
         status["podIPs"] = [{"ip": ip}]
     elif ips and not ip:
         status["podIP"] = ips[0].get("ip", "")
+
+
+def _default_container_statuses(status: Object) -> None:
+    """What Kubernetes writes of every container, known or not."""
+    for name in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        for container in status.get(name) or ():
+            container.setdefault("state", {})
+            container.setdefault("lastState", {})
+            container.setdefault("ready", False)
+            container.setdefault("restartCount", 0)
+            container.setdefault("image", "")
+            container.setdefault("imageID", "")
 
 
 def _merge_label_keys(pod: Object) -> None:
