@@ -269,4 +269,7 @@ def _hopeless(error: Exception) -> bool:
 
 
 def _describe(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    """What went wrong, in the words of the operating system or TLS; aiohttp's own text shows its internals."""
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    reason = getattr(cause, "strerror", None) if isinstance(cause, OSError) else None
+    return str(reason or cause) or type(error).__name__

@@ -21,7 +21,7 @@ from typing import TypeVar
 from argosy.kube.backoff import Backoff
 from argosy.kube.cache import Cache, Change, Indexer, Relist
 from argosy.kube.client import Client
-from argosy.kube.errors import ApiError, Gone, TransportError
+from argosy.kube.errors import ApiError, Gone, NotFound, TransportError
 from argosy.kube.objects import DecodeError, HasMetadata, Partial, decode, version_number
 from argosy.kube.resource import Resource
 from argosy.kube.transport import Event
@@ -37,6 +37,7 @@ SHORTEST_WATCH = 1.0
 #: How long the informer may hold the event loop while it takes in what has already arrived.
 SLICE = 0.005
 SILENT_WATCHES = 2
+_UNSERVED = "the server does not serve this kind (yet)"
 
 
 class Informer(Cache[T]):
@@ -112,10 +113,13 @@ class Informer(Cache[T]):
     def _failed(self, error: Exception) -> None:
         self._failures += 1
         self.tried.set()
-        message = str(error) or type(error).__name__
+        message = _UNSERVED if isinstance(error, NotFound) else str(error) or type(error).__name__
         asked = error.retry_after if isinstance(error, ApiError) else None
         self._told_to_wait = min(asked or 0.0, self._backoff.cap)
-        level = logging.DEBUG if message == self.last_error or isinstance(error, Gone) else logging.WARNING
+        if message == self.last_error or isinstance(error, Gone):
+            level = logging.DEBUG
+        else:
+            level = logging.INFO if message == _UNSERVED else logging.WARNING
         log.log(level, "watching %s: %s", self.resource, message)
         self.last_error = message
 
