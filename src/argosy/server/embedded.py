@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from argosy.kube import schema
 from argosy.kube.client import Client
 from argosy.kube.transport import Response
 from argosy.server import kubeconfig, status
@@ -27,6 +28,7 @@ from argosy.server.encoding import decode_body
 from argosy.server.fielderrors import FieldError
 from argosy.server.http import Listener, serve
 from argosy.server.identity import User
+from argosy.server.kinds import authentication as authentication_kinds
 from argosy.server.kinds import builtin_kinds
 from argosy.server.lifecycle.accounts import ServiceAccounts
 from argosy.server.lifecycle.garbage import GarbageCollector
@@ -40,6 +42,7 @@ from argosy.server.storage.base import Storage
 from argosy.server.storage.memory import MemoryStorage
 from argosy.server.storage.sqlite import SqliteStorage
 from argosy.server.store import StoreEvent
+from argosy.server.verbs.base import read_object
 from argosy.server.wiring import wire
 
 __all__ = ["ADMIN", "EmbeddedServer"]
@@ -84,6 +87,7 @@ class EmbeddedServer:
         storage: Storage = SqliteStorage(data / "store") if data else MemoryStorage()
         self.server = Server(storage, kinds=builtin_kinds(), authenticator=authentication, authorizer=self.rbac)
         wire(self.server)
+        self._token_request = authentication_kinds.token_request(schema.load())
         self._bound = BoundObjects(self.server.store.get, self.server.registry)
         self._reviews = Reviews(authentication, self.rbac, self.rbac)
         self._listener: Listener | None = None
@@ -180,7 +184,7 @@ class EmbeddedServer:
         account = self.server.store.get(f"core/serviceaccounts/{call.namespace}/{call.name}")
         if account is None:
             raise status.not_found(call.kind, call.name)
-        review = _decoded(call)
+        review = read_object(call.but(kind=self._token_request), call.write_options("CreateOptions").validation)
         bound = self._bound.claims(call.namespace, call.name, (review.get("spec") or {}).get("boundObjectRef"))
         answered = token_request(self.tokens, account.decode(), review, bound)
         if isinstance(answered, list):

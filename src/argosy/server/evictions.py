@@ -4,24 +4,23 @@ A budget is counted down before the pod goes, so that two evictions at once neve
 budget's status (a disruption controller) counts anew afterwards. Pods that do not run are deleted without asking.
 """
 
-from typing import Any
-
 import msgspec
 import orjson
 
+from argosy.kube import schema
 from argosy.kube.conditions import find, is_true, set_condition
 from argosy.kube.errors import ApiError
 from argosy.kube.selectors import SelectorError, from_label_selector
 from argosy.kube.transport import Response
 from argosy.server import status
 from argosy.server.app import Handler
-from argosy.server.encoding import decode_body
 from argosy.server.entry import Entry
+from argosy.server.kinds import policy
 from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object
 from argosy.server.request import Call
 from argosy.server.storage.base import Changed
-from argosy.server.verbs.base import Api, answer, current, decode_served
+from argosy.server.verbs.base import Api, answer, current, decode_served, read_object
 from argosy.server.verbs.commit import encoder
 from argosy.server.verbs.delete import DeleteOptions, remove
 from argosy.server.verbs.update import TRIES
@@ -39,11 +38,12 @@ _MAX_UNCONFIRMED = 2000
 
 def eviction_handler(api: Api) -> Handler:
     """Handles create of pods/eviction."""
+    kind = policy.eviction(schema.load())
 
     async def handle(call: Call) -> Response:
         if call.verb != "create":
             raise status.method_not_allowed()
-        options = _options(call)
+        options = _options(call.but(kind=kind))
         counted = False
         for _ in range(TRIES):
             entry = current(api, call)
@@ -62,13 +62,11 @@ def eviction_handler(api: Api) -> Handler:
 
 
 def _options(call: Call) -> DeleteOptions:
-    value: Any = decode_body(call.body, call.headers.get("content-type", ""), "Eviction")[0] if call.body else {}
-    if not isinstance(value, dict):
-        raise status.bad_request("the object provided is unrecognized (must be of type Eviction)")
-    if (value.get("metadata") or {}).get("name") not in (None, "", call.name):
+    eviction = read_object(call, call.write_options("CreateOptions").validation)
+    if eviction["metadata"].get("name") != call.name:
         raise status.bad_request("name in URL does not match name in Eviction object")
     try:
-        options = msgspec.convert(value.get("deleteOptions") or {}, DeleteOptions)
+        options = msgspec.convert(eviction.get("deleteOptions") or {}, DeleteOptions)
     except msgspec.ValidationError as error:
         raise status.bad_request(f"decoding Eviction: {error}") from None
     if "dryRun" in call.query:

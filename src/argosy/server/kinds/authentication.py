@@ -4,7 +4,7 @@ from argosy.kube.schema import Schemas
 from argosy.server.kinds.builtin import VirtualStrategy, declare
 from argosy.server.registry import Kind
 
-__all__ = ["kinds"]
+__all__ = ["kinds", "token_request"]
 
 CREATE = frozenset({"create"})
 
@@ -23,3 +23,8 @@ def kinds(schemas: Schemas) -> list[Kind]:
         )
         for kind in ("SelfSubjectReview", "TokenReview")
     ]
+
+
+def token_request(schemas: Schemas) -> Kind:
+    """The body of serviceaccounts/token; not a resource of its own."""
+    return declare(schemas, VirtualStrategy, "authentication.k8s.io", "v1", "TokenRequest", "tokenrequests")

@@ -1,4 +1,4 @@
-"""policy/v1: PodDisruptionBudgets."""
+"""policy/v1: PodDisruptionBudgets, and the shape of what asks for an eviction."""
 
 import orjson
 
@@ -6,10 +6,10 @@ from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, invalid, not_supported
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds import workloads
-from argosy.server.kinds.builtin import BuiltinStrategy, declare
+from argosy.server.kinds.builtin import BuiltinStrategy, VirtualStrategy, declare
 from argosy.server.registry import Kind, Object
 
-__all__ = ["kinds"]
+__all__ = ["eviction", "kinds"]
 
 EVICTION_POLICIES = ["AlwaysAllow", "IfHealthyBudget"]
 COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
@@ -28,6 +28,11 @@ def kinds(schemas: Schemas) -> list[Kind]:
             subresources=frozenset({"status"}),
         )
     ]
+
+
+def eviction(schemas: Schemas) -> Kind:
+    """The body of pods/eviction; not a resource of its own."""
+    return declare(schemas, VirtualStrategy, "policy", "v1", "Eviction", "evictions")
 
 
 class DisruptionBudgetStrategy(BuiltinStrategy):

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import orjson
 
+from argosy.kube import schema
 from argosy.kube.errors import ApiError
 from argosy.kube.transport import Response
 from argosy.server import metadata, status
@@ -19,6 +20,7 @@ from argosy.server.store import Store
 __all__ = ["JSON", "Api", "answer", "check_object", "current", "decode_served", "read_object", "to_stored"]
 
 JSON = {"content-type": "application/json"}
+_OWN_SCHEMES = ("apiextensions.k8s.io", "apiregistration.k8s.io")
 
 
 class Api:
@@ -147,8 +149,13 @@ def _misnamed(kind: Kind, obj: Object, api_version: Any, name: Any) -> ApiError:
 def _mismatch(kind: Kind, api_version: Any, name: Any) -> str:
     if str(api_version).count("/") > 1:
         return f"unexpected GroupVersion string: {api_version}"
-    if api_version != kind.api_version:
+    group, _, version = str(api_version).rpartition("/")
+    # Definitions and API services have schemes of their own, which know no other kinds.
+    apart = kind.group in _OWN_SCHEMES and group != kind.group
+    if apart or schema.load().kind(group, version, str(name)) is None:
+        return f'no kind "{name}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+    if name == kind.kind and group == kind.group:
         expected = f"the expected API version ({kind.api_version})"
         return f"the API version in the data ({api_version}) does not match {expected}"
-    version = kind.api_version
-    return f'no kind "{name}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+    internal = "core" if kind.storage_key == "core/events" else kind.group.partition(".")[0] or "core"
+    return f"converting ({version}.{name}) to ({internal}.{kind.kind}): unknown conversion"
