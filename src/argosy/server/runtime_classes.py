@@ -1,6 +1,6 @@
 """RuntimeClasses: what a pod takes over from the class it names, and pods whose class is not there."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from argosy.server import status
@@ -11,7 +11,7 @@ from argosy.server.registry import Object
 from argosy.server.request import Call
 from argosy.server.store import Store
 
-__all__ = ["RuntimeClasses"]
+__all__ = ["RuntimeClasses", "merged_tolerations"]
 
 _OTHER_OVERHEAD = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 _OWN_OVERHEAD = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
@@ -67,17 +67,17 @@ def _take_over(spec: Object, runtime_class: Object) -> None:
     if wanted:
         spec["nodeSelector"] = {**selector, **wanted}
     if scheduling.get("tolerations"):
-        spec["tolerations"] = list(_merged([*(spec.get("tolerations") or ()), *scheduling["tolerations"]]))
+        spec["tolerations"] = merged_tolerations([*(spec.get("tolerations") or ()), *scheduling["tolerations"]])
 
 
-def _merged(tolerations: list[Toleration]) -> Iterator[Toleration]:
+def merged_tolerations(tolerations: Sequence[Toleration]) -> list[Toleration]:
     """Without those that others cover; of equal ones the first stays."""
     kept: list[Toleration] = []
     for i, toleration in enumerate(tolerations):
         later = (other for other in tolerations[i + 1 :] if other != toleration)
         if not any(_covers(other, toleration) for other in (*kept, *later)):
             kept.append(toleration)
-            yield toleration
+    return kept
 
 
 def _covers(wide: Toleration, narrow: Toleration) -> bool:
