@@ -159,6 +159,9 @@ class ServiceAllocator:
         if not needs_cluster_ip(spec) or is_headless(spec):
             return
         wanted = cluster_ips(spec)
+        if not all(map(_is_address, wanted)):
+            # Nothing to take: validation says what is wrong with them.
+            return
         given = []
         for i, family in enumerate(spec["ipFamilies"]):
             address = wanted[i] if i < len(wanted) else ""
@@ -270,6 +273,14 @@ class _Ports:
             raise _Taken("provided port is already allocated")
         self.taken.add(wanted)
         return wanted
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _free(numbers: range, taken: set[int]) -> int | None:
