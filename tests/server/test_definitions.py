@@ -57,7 +57,7 @@ async def test_a_definition_goes_after_its_objects(client: HttpClient) -> None:
     assert (await client.delete(f"{DEFINITIONS}/foos.example.com")).code == 200
     await until(lambda: client.get(f"{FOOS}/free"), lambda answer: answer.code == 404)
     late = await client.post(FOOS, foo("late"))
-    assert (late.code, "is terminating" in late.body["message"]) == (405, True)
+    assert (late.code, "is terminating" in late.body["message"]) == (403, True)
     assert (await client.get(f"{DEFINITIONS}/foos.example.com")).code == 200
     await until(lambda: client.get(f"{FOOS}/held"), lambda answer: "deletionTimestamp" in answer.body["metadata"])
     await client.patch(f"{FOOS}/held", {"metadata": {"finalizers": None}})

@@ -95,7 +95,8 @@ class Definitions(AdmissionPlugin):
             return
         definition = self._store.get(f"{_DEFINITIONS}/{call.kind.resource}")
         if definition is not None and definition.deleting:
-            raise status.method_not_allowed("create not allowed while custom resource definition is terminating")
+            why = "create not allowed while custom resource definition is terminating"
+            raise status.forbidden(call.kind, obj["metadata"].get("name", ""), why)
 
     def settle(self, call: Call, new: Object, old: Object | None) -> None:
         if call.kind.storage_key != _DEFINITIONS:

@@ -56,6 +56,7 @@ def _kinds(definition: Object) -> list[Kind]:
 def _kind(definition: Object, version: Object, names: Object, storage: str) -> Kind:
     spec, subresources = definition["spec"], version.get("subresources") or {}
     scale = subresources.get("scale")
+    strategy = CustomResourceStrategy(version)
     return Kind(
         group=spec["group"],
         version=version["name"],
@@ -63,12 +64,13 @@ def _kind(definition: Object, version: Object, names: Object, storage: str) -> K
         plural=spec["names"]["plural"],
         singular=names.get("singular") or names["kind"].lower(),
         namespaced=spec["scope"] == "Namespaced",
-        strategy=CustomResourceStrategy(definition, version),
+        strategy=strategy,
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
         subresources=frozenset(name for name in ("status", "scale") if subresources.get(name) is not None),
         scale=_scale_paths(scale) if scale else None,
         storage_version=storage,
+        from_storage=strategy.from_stored,
         deprecation=_deprecation(spec["group"], version, names["kind"]),
     )
 

@@ -32,12 +32,11 @@ _GO_TYPES: dict[type, str] = {
 
 
 class CustomResourceStrategy(Strategy):
-    """`definition` is the whole CustomResourceDefinition, `version` one entry of its spec.versions."""
+    """`version` is one entry of a definition's spec.versions."""
 
     unconditional_update = False
 
-    def __init__(self, definition: Object, version: Object):
-        spec = definition["spec"]
+    def __init__(self, version: Object):
         self.schema: dict[str, Any] = (version.get("schema") or {}).get("openAPIV3Schema") or _ANY_SCHEMA
         subresources = version.get("subresources") or {}
         self._has_status = subresources.get("status") is not None
@@ -50,7 +49,10 @@ class CustomResourceStrategy(Strategy):
         self.selectable = _selectable(version)
         #: What `kubectl get` shows.
         self.printer = columns_printer(version.get("additionalPrinterColumns") or ())
-        self._deprecation = _deprecation(spec, version)
+
+    def from_stored(self, obj: Object) -> None:
+        """An object stored in another version shows only what this one knows."""
+        prune(obj, self._structure)
 
     def decode(self, obj: Object) -> Decoded:
         return Decoded(unknown=tuple(prune(obj, self._structure)))
@@ -112,10 +114,8 @@ class CustomResourceStrategy(Strategy):
         return errors
 
     def warnings(self, obj: Object) -> list[str]:
-        found = [self._deprecation] if self._deprecation else []
-        for finalizer in sorted(set(obj["metadata"].get("finalizers") or ())):
-            found += _finalizer_warnings(finalizer)
-        return found
+        finalizers = sorted(set(obj["metadata"].get("finalizers") or ()))
+        return [text for finalizer in finalizers for text in _finalizer_warnings(finalizer)]
 
     def _validate_scale(self, obj: Object, which: str) -> list[FieldError]:
         path = (self._scale or {}).get(which)
@@ -180,13 +180,6 @@ def _value_at(path: str) -> Callable[[Object], str]:
         return str(found[0]).lower() if type(found[0]) is bool else str(found[0])
 
     return value
-
-
-def _deprecation(spec: Object, version: Object) -> str:
-    if not version.get("deprecated"):
-        return ""
-    default = f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"
-    return str(version.get("deprecationWarning") or default)
 
 
 def _finalizer_warnings(name: str) -> list[str]:

@@ -55,7 +55,7 @@ SUBRESOURCES = {
 @pytest.fixture
 def strategy():
     crd = definition(SPEC, subresources=SUBRESOURCES)
-    return CustomResourceStrategy(crd, crd["spec"]["versions"][0])
+    return CustomResourceStrategy(crd["spec"]["versions"][0])
 
 
 def texts(errors):
@@ -170,7 +170,7 @@ def test_status_is_written_only_through_its_subresource(strategy):
 
 def test_without_the_subresource_status_is_content():
     crd = definition(SPEC)
-    strategy = CustomResourceStrategy(crd, crd["spec"]["versions"][0])
+    strategy = CustomResourceStrategy(crd["spec"]["versions"][0])
     old, new = widget({}, status={"phase": "Old"}), widget({}, status={"phase": "New"})
     strategy.prepare_update(new, old)
     strategy.prepare_create(new)
@@ -181,19 +181,16 @@ def test_without_the_subresource_status_is_content():
 
 def test_selectable_fields_read_the_object():
     crd = definition(SPEC, selectableFields=[{"jsonPath": ".spec.name"}, {"jsonPath": ".spec.on"}])
-    strategy = CustomResourceStrategy(crd, crd["spec"]["versions"][0])
+    strategy = CustomResourceStrategy(crd["spec"]["versions"][0])
     obj = widget({"name": "ab", "on": True})
     assert {name: read(obj) for name, read in strategy.selectable.items()} == {"spec.name": "ab", "spec.on": "true"}
     assert strategy.selectable["spec.name"](widget({})) == ""
 
 
-def test_a_deprecated_version_and_a_bare_finalizer_warn():
-    crd = definition(SPEC, deprecated=True)
-    strategy = CustomResourceStrategy(crd, crd["spec"]["versions"][0])
+def test_a_bare_finalizer_warns(strategy):
     obj = widget({})
     obj["metadata"]["finalizers"] = ["mine", "example.com/ok"]
     assert strategy.warnings(obj) == [
-        "example.com/v1 Widget is deprecated",
         'metadata.finalizers: "mine": prefer a domain-qualified finalizer name to avoid accidental conflicts '
         "with other finalizer writers",
     ]
