@@ -1,0 +1,203 @@
+"""The components' command lines, and the files they name. Pure but for `write_files`.
+
+All listen on 127.0.0.1 only and call nobody but each other. What kube-apiserver would dial in the cluster (pods, nodes,
+services: for proxy, logs, exec, a webhook behind a service) goes to a closed loopback port by its egress selector; webhooks
+by URL are dialled directly.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from argosy.testing.certificates import Authority, KeyPair, write_signing_key
+from argosy.testing.options import Options
+
+__all__ = ["Files", "Ports", "command", "component_names", "write_files"]
+
+#: Not loopback, which Endpoints may not hold; of a range for documentation, and nobody dials it.
+_ADVERTISED = "198.51.100.1"
+_POD_RANGE = "198.18.0.1/15"
+_SERVICE_RANGE = "10.96.0.0/16"
+_SERVICE_ADDRESS = "10.96.0.1"
+#: The discard port: nothing listens there, so a connection is refused at once.
+_NOWHERE = "http://127.0.0.1:9"
+_STAGES = Path(__file__).with_name("stages.yaml")
+
+
+class Ports(msgspec.Struct, frozen=True):
+    etcd: int
+    etcd_peer: int
+    apiserver: int
+    controller_manager: int
+    scheduler: int
+    kwok: int
+
+
+class Files(msgspec.Struct, frozen=True):
+    """What is in a cluster's folder; relative names are all the components need, since they run in it."""
+
+    folder: Path
+    authority: Authority
+    admin: KeyPair
+
+
+def component_names(options: Options) -> list[str]:
+    names = ["etcd", "kube-apiserver"]
+    if options.controllers:
+        names.append("kube-controller-manager")
+    if options.nodes:
+        names += ["kube-scheduler", "kwok"]
+    return names
+
+
+def command(name: str, ports: Ports, options: Options) -> list[str]:
+    """The component's arguments; it is to run in the cluster's folder."""
+    if name == "etcd":
+        return _etcd(ports, options)
+    if name == "kube-apiserver":
+        return _apiserver(ports, options)
+    if name == "kube-controller-manager":
+        return _controller_manager(ports, options)
+    if name == "kube-scheduler":
+        return _scheduler(ports, options)
+    return _kwok(ports)
+
+
+def _etcd(ports: Ports, options: Options) -> list[str]:
+    client, peer = f"http://127.0.0.1:{ports.etcd}", f"http://127.0.0.1:{ports.etcd_peer}"
+    return [
+        "--name=default",
+        "--data-dir=etcd",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        *([] if options.fsync else ["--unsafe-no-fsync"]),
+    ]
+
+
+def _apiserver(ports: Ports, options: Options) -> list[str]:
+    audit = ["--audit-policy-file=audit-policy.yaml", "--audit-log-path=audit.log", "--audit-log-mode=blocking"]
+    return [
+        f"--etcd-servers=http://127.0.0.1:{ports.etcd}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={ports.apiserver}",
+        f"--advertise-address={_ADVERTISED}",
+        "--cert-dir=.",
+        "--tls-cert-file=apiserver.crt",
+        "--tls-private-key-file=apiserver.key",
+        "--client-ca-file=ca.crt",
+        "--token-auth-file=tokens.csv",
+        "--anonymous-auth=false",
+        "--authorization-mode=Node,RBAC",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--service-account-key-file=service-account.pub",
+        "--service-account-signing-key-file=service-account.key",
+        f"--service-cluster-ip-range={_SERVICE_RANGE}",
+        "--requestheader-client-ca-file=front-proxy-ca.crt",
+        "--requestheader-allowed-names=front-proxy",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        "--proxy-client-cert-file=front-proxy.crt",
+        "--proxy-client-key-file=front-proxy.key",
+        "--egress-selector-config-file=egress.yaml",
+        *(audit if options.audit else []),
+        *_gates(options),
+        *options.apiserver_arguments,
+    ]
+
+
+def _controller_manager(ports: Ports, options: Options) -> list[str]:
+    return [
+        *_client_of_apiserver(ports.controller_manager),
+        f"--controllers={','.join(options.controllers)}",
+        "--use-service-account-credentials",
+        "--service-account-private-key-file=service-account.key",
+        "--root-ca-file=ca.crt",
+        "--cluster-signing-cert-file=ca.crt",
+        "--cluster-signing-key-file=ca.key",
+        f"--service-cluster-ip-range={_SERVICE_RANGE}",
+        *_gates(options),
+    ]
+
+
+def _scheduler(ports: Ports, options: Options) -> list[str]:
+    return [*_client_of_apiserver(ports.scheduler), *_gates(options)]
+
+
+def _client_of_apiserver(port: int) -> list[str]:
+    return [
+        "--kubeconfig=kubeconfig",
+        "--authentication-kubeconfig=kubeconfig",
+        "--authorization-kubeconfig=kubeconfig",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        "--cert-dir=.",
+        "--leader-elect=false",
+        # With the default of 20 a start takes four seconds longer.
+        "--kube-api-qps=300",
+        "--kube-api-burst=500",
+    ]
+
+
+def _kwok(ports: Ports) -> list[str]:
+    return [
+        "--kubeconfig=kubeconfig",
+        f"--config={_STAGES}",
+        "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+        "--node-lease-duration-seconds=40",
+        "--node-ip=127.0.0.1",
+        f"--cidr={_POD_RANGE}",
+        f"--server-address=127.0.0.1:{ports.kwok}",
+    ]
+
+
+def _gates(options: Options) -> list[str]:
+    gates = ",".join(f"{name}={str(on).lower()}" for name, on in options.feature_gates.items())
+    return [f"--feature-gates={gates}"] if gates else []
+
+
+def write_files(folder: Path) -> Files:
+    """Certificates, keys and configuration of one cluster, readable by us alone."""
+    authority, front_proxy = Authority("kubernetes"), Authority("front-proxy-ca")
+    (folder / "ca.crt").write_bytes(authority.certificate)
+    authority.write_key(folder / "ca.key")
+    (folder / "front-proxy-ca.crt").write_bytes(front_proxy.certificate)
+    names = ["kubernetes.default.svc", "kubernetes.default", "kubernetes", "localhost"]
+    authority.server(names, ["127.0.0.1", _SERVICE_ADDRESS]).write(folder, "apiserver")
+    front_proxy.client("front-proxy").write(folder, "front-proxy")
+    write_signing_key(folder)
+    _write_yaml(folder / "egress.yaml", _EGRESS)
+    _write_yaml(folder / "audit-policy.yaml", _AUDIT_POLICY)
+    return Files(folder, authority, authority.client("admin", ["system:masters"]))
+
+
+def _write_yaml(path: Path, document: dict[str, Any]) -> None:
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+
+
+_EGRESS: dict[str, Any] = {
+    "apiVersion": "apiserver.k8s.io/v1beta1",
+    "kind": "EgressSelectorConfiguration",
+    "egressSelections": [
+        {"name": "controlplane", "connection": {"proxyProtocol": "Direct"}},
+        {"name": "etcd", "connection": {"proxyProtocol": "Direct"}},
+        {
+            "name": "cluster",
+            "connection": {"proxyProtocol": "HTTPConnect", "transport": {"tcp": {"url": _NOWHERE}}},
+        },
+    ],
+}
+_AUDIT_POLICY: dict[str, Any] = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
+        {"level": "Metadata", "verbs": ["create", "update", "patch", "delete", "deletecollection"]},
+    ],
+}

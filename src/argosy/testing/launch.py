@@ -1,0 +1,27 @@
+"""Become a component that dies with its parent. Run as a script by `component`, without site-packages.
+
+    python -I -S launch.py PARENT_PID PROGRAM ARGUMENT…
+
+The parent-death signal survives exec. It is SIGKILL: a paused component must go as well, and nothing in it is to be kept.
+"""
+
+import os
+import signal
+import sys
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(parent: int, command: list[str]) -> None:
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # It may have died before the line above, and then nobody sends the signal.
+    if os.getppid() != parent:
+        sys.exit("the parent is gone")
+    os.execv(command[0], command)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,39 @@
+"""Nodes that kwok takes for its own: what is created, and when pods may go there."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.kube.resource import Resource
+
+__all__ = ["NODES", "is_ready", "node"]
+
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+
+
+def node(name: str, capacity: Mapping[str, str], labels: Mapping[str, str] | None = None) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "amd64",
+                **(labels or {}),
+            },
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+        },
+        "status": {
+            "capacity": dict(capacity),
+            "allocatable": dict(capacity),
+            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": name}],
+        },
+    }
+
+
+def is_ready(node: Mapping[str, Any]) -> bool:
+    """Ready, and the taint every node is born with taken away, so that pods are placed there."""
+    conditions = node.get("status", {}).get("conditions") or []
+    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return ready and not node.get("spec", {}).get("taints")

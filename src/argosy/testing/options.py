@@ -1,0 +1,42 @@
+"""Options: what a cluster of the harness is made of. Values; the command lines they lead to are in `commands`."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+__all__ = ["API_SERVER", "CONTROL_PLANE", "Options"]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    #: Nodes whose pods become Running and Ready. Without any, neither kube-scheduler nor kwok is started.
+    nodes: int = 2
+    #: Capacity and allocatable of each node.
+    capacity: Mapping[str, str] = msgspec.field(default_factory=lambda: {"cpu": "16", "memory": "64Gi", "pods": "250"})
+    #: kube-controller-manager's --controllers; with none at all it is not started.
+    controllers: Sequence[str] = ("*",)
+    feature_gates: Mapping[str, bool] = {}
+    #: Record every write in the audit log (`Cluster.audit`).
+    audit: bool = False
+    #: Have etcd wait for the disk: for benchmarks of durable writes. Tests do without.
+    fsync: bool = False
+    #: More arguments of kube-apiserver; one given here wins over ours.
+    apiserver_arguments: Sequence[str] = ()
+
+    @property
+    def has_service_accounts(self) -> bool:
+        """Whether each namespace gets a service account, without which pods are refused."""
+        return "*" in self.controllers or "serviceaccount-controller" in self.controllers
+
+
+#: A federation's control plane: nothing there runs the templates.
+CONTROL_PLANE = Options(nodes=0, controllers=("namespace-controller", "garbage-collector-controller"))
+#: The API as such: namespaces and service accounts as everywhere, and nobody who touches what a test writes.
+API_SERVER = Options(
+    nodes=0,
+    controllers=(
+        "namespace-controller",
+        "garbage-collector-controller",
+        "serviceaccount-controller",
+        "root-ca-certificate-publisher-controller",
+    ),
+)
