@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import resource
 import signal
 from collections.abc import Coroutine
@@ -15,6 +16,7 @@ T = TypeVar("T")
 def run(work: Coroutine[Any, Any, T]) -> T:
     """For processes that serve; short commands use asyncio's own loop and save the import."""
     _allow_many_connections()
+    _collect_less_often()
     try:
         import uvloop
     except ImportError:
@@ -28,6 +30,13 @@ def _allow_many_connections() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _collect_less_often() -> None:
+    """A server holds many objects for long and makes few cycles: looking through all of them cost it an eighth of its time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 50)
 
 
 def stop_on_signals() -> asyncio.Event:
