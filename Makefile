@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 NAME ?= propagate
 MEMBERS ?= 3
 
-.PHONY: help venv dev up down test test-fast lint format bench lock clean
+.PHONY: help venv dev up down test test-fast kubernetes test-real lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -41,6 +41,12 @@ test: dev ## run all tests
 
 test-fast: dev ## run the tests that take milliseconds
 	@$(BIN)/python -m pytest tests/unit
+
+kubernetes: venv ## build the stock Kubernetes that test-real runs against (needs Go; minutes the first time)
+	@$(BIN)/python scripts/kubernetes/build.py
+
+test-real: dev kubernetes ## run the tests against stock Kubernetes
+	@$(BIN)/python -m pytest tests/real -v --durations=5
 
 lint: dev ## style, types and the direction of imports
 	@$(BIN)/ruff check .

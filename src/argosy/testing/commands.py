@@ -1,8 +1,8 @@
 """The components' command lines, and the files they name. Pure but for `write_files`.
 
 All listen on 127.0.0.1 only and call nobody but each other. What kube-apiserver would dial in the cluster (pods, nodes,
-services: for proxy, logs, exec, a webhook behind a service) goes to a closed loopback port by its egress selector; webhooks
-by URL are dialled directly.
+services: for proxy, logs, exec, a webhook behind a service) goes by its egress selector to a socket that is not there, and so
+fails at once; webhooks by URL are dialled directly.
 """
 
 from pathlib import Path
@@ -21,8 +21,6 @@ _ADVERTISED = "198.51.100.1"
 _POD_RANGE = "198.18.0.1/15"
 _SERVICE_RANGE = "10.96.0.0/16"
 _SERVICE_ADDRESS = "10.96.0.1"
-#: The discard port: nothing listens there, so a connection is refused at once.
-_NOWHERE = "http://127.0.0.1:9"
 _STAGES = Path(__file__).with_name("stages.yaml")
 
 
@@ -171,27 +169,29 @@ def write_files(folder: Path) -> Files:
     authority.server(names, ["127.0.0.1", _SERVICE_ADDRESS]).write(folder, "apiserver")
     front_proxy.client("front-proxy").write(folder, "front-proxy")
     write_signing_key(folder)
-    _write_yaml(folder / "egress.yaml", _EGRESS)
+    _write_yaml(folder / "egress.yaml", _egress(folder / "nowhere.sock"))
     _write_yaml(folder / "audit-policy.yaml", _AUDIT_POLICY)
     return Files(folder, authority, authority.client("admin", ["system:masters"]))
+
+
+def _egress(nowhere: Path) -> dict[str, Any]:
+    direct = {"proxyProtocol": "Direct"}
+    nobody = {"proxyProtocol": "HTTPConnect", "transport": {"uds": {"udsName": str(nowhere)}}}
+    return {
+        "apiVersion": "apiserver.k8s.io/v1beta1",
+        "kind": "EgressSelectorConfiguration",
+        "egressSelections": [
+            {"name": "controlplane", "connection": direct},
+            {"name": "etcd", "connection": direct},
+            {"name": "cluster", "connection": nobody},
+        ],
+    }
 
 
 def _write_yaml(path: Path, document: dict[str, Any]) -> None:
     path.write_text(yaml.safe_dump(document, sort_keys=False))
 
 
-_EGRESS: dict[str, Any] = {
-    "apiVersion": "apiserver.k8s.io/v1beta1",
-    "kind": "EgressSelectorConfiguration",
-    "egressSelections": [
-        {"name": "controlplane", "connection": {"proxyProtocol": "Direct"}},
-        {"name": "etcd", "connection": {"proxyProtocol": "Direct"}},
-        {
-            "name": "cluster",
-            "connection": {"proxyProtocol": "HTTPConnect", "transport": {"tcp": {"url": _NOWHERE}}},
-        },
-    ],
-}
 _AUDIT_POLICY: dict[str, Any] = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",

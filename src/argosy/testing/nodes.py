@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from argosy.kube.resource import Resource
+from argosy.testing.binaries import VERSION
 
 __all__ = ["NODES", "is_ready", "node"]
 
@@ -27,6 +28,7 @@ def node(name: str, capacity: Mapping[str, str], labels: Mapping[str, str] | Non
         "status": {
             "capacity": dict(capacity),
             "allocatable": dict(capacity),
+            "nodeInfo": {"kubeletVersion": VERSION, "operatingSystem": "linux", "architecture": "amd64"},
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": name}],
         },
     }
