@@ -17,6 +17,7 @@ __all__ = ["COMMIT", "SEND", "Gauge"]
 COMMIT, SEND = 0, 1
 _ARMED, _COUNTDOWN, _FRACTION = 0, 1, 2
 _BEGUN, _ENDED, _MICROSECONDS = (3, 4), (5, 6), (7, 8)
+_HOLD = 9
 
 
 class Gauge:
@@ -39,13 +40,18 @@ class Gauge:
         self._cells[_COUNTDOWN] = countdown
         self._cells[_ARMED] = what + 1
 
-    def begun(self, what: int) -> int:
-        return self._cells[_BEGUN[what]]
-
     def under_way(self, what: int) -> int:
         return self._cells[_BEGUN[what]] - self._cells[_ENDED[what]]
 
+    @property
+    def longest_hold(self) -> float:
+        """Seconds the event loop was held at worst."""
+        return self._cells[_HOLD] / 1e6
+
     # The process's side.
+
+    def held(self, seconds: float) -> None:
+        self._cells[_HOLD] = max(self._cells[_HOLD], int(seconds * 1e6))
 
     def begin(self, what: int) -> float:
         self._cells[_BEGUN[what]] += 1

@@ -7,6 +7,9 @@ The members are somebody else's and survive it. It writes its port to the descri
 import asyncio
 import os
 import sys
+import threading
+import time
+import traceback
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -26,6 +29,9 @@ from argosy.server.identity import User
 from argosy.server.storage.sqlite import SqliteStorage
 from tests.faults.gauge import COMMIT, SEND, Gauge
 from tests.harness.federation import QUICK
+
+#: How often the event loop is looked at.
+TICK = 0.002
 
 
 def count_commits(storage: SqliteStorage, gauge: Gauge) -> None:
@@ -72,6 +78,30 @@ def counted(connect: Connector, gauge: Gauge) -> Connector:
     return connected
 
 
+async def measure_holds(gauge: Gauge) -> None:
+    """How long other callbacks kept this one from running, as far as they computed: a busy machine is not their fault.
+
+    With ARGOSY_TRACE=1 the log has the stacks of what took long.
+    """
+    ticks = [time.monotonic()]
+    if os.environ.get("ARGOSY_TRACE"):
+        threading.Thread(target=trace, args=(threading.get_ident(), ticks), daemon=True).start()
+    while True:
+        due, used = time.monotonic() + TICK, time.thread_time()
+        await asyncio.sleep(TICK)
+        ticks[0] = time.monotonic()
+        gauge.held(min(ticks[0] - due, time.thread_time() - used))
+
+
+def trace(loop_thread: int, ticks: list[float]) -> None:
+    while True:
+        time.sleep(0.01)
+        late = time.monotonic() - ticks[0]
+        if late > 0.03:
+            stack = "".join(traceback.format_stack(sys._current_frames()[loop_thread])[-4:])
+            print(f"the loop is held for {late * 1000:.0f} ms\n{stack}", file=sys.stderr, flush=True)
+
+
 async def main(folder: Path, port: int, ready: int) -> None:
     gauge = Gauge(folder / "gauge")
     server = EmbeddedServer(folder / "data", port=port)
@@ -85,9 +115,10 @@ async def main(folder: Path, port: int, ready: int) -> None:
     manager = Manager(client, timings=QUICK, connect=counted(http_connector(), gauge))
     controllers = asyncio.create_task(manager.run())
     await manager.ready.wait()
+    measuring = asyncio.create_task(measure_holds(gauge))
     kubeconfig.write(folder / "kubeconfig", server.kubeconfig("plane"))
     os.write(ready, b"%d\n" % server.port)
-    await controllers
+    await asyncio.wait({controllers, measuring}, return_when=asyncio.FIRST_COMPLETED)
 
 
 if __name__ == "__main__":

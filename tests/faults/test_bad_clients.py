@@ -19,11 +19,12 @@ from tests.harness.federation import CONFIGMAPS
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 TOKEN = "authorization: Bearer admin-token\r\n"
-PATIENCE = 2.0
+PATIENCE = 1.0
 MEGABYTE = 1024 * 1024
 #: What others may have to wait at most; machines that run tests are busy with other things too.
 LATENCY = 2.0
 
+pytestmark = pytest.mark.slow
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -216,8 +217,8 @@ async def test_bodies_of_strangers_are_not_kept(door: Door) -> None:
             await asyncio.wait_for(streams[0].read(), PATIENCE + 10)
         streams[1].close()
 
-    async with nothing_left(door, 150 * MEGABYTE), others_served(door):
-        await all_of(100, client)
+    async with nothing_left(door, 80 * MEGABYTE), others_served(door):
+        await all_of(40, client)
 
 
 async def test_watchers_that_never_read(door: Door) -> None:
@@ -298,10 +299,10 @@ async def test_thousands_of_idle_connections(door: Door) -> None:
         opened.append(streams)
 
     async with nothing_left(door, 300 * MEGABYTE), others_served(door):
-        for _ in range(30):
+        for _ in range(22):
             await all_of(50, idle)
         counts = await door.counts()
-        assert counts["connections"] > 1500
+        assert counts["connections"] > 1100
         for _, writer in opened:
             writer.close()
 

@@ -171,18 +171,20 @@ def accepts(accept: str) -> str:
 
 
 def encode_list(kind: Kind, items: Sequence[bytes], meta: dict[str, object]) -> bytes:
-    """A list out of objects that are encoded already."""
-    head = orjson.dumps({"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta})
-    if kind.builtin:
-        items = _without_kind(kind, items)
-    return b'%b,"items":[%b]}' % (head[:-1], b",".join(items))
+    """A list out of objects that are encoded already.
 
-
-def _without_kind(kind: Kind, items: Sequence[bytes]) -> list[bytes]:
-    """Items of built-in lists do not say what they are; in the encoding it is the first thing they say."""
+    Copied once: a list of 10,000 is some megabytes, and the event loop waits for it.
+    """
+    head = orjson.dumps({"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta})[:-1]
+    if not items:
+        return head + b',"items":[]}'
+    # Items of built-in lists do not say what they are; in the encoding it is the first thing they say.
     start = orjson.dumps({"apiVersion": kind.api_version, "kind": kind.kind})[:-1] + b","
-    size = len(start)
-    return [b"{" + item[size:] if item.startswith(start) else item for item in items]
+    size = len(start) if kind.builtin else 1
+    bodies = [memoryview(item)[size if item.startswith(start) else 1 :] for item in items]
+    bodies[0] = memoryview(head + b',"items":[{' + bodies[0])
+    bodies[-1] = memoryview(bytes(bodies[-1]) + b"]}")
+    return b",{".join(bodies)
 
 
 def to_yaml(body: bytes) -> bytes:
