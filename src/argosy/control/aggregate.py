@@ -7,7 +7,7 @@ Writes only what changed: at most one CollectedStatus and one source status a pa
 import asyncio
 import datetime
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import msgspec
@@ -68,12 +68,13 @@ class Aggregate:
         """At the latest then: after a dispatch the members' own reports usually come first."""
         self.queue.add(key, after=self._timings.status_longest)
 
-    def wake_all_in(self, cluster: str, after: float) -> None:
-        """A cluster became reachable or ceased to be."""
+    def wake_all_in(self, clusters: Collection[str]) -> Iterator[None]:
+        """Clusters became reachable or ceased to be. A step an object."""
         for key, _ in self._caches.all_sources():
             view = self._caches.federated_view(key)
-            if view is not None and any(entry.cluster == cluster for entry in view.status.clusters):
-                self.queue.add(key, priority=1, after=after)
+            if view is not None and any(entry.cluster in clusters for entry in view.status.clusters):
+                self.queue.add(key, priority=1)
+            yield
 
     def _member_object_changed(self, cluster: str, type_name: str, change: Change[HasMetadata]) -> None:
         if not self._collector.remembering:
@@ -168,6 +169,8 @@ class Aggregate:
             before = source.get("status") or {}
             body["status"] = {**dict.fromkeys(before.keys() - status.keys()), **status}
         if body:
+            # On the source it was made for: else the answer would show, as if it were ours, what a user wrote meanwhile.
+            body["metadata"] = {**body.get("metadata", {}), "resourceVersion": source["metadata"]["resourceVersion"]}
             await self._patch_status(key, config, body)
         observed = (status or source.get("status") or {}).get("observedGeneration")
         if observed is not None and observed == source["metadata"].get("generation"):

@@ -46,6 +46,10 @@ class Breaker:
         self._trying = False
         self._open_for = self._first_open
 
+    def abandoned(self) -> None:
+        """The call was given up before it had an answer."""
+        self._trying = False
+
     def failed(self) -> None:
         self._failures += 1
         if self.is_open:

@@ -116,13 +116,19 @@ class Caches:
         return self._federated_of(key).raw(key.federated_key)
 
     def remember_federated(self, writer: Writer, raw: bytes, namespaced: bool) -> None:
-        """Put a loop's own write of a federated object into the cache; who hears of it can ask whose it was."""
+        """Put a loop's own write of a federated object into the cache; who hears of it can ask whose it was.
+
+        The answer may show somebody else's write as well, whose event then is no news: see `views.same_but_for_status`.
+        """
         with self._written_by(writer):
             self.federated[namespaced].remember(raw)
 
     def remember_source(self, writer: Writer, raw: bytes, type_name: str) -> None:
-        with self._written_by(writer):
-            self.sources[type_name].remember(raw)
+        """The same for a source. The write must have carried the version it was made on, so that it shows nothing else."""
+        informer = self.sources.get(type_name)
+        if informer is not None:
+            with self._written_by(writer):
+                informer.remember(raw)
 
     @contextlib.contextmanager
     def _written_by(self, writer: Writer) -> Iterator[None]:

@@ -8,6 +8,7 @@ import asyncio
 
 from argosy.api import keys
 from argosy.api.types import FederatedCluster, FederatedTypeConfig
+from argosy.control.breaker import BreakerOpen
 from argosy.control.caches import Caches, SourceKey
 from argosy.control.collect import MANAGED
 from argosy.control.members import Member
@@ -45,7 +46,7 @@ class Cascade:
             )
         except NotFound:  # the member does not serve this type
             return 0, []
-        except (ApiError, TransportError, TimeoutError) as error:
+        except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
             return 1, [f"{config.name}: {error}"]
         left, problems = 0, []
         for item in listed.items:

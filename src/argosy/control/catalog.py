@@ -14,6 +14,7 @@ class Catalog:
     """Fed by the type configs' informer. Of two type configs for one kind the first one known counts."""
 
     def __init__(self) -> None:
+        self._known: dict[str, FederatedTypeConfig] = {}
         self._by_name: dict[str, FederatedTypeConfig] = {}
         self._by_kind: dict[tuple[str, str], str] = {}
         self._listeners: list[Callable[[FederatedTypeConfig | None, FederatedTypeConfig | None], None]] = []
@@ -35,16 +36,39 @@ class Catalog:
         """Handler for the type configs' informer."""
         old, new = self._by_name.get(change.key), change.new
         if new is not None:
-            kind = (new.api_version, new.kind)
-            if self._by_kind.setdefault(kind, new.name) != new.name:
-                return  # a second type config for the kind is refused
-            self._by_name[new.name] = new
-        elif old is not None:
+            self._known[change.key] = new
+        else:
+            self._known.pop(change.key, None)
+        kind = _kind(new) if new is not None else None
+        if old is not None and _kind(old) != kind:
             del self._by_name[old.name]
-            self._by_kind.pop((old.api_version, old.kind), None)
+            del self._by_kind[_kind(old)]
+        if new is not None and kind is not None:
+            if self._by_kind.setdefault(kind, new.name) == new.name:
+                self._by_name[new.name] = new
+            else:
+                new = None  # a second type config for the kind is refused
         if old is not None or new is not None:
-            for listener in self._listeners:
-                listener(old, new)
+            self._tell(old, new)
+        if old is not None and _kind(old) not in self._by_kind:
+            self._succeed(old)
+
+    def _succeed(self, gone: FederatedTypeConfig) -> None:
+        """One that was refused for its sake takes its place."""
+        for config in self._known.values():
+            if _kind(config) == _kind(gone) and config.name not in self._by_name:
+                self._by_kind[_kind(config)] = config.name
+                self._by_name[config.name] = config
+                self._tell(None, config)
+                return
+
+    def _tell(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
+        for listener in self._listeners:
+            listener(old, new)
+
+
+def _kind(config: FederatedTypeConfig) -> tuple[str, str]:
+    return config.api_version, config.kind
 
 
 def member_type(config: FederatedTypeConfig) -> type[HasMetadata]:

@@ -21,10 +21,11 @@ from argosy.control.caches import Caches
 from argosy.control.cascade import Cascade
 from argosy.control.connect import Connector
 from argosy.control.members import Member, Members
-from argosy.control.probe import Prober
+from argosy.control.probe import Observation, Prober
 from argosy.control.timings import Timings
 from argosy.fleet.credentials import Connection, CredentialsError, connection_from_secret
-from argosy.fleet.health import Debounce, next_health
+from argosy.fleet.health import Debounce, next_health, probe_result
+from argosy.kube import mergepatch
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, NotFound, TransportError
 from argosy.kube.events import EventRecorder
@@ -80,10 +81,7 @@ class Clusters:
         cluster = await self._with_finalizers(cluster)
         if not cluster.joined:
             return await self._join(cluster)
-        member = await self._connected(cluster)
-        if member is None:
-            return Result(requeue_after=self._timings.health_period)
-        await self._publish_health(cluster, member)
+        await self._publish_health(cluster, await self._connected(cluster))
         return Result(requeue_after=self._timings.health_period)
 
     def clusters_of_secret(self, secret: str) -> list[str]:
@@ -146,16 +144,16 @@ class Clusters:
         """The member's connection, made anew when its credentials or address changed."""
         try:
             connection = self._connection(cluster)
+            member = self._members.get(cluster.name)
+            if member is not None and self._connections.get(cluster.name) == connection:
+                return member
+            member = Member(cluster.name, self._connect(cluster.name, connection), self._timings)
         except CredentialsError as error:
-            # A secret that vanished must not cut a connection that works.
+            # A secret that vanished or cannot be used must not cut a connection that works.
             member = self._members.get(cluster.name)
             if member is None:
                 self._event(cluster, "Warning", EventReason.JOIN_CLUSTER_ERROR, str(error))
             return member
-        member = self._members.get(cluster.name)
-        if member is not None and self._connections.get(cluster.name) == connection:
-            return member
-        member = Member(cluster.name, self._connect(cluster.name, connection), self._timings)
         self._connections[cluster.name] = connection
         await self._members.connect(member)
         return member
@@ -165,8 +163,11 @@ class Clusters:
         self._debounce.pop(name, None)
         await self._members.disconnect(name)
 
-    async def _publish_health(self, cluster: FederatedCluster, member: Member) -> None:
-        observed = await self._prober.observe(member, cluster.status.api_resource_types)
+    async def _publish_health(self, cluster: FederatedCluster, member: Member | None) -> None:
+        """A member we cannot even connect to is unreachable, whatever was known of it before."""
+        observed = Observation(probe_result(None))
+        if member is not None:
+            observed = await self._prober.observe(member, cluster.status.api_resource_types)
         cluster = self._caches.clusters.get(cluster.name) or cluster
         update = next_health(
             cluster,
@@ -274,10 +275,9 @@ class Clusters:
         await self._write_status(cluster, changed)
 
     async def _write_status(self, cluster: FederatedCluster, status: ClusterStatus) -> None:
-        body = {
-            "metadata": {"resourceVersion": cluster.metadata.resource_version},
-            "status": msgspec.to_builtins(status),
-        }
+        # The difference, so that what is gone (a resource no node has any more) goes from the stored status as well.
+        changes = mergepatch.create(msgspec.to_builtins(cluster.status), msgspec.to_builtins(status))
+        body = {"metadata": {"resourceVersion": cluster.metadata.resource_version}, "status": changes}
         raw = await self._client.patch(
             resources.FEDERATED_CLUSTERS, cluster.name, body, kind=Patch.MERGE, subresource="status", into=bytes
         )

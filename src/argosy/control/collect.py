@@ -59,7 +59,8 @@ class Collector:
     def remember(self, cluster: str, type_name: str, raw: bytes) -> None:
         """Our own write's result: readers must not see older state than that."""
         informer = self._informers.get((cluster, type_name))
-        if informer is not None and informer.has_synced:
+        if informer is not None:
+            # Also before its first list is in: that list may have been read before our write.
             self.remembering = True
             try:
                 informer.remember(raw)

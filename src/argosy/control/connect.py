@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from argosy.fleet.credentials import Connection
+from argosy.fleet.credentials import Connection, CredentialsError
 from argosy.kube import config
 from argosy.kube.client import Client
 from argosy.kube.http import HttpTransport
 
 __all__ = ["Connector", "http_connector"]
 
-#: Makes a client for a member of this name.
+#: Makes a client for a member of this name. Raises CredentialsError when the credentials cannot be used.
 Connector = Callable[[str, Connection], Client]
 
 
@@ -25,6 +25,9 @@ def http_connector(*, qps: float = 500.0, burst: int = 1000) -> Connector:
             token=connection.token.decode(errors="replace"),
             insecure=connection.insecure,
         )
-        return Client(HttpTransport(target, qps=qps, burst=burst, user_agent=f"argosy (member {name})"))
+        try:
+            return Client(HttpTransport(target, qps=qps, burst=burst, user_agent=f"argosy (member {name})"))
+        except config.ConfigError as error:
+            raise CredentialsError(str(error)) from None
 
     return connect

@@ -2,14 +2,15 @@
 
 One pass over one object: clusters whose record says that exactly this is there already are skipped without rendering; the
 rest are written in parallel; one status write reports the round. A cluster that is slow is reported later and holds up
-neither the others nor their report.
+neither the others, nor their report, nor other objects (see `rounds`).
 
 What is deleted: copies in clusters that may hold one (placements, the note of removals, status) and are not wanted any
 more. What is never deleted for: a cluster we cannot see, an object whose source we cannot see.
 """
 
-import asyncio
 import datetime
+import functools
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,6 +26,7 @@ from argosy.control.metrics import Metrics
 from argosy.control.operations import Applied, Operations
 from argosy.control.pause import Pause
 from argosy.control.recorder import ObjectRecorder
+from argosy.control.rounds import Rounds, Work
 from argosy.control.timings import Timings
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import NotFound
@@ -102,6 +104,9 @@ class Dispatch:
         self._marks = marks
         self._metrics = metrics
         self._timings = timings
+        self._rounds: Rounds[FederatedKey] = Rounds(timings.round_patience, self.wake)
+        #: What users were last told of objects that fail: cluster -> (status, error). Told once, not at every try.
+        self._told: dict[FederatedKey, dict[str, tuple[str, str]]] = {}
         self.queue: WorkQueue[FederatedKey] = WorkQueue()
         collector.on_change(self._member_object_changed)
 
@@ -110,14 +115,18 @@ class Dispatch:
     def wake(self, key: FederatedKey, after: float = 0.0, priority: int = 0) -> None:
         self.queue.add(key, priority, after)
 
-    def wake_all_in(self, cluster: str, after: float) -> None:
-        """Everything that is or was in this cluster, behind what is more urgent."""
+    def wake_all_in(self, clusters: Collection[str]) -> Iterator[None]:
+        """Everything that is or was in these clusters, behind what is more urgent. A step an object."""
         for namespaced, informer in self._caches.federated.items():
             for view in informer.values():
                 noted = placement.to_be_removed(view.metadata.annotations)
                 recorded = (entry.cluster for entry in view.status.clusters)
-                if cluster in view.placed or cluster in noted or cluster in recorded:
-                    self.wake(FederatedKey(namespaced, key_of(view.metadata)), after, priority=1)
+                if not view.placed.isdisjoint(clusters) or any(name in clusters for name in (*noted, *recorded)):
+                    self.wake(FederatedKey(namespaced, key_of(view.metadata)), priority=1)
+                yield
+
+    async def close(self) -> None:
+        await self._rounds.close()
 
     def _member_object_changed(self, cluster: str, type_name: str, change: Change[HasMetadata]) -> None:
         source = SourceKey(type_name, change.key)
@@ -141,6 +150,7 @@ class Dispatch:
     async def reconcile(self, key: FederatedKey) -> Result | None:
         item = self._item(key)
         if item is None:
+            self._told.pop(key, None)
             return None
         self._collector.use(item.config)
         if item.federated.metadata.deletion_timestamp:
@@ -177,23 +187,19 @@ class Dispatch:
     async def _round(self, item: _Item) -> Result | None:
         """Bring every cluster that is concerned to its wanted state and report."""
         wanted = set(item.federated.placed)
-        tasks = {
-            cluster: asyncio.ensure_future(self._settle(item, cluster, cluster in wanted))
+        works = {
+            cluster: Work(
+                self._digest(item, cluster) if cluster in wanted else "remove",
+                functools.partial(self._settle, item, cluster, cluster in wanted),
+            )
             for cluster in sorted(placement.may_hold_copies(item.federated))
         }
-        try:
-            late: set[asyncio.Future[Applied]] = set()
-            if tasks:
-                _, late = await asyncio.wait(tasks.values(), timeout=self._timings.round_patience)
-            if late:
-                await self._report(item, {c: t.result() for c, t in tasks.items() if t.done()}, complete=False)
-                await asyncio.wait(late)
-        finally:
-            for task in tasks.values():
-                task.cancel()
-        results = {cluster: task.result() for cluster, task in tasks.items()}
-        await self._report(item, results, complete=True)
+        results = await self._rounds.run(item.key, works)
+        await self._report(item, results, complete=len(results) == len(works))
         return self._next(item, results)
+
+    def _digest(self, item: _Item, cluster: str) -> str:
+        return digest(item.template_digest, item.patches(cluster), item.annotations)
 
     async def _settle(self, item: _Item, cluster_name: str, wanted: bool) -> Applied:
         """One object in one cluster."""
@@ -202,21 +208,47 @@ class Dispatch:
         if cluster is None:  # it left the federation, and its copies are not ours any more
             return Applied(None)
         if self._pause.cluster(cluster):
-            return _as_recorded(record, Propagation.PENDING_CREATE if wanted else Propagation.WAITING_FOR_REMOVAL)
-        obstacle = self._obstacle(item, cluster, wanted)
+            return self._while_paused(item, cluster_name, record, wanted)
+        obstacle = self._obstacle(item, cluster, record, wanted)
         if obstacle is not None:
             return obstacle
         member = self._members.get(cluster_name)
         if member is None:
-            return Applied(Propagation.CLIENT_RETRIEVAL_FAILED, error="not connected to the cluster yet")
+            # Ready by what is known, so it is about to be connected, which wakes the object again; until then all stays.
+            before = Propagation.PENDING_CREATE if wanted else Propagation.WAITING_FOR_REMOVAL
+            return _unwritten(record, before)
         if not wanted:
             return await self._operations.remove(member, item.config, item.member_key)
-        return await self._ensure(item, member, record)
+        return self._awaiting_namespace(item, await self._ensure(item, member, record), cluster_name)
 
-    def _obstacle(self, item: _Item, cluster: FederatedCluster, wanted: bool) -> Applied | None:
+    def _while_paused(self, item: _Item, cluster: str, record: PropagationEntry | None, wanted: bool) -> Applied:
+        if not wanted:
+            return Applied(Propagation.WAITING_FOR_REMOVAL)
+        if record is not None and record.digest == self._digest(item, cluster):
+            return _unwritten(record, Propagation.PENDING_CREATE)
+        kept = record is None or record.status == Propagation.OK
+        return Applied(Propagation.PENDING_CREATE) if kept else _unwritten(record, Propagation.PENDING_CREATE)
+
+    def _awaiting_namespace(self, item: _Item, applied: Applied, cluster: str) -> Applied:
+        """A namespace that is on its way itself is no failure of what goes into it."""
+        if not applied.unknown_place or not item.key.namespaced:
+            return applied
+        view = self._caches.federated_view(SourceKey("namespaces", item.federated.metadata.namespace))
+        if view is None or cluster not in view.placed or self._collector.get(cluster, "namespaces", view.metadata.name):
+            return applied
+        states = [entry.status for entry in view.status.clusters if entry.cluster == cluster]
+        if states and states[0] not in (Propagation.OK, Propagation.PENDING_CREATE):
+            return applied
+        return Applied(Propagation.PENDING_CREATE, retry_after=self._timings.conflict)
+
+    def _obstacle(
+        self, item: _Item, cluster: FederatedCluster, record: PropagationEntry | None, wanted: bool
+    ) -> Applied | None:
         """What about the cluster itself keeps us from writing there now."""
         name = cluster.name
         if not cluster.joined:
+            if not wanted and _never_written(record):
+                return Applied(None)
             return Applied(Propagation.CLUSTER_NOT_READY if wanted else Propagation.WAITING_FOR_REMOVAL)
         if cluster.terminating:
             if keys.CASCADING_DELETE in cluster.metadata.annotations:
@@ -233,7 +265,7 @@ class Dispatch:
     async def _ensure(self, item: _Item, member: Member, record: PropagationEntry | None) -> Applied:
         template, annotations = item.federated.spec.template, item.annotations
         patches = item.patches(member.name)
-        wanted_digest = digest(item.template_digest, patches, annotations)
+        wanted_digest = self._digest(item, member.name)
         observed = self._collector.get(member.name, item.config.name, item.member_key)
         if observed is not None and is_current(record, wanted_digest, observed.metadata, template, patches):
             return Applied(Propagation.OK, observed.metadata)
@@ -264,9 +296,11 @@ class Dispatch:
             if applied.status is not None
         }
         if not complete:  # those that have not answered yet stay as they were, or are on their way
+            placed = set(item.federated.placed)
             for cluster in placement.may_hold_copies(item.federated) - results.keys():
                 record = item.record(cluster)
-                outcomes[cluster] = propagation.Result(record.status if record else Propagation.PENDING_CREATE)
+                under_way = Propagation.PENDING_CREATE if cluster in placed else Propagation.WAITING_FOR_REMOVAL
+                outcomes[cluster] = propagation.Result(record.status if record else under_way)
         status = propagation.propagation_status(
             item.federated.status,
             item.federated.metadata.generation if complete else item.federated.status.synced_generation,
@@ -283,13 +317,13 @@ class Dispatch:
 
     def _result(self, item: _Item, cluster: str, applied: Applied) -> propagation.Result:
         """The cluster's line in the status: with a new record where something was written or verified."""
-        if applied.status is not Propagation.OK:
+        if applied.status is not Propagation.OK or not applied.metadata.resource_version:
             return propagation.Result(applied.status or Propagation.OK)
         return propagation.Result(
             Propagation.OK,
             applied.metadata.generation,
             version_of(applied.metadata),
-            digest(item.template_digest, item.patches(cluster), item.annotations),
+            self._digest(item, cluster),
         )
 
     def _tell(self, item: _Item, results: dict[str, Applied]) -> None:
@@ -298,10 +332,18 @@ class Dispatch:
             clusters = [name for name, applied in results.items() if applied.wrote == operation and not applied.failed]
             if clusters:
                 self._recorder.event(item.federated, "Normal", reason, f"{verb} in {', '.join(clusters)}")
+        failing = {
+            name: (str(applied.status), applied.error)
+            for name, applied in results.items()
+            if applied.failed and applied.status is not None
+        }
+        told = self._told.pop(item.key, {})
+        if failing:
+            self._told[item.key] = failing
         failures: dict[tuple[str, str], list[str]] = {}
-        for name, applied in results.items():
-            if applied.failed and applied.status is not None:
-                failures.setdefault((applied.status, applied.error), []).append(name)
+        for name, failure in failing.items():
+            if told.get(name) != failure:
+                failures.setdefault(failure, []).append(name)
         for (status, error), clusters in failures.items():
             self._recorder.event(item.federated, "Warning", status, f"{', '.join(clusters)}: {error}")
 
@@ -318,7 +360,8 @@ class Dispatch:
     async def _write_status(self, item: _Item, status: FederatedStatus) -> None:
         resource = resources.federated_objects(item.key.namespaced)
         namespace, name = split_key(item.key.key)
-        body = {"status": msgspec.to_builtins(status)}
+        # Lists that became empty are named too: what a merge patch leaves out stays.
+        body = {"status": {"conditions": [], "clusters": [], **msgspec.to_builtins(status)}}
         try:
             raw = await self._client.patch(
                 resource, name, body, namespace or None, kind=Patch.MERGE, subresource="status", into=bytes
@@ -347,37 +390,60 @@ class Dispatch:
         """Clean every member that may hold a copy; the finalizer goes when all of them certainly hold none."""
         if keys.SYNC_FINALIZER not in item.federated.metadata.finalizers:
             return None
-        if self._pause.fleet() or self._pause.object(item.annotations):
+        source = self._caches.source(item.source)
+        # Annotations of a source that is being deleted are not mirrored any more, and it may be resumed all the same.
+        annotations = source.metadata.annotations if source is not None else item.annotations
+        if self._pause.fleet() or self._pause.object(annotations):
             return None
         if not self._deletion_is_meant(item):
-            message = (
-                f"the source is gone without having been deleted; its copies stay until the {item.key} is annotated"
-                f" with {keys.CONFIRM_DELETION}=true"
-            )
-            self._recorder.event(item.federated, "Warning", EventReason.ENSURE_DELETION_FAILED, message)
-            return None
-        clusters = sorted(placement.may_hold_copies(item.federated))
-        outcomes = await asyncio.gather(*(self._clean(item, cluster) for cluster in clusters))
-        results = dict(zip(clusters, outcomes, strict=True))
-        if all(applied.status is None for applied in results.values()):
+            return await self._hold_deletion(item)
+        works = {
+            cluster: Work("clean", functools.partial(self._clean, item, cluster))
+            for cluster in sorted(placement.may_hold_copies(item.federated))
+        }
+        results = await self._rounds.run(item.key, works)
+        complete = len(results) == len(works)
+        if complete and all(applied.status is None for applied in results.values()):
             left = [f for f in item.federated.metadata.finalizers if f != keys.SYNC_FINALIZER]
             await self._set_finalizers(item, left)
             self._marks.drop(item.source)
+            self._told.pop(item.key, None)
             return None
-        await self._report(item, results, complete=True)
+        await self._report(item, results, complete)
         return self._next(item, results) or Result(requeue_after=self._timings.deletion_recheck)
 
     def _deletion_is_meant(self, item: _Item) -> bool:
-        """Garbage collection also deletes the federated object of a source that merely vanished; that is no user's word."""
-        if not any(owner.controller for owner in item.federated.metadata.owner_references):
+        """Garbage collection also deletes the federated object of a source that merely vanished; that is no user's word.
+
+        Nor is it one when a source of the same name was made since: it is another one, whose copies these may be.
+        """
+        owners = [owner.uid for owner in item.federated.metadata.owner_references if owner.controller]
+        if not owners or item.annotations.get(keys.CONFIRM_DELETION) == "true":
             return True
-        if item.annotations.get(keys.CONFIRM_DELETION) == "true":
-            return True
-        return self._caches.source(item.source) is not None
+        source = self._caches.source(item.source)
+        return source is not None and source.metadata.uid in owners
+
+    async def _hold_deletion(self, item: _Item) -> Result | None:
+        """Copies stay, and the object says why; a source that comes into sight wakes it."""
+        if not self._caches.sources_synced(item.config.name):
+            return Result(requeue_after=self._timings.deletion_recheck)
+        message = (
+            f"the source is gone without having been deleted; its copies stay until the {item.key} is annotated"
+            f" with {keys.CONFIRM_DELETION}=true, or, to keep them for good, loses its finalizer {keys.SYNC_FINALIZER}"
+        )
+        before = item.federated.status
+        known = {entry.cluster: propagation.Result(entry.status) for entry in before.clusters}
+        status = propagation.propagation_status(
+            before, before.synced_generation, known, _now(), reason="DeletionNotConfirmed"
+        )
+        if status is not None:
+            self._recorder.event(item.federated, "Warning", EventReason.ENSURE_DELETION_FAILED, message)
+            await self._write_status(item, status)
+        return None
 
     async def _clean(self, item: _Item, cluster_name: str) -> Applied:
         cluster = self._caches.clusters.get(cluster_name)
-        if cluster is None:
+        if cluster is None or (not cluster.joined and _never_written(item.record(cluster_name))):
             return Applied(None)
         member = self._members.get(cluster_name)
         if not cluster.joined or not cluster.ready or member is None:
@@ -398,8 +464,14 @@ _EVENTS = (
 )
 
 
-def _as_recorded(record: PropagationEntry | None, otherwise: Propagation) -> Applied:
-    return Applied(otherwise if record is None or record.status == Propagation.OK else Propagation(record.status))
+def _unwritten(record: PropagationEntry | None, otherwise: Propagation) -> Applied:
+    """Nothing was sent, and what is on record stays."""
+    return Applied(otherwise if record is None else Propagation(record.status))
+
+
+def _never_written(record: PropagationEntry | None) -> bool:
+    """Nothing of ours can be in a cluster that did not join, unless a record says that there was."""
+    return record is None or not record.version
 
 
 def _drifted(old: Metadata, new: Metadata) -> bool:

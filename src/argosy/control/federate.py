@@ -6,16 +6,18 @@ ever made whose deletion we would miss.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from argosy.api import keys, resources
 from argosy.api.types import FederatedTypeConfig, OverridePolicy, PropagationPolicy
 from argosy.control.caches import Caches, SourceKey
-from argosy.control.livefleet import FleetChange, LiveFleet
+from argosy.control.livefleet import LiveFleet
 from argosy.control.marks import Marks
 from argosy.control.metrics import Metrics
 from argosy.control.recorder import ObjectRecorder
-from argosy.control.views import FederatedView, SourceView, policy_references
+from argosy.control.timings import Timings
+from argosy.control.views import FederatedView, SourceView, policy_references, same_but_for_status
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from argosy.kube.informer import Change
@@ -24,6 +26,7 @@ from argosy.kube.queue import Result, WorkQueue
 from argosy.plan import namespaces, pipeline, placement
 from argosy.plan.aggregate import feedback
 from argosy.plan.federate import NameTaken
+from argosy.plan.held import HeldReason
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of
 from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
@@ -42,6 +45,7 @@ class Federate:
         recorder: ObjectRecorder,
         marks: tuple[Marks, ...],
         metrics: Metrics,
+        timings: Timings,
         *,
         exclude_namespaces: re.Pattern[str] | None = None,
         federate_all: bool = False,
@@ -52,6 +56,7 @@ class Federate:
         self._recorder = recorder
         self._marks = marks
         self._metrics = metrics
+        self._timings = timings
         self._exclude = exclude_namespaces
         self._all = federate_all
         self._unplaced: set[SourceKey] = set()
@@ -78,7 +83,8 @@ class Federate:
         writer = self._caches.writer
         if view is None or writer == "federate":
             return
-        if writer == "dispatch" and keys.TO_BE_REMOVED not in view.metadata.annotations:
+        nothing_to_settle = keys.TO_BE_REMOVED not in view.metadata.annotations
+        if writer == "dispatch" and nothing_to_settle and same_but_for_status(change.old, view):
             return
         key = self._source_of(view)
         if key is not None:
@@ -91,14 +97,17 @@ class Federate:
         for key in self._caches.sources_naming(f"{label}={change.key}"):
             self.queue.add(key, priority=1)
 
-    def fleet_changed(self, cluster: str, change: FleetChange) -> None:
-        if change is FleetChange.ROOM:
-            for key in self._unplaced:
-                self.queue.add(key, priority=1)
-            return
+    def room_gained(self) -> None:
+        """Some cluster has more room than before."""
+        for key in self._unplaced:
+            self.queue.add(key, priority=1, after=self._timings.room_retry)
+
+    def fleet_changed(self) -> Iterator[None]:
+        """Some cluster came, went or is another one than before. A step an object."""
         for key, source in self._caches.all_sources():
             if key.type == "namespaces" or policy_references(source.metadata):
                 self.queue.add(key, priority=1)
+            yield
 
     def type_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
         if old is None or new is None or old.spec == new.spec:
@@ -191,7 +200,7 @@ class Federate:
         return found
 
     def _remember_unplaced(self, key: SourceKey, outcome: pipeline.Outcome) -> None:
-        if outcome.held is not None:
+        if outcome.held is not None and outcome.held.reason == HeldReason.UNSCHEDULABLE:
             self._unplaced.add(key)
         else:
             self._unplaced.discard(key)
@@ -215,15 +224,18 @@ class Federate:
                 changes["annotations"] = {n: v for n, v in changed.items() if before.get(n) != v}
         if not changes:
             return
-        if "finalizers" in changes:  # a list is replaced whole, so it must not be an old one
-            changes["resourceVersion"] = metadata["resourceVersion"]
+        # On what was read: a list is replaced whole, and the answer must not show a user's write as if it were ours.
+        changes["resourceVersion"] = metadata["resourceVersion"]
         await self._patch_source(key, config, changes)
 
     async def _patch_source(self, key: SourceKey, config: FederatedTypeConfig, metadata: Object) -> None:
         namespace, name = split_key(key.key)
-        raw = await self._client.patch(
-            config.resource, name, {"metadata": metadata}, namespace or None, kind=Patch.MERGE, into=bytes
-        )
+        try:
+            raw = await self._client.patch(
+                config.resource, name, {"metadata": metadata}, namespace or None, kind=Patch.MERGE, into=bytes
+            )
+        except NotFound:
+            return
         self._metrics.control_writes.labels(config.kind, "patch").inc()
         if metadata.get("finalizers") != []:
             self._caches.remember_source("federate", raw, key.type)
@@ -254,6 +266,8 @@ class Federate:
         if keys.FEDERATE_FINALIZER not in (source["metadata"].get("finalizers") or ()):
             return None
         if view is None:
+            if await self._is_stored(key, config):
+                raise Conflict(409, "Conflict", "the federated object is not in the cache yet", {})
             left = [f for f in source["metadata"]["finalizers"] if f != keys.FEDERATE_FINALIZER]
             changes = {"finalizers": left, "resourceVersion": source["metadata"]["resourceVersion"]}
             await self._patch_source(key, config, changes)
@@ -269,6 +283,15 @@ class Federate:
                 return None
             self._metrics.control_writes.labels(resource.kind, "delete").inc()
         return None
+
+    async def _is_stored(self, key: SourceKey, config: FederatedTypeConfig) -> bool:
+        """Asked of the server: without its federated object nobody would clean the members any more."""
+        namespace, name = split_key(key.federated_key)
+        try:
+            await self._client.get(resources.federated_objects(config.namespaced), name, namespace or None, into=bytes)
+        except NotFound:
+            return False
+        return True
 
 
 def _without_settled_removals(federated: Object, view: FederatedView | None) -> Object:

@@ -7,14 +7,14 @@ import asyncio
 import re
 import socket
 import time
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
 from argosy.api import keys
-from argosy.api.types import FederatedCluster
+from argosy.api.types import FederatedCluster, FederatedTypeConfig
 from argosy.control import join
 from argosy.control.aggregate import Aggregate
 from argosy.control.caches import Caches, SourceKey
@@ -27,14 +27,15 @@ from argosy.control.federate import Federate
 from argosy.control.fence import Fence, FenceLost, Unfenced
 from argosy.control.livefleet import FleetChange, LiveFleet
 from argosy.control.marks import Marks
-from argosy.control.members import Members
+from argosy.control.members import Member, Members
 from argosy.control.metrics import Metrics
 from argosy.control.operations import Operations
 from argosy.control.pause import Pause
 from argosy.control.probe import Prober
 from argosy.control.recorder import ObjectRecorder
+from argosy.control.sweep import Sweep
 from argosy.control.timings import Timings
-from argosy.control.views import FederatedView
+from argosy.control.views import FederatedView, same_but_for_status
 from argosy.kube.backoff import Backoff
 from argosy.kube.client import Client
 from argosy.kube.events import EventRecorder
@@ -101,6 +102,7 @@ class Manager:
             recorder,
             (arrival, returning),
             self.metrics,
+            timings,
             exclude_namespaces=exclude,
             federate_all=options.federate_all,
         )
@@ -133,6 +135,9 @@ class Manager:
         self.cluster_queue: WorkQueue[str] = WorkQueue(self._backoff())
         for loop in (self.federate, self.dispatch, self.aggregate):
             loop.queue = WorkQueue(self._backoff())
+        #: Which objects another fleet concerns, and which ones a member that can be written to (again).
+        self._fleet_sweep = Sweep(self._visit_all, timings.sweep)
+        self._reach_sweep = Sweep(self.dispatch.wake_all_in, timings.sweep)
         self._wire()
 
     def _backoff(self) -> Backoff:
@@ -157,15 +162,17 @@ class Manager:
         ):
             policies.add_handler(partial(self.federate.policy_changed, label))
         caches.catalog.on_change(self.federate.type_changed)
-        self.fleet.on_change(self.federate.fleet_changed)
+        caches.catalog.on_change(self._type_changed)
         self.fleet.on_change(self._fleet_changed)
+        self.members.on_change(self._member_changed)
+        self.members.on_recovery(self._reach_sweep.ask)
 
     # Changes that concern several loops.
 
     def _federated_changed(self, namespaced: bool, change: Change[FederatedView]) -> None:
-        if self.caches.writer != "dispatch":
-            self.dispatch.wake(FederatedKey(namespaced, change.key))
         view = change.new
+        if self.caches.writer != "dispatch" or view is None or not same_but_for_status(change.old, view):
+            self.dispatch.wake(FederatedKey(namespaced, change.key))
         if view is None or self.caches.writer == "federate":
             return  # what federate wrote is reported back once it was dispatched
         for owner in view.metadata.owner_references:
@@ -178,13 +185,18 @@ class Manager:
     def _source_changed(self, key: SourceKey, change: Change[Any]) -> None:
         if key.type == "namespaces" and change.key == keys.SYSTEM_NAMESPACE and _pause_changed(change):
             self._wake_everything()
-        if self.caches.writer is None and change.new is not None and self.caches.federated_view(key) is not None:
-            self.aggregate.wake(key)
+        view = self.caches.federated_view(key)
+        if self.caches.writer is not None or change.new is None or view is None:
+            return
+        self.aggregate.wake(key)
+        if view.metadata.deletion_timestamp:  # whether that is meant, and not paused, the source says
+            self.dispatch.wake(FederatedKey("/" in key.key, key.federated_key))
 
     def _cluster_changed(self, change: Change[FederatedCluster]) -> None:
-        self.cluster_queue.add(change.key)
+        if _more_than_health(change):
+            self.cluster_queue.add(change.key)
         if _pause_changed(change):
-            self.dispatch.wake_all_in(change.key, 0.0)
+            self._reach_sweep.ask(change.key)
 
     def _secret_changed(self, change: Change[SecretView]) -> None:
         name = change.key.rpartition("/")[2]
@@ -192,10 +204,29 @@ class Manager:
             self.cluster_queue.add(cluster)
 
     def _fleet_changed(self, cluster: str, change: FleetChange) -> None:
-        if change is not FleetChange.FACTS:
+        if change is FleetChange.ROOM:
+            self.federate.room_gained()
+        else:
+            self._fleet_sweep.ask(cluster)
+
+    def _visit_all(self, clusters: Collection[str]) -> Iterator[None]:
+        yield from self.federate.fleet_changed()
+        yield from self.dispatch.wake_all_in(clusters)
+        yield from self.aggregate.wake_all_in(clusters)
+
+    def _member_changed(self, name: str, member: Member | None) -> None:
+        if member is not None:
+            self._reach_sweep.ask(name)
+
+    def _type_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
+        """Federated objects of a type that comes, comes back or changed may have waited for it."""
+        if new is None or (old is not None and old.spec == new.spec):
             return
-        self.dispatch.wake_all_in(cluster, 0.0)
-        self.aggregate.wake_all_in(cluster, 0.0)
+        label = (new.api_version, new.kind)
+        for namespaced, informer in self.caches.federated.items():
+            for view in informer.values():
+                if label in view.metadata.labels.items():
+                    self.dispatch.wake(FederatedKey(namespaced, key_of(view.metadata)), priority=1)
 
     def _propagating(self) -> bool:
         """Whether objects wait to be carried to members."""
@@ -220,6 +251,8 @@ class Manager:
             self._start_loop("dispatch", self.dispatch.queue, self.dispatch.reconcile, self.options.workers)
             # Few: statuses must not hold up what is on its way to members.
             self._start_loop("aggregate", self.aggregate.queue, self.aggregate.reconcile, 4)
+            self.tasks.start("sweep fleet", self._fleet_sweep.run)
+            self.tasks.start("sweep members", self._reach_sweep.run)
             self.tasks.start("measure", self._measure)
             self.ready.set()
             await asyncio.Event().wait()  # parts that die are seen by `healthy`; only cancellation ends this
@@ -233,6 +266,7 @@ class Manager:
 
     async def stop(self) -> None:
         await self.tasks.close()
+        await self.dispatch.close()
         await self.members.close()
 
     def _start_loop(
@@ -281,6 +315,21 @@ class Manager:
             snapshot = self.fleet.snapshot
             self.metrics.clusters.labels("joined").set(int(snapshot.joined.sum()))
             self.metrics.clusters.labels("ready").set(int(snapshot.ready.sum()))
+
+
+def _more_than_health(change: Change[FederatedCluster]) -> bool:
+    """Our own heartbeat must not be a reason for the next probe: a member slower than a second would be probed for ever."""
+    old, new = change.old, change.new
+    if old is None or new is None or old.joined != new.joined:
+        return True
+    before, after = old.metadata, new.metadata
+    return (before.generation, before.labels, before.annotations, before.finalizers, before.deletion_timestamp) != (
+        after.generation,
+        after.labels,
+        after.annotations,
+        after.finalizers,
+        after.deletion_timestamp,
+    )
 
 
 def _pause_changed(change: Change[Any]) -> bool:

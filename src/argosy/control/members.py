@@ -5,10 +5,12 @@ informers with it.
 """
 
 import asyncio
+import itertools
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
-from argosy.control.breaker import Breaker
+from argosy.control.breaker import Breaker, BreakerOpen
 from argosy.control.timings import Timings
 from argosy.kube.client import Client
 from argosy.kube.errors import TransportError
@@ -30,24 +32,59 @@ class Member:
         self.client = client
         self.breaker = Breaker(timings.breaker_failures, timings.breaker_open)
         self.tasks = Supervisor()
+        #: Called when a member that did not answer answers again.
+        self.on_recovery: Callable[[], None] = lambda: None
         self._slots = asyncio.Semaphore(self.CONCURRENCY)
         self._timeout = timings.member_write
+        self._silence = timings.member_silence
+        #: When the requests under way were sent, oldest first, and when the last answer came.
+        self._sent: dict[int, float] = {}
+        self._numbers = itertools.count()
+        self._answered = 0.0
+        self._in_trouble = False
+
+    @property
+    def silent(self) -> bool:
+        """Whether requests are under way and nothing has been heard for long."""
+        oldest = next(iter(self._sent.values()), None)
+        return oldest is not None and time.monotonic() - max(oldest, self._answered) > self._silence
 
     async def call(self, request: Callable[[Client], Awaitable[T]]) -> T:
         """Make one request. Raises BreakerOpen without sending, TransportError or TimeoutError without an answer."""
+        if self.silent:
+            self._in_trouble = True
+            raise BreakerOpen(self._silence)
         self.breaker.check()
         try:
             async with asyncio.timeout(self._timeout), self._slots:
-                answer = await request(self.client)
+                answer = await self._send(request)
         except (TransportError, TimeoutError):
+            self._in_trouble = True
             self.breaker.failed()
             raise
-        except BaseException:
-            # Any answer, an error too, shows that the member is there; a cancelled try must not stay "being tried".
-            self.breaker.succeeded()
+        except asyncio.CancelledError:  # nothing was learned, but a try that was under way is over
+            self.breaker.abandoned()
             raise
-        self.breaker.succeeded()
+        except BaseException:  # any answer, an error too, shows that the member is there
+            self._is_there()
+            raise
+        self._is_there()
         return answer
+
+    async def _send(self, request: Callable[[Client], Awaitable[T]]) -> T:
+        number = next(self._numbers)
+        self._sent[number] = time.monotonic()
+        try:
+            return await request(self.client)
+        finally:
+            del self._sent[number]
+
+    def _is_there(self) -> None:
+        self._answered = time.monotonic()
+        self.breaker.succeeded()
+        if self._in_trouble:
+            self._in_trouble = False
+            self.on_recovery()
 
     async def close(self) -> None:
         await self.tasks.close()
@@ -60,6 +97,7 @@ class Members:
     def __init__(self) -> None:
         self._members: dict[str, Member] = {}
         self._listeners: list[Callable[[str, Member | None], None]] = []
+        self._recovery_listeners: list[Callable[[str], None]] = []
 
     def get(self, name: str) -> Member | None:
         return self._members.get(name)
@@ -74,10 +112,19 @@ class Members:
         """Be told of each member that is connected (with the member) or disconnected (with None)."""
         self._listeners.append(listener)
 
+    def on_recovery(self, listener: Callable[[str], None]) -> None:
+        """Be told of each member that did not answer and answers again."""
+        self._recovery_listeners.append(listener)
+
+    def _recovered(self, name: str) -> None:
+        for listener in self._recovery_listeners:
+            listener(name)
+
     async def connect(self, member: Member) -> None:
         """Use this connection from now on, in place of an earlier one."""
         await self.disconnect(member.name)
         self._members[member.name] = member
+        member.on_recovery = lambda: self._recovered(member.name)
         self._tell(member.name, member)
 
     async def disconnect(self, name: str) -> None:

@@ -51,6 +51,8 @@ class Applied(msgspec.Struct, frozen=True):
     #: What was sent: "create", "update", "delete", or "" when nothing had to be.
     wrote: str = ""
     retry_after: float | None = None
+    #: The member does not know the namespace, or the kind.
+    unknown_place: bool = False
 
     @property
     def failed(self) -> bool:
@@ -85,11 +87,13 @@ class Operations:
             return failed.applied
 
     async def remove(self, member: Member, config: FederatedTypeConfig, key: str) -> Applied:
-        """Delete our object from the member, in the background as Kubernetes calls it."""
+        """Delete our object from the member, in the background as Kubernetes calls it.
+
+        Absence is asked of the member, never taken from the cache: the copy of a create whose answer was lost may not have
+        come by its watch yet, and once absence was reported nobody looks there again.
+        """
         try:
             for _ in range(_CONFLICT_TRIES):
-                if self._certainly_absent(member, config, key):
-                    return Applied(None)
                 present = await self._read(member, config, key)
                 if present is None or not _is_managed(present):
                     return Applied(None)
@@ -195,7 +199,7 @@ class Operations:
         return Applied(Propagation.UPDATE_FAILED, error="the object keeps changing while it is being updated")
 
     def _certainly_absent(self, member: Member, config: FederatedTypeConfig, key: str) -> bool:
-        """By the cache. A managed object that is there is read live before it is changed; one that is not needs no read."""
+        """By the cache, which saves a read before a create; what is there is read live before it is changed."""
         synced = self._collector.synced(member.name, config.name)
         return synced and self._collector.get(member.name, config.name, key) is None
 
@@ -257,7 +261,9 @@ class Operations:
             self._count(member, operation, error.reason or str(error.code))
             if isinstance(error, (Conflict, *handled)):
                 raise
-            raise _Failed(Applied(failure, error=str(error), retry_after=error.retry_after)) from error
+            unknown = operation == "create" and isinstance(error, NotFound)
+            applied = Applied(failure, error=str(error), retry_after=error.retry_after, unknown_place=unknown)
+            raise _Failed(applied) from error
         except (TransportError, TimeoutError, BreakerOpen) as error:
             self._count(member, operation, type(error).__name__)
             raise _Failed(_unreachable(error, failure)) from error

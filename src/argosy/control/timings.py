@@ -22,10 +22,11 @@ class Timings(msgspec.Struct, frozen=True):
 
     #: A member object that changed behind our back is looked at after this.
     member_event: float = 5.0
-    #: All objects are looked at again this long after a member became ready ...
-    cluster_available: float = 20.0
-    #: ... or ceased to be.
-    cluster_unavailable: float = 60.0
+    #: Between two looks through all objects for what changed clusters mean to them. KubeAdmiral waits 20 s and more; our
+    #: looks are cheap, and health is debounced before.
+    sweep: float = 0.1
+    #: Objects that found no cluster are tried again no more often than this while members gain room.
+    room_retry: float = 1.0
 
     #: Statuses are merged once an object's members have been quiet for so long. KubeAdmiral waits 3 s; our merge is cheap.
     status_quiet: float = 0.1
@@ -34,9 +35,12 @@ class Timings(msgspec.Struct, frozen=True):
     #: ... or this, while objects wait to be carried to members: propagation goes before status.
     status_longest_busy: float = 2.0
     #: A round of member writes is reported without the members that have not answered by then; they are reported later.
+    #: It is also how long a silent member can hold up a worker.
     round_patience: float = 2.0
     #: One write to one member.
     member_write: float = 30.0
+    #: A member with requests under way that has answered nothing for so long is sent no more until it does.
+    member_silence: float = 5.0
     #: Deletion looks again whether the copies are gone; events usually come first.
     deletion_recheck: float = 5.0
     cascade_recheck: float = 10.0

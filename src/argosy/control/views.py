@@ -9,7 +9,7 @@ from argosy.api import keys
 from argosy.api.types import FederatedStatus, PlacementEntry
 from argosy.kube.objects import Metadata
 
-__all__ = ["FederatedView", "SourceView", "policy_references"]
+__all__ = ["FederatedView", "SourceView", "policy_references", "same_but_for_status"]
 
 
 class SourceView(msgspec.Struct, frozen=True):
@@ -32,6 +32,20 @@ class FederatedView(msgspec.Struct, frozen=True):
     @property
     def placed(self) -> frozenset[str]:
         return frozenset(cluster for entry in self.spec.placements for cluster in entry.clusters)
+
+
+def same_but_for_status(old: FederatedView | None, new: FederatedView) -> bool:
+    """Whether two versions of a federated object differ in nothing but status and finalizers: what dispatch writes."""
+    if old is None:
+        return False
+    before, after = old.metadata, new.metadata
+    return (before.uid, before.generation, before.labels, before.annotations, before.deletion_timestamp) == (
+        after.uid,
+        after.generation,
+        after.labels,
+        after.annotations,
+        after.deletion_timestamp,
+    )
 
 
 def policy_references(metadata: Metadata) -> list[str]:
