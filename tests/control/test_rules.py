@@ -66,7 +66,7 @@ async def test_a_deployment_on_three_members_costs_at_most_four_writes(fed):
 
 async def quiet(counters: list[Writes], seconds: float) -> None:
     """Until nothing has been written for so long."""
-    count, since = -1, 0.0
+    count, since = -1, time.monotonic()
     while time.monotonic() - since < seconds:
         now = sum(len(each.keys) for each in counters)
         if now != count:

@@ -1,0 +1,162 @@
+"""Taking copies away: nothing is deleted on a guess, nothing is left behind, nothing waits for ever."""
+
+import asyncio
+
+import pytest
+
+from argosy.api import keys, resources
+from argosy.kube.client import Patch
+from argosy.kube.errors import NotFound
+from tests.harness.eventually import eventually, holds
+from tests.harness.federation import DEPLOYMENTS, NAMESPACES, SECRETS, Federation
+
+EVERYWHERE = {"schedulingMode": "Duplicate"}
+
+
+@pytest.fixture
+async def fed():
+    async with Federation(2) as federation:
+        yield federation
+
+
+async def gone(fed: Federation, resource=DEPLOYMENTS, name: str = "web", namespace: str | None = "default") -> bool:
+    try:
+        await fed.client.get(resource, name, namespace)
+    except NotFound:
+        return True
+    return False
+
+
+async def deployed(fed: Federation) -> None:
+    await fed.policy(**EVERYWHERE)
+    await fed.deploy(replicas=1)
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+
+    async def reported():
+        clusters = (await fed.federated()).get("status", {}).get("clusters") or ()
+        return [entry["status"] for entry in clusters] == ["OK", "OK"]
+
+    await eventually(reported)
+
+
+async def test_an_object_taken_from_all_clusters_says_so_and_forgets_them(fed):
+    await deployed(fed)
+    label = {"metadata": {"labels": {keys.PROPAGATION_POLICY_LABEL: None}}}
+    await fed.client.patch(DEPLOYMENTS, "web", label, "default", kind=Patch.MERGE)
+    await fed.eventually_replicas({})
+
+    async def forgotten():
+        federated = await fed.federated()
+        return (
+            not federated["status"].get("clusters") and keys.TO_BE_REMOVED not in federated["metadata"]["annotations"]
+        )
+
+    await eventually(forgotten)
+
+
+async def test_a_source_made_anew_after_it_vanished_keeps_its_copies_running(fed):
+    """Garbage collection deletes the federated object of the one that is gone: nobody asked for the copies to go."""
+    await deployed(fed)
+    uids = [(await fed.member(name).get(DEPLOYMENTS, "web", "default"))["metadata"]["uid"] for name in fed.names]
+    await fed.stop_controllers()
+    await fed.client.delete(DEPLOYMENTS, "web", "default")
+    await fed.client.patch(DEPLOYMENTS, "web", {"metadata": {"finalizers": None}}, "default")
+
+    async def terminating():
+        return (await fed.federated())["metadata"].get("deletionTimestamp")
+
+    await eventually(terminating)
+    await fed.deploy(replicas=1)
+    await fed.start_controllers()
+
+    async def told():
+        conditions = (await fed.federated())["status"]["conditions"]
+        return any(c["type"] == "Propagated" and c["reason"] == "DeletionNotConfirmed" for c in conditions)
+
+    await eventually(told, why="the federated object says what it waits for")
+
+    async def same():
+        found = [(await fed.member(name).get(DEPLOYMENTS, "web", "default"))["metadata"]["uid"] for name in fed.names]
+        return found == uids
+
+    await holds(same, 0.5)
+
+
+async def test_a_paused_object_that_is_deleted_goes_once_it_is_resumed(fed):
+    await deployed(fed)
+    await fed.annotate(DEPLOYMENTS, "web", "default", **{keys.PAUSED: "true"})
+    await eventually(lambda: _annotated(fed))
+    await fed.client.delete(DEPLOYMENTS, "web", "default")
+    await holds(lambda: _has(fed, {"m1": 1, "m2": 1}), 0.4)
+    await fed.annotate(DEPLOYMENTS, "web", "default", **{keys.PAUSED: None})
+    await fed.eventually_replicas({})
+    await eventually(lambda: gone(fed))
+
+
+async def test_a_cluster_that_never_joined_holds_up_no_deletion(fed):
+    cluster = {
+        "apiVersion": keys.API_VERSION,
+        "kind": "FederatedCluster",
+        "metadata": {"name": "nowhere"},
+        "spec": {"apiEndpoint": "https://127.0.0.1:1", "secretRef": {"name": "none"}},
+    }
+    await fed.client.create(resources.FEDERATED_CLUSTERS, cluster)
+    await eventually(lambda: fed.manager.caches.clusters.get("nowhere"))
+    await fed.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    for name in fed.names:
+        await eventually(lambda name=name: fed.member(name).get(NAMESPACES, "team"))
+    await fed.client.delete(NAMESPACES, "team")
+    await eventually(lambda: gone(fed, NAMESPACES, "team", None))
+
+
+async def test_a_create_whose_answer_was_lost_leaves_no_copy(fed):
+    """The member's watch is behind, so its cache does not show the copy: only the member itself can tell."""
+    await fed.policy(**EVERYWHERE)
+    await deployed_with_stalled_watch(fed)
+    await fed.client.delete(DEPLOYMENTS, "web", "default")
+    await eventually(lambda: gone(fed))
+    assert await fed.replicas() == {}
+
+
+async def deployed_with_stalled_watch(fed: Federation) -> None:
+    """m1 holds a copy that our cache of m1 has not heard of."""
+    await fed.deploy(replicas=1)
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+    informer = fed.manager.collector.informers()["m1", "deployments.apps"]
+    await eventually(lambda: informer.get("default/web") is not None)
+    fed.manager.members.get("m1").tasks.cancel("collect deployments.apps in m1")
+    await asyncio.sleep(0)
+    del informer._objects["default/web"]
+
+
+async def test_credentials_that_are_no_certificates_are_told_in_the_condition(fed):
+    data = {keys.SECRET_CA: "bm9uc2Vuc2U=", keys.SECRET_BOOTSTRAP_TOKEN: "dG9rZW4="}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "broken", "namespace": keys.SYSTEM_NAMESPACE},
+        "data": data,
+    }
+    await fed.client.create(SECRETS, secret)
+    cluster = {
+        "apiVersion": keys.API_VERSION,
+        "kind": "FederatedCluster",
+        "metadata": {"name": "broken"},
+        "spec": {"apiEndpoint": "https://127.0.0.1:1", "secretRef": {"name": "broken"}},
+    }
+    await fed.client.create(resources.FEDERATED_CLUSTERS, cluster)
+
+    async def told():
+        found = (await fed.client.get(resources.FEDERATED_CLUSTERS, "broken")).get("status", {}).get("conditions", [])
+        return [c for c in found if c["type"] == "Joined" and c["reason"] == "TokenNotObtained"]
+
+    condition = (await eventually(told))[0]
+    assert "nonsense" not in condition["message"]
+
+
+async def _has(fed, expected):
+    return await fed.replicas() == expected
+
+
+async def _annotated(fed):
+    return (await fed.federated())["metadata"]["annotations"].get(keys.PAUSED) == "true"

@@ -1,0 +1,89 @@
+"""Members that take every request and answer none: they hold up nobody, and get what they missed when they are back."""
+
+import asyncio
+import contextlib
+import time
+
+import msgspec
+import pytest
+
+from argosy.server.auth.certificates import server_context
+from argosy.server.http import serve
+from tests.harness.eventually import eventually
+from tests.harness.federation import DEPLOYMENTS, QUICK, Federation
+
+#: Health is shown late, as in production: for a while a hung member counts as ready.
+PATIENT = msgspec.structs.replace(
+    QUICK, health_threshold=60.0, round_patience=0.2, member_silence=0.5, member_write=3.0, breaker_open=0.2
+)
+ON_BOTH = {"schedulingMode": "Duplicate"}
+ON_M1 = {"schedulingMode": "Duplicate", "placement": [{"cluster": "m1"}]}
+
+
+@contextlib.asynccontextmanager
+async def hung(fed: Federation, name: str):
+    """In place of the member's server one that reads and never answers."""
+    server = fed.servers[name]
+    port = server.port
+    await server._listener.close(grace=0.1)
+    held: set[asyncio.StreamWriter] = set()
+
+    async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.add(writer)
+        with contextlib.suppress(OSError):
+            while await reader.read(65536):
+                pass
+
+    context = server_context(server.authority.server_pair(["127.0.0.1", "localhost"]), server.authority.certificate)
+    silent = await asyncio.start_server(swallow, "127.0.0.1", port, ssl=context)
+    try:
+        yield
+    finally:
+        silent.close()
+        for writer in held:
+            writer.transport.abort()
+        server._listener = await serve(server.server, "127.0.0.1", port, context)
+
+
+@pytest.fixture
+async def fed():
+    async with Federation(2, timings=PATIENT) as federation:
+        yield federation
+
+
+async def test_a_hung_member_holds_up_no_other_object(fed):
+    await fed.policy("both", **ON_BOTH)
+    await fed.policy("one", **ON_M1)
+    await fed.deploy("first", 1, "both")
+    await fed.eventually_replicas({"m1": 1, "m2": 1}, "first")
+    workers = fed.manager.options.workers
+    async with hung(fed, "m2"):
+        for number in range(3 * workers):
+            await fed.deploy(f"both-{number}", 1, "both")
+        started = time.monotonic()
+        await fed.deploy("free", 1, "one")
+        await fed.eventually_replicas({"m1": 1}, "free")
+        assert time.monotonic() - started < PATIENT.member_write, "it did not wait for the hung member's time-outs"
+        await eventually(lambda: _in_m1(fed, 3 * workers))
+    await fed.eventually_replicas({"m1": 1, "m2": 1}, f"both-{3 * workers - 1}", timeout=20)
+    await fed.eventually_replicas({"m1": 1, "m2": 1}, "both-0", timeout=20)
+
+
+async def test_deletion_waits_for_a_hung_member_and_not_in_a_worker(fed):
+    await fed.policy("both", **ON_BOTH)
+    await fed.deploy("web", 1, "both")
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+    async with hung(fed, "m2"):
+        await fed.client.delete(DEPLOYMENTS, "web", "default")
+        await eventually(lambda: _only_m2(fed))
+        await eventually(lambda: fed.manager.dispatch.queue.processing == 0)
+        assert (await fed.federated())["metadata"]["deletionTimestamp"]
+    await fed.eventually_replicas({}, timeout=20)
+
+
+async def _in_m1(fed: Federation, count: int) -> bool:
+    return len((await fed.member("m1").list(DEPLOYMENTS, "default")).items) >= count
+
+
+async def _only_m2(fed: Federation) -> bool:
+    return set(await fed.replicas()) == {"m2"}

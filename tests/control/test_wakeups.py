@@ -1,0 +1,210 @@
+"""No change is missed, whoever writes at the same moment; and nobody works without a reason."""
+
+import asyncio
+
+import pytest
+
+from argosy.api import keys, resources
+from argosy.api.types import FederatedCluster
+from argosy.kube.client import Client
+from argosy.kube.errors import NotFound
+from argosy.kube.resource import Resource
+from tests.harness.eventually import eventually, holds
+from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, SECRETS, Federation
+
+EVERYWHERE = {"schedulingMode": "Duplicate"}
+CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
+TYPE = "widgets.example.com"
+
+
+@pytest.fixture
+async def fed():
+    async with Federation(2) as federation:
+        yield federation
+
+
+async def test_a_users_write_under_our_own_answer_is_not_missed(fed):
+    """The answer to our own write shows the user's too; their event, when it comes, is nothing new."""
+    await fed.policy(**EVERYWHERE)
+    await fed.deploy(replicas=1)
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+    await _settled(fed)
+    fed.manager.tasks.cancel("watch sources deployments.apps")
+    await asyncio.sleep(0.05)
+    await fed.scale("web", 4)
+    # A member's report makes the aggregated status be written: its answer brings what the watch would have.
+    copy = await fed.member("m1").get(DEPLOYMENTS, "web", "default")
+    status = {"observedGeneration": copy["metadata"]["generation"], "replicas": 1, "readyReplicas": 1}
+    await fed.member("m1").patch(DEPLOYMENTS, "web", {"status": status}, "default", subresource="status")
+    await asyncio.sleep(0.5)
+    informer = fed.manager.caches.sources["deployments.apps"]
+    fed.manager.tasks.start("watch sources deployments.apps", informer.run)
+    await fed.eventually_replicas({"m1": 4, "m2": 4})
+
+
+async def test_a_secret_that_comes_later_connects_and_carries_what_waited(fed):
+    await fed.policy(**EVERYWHERE)
+    secret = await fed.client.get(SECRETS, "m2", keys.SYSTEM_NAMESPACE)
+    await fed.stop_controllers()
+    await fed.client.delete(SECRETS, "m2", keys.SYSTEM_NAMESPACE)
+    await fed.deploy(replicas=1)
+    await fed.start_controllers()
+    await fed.eventually_replicas({"m1": 1})
+    await eventually(lambda: fed.ready_clusters() == ["m1"], why="a cluster nobody can talk to is not ready")
+    secret["metadata"] = {"name": "m2", "namespace": keys.SYSTEM_NAMESPACE}
+    await fed.client.create(SECRETS, secret)
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+
+
+async def test_a_namespace_that_a_member_lacks_is_waited_for_without_noise(fed):
+    """The objects in it are there at once when it is, and users hear of no failure."""
+    member = fed.member("m1")
+    await fed.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    await eventually(lambda: member.get(NAMESPACES, "team"))
+    await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.PAUSED: "true"})
+    await eventually(lambda: fed.manager.caches.clusters.get("m1").metadata.annotations.get(keys.PAUSED))
+    await member.delete(NAMESPACES, "team")
+    await eventually(lambda: _absent(member, NAMESPACES, "team"))
+    await fed.policy("all", "team", **EVERYWHERE)
+    await fed.client.create(CONFIGMAPS, _configmap("c", "team", "all"))
+    await eventually(lambda: fed.member("m2").get(CONFIGMAPS, "c", "team"))
+    await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.PAUSED: None})
+    await eventually(lambda: member.get(CONFIGMAPS, "c", "team"))
+    assert not [e for e in await fed.events("CreationFailed") if e["involvedObject"]["kind"] == "ConfigMap"]
+
+
+async def test_a_failure_that_goes_on_is_told_once(fed):
+    """An object that is in the way in a member: tried again and again, one event."""
+    theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "default"}}
+    await fed.member("m1").create(CONFIGMAPS, theirs)
+    await fed.policy(**EVERYWHERE)
+    await fed.client.create(CONFIGMAPS, _configmap("c", "default", "policy"))
+    await eventually(lambda: fed.events("AlreadyExists"))
+    failures = fed.manager.dispatch.queue.failures
+    key = next(k for k in fed.manager.dispatch.queue._failures if k.key == "default/c-configmaps")
+    await eventually(lambda: failures(key) >= 4)
+    assert [event["count"] for event in await fed.events("AlreadyExists")] == [1]
+
+
+async def test_a_type_of_ones_own_comes_and_goes(fed):
+    """Sources that were there already are taken up. Without the type all stays as it is; what waited goes on with it."""
+    for client in (fed.client, fed.member("m1"), fed.member("m2")):
+        await client.create(CRDS, _widget_definition())
+    await eventually(lambda: fed.client.list(WIDGETS, "default"))
+    clusters = fed.manager.caches.clusters
+    # A cluster that comes to serve the kind later is taken up only if the policy asks for that.
+    await eventually(lambda: all(_serves(clusters.get(name), "Widget") for name in fed.names))
+    await fed.policy(**EVERYWHERE)
+    await eventually(lambda: _created(fed.client, WIDGETS, _widget("old")))
+    await fed.client.create(resources.FEDERATED_TYPE_CONFIGS, _widget_type())
+    for name in fed.names:
+        await eventually(lambda name=name: fed.member(name).get(WIDGETS, "old", "default"), timeout=20)
+    await fed.client.delete(resources.FEDERATED_TYPE_CONFIGS, TYPE)
+    await eventually(lambda: fed.manager.caches.catalog.get(TYPE) is None)
+    await fed.client.delete(WIDGETS, "old", "default")
+    await holds(lambda: _present(fed.member("m1"), WIDGETS, "old", "default"), 0.3)
+    await fed.client.create(resources.FEDERATED_TYPE_CONFIGS, _widget_type())
+    await eventually(lambda: _absent(fed.client, WIDGETS, "old", "default"))
+    for name in fed.names:
+        await eventually(lambda name=name: _absent(fed.member(name), WIDGETS, "old", "default"))
+
+
+async def test_the_second_of_two_types_for_a_kind_counts_once_the_first_is_gone(fed):
+    second = await fed.client.get(resources.FEDERATED_TYPE_CONFIGS, "configmaps")
+    second["metadata"] = {"name": "zz-configmaps"}
+    await fed.client.create(resources.FEDERATED_TYPE_CONFIGS, second)
+    catalog = fed.manager.caches.catalog
+    await holds(lambda: catalog.of_kind("v1", "ConfigMap").name == "configmaps", 0.2)
+    await fed.client.delete(resources.FEDERATED_TYPE_CONFIGS, "configmaps")
+    await eventually(lambda: (found := catalog.of_kind("v1", "ConfigMap")) and found.name == "zz-configmaps")
+
+
+async def test_pausing_a_cluster_changes_no_status(fed):
+    await fed.policy(**EVERYWHERE)
+    await fed.deploy(replicas=1)
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+    before = await _settled(fed)
+    await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.PAUSED: "true"})
+    await eventually(lambda: fed.manager.caches.clusters.get("m1").metadata.annotations.get(keys.PAUSED))
+    assert fed.manager.caches.federated[True].get("default/web-deployments.apps")
+
+    async def unchanged():
+        return (await fed.federated())["status"] == before["status"]
+
+    await holds(unchanged, 0.4)
+
+
+async def _settled(fed: Federation) -> dict:
+    async def probe():
+        federated = await fed.federated()
+        clusters = (federated.get("status") or {}).get("clusters") or ()
+        return federated if [entry["status"] for entry in clusters] == ["OK", "OK"] else None
+
+    return await eventually(probe)
+
+
+async def _absent(client: Client, resource: Resource, name: str, namespace: str | None = None) -> bool:
+    try:
+        await client.get(resource, name, namespace)
+    except NotFound:
+        return True
+    return False
+
+
+async def _present(client: Client, resource: Resource, name: str, namespace: str) -> bool:
+    return not await _absent(client, resource, name, namespace)
+
+
+def _serves(cluster: FederatedCluster, kind: str) -> bool:
+    return any(api.kind == kind for api in cluster.status.api_resource_types)
+
+
+async def _created(client: Client, resource: Resource, obj: dict) -> dict:
+    return await client.create(resource, obj)
+
+
+def _configmap(name: str, namespace: str, policy: str) -> dict:
+    labels = {keys.PROPAGATION_POLICY_LABEL: policy}
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+
+def _widget(name: str) -> dict:
+    labels = {keys.PROPAGATION_POLICY_LABEL: "policy"}
+    metadata = {"name": name, "namespace": "default", "labels": labels}
+    return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "spec": {"size": 1}}
+
+
+def _widget_definition() -> dict:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": TYPE},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"},
+            "versions": [version],
+        },
+    }
+
+
+def _widget_type() -> dict:
+    return {
+        "apiVersion": keys.API_VERSION,
+        "kind": "FederatedTypeConfig",
+        "metadata": {"name": TYPE},
+        "spec": {
+            "sourceType": {
+                "group": "example.com",
+                "version": "v1",
+                "kind": "Widget",
+                "pluralName": "widgets",
+                "scope": "Namespaced",
+            },
+            "controllers": [[keys.GLOBAL_SCHEDULER], [keys.OVERRIDE_CONTROLLER]],
+        },
+    }

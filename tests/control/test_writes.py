@@ -1,0 +1,51 @@
+"""What it costs: writes to the control plane for one Deployment on ten members, and for doing nothing."""
+
+import asyncio
+
+import msgspec
+
+from argosy.api import keys
+from tests.control.test_rules import Writes, quiet, settled
+from tests.harness.eventually import eventually
+from tests.harness.federation import QUICK, Federation
+
+
+async def test_ten_members_cost_at_most_four_writes_until_all_hold_it():
+    async with Federation(10) as fed:
+        await fed.policy(schedulingMode="Duplicate")
+        writes = Writes(fed.plane)
+        await fed.deploy(replicas=1)
+        await fed.eventually_replicas(dict.fromkeys(fed.names, 1))
+        own = [key for key in writes.keys if key != "ADDED apps/deployments/default/web"]
+        assert len(own) <= 4, own
+        await settled(fed)
+
+
+class Heartbeats(Writes):
+    def _note(self, event):
+        if event.entry.key.startswith(f"{keys.GROUP}/federatedclusters"):
+            self.keys.append(event.entry.key)
+
+
+async def test_an_idle_federation_writes_one_heartbeat_a_member_and_period_and_nothing_else():
+    """Also where a member takes longer than a second to answer: its heartbeat is no reason for the next probe."""
+    period = 2.0
+    async with Federation(2, timings=msgspec.structs.replace(QUICK, health_period=period)) as fed:
+        await fed.policy(schedulingMode="Duplicate")
+        await fed.deploy(replicas=1)
+        await fed.eventually_replicas({"m1": 1, "m2": 1})
+        await settled(fed)
+        await quiet([Writes(fed.plane)], 0.5)
+        prober = fed.manager.clusters._prober
+        observe = prober.observe
+
+        async def slow(*args):
+            await asyncio.sleep(1.05)
+            return await observe(*args)
+
+        prober.observe = slow
+        writes, beats = Writes(fed.plane), Heartbeats(fed.plane)
+        await eventually(lambda: len(beats.keys) >= 2, timeout=10)
+        await quiet([writes], 3.0)
+        assert writes.keys == []
+        assert len(beats.keys) <= 5, "one a member and period"
