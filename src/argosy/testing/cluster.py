@@ -67,6 +67,9 @@ class Cluster:
         self.config: dict[str, Any] = self._entry("admin", self._files.admin)
         self.kubeconfig = folder / "kubeconfig"
         kubeconfig.write(self.kubeconfig, self.config)
+        for component, (user, groups) in commands.IDENTITIES.items():
+            credential = self.authority.client(user, groups)
+            kubeconfig.write(folder / f"{component}.kubeconfig", self._entry(user, credential))
         self.components = {
             name: Component(name, [str(binaries.path(name)), *commands.command(name, self.ports, options)], folder)
             for name in commands.component_names(options)
@@ -138,6 +141,11 @@ class Cluster:
     async def ready(self) -> None:
         """Wait until everything answers again, as after `start`. Raises StartError."""
         await self._apiserver_ready()
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=2.0)) as session:
+            if "kube-controller-manager" in self.components:
+                await self._until("kube-controller-manager", lambda: self._controllers_run(session))
+            if "kube-scheduler" in self.components:
+                await self._until("kube-scheduler", lambda: _is_healthy(session, self.ports.scheduler))
         client = self._impatient()
         try:
             if self.options.has_service_accounts:
@@ -176,6 +184,13 @@ class Cluster:
         finally:
             await client.close()
 
+    async def _controllers_run(self, session: aiohttp.ClientSession) -> bool:
+        # Healthy it is long before; its controllers are listed once all of them were started, and until then it ends where
+        # kube-apiserver refuses it anything.
+        text = await _health(session, self.ports.controller_manager)
+        wanted = [name for name in self.options.controllers if not name.startswith(("*", "-"))]
+        return all(f"[+]{name} ok" in text for name in wanted or ["namespace-controller"])
+
     async def _nodes_ready(self, client: Client) -> bool:
         nodes = (await client.list(NODES)).items
         return len(nodes) >= self.options.nodes and all(is_ready(one) for one in nodes)
@@ -190,8 +205,8 @@ class Cluster:
             try:
                 if await probe():
                     return
-            except (TransportError, ApiError) as error:
-                last = str(error)
+            except (TransportError, ApiError, aiohttp.ClientError, TimeoutError) as error:
+                last = str(error) or type(error).__name__
             if time.monotonic() > deadline:
                 raise self._failed(self[component], f"was not ready within {_PATIENCE:.0f} s ({last})")
             await asyncio.sleep(_POLL)
@@ -262,6 +277,17 @@ async def clusters(
 
 async def _answers(client: Client) -> bool:
     return (await client.request("GET", "/readyz")) is not None
+
+
+async def _is_healthy(session: aiohttp.ClientSession, port: int) -> bool:
+    return bool(await _health(session, port))
+
+
+async def _health(session: aiohttp.ClientSession, port: int) -> str:
+    """The list of its health checks; nothing where one fails."""
+    # Its certificate is one it made for itself.
+    async with session.get(f"https://127.0.0.1:{port}/healthz?verbose", ssl=False) as answer:
+        return await answer.text() if answer.status == 200 else ""
 
 
 async def _has_account(client: Client) -> bool:

@@ -14,13 +14,19 @@ import yaml
 from argosy.testing.certificates import Authority, KeyPair, write_signing_key
 from argosy.testing.options import Options
 
-__all__ = ["Files", "Ports", "command", "component_names", "write_files"]
+__all__ = ["IDENTITIES", "Files", "Ports", "command", "component_names", "write_files"]
 
 #: Not loopback, which Endpoints may not hold; of a range for documentation, and nobody dials it.
 _ADVERTISED = "198.51.100.1"
 _POD_RANGE = "198.18.0.1/15"
 _SERVICE_RANGE = "10.96.0.0/16"
 _SERVICE_ADDRESS = "10.96.0.1"
+#: Who the components are to kube-apiserver: users it has roles for from the start, so that audit logs tell them apart.
+IDENTITIES: dict[str, tuple[str, list[str]]] = {
+    "kube-controller-manager": ("system:kube-controller-manager", []),
+    "kube-scheduler": ("system:kube-scheduler", []),
+    "kwok": ("kwok", ["system:masters"]),
+}
 _STAGES = Path(__file__).with_name("stages.yaml")
 
 
@@ -111,7 +117,7 @@ def _apiserver(ports: Ports, options: Options) -> list[str]:
 
 def _controller_manager(ports: Ports, options: Options) -> list[str]:
     return [
-        *_client_of_apiserver(ports.controller_manager),
+        *_client_of_apiserver("kube-controller-manager", ports.controller_manager),
         f"--controllers={','.join(options.controllers)}",
         "--use-service-account-credentials",
         "--service-account-private-key-file=service-account.key",
@@ -124,14 +130,14 @@ def _controller_manager(ports: Ports, options: Options) -> list[str]:
 
 
 def _scheduler(ports: Ports, options: Options) -> list[str]:
-    return [*_client_of_apiserver(ports.scheduler), *_gates(options)]
+    return [*_client_of_apiserver("kube-scheduler", ports.scheduler), *_gates(options)]
 
 
-def _client_of_apiserver(port: int) -> list[str]:
+def _client_of_apiserver(name: str, port: int) -> list[str]:
     return [
-        "--kubeconfig=kubeconfig",
-        "--authentication-kubeconfig=kubeconfig",
-        "--authorization-kubeconfig=kubeconfig",
+        f"--kubeconfig={name}.kubeconfig",
+        f"--authentication-kubeconfig={name}.kubeconfig",
+        f"--authorization-kubeconfig={name}.kubeconfig",
         "--bind-address=127.0.0.1",
         f"--secure-port={port}",
         "--cert-dir=.",
@@ -144,7 +150,7 @@ def _client_of_apiserver(port: int) -> list[str]:
 
 def _kwok(ports: Ports) -> list[str]:
     return [
-        "--kubeconfig=kubeconfig",
+        "--kubeconfig=kwok.kubeconfig",
         f"--config={_STAGES}",
         "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
         "--node-lease-duration-seconds=40",

@@ -50,8 +50,9 @@ class Component:
             raise RuntimeError(f"{self.name} runs already")
         # A proxy, a kubeconfig or a cloud named in our own environment is none of theirs.
         environ = {"PATH": os.defpath, "HOME": str(self._folder), "TMPDIR": str(self._folder), "LC_ALL": "C"}
-        launch = [sys.executable, "-I", "-S", str(_LAUNCH), str(os.getpid())]
-        with self.log.open("ab") as log:
+        taken_over, ready = os.pipe()
+        launch = [sys.executable, "-I", "-S", str(_LAUNCH), str(os.getpid()), str(ready)]
+        with self.log.open("ab") as log, os.fdopen(taken_over, "rb") as end:
             self._process = subprocess.Popen(
                 [*launch, *self.command],
                 stdin=subprocess.DEVNULL,
@@ -60,7 +61,11 @@ class Component:
                 cwd=self._folder,
                 env=environ,
                 start_new_session=True,
+                pass_fds=[ready],
             )
+            os.close(ready)
+            # Some 30 ms. Paused any sooner it would outlive us: the parent-death signal was not set yet.
+            end.read()
 
     def pause(self) -> None:
         """SIGSTOP: it holds its connections and answers nothing."""

@@ -1,8 +1,9 @@
 """Become a component that dies with its parent. Run as a script by `component`, without site-packages.
 
-    python -I -S launch.py PARENT_PID PROGRAM ARGUMENT…
+    python -I -S launch.py PARENT_PID DESCRIPTOR PROGRAM ARGUMENT…
 
-The parent-death signal survives exec. It is SIGKILL: a paused component must go as well, and nothing in it is to be kept.
+The parent-death signal survives exec. It is SIGKILL: a paused component must go as well, and nothing in it is to be kept. The
+descriptor is a pipe's, and closed as the program takes over: so the parent knows that the signal is set.
 """
 
 import os
@@ -12,7 +13,8 @@ import sys
 _PR_SET_PDEATHSIG = 1
 
 
-def main(parent: int, command: list[str]) -> None:
+def main(parent: int, ready: int, command: list[str]) -> None:
+    os.set_inheritable(ready, False)
     if sys.platform == "linux":
         import ctypes
 
@@ -24,4 +26,4 @@ def main(parent: int, command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2:])
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
