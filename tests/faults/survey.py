@@ -56,6 +56,9 @@ class Survey:
             copy = self.copies[member][name]
             if (copy["spec"]["replicas"], _image(copy)) != (_replicas(federated, member), _image(template)):
                 found.append(f"{member} holds another version")
+            # Until its pods have ended the member itself goes on writing the copy's status.
+            if not _reported(copy) or (copy["status"].get("terminatingReplicas") or 0) > 0:
+                found.append(f"{member} is still rolling out")
         total = sum(self.copies[member][name]["spec"]["replicas"] for member in holding)
         if total != source["spec"]["replicas"]:
             found.append(f"{total} replicas in members, {source['spec']['replicas']} wanted")
