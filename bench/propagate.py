@@ -19,6 +19,7 @@ import msgspec
 import uvloop
 
 from argosy.api import keys, resources
+from argosy.cli.membership import register, wait_ready
 from argosy.kube import config
 from argosy.kube.client import Client, Patch
 from argosy.kube.http import HttpTransport
@@ -30,6 +31,8 @@ from bench.usage import cpu_seconds, resident_mib
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 EVENTS = Resource("", "v1", "events", "Event")
+#: Of each member, so that every pod of the largest run finds room.
+NODES = 40
 
 
 class _Spec(msgspec.Struct, frozen=True):
@@ -51,12 +54,11 @@ class Deployment(msgspec.Struct, frozen=True):
 class Ground:
     """A running federation and everything the benchmark sees of it."""
 
-    def __init__(self, folder: Path, members: int):
-        self.folder = folder
+    def __init__(self, folder: Path, fleet: Path, members: int):
         self.names = [f"member-{number}" for number in range(1, members + 1)]
         kubeconfig = str(folder / "kubeconfig")
         self.client = Client(HttpTransport(config.load(kubeconfig, "argosy"), qps=1e6, burst=1_000_000))
-        self.members = {name: Client(HttpTransport(config.load(kubeconfig, name))) for name in self.names}
+        self.members = {name: Client(HttpTransport(config.load(str(fleet), name))) for name in self.names}
         #: Deployment -> members that hold it, as their watches tell.
         self.present: dict[str, dict[str, Deployment]] = {}
         self.sources: Informer[Deployment] = Informer(self.client, DEPLOYMENTS, Deployment, namespace="default")
@@ -108,18 +110,36 @@ class Ground:
 
 @contextlib.asynccontextmanager
 async def federation(members: int) -> AsyncIterator[Ground]:
+    """`argosy up` and, in a process of their own, members with room for everything; joined and ready."""
     with tempfile.TemporaryDirectory(prefix="argosy-bench-") as name:
         folder = Path(name)
         argosy = [sys.executable, "-m", "argosy.cli"]
-        up = [*argosy, "up", "--detach", "--members", str(members), "--data", name]
-        started = await asyncio.create_subprocess_exec(*up, stdout=subprocess.DEVNULL)
-        if await started.wait() != 0:
-            raise SystemExit("argosy up failed")
+        await _finished(*argosy, "up", "--detach", "--data", name)
+        fleet = [*argosy, "sim", "--members", str(members), "--nodes", str(NODES), "--data", str(folder / "fleet")]
+        process = await asyncio.create_subprocess_exec(*fleet, stdout=subprocess.DEVNULL)
         try:
-            yield Ground(folder, members)
+            kubeconfig = folder / "fleet" / "kubeconfig"
+            while not kubeconfig.exists():
+                if process.returncode is not None:
+                    raise SystemExit("argosy sim failed")
+                await asyncio.sleep(0.05)
+            ground = Ground(folder, kubeconfig, members)
+            for member in ground.names:
+                await register(ground.client, member, config.load(str(kubeconfig), member), {})
+            for member in ground.names:
+                await wait_ready(ground.client, member, 60.0, lambda text: None)
+            yield ground
         finally:
-            down = await asyncio.create_subprocess_exec(*argosy, "down", "--data", name, stdout=subprocess.DEVNULL)
-            await down.wait()
+            await _finished(*argosy, "down", "--data", name)
+            if process.returncode is None:
+                process.terminate()
+            await process.wait()
+
+
+async def _finished(*command: str) -> None:
+    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if await process.wait() != 0:
+        raise SystemExit(f"{' '.join(command[2:])} failed")
 
 
 def manifest(name: str, replicas: int, image: str = "nginx:1.29") -> dict[str, Any]:

@@ -19,6 +19,9 @@ __all__ = ["sim"]
 
 def sim(
     members: Annotated[int, typer.Option(min=1, max=500, help="How many.")] = 3,
+    nodes: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Nodes of each; unequal numbers by default.")
+    ] = None,
     data: Annotated[Path, typer.Option(help="Folder of their state and kubeconfig.")] = Path(".argosy-sim"),
     base_port: Annotated[
         int, typer.Option(min=0, max=65535, help="First port; 0 takes those of last time, or free ones.")
@@ -56,7 +59,7 @@ def sim(
                 f"simulated members are already running on {data} (process {holder})", "choose another --data"
             )
         try:
-            options = Options(members=members, data=data, base_port=base_port, speed=speed)
+            options = Options(members=members, nodes=nodes, data=data, base_port=base_port, speed=speed)
             loop.run(_serve(options, progress, with_stdin))
         finally:
             pid_file.release()

@@ -17,6 +17,8 @@ __all__ = ["Options", "run"]
 class Options(msgspec.Struct, frozen=True):
     #: How many members of the default series; `specs`, when given, says exactly which instead.
     members: int = 3
+    #: Nodes of each; None gives them unequal numbers.
+    nodes: int | None = None
     data: Path | None = None
     base_port: int = 0
     #: Simulated seconds in a real one.
@@ -34,7 +36,7 @@ async def run(options: Options, ready: Callable[[SimulatedFleet], None] = lambda
         raise ValueError("the speed must be above 0")
     if options.base_port and not 0 < options.base_port <= 65535 - options.members:
         raise ValueError(f"{options.base_port} leaves no room for {options.members} ports")
-    specs = options.specs or default_members(options.members)
+    specs = options.specs or default_members(options.members, options.nodes)
     if options.data is not None:
         options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     fleet = SimulatedFleet(specs, options.data, options.base_port, Timings(speed=options.speed))

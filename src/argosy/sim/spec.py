@@ -56,16 +56,16 @@ class MemberSpec(msgspec.Struct, frozen=True):
                 index += 1
 
 
-def default_members(count: int) -> list[MemberSpec]:
-    """member-1, member-2, …: unequal numbers of nodes, spread over regions and zones."""
-    return [_default_member(index) for index in range(count)]
+def default_members(count: int, nodes: int | None = None) -> list[MemberSpec]:
+    """member-1, member-2, …: spread over regions and zones, with unequal numbers of nodes unless `nodes` says how many."""
+    return [_default_member(index, nodes or _SIZES[index % len(_SIZES)]) for index in range(count)]
 
 
-def _default_member(index: int) -> MemberSpec:
+def _default_member(index: int, nodes: int) -> MemberSpec:
     region = _REGIONS[index % len(_REGIONS)]
     zone = f"{region}-{'abc'[index // len(_REGIONS) % 3]}"
     return MemberSpec(
         name=f"member-{index + 1}",
-        pools=(NodePool(_SIZES[index % len(_SIZES)]),),
+        pools=(NodePool(nodes),),
         labels={_REGION_LABEL: region, _ZONE_LABEL: zone},
     )
