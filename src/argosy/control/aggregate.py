@@ -117,14 +117,17 @@ class Aggregate:
         return timings.status_quiet
 
     def _seen(self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject) -> dict[str, Seen] | None:
-        """The object in every cluster that may hold it; None while a reachable member's cache is still filling."""
+        """The object in every cluster that may hold it; None while a reachable member's cache is still filling.
+
+        One that cannot be filled (the member does not serve the kind) counts as out of reach: its objects come with events.
+        """
         seen = {}
         for name in may_hold_copies(federated):
             cluster = self._caches.clusters.get(name)
             if cluster is None:
                 continue
             synced = self._collector.synced(name, config.name)
-            if cluster.ready and not synced:
+            if cluster.ready and not synced and not self._collector.failing(name, config.name):
                 return None
             found = self._collector.get(name, config.name, key.key)
             seen[name] = Seen(as_object(found) if found is not None else None, reachable=cluster.ready and synced)

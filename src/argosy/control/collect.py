@@ -52,6 +52,11 @@ class Collector:
         informer = self._informers.get((cluster, type_name))
         return informer is not None and informer.has_synced
 
+    def failing(self, cluster: str, type_name: str) -> bool:
+        """Whether the first list was tried and did not come."""
+        informer = self._informers.get((cluster, type_name))
+        return informer is not None and informer.tried.is_set() and not informer.has_synced
+
     def get(self, cluster: str, type_name: str, key: str) -> HasMetadata | None:
         informer = self._informers.get((cluster, type_name))
         return informer.get(key) if informer is not None else None
