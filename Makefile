@@ -46,7 +46,7 @@ kubernetes: venv ## build the stock Kubernetes that test-real runs against (need
 	@$(BIN)/python scripts/kubernetes/build.py
 
 test-real: dev kubernetes ## run the tests against stock Kubernetes
-	@$(BIN)/python -m pytest tests/real -v --durations=5
+	@$(BIN)/python -m pytest tests/real -vv --durations=5
 
 lint: dev ## style, types and the direction of imports
 	@$(BIN)/ruff check .
