@@ -191,6 +191,33 @@ def test_no_credentials_in_the_logs(cli):
         assert user["user"]["client-key-data"] not in text
 
 
+def test_a_second_start_leaves_the_example_as_it_was_changed(tmp_path):
+    cli = Cli(tmp_path / "data")
+    start = ["up", "--detach", "--members", "1", "--example", "--data", str(cli.data)]
+    try:
+        assert argosy(*start).code == 0
+        cli.ok("scale", "deployment/web", "--replicas", "4")
+        cli.ok("status", "deployment/web", "--wait")
+        assert argosy("down", "--data", str(cli.data)).code == 0
+        assert "4 of 4 ready" in argosy(*start).out
+    finally:
+        argosy("down", "--data", str(cli.data))
+
+
+def test_a_member_that_cannot_join_says_why_in_the_list(cli, tmp_path):
+    manifest = tmp_path / "cluster.yaml"
+    manifest.write_text(
+        "apiVersion: core.kubeadmiral.io/v1alpha1\nkind: FederatedCluster\nmetadata: {name: lost}\n"
+        "spec: {apiEndpoint: 'https://127.0.0.1:1', secretRef: {name: none-such}}\n"
+    )
+    assert "PROBLEM" not in cli.ok("get", "clusters")
+    cli.ok("apply", "-f", str(manifest))
+    try:
+        until(lambda: 'secret "none-such" not found' in cli.ok("get", "clusters"))
+    finally:
+        cli.ok("unjoin", "lost")
+
+
 def test_down_is_fine_when_nothing_runs(tmp_path):
     said = argosy("down", "--data", str(tmp_path / "nothing"))
     assert said.code == 0

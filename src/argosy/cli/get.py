@@ -56,7 +56,10 @@ def get(
         print(f"no {what}")
         return
     columns, row = _TABLES[what]
-    table(columns, [row(each) for each in objects])
+    rows = [row(each) for each in objects]
+    if not any(cells[-1] for cells in rows):  # nothing is wrong with any of them
+        columns, rows = columns[:-1], [cells[:-1] for cells in rows]
+    table(columns, rows)
 
 
 async def _objects(client: "Client", what: What, namespace: str | None) -> list[dict[str, Any]]:
@@ -92,11 +95,34 @@ def _cluster_row(obj: dict[str, Any]) -> list[str]:
         "Paused" if paused and ready == "True" else ready,
         joined,
         str(resources.get("schedulableNodes", "-")),
-        f"{available.get('cpu', '-')} of {allocatable.get('cpu', '-')}",
-        f"{available.get('memory', '-')} of {allocatable.get('memory', '-')}",
+        _free(available.get("cpu"), allocatable.get("cpu"), 1, ""),
+        _free(available.get("memory"), allocatable.get("memory"), 2**30, "Gi"),
         ",".join(_taint(taint) for taint in taints) or "-",
         age(obj["metadata"].get("creationTimestamp")),
+        _problem(conditions),
     ]
+
+
+def _free(available: str | None, allocatable: str | None, unit: int, suffix: str) -> str:
+    """Both in the same unit, so that they can be compared at a glance; "-" where the member has told nothing yet."""
+    from argosy.kube.quantity import QuantityError, parse
+
+    if not available or not allocatable:
+        return "-"
+    try:
+        amounts = [parse(str(text)).nanos for text in (available, allocatable)]
+    except QuantityError:
+        return f"{available} of {allocatable}"
+    return " of ".join(f"{nanos // (unit * 10**7) / 100:g}{suffix}" for nanos in amounts)
+
+
+def _problem(conditions: dict[str, dict[str, Any]]) -> str:
+    """Why a member has not joined, or is not ready."""
+    for type in ("Joined", "Ready"):
+        condition = conditions.get(type, {})
+        if condition.get("status", "True") != "True":
+            return str(condition.get("message") or condition.get("reason") or "")
+    return ""
 
 
 def _policy_row(obj: dict[str, Any]) -> list[str]:
@@ -149,7 +175,10 @@ def _taint(taint: dict[str, Any]) -> str:
 
 
 _TABLES = {
-    What.CLUSTERS: (["NAME", "READY", "JOINED", "NODES", "CPU FREE", "MEMORY FREE", "TAINTS", "AGE"], _cluster_row),
+    What.CLUSTERS: (
+        ["NAME", "READY", "JOINED", "NODES", "CPU FREE", "MEMORY FREE", "TAINTS", "AGE", "PROBLEM"],
+        _cluster_row,
+    ),
     What.POLICIES: (["NAMESPACE", "NAME", "KIND", "MODE", "CLUSTERS", "AGE"], _policy_row),
     What.PLACEMENTS: (["NAMESPACE", "OBJECT", "PLACEMENT", "PROPAGATED", "HELD", "AGE"], _placement_row),
 }

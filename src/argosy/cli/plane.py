@@ -72,14 +72,14 @@ async def run(settings: Settings, progress: Progress, when_ready: Callable[[Clie
         members = SimulatedMembers(folder, settings.members, lambda: _join(server, folder))
         if settings.members:
             # Before the controllers, so that it ends after them: nobody hangs on to its connections then.
-            progress.step(f"starting {settings.members} simulated members")
+            progress.step(f"starting simulated members: {settings.members}")
             stack.push_async_callback(members.stop)
             await _unless(stop, members.start(progress))
         progress.step("starting the controllers")
         watched = {await stack.enter_async_context(_controllers(server))}
         if settings.members and not stop.is_set():
             watched.add(await stack.enter_async_context(_running(members.run(_Silent()), "simulated members")))
-            progress.step(f"waiting for {settings.members} members to join")
+            progress.step("waiting for them to join")
             await _unless(stop, _members_ready(server.client(), folder, progress))
         if not stop.is_set():
             log.info("ready")
@@ -100,6 +100,8 @@ async def _server(settings: Settings, folder: DataFolder) -> AsyncIterator[Embed
     try:
         await server.start()
     except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise Failure(f"this machine has no address {settings.host}", "choose another with --host") from None
         if error.errno != errno.EADDRINUSE:
             raise
         if settings.port:

@@ -120,13 +120,14 @@ def report(facts: Facts) -> Report:
     )
     replicas = fields.get(source, _REPLICAS, None)
     status = source.get("status") or {}
+    mode = _mode(federated, wanted)
     return Report(
         kind=source.get("kind", ""),
         name=metadata["name"],
         namespace=metadata.get("namespace", ""),
-        policy=_policy(metadata),
-        mode=_mode(federated, wanted),
-        replicas=replicas if isinstance(replicas, int) else None,
+        policy="" if _automatic(federated) else _policy(metadata),
+        mode=mode,
+        replicas=_total(mode, replicas, wanted) if isinstance(replicas, int) else None,
         ready=int(status.get("readyReplicas") or 0) if isinstance(replicas, int) else None,
         clusters=clusters,
         overrides=_overrides(federated) if federated is not None else {},
@@ -217,6 +218,8 @@ def _unfederated(facts: Facts) -> str:
     annotations = facts.source["metadata"].get("annotations") or {}
     if annotations.get(keys.NO_FEDERATED_RESOURCE):
         return f"not federated: the annotation {keys.NO_FEDERATED_RESOURCE} says so"
+    if facts.source.get("kind") == "Namespace":
+        return "not federated: the namespaces every cluster has of its own are not propagated"
     if not _policy(facts.source["metadata"]):
         return f"not federated: no policy is named; label it, e.g. {keys.PROPAGATION_POLICY_LABEL}=NAME"
     return "waiting to be federated: are the controllers running?"
@@ -281,6 +284,18 @@ def _mode(federated: FederatedObject | None, wanted: dict[str, int | None]) -> s
     if federated is None or not wanted:
         return ""
     return keys.DIVIDE if federated.overrides_of(keys.GLOBAL_SCHEDULER) else keys.DUPLICATE
+
+
+def _total(mode: str, replicas: int, wanted: dict[str, int | None]) -> int:
+    """Over all clusters; where each has a copy of its own, the source's number is that of one of them."""
+    return sum(number or 0 for number in wanted.values()) if mode == keys.DUPLICATE else replicas
+
+
+def _automatic(federated: FederatedObject | None) -> bool:
+    """Namespaces go to every member, whichever policy they name."""
+    return federated is not None and any(
+        placement.controller == keys.NSAUTOPROP_CONTROLLER for placement in federated.spec.placements
+    )
 
 
 def _policy(metadata: dict[str, Any]) -> str:

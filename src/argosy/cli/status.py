@@ -72,7 +72,8 @@ def status(
 def show(report: "Report") -> None:
     place = f" in {report.namespace}" if report.namespace else ""
     say(f"{report.kind} {report.name}{place}", "bold")
-    say(f"  policy     {report.policy or 'none'}" + (f" ({report.mode})" if report.mode else ""))
+    policy = report.policy or ("none needed" if report.kind == "Namespace" else "none")
+    say(f"  policy     {policy}" + (f" ({report.mode})" if report.mode else ""))
     if report.replicas is not None:
         say(f"  replicas   {report.ready or 0} of {report.replicas} ready")
     if report.clusters:

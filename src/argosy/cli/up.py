@@ -31,7 +31,7 @@ def up(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 is the one of last time, or a free one.")] = 0,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     example: Annotated[
-        bool, typer.Option("--example", help="Apply the example application and show its status.")
+        bool, typer.Option("--example", help="Create what is missing of the example application, and show its status.")
     ] = False,
     progress_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
@@ -116,16 +116,18 @@ def _in_foreground(
         loop.run(run(Settings(folder.path, count, host, port), progress, when_ready))
     finally:
         folder.up.release()
+    if not told:
+        print("stopped")
 
 
 def _detached(folder: "DataFolder", members: int, port: int, host: str, progress: "Progress") -> None:
     from argosy.cli.processes import command
     from argosy.cli.progress import follow
 
+    folder.make()
     holder = folder.up.running()
     if holder is not None:
         raise _running(folder, holder)
-    folder.make()
     reading, writing = os.pipe()
     arguments = ["--data", str(folder.path), "--members", str(members), "--port", str(port), "--host", host]
     with folder.crash_log.open("ab") as output:

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import shutil
+import sys
 from pathlib import Path
 
 import argosy
@@ -9,11 +11,13 @@ from argosy.cli import report
 from argosy.cli.apply import apply_all
 from argosy.cli.failures import Failure
 from argosy.cli.folder import DataFolder
-from argosy.cli.manifests import read
+from argosy.cli.kinds import of_object
+from argosy.cli.manifests import Manifest, read
 from argosy.cli.progress import Progress
 from argosy.cli.status import show
 from argosy.cli.terminal import say
 from argosy.kube.client import Client
+from argosy.kube.errors import NotFound
 from argosy.kube.resource import Resource
 
 __all__ = ["examples", "welcome"]
@@ -43,12 +47,14 @@ async def welcome(client: Client, folder: DataFolder, example: bool, progress: P
         say()
     say("Try next:", "bold")
     say(f"  export KUBECONFIG={path}")
+    if shutil.which("argosy") is None:
+        say(f'  export PATH="{Path(sys.executable).parent}:$PATH"')
     if made is not None:
-        say(f"  kubectl get deploy,fcluster,fo             # or: argosy status deployment/{EXAMPLE}")
+        say(f"  kubectl get deploy,fcluster,fo                # or: argosy status deployment/{EXAMPLE}")
         say(
             f"  kubectl scale deployment/{EXAMPLE} --replicas 15    # or: argosy scale deployment/{EXAMPLE} --replicas 15"
         )
-        say("  kubectl --context member-1 get pods        # a member, as its own users see it")
+        say("  kubectl --context member-1 get pods           # a member, as its own users see it")
         say("  argosy taint cluster member-1 maintenance=now:NoExecute")
     say("  argosy get clusters")
     say(f"  argosy down --data {_shown(folder.path)}")
@@ -57,7 +63,9 @@ async def welcome(client: Client, folder: DataFolder, example: bool, progress: P
 async def _example(client: Client, progress: Progress) -> report.Report:
     progress.step("applying the example application")
     manifests = await asyncio.to_thread(read, [str(examples())])
-    await apply_all(client, manifests, NAMESPACE, lambda line: None)
+    # What is there may have been changed since, and is its owner's: a second start takes nothing back.
+    missing = [each for each in manifests if not await _exists(client, each)]
+    await apply_all(client, missing, NAMESPACE, lambda line: None)
     progress.step("waiting until its replicas are ready")
     loop = asyncio.get_running_loop()
     deadline = loop.time() + EXAMPLE_READY
@@ -73,6 +81,17 @@ async def _example(client: Client, progress: Progress) -> report.Report:
                 f"Argosy is up; `argosy status deployment/{EXAMPLE}` shows how it goes on",
             )
         await asyncio.sleep(0.2)
+
+
+async def _exists(client: Client, manifest: Manifest) -> bool:
+    obj = manifest.object
+    resource = await of_object(client, obj["apiVersion"], obj["kind"])
+    namespace = (obj["metadata"].get("namespace") or NAMESPACE) if resource.namespaced else None
+    try:
+        await client.get(resource, obj["metadata"]["name"], namespace)
+    except NotFound:
+        return False
+    return True
 
 
 def _shown(path: Path) -> str:
