@@ -88,9 +88,7 @@ def test_an_unchanged_answer_is_not_sent_again(registry):
     assert body(discovery, "/apis/example.com")["preferredVersion"]["version"] == "v1"
 
 
-@pytest.mark.parametrize(
-    "path", ["/apis/none.example.com", "/apis/apps/v9", "/api/v2", "/apis/apps/v1/x", "/other"]
-)
+@pytest.mark.parametrize("path", ["/apis/none.example.com", "/apis/apps/v9", "/api/v2", "/apis/apps/v1/x", "/other"])
 def test_what_is_not_served_is_not_answered(registry, path):
     assert Discovery(registry).respond(path, {}) is None
 
