@@ -18,7 +18,6 @@ from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, TransportError
 from argosy.kube.http import HttpTransport
 from argosy.server.auth.certificates import Authority
-from argosy.server.auth.tokens import new_key
 
 _CACHE = Path(__file__).resolve().parent.parent / ".cache" / "kubernetes"
 
@@ -69,7 +68,6 @@ async def _start(folder: Path, apiserver: Path, etcd: Path, processes: list[subp
         "ca.crt": authority.certificate,
         "server.crt": pair.certificate,
         "server.key": pair.key,
-        "accounts.key": new_key(),
     }
     for file, content in files.items():
         (folder / file).write_bytes(content)
@@ -102,8 +100,8 @@ async def _start(folder: Path, apiserver: Path, etcd: Path, processes: list[subp
                 f"--tls-cert-file={folder / 'server.crt'}",
                 f"--tls-private-key-file={folder / 'server.key'}",
                 f"--client-ca-file={folder / 'ca.crt'}",
-                f"--service-account-key-file={folder / 'accounts.key'}",
-                f"--service-account-signing-key-file={folder / 'accounts.key'}",
+                f"--service-account-key-file={folder / 'server.crt'}",
+                f"--service-account-signing-key-file={folder / 'server.key'}",
                 "--service-account-issuer=https://kubernetes.default.svc",
                 "--service-cluster-ip-range=10.96.0.0/16",
                 "--authorization-mode=RBAC",
@@ -125,6 +123,8 @@ async def _start(folder: Path, apiserver: Path, etcd: Path, processes: list[subp
                 await client.request("GET", "/readyz")
                 break
             except (ApiError, TransportError):
+                if any(process.poll() is not None for process in processes):
+                    raise RuntimeError(f"it ended:\n{(folder / 'apiserver.log').read_text()[-2000:]}") from None
                 await asyncio.sleep(0.1)
         else:
             raise RuntimeError(
