@@ -3,6 +3,7 @@
 import argparse
 import json
 import platform
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ class Report:
         met = None
         if bar is not None and value is not None:
             met = value >= bar if better == "higher" else value <= bar
+        # Long runs show how far they are; the table comes at the end.
+        print(f"{name}: {_number(value)} {unit}", file=sys.stderr, flush=True)
         self.rows.append({"name": name, "value": value, "unit": unit, "better": better, "bar": bar, "met": met})
 
     def print(self) -> None:
