@@ -4,10 +4,10 @@ import asyncio
 
 import msgspec
 
-from argosy.api import keys
+from argosy.api import keys, resources
 from tests.control.test_rules import Writes, quiet, settled
 from tests.harness.eventually import eventually
-from tests.harness.federation import QUICK, Federation
+from tests.harness.federation import DEPLOYMENTS, QUICK, Federation
 
 
 async def test_ten_members_cost_at_most_four_writes_until_all_hold_it():
@@ -49,3 +49,34 @@ async def test_an_idle_federation_writes_one_heartbeat_a_member_and_period_and_n
         await quiet([writes], 3.0)
         assert writes.keys == []
         assert len(beats.keys) <= 5, "one a member and period"
+
+
+async def test_a_status_change_in_all_members_together_costs_two_writes():
+    """One CollectedStatus and one status of the source, however many members changed."""
+    # Patient enough that a slow machine still brings all reports within one merge.
+    patient = msgspec.structs.replace(QUICK, status_quiet=1.0, status_longest=3.0)
+    async with Federation(3, timings=patient) as fed:
+        await fed.policy(schedulingMode="Duplicate")
+        await fed.deploy(replicas=1)
+        await fed.eventually_replicas({"m1": 1, "m2": 1, "m3": 1})
+        await settled(fed)
+        await eventually(lambda: _collected(fed))
+        await quiet([Writes(fed.plane)], 3.5)
+        writes = Writes(fed.plane)
+        status = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1}
+        for name in fed.names:
+            await fed.member(name).patch(DEPLOYMENTS, "web", {"status": status}, "default", subresource="status")
+
+        async def back():
+            return (await fed.client.get(DEPLOYMENTS, "web", "default"))["status"].get("readyReplicas") == 3
+
+        await eventually(back)
+        await quiet([writes], 1.5)
+        assert sorted(writes.keys) == [
+            "MODIFIED apps/deployments/default/web",
+            f"MODIFIED {keys.GROUP}/collectedstatuses/default/web-deployments.apps",
+        ]
+
+
+async def _collected(fed):
+    return await fed.client.get(resources.COLLECTED_STATUSES, "web-deployments.apps", "default")
