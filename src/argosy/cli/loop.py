@@ -33,7 +33,7 @@ def _allow_many_connections() -> None:
 
 
 def _collect_less_often() -> None:
-    """A server holds many objects for long and makes few cycles: looking through all of them cost it an eighth of its time."""
+    """A server holds many objects for long and makes few cycles; looking through all of them again and again is wasted."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 50)
