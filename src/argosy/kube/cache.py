@@ -36,13 +36,20 @@ Indexer = Callable[[T], Iterable[str]]
 
 class Cache(Generic[T]):
     def __init__(
-        self, into: type[T], *, keep_raw: bool = False, indexers: Mapping[str, Indexer[T]] | None = None
+        self,
+        into: type[T],
+        *,
+        keep_raw: bool = False,
+        indexers: Mapping[str, Indexer[T]] | None = None,
+        keep: Callable[[Metadata], bool] | None = None,
     ) -> None:
+        """`keep` tells by name, namespace and uid, which never change, whether an object is held at all; others are as absent."""
         self.into = into
         #: The version up to which every event was seen; "" before the first list.
         self.version = ""
         self._objects: dict[str, T] = {}
         self._raw: dict[str, bytes] | None = {} if keep_raw else None
+        self._keep = keep
         self._indexers = dict(indexers or {})
         self._indexes: dict[str, dict[str, dict[str, None]]] = {name: {} for name in self._indexers}
         # Objects we deleted ourselves: events up to this version were on their way already.
@@ -132,13 +139,17 @@ class Cache(Generic[T]):
         return Relist(self, version)
 
     def _decoded(self, raw: bytes) -> T | None:
-        """The projection; None (and a line in the log) for an object that does not fit it. Its last good state stays."""
+        """The projection; None for an object that is not kept, or (with a line in the log) does not fit it.
+
+        The last good state of one that does not fit stays.
+        """
         try:
-            return decode(raw, self.into)
+            obj = decode(raw, self.into)
         except DecodeError as error:
             metadata = decode(raw, Partial).metadata
             log.warning("%s %s cannot be read: %s", self.into.__name__, key_of(metadata), error)
             return None
+        return obj if self._keep is None or self._keep(obj.metadata) else None
 
     def _is_known(self, key: str, metadata: Metadata, deleted: bool) -> bool:
         """Whether this version or a newer one was already taken in.

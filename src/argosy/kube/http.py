@@ -186,6 +186,8 @@ class HttpTransport:
             except ConfigError as error:
                 raise TransportError(str(error)) from error
             self._use(credential, headers)
+        if request.guard is not None:
+            request.guard()
         return await self._sessions().request(
             request.method,
             URL(self._url(request), encoded=True),

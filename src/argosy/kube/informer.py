@@ -14,7 +14,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ from argosy.kube.backoff import Backoff
 from argosy.kube.cache import Cache, Change, Indexer, Relist
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, Gone, NotFound, TransportError
-from argosy.kube.objects import DecodeError, HasMetadata, Partial, decode, version_number
+from argosy.kube.objects import DecodeError, HasMetadata, Metadata, Partial, decode, version_number
 from argosy.kube.resource import Resource
 from argosy.kube.transport import Event
 
@@ -54,11 +54,12 @@ class Informer(Cache[T]):
         field_selector: str = "",
         keep_raw: bool = False,
         indexers: Mapping[str, Indexer[T]] | None = None,
+        keep: Callable[[Metadata], bool] | None = None,
         liveness: float = 60.0,
         page: int = 500,
         backoff: Backoff = BACKOFF,
     ) -> None:
-        super().__init__(into, keep_raw=keep_raw, indexers=indexers)
+        super().__init__(into, keep_raw=keep_raw, indexers=indexers, keep=keep)
         self.client = client
         self.resource = resource
         self.namespace = namespace

@@ -8,7 +8,7 @@ process they are the server's own stored encoding, shared and never copied. Item
 as Kubernetes leaves them out there.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
@@ -27,6 +27,8 @@ class Request(msgspec.Struct, frozen=True):
     body: bytes = b""
     #: Seconds until the caller gives up. None means the transport's default (a watch has none).
     timeout: float | None = None
+    #: Called each time right before the request is sent, after all waiting for a turn; what it raises ends the request.
+    guard: Callable[[], None] | None = None
 
 
 class Response(msgspec.Struct, frozen=True):

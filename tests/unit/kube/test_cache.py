@@ -296,3 +296,14 @@ def test_the_cache_ends_where_the_server_is(data: st.DataObject) -> None:
         made.apply(type_, body)
     assert versions(made) == {f"n/{name}": str(number) for name, (number, _) in live.items()}
     assert mirror == versions(made)
+
+
+def test_objects_that_are_not_kept_are_as_absent() -> None:
+    made, changes = cache(keep=lambda metadata: metadata.name != "theirs")
+    listed(made, 5, raw("theirs", 1), raw("ours", 2))
+    made.apply("MODIFIED", raw("theirs", 6))
+    made.remember(raw("theirs", 9))
+    made.apply("DELETED", raw("theirs", 10))
+    assert made.keys() == ["n/ours"]
+    assert changes == [("n/ours", None, "2")]
+    assert made.version == "10", "their events still move the version on"

@@ -280,3 +280,20 @@ def test_secrets_are_not_in_what_is_printed() -> None:
 def test_insecure_skips_verification_only_when_asked() -> None:
     assert HttpTransport(Connection("https://x"))._ssl.verify_mode == ssl.CERT_REQUIRED  # type: ignore[union-attr]
     assert HttpTransport(Connection("https://x", insecure=True))._ssl.verify_mode == ssl.CERT_NONE  # type: ignore[union-attr]
+
+
+async def test_a_guard_is_asked_before_every_try_and_ends_the_request() -> None:
+    asked = 0
+
+    def guard() -> None:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            raise TransportError("not any more")
+
+    busy = ok(code="429 Too Many Requests", headers="Retry-After: 0\r\n")
+    peer = Peer(busy, ok())
+    async with talking_to(peer) as transport:
+        with pytest.raises(TransportError, match="not any more"):
+            await transport.send(Request("POST", "/x", body=b"{}", guard=guard))
+    assert len(peer.requests) == 1
