@@ -19,7 +19,7 @@ from argosy.kube.resource import Resource
 from argosy.testing import API_SERVER, CONTROL_PLANE, Cluster
 from argosy.testing.pytest_plugin import Kubernetes
 from tests.harness.eventually import eventually
-from tests.server.cable import Cable
+from tests.harness.relay import Relay
 
 MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -152,20 +152,18 @@ async def test_what_was_compacted_while_the_line_was_dead_is_listed_anew(kuberne
     direct = cluster.client()
     for name in ("stays", "goes"):
         await direct.create(MAPS, config_map(name))
-    async with Cable(cluster.ports.apiserver) as cable:
-        connection = Connection(
-            f"https://127.0.0.1:{cable.port}", ca_data=cluster.authority.certificate, token=cluster.token
-        )
+    async with Relay("127.0.0.1", cluster.ports.apiserver) as relay:
+        connection = Connection(relay.url, ca_data=cluster.authority.certificate, token=cluster.token)
         relayed = Client(HttpTransport(connection, timeout=2.0))
         async with informing(relayed) as informer:
             order = Order(informer)
             old = informer.version
             # Its watch stays open and says nothing more, so that what it knows is old once it is back.
-            cable.freeze()
+            relay.freeze()
             await change_and_forget(cluster, direct)
             with pytest.raises(Gone):
                 await watch_from(direct, old)
-            cable.cut()
+            relay.cut()
             wanted = await listed(direct)
             await eventually(lambda: held(informer) == wanted, 30)
             assert set(wanted) == {"default/stays", "default/new"}

@@ -16,7 +16,7 @@ from argosy.kube.objects import Partial
 from argosy.kube.transport import Request
 from argosy.server.embedded import EmbeddedServer
 from tests.harness.eventually import eventually
-from tests.server.cable import Cable
+from tests.harness.relay import Relay
 from tests.server.test_kube_client import MAPS, config_map, connection
 
 FAST = Backoff(base=0.01, cap=0.05)
@@ -109,11 +109,11 @@ async def test_a_watch_the_server_ends_is_resumed_without_a_new_list(kube: Clien
 
 async def test_a_cut_connection_is_resumed_without_a_new_list(memory_server: EmbeddedServer) -> None:
     local = memory_server.client()
-    async with Cable(memory_server.port) as cable:
-        kube = Client(HttpTransport(connection(memory_server, port=cable.port)))
+    async with Relay("127.0.0.1", memory_server.port) as relay:
+        kube = Client(HttpTransport(connection(memory_server, port=relay.port)))
         async with informing(kube) as informer:
             for name in ("a", "b", "c"):
-                cable.cut()
+                relay.cut()
                 await local.create(MAPS, config_map(name))
                 await eventually(lambda name=name: f"default/{name}" in informer)
             assert informer.lists == 1
@@ -123,12 +123,12 @@ async def test_a_cut_connection_is_resumed_without_a_new_list(memory_server: Emb
 
 async def test_a_silent_connection_is_noticed(memory_server: EmbeddedServer) -> None:
     local = memory_server.client()
-    async with Cable(memory_server.port) as cable:
-        kube = Client(HttpTransport(connection(memory_server, port=cable.port)))
+    async with Relay("127.0.0.1", memory_server.port) as relay:
+        kube = Client(HttpTransport(connection(memory_server, port=relay.port)))
         async with informing(kube, liveness=0.4) as informer:
             await local.create(MAPS, config_map("a"))
             await eventually(lambda: "default/a" in informer)
-            cable.freeze()
+            relay.freeze()
             await local.create(MAPS, config_map("b"))
             await eventually(lambda: "default/b" in informer, timeout=5)
         await kube.close()
@@ -205,11 +205,11 @@ async def without_bookmarks(events: AsyncIterator[Any]) -> AsyncIterator[Any]:
 async def test_an_unreachable_server_deletes_nothing(memory_server: EmbeddedServer) -> None:
     local = memory_server.client()
     await local.create(MAPS, config_map("a"))
-    async with Cable(memory_server.port) as cable:
-        kube = Client(HttpTransport(connection(memory_server, port=cable.port), timeout=0.2))
+    async with Relay("127.0.0.1", memory_server.port) as relay:
+        kube = Client(HttpTransport(connection(memory_server, port=relay.port), timeout=0.2))
         async with informing(kube) as informer:
             await memory_server._listener.close()  # type: ignore[union-attr]
-            cable.cut()
+            relay.cut()
             await eventually(lambda: informer.last_error is not None)
             assert names(informer) == ["default/a"]
             assert informer.has_synced
