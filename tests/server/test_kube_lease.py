@@ -6,7 +6,7 @@ import pytest
 
 from argosy.kube.client import Client
 from argosy.kube.errors import TransportError
-from argosy.kube.lease import LEASES, LeaderElector, LeaseLost
+from argosy.kube.lease import LEASES, LeaderElector, LeaseLost, Sightings
 from argosy.kube.transport import Request, Response
 from argosy.server.embedded import EmbeddedServer
 from tests.harness.eventually import eventually
@@ -160,6 +160,57 @@ async def test_work_is_stopped_when_the_lease_cannot_be_renewed(memory_server: E
     with pytest.raises(LeaseLost):
         await asyncio.wait_for(one.run(lead), 10)
     assert stopped == [False]
+
+
+async def test_a_renewal_that_comes_too_late_does_not_make_the_leader_go_on(memory_server: EmbeddedServer) -> None:
+    """Writes were refused meanwhile, and whoever wanted them does not ask again."""
+    kube = memory_server.client()
+    clock = Clock()
+    inner = kube.transport.send
+    slow = False
+
+    async def send(request: Request) -> Response:
+        if slow and request.method == "PUT":
+            clock.now += 11
+        return await inner(request)
+
+    kube.transport.send = send  # type: ignore[method-assign]
+    one = elector(kube, "one", clock, duration=15, renew=10, retry=0.05)
+
+    async def lead() -> None:
+        nonlocal slow
+        slow = True
+        await asyncio.Event().wait()
+
+    with pytest.raises(LeaseLost):
+        await asyncio.wait_for(one.run(lead), 10)
+
+
+async def test_a_lease_of_a_dead_holder_is_taken_when_it_ends_and_not_a_retry_later(
+    memory_server: EmbeddedServer,
+) -> None:
+    kube = memory_server.client()
+    await elector(kube, "dead", duration=1.0, renew=0.6, retry=0.5).acquire()
+    two = elector(kube, "two", duration=60.0, renew=40.0, retry=20.0)
+    await asyncio.wait_for(two.acquire(), 10)
+    assert two.held()
+
+
+async def test_a_lease_is_held_as_long_as_somebody_renews_it() -> None:
+    clock = Clock()
+    sightings = Sightings(clock)
+
+    def lease(version: str, holder: str = "one", seconds: int = 15) -> dict[str, object]:
+        spec = {"holderIdentity": holder, "leaseDurationSeconds": seconds}
+        return {"metadata": {"name": "leader", "resourceVersion": version}, "spec": spec}
+
+    assert sightings.free_in(lease("1")) == 15
+    clock.now += 10
+    assert sightings.free_in(lease("1")) == 5
+    assert sightings.free_in(lease("2")) == 15
+    clock.now += 16
+    assert sightings.free_in(lease("2")) < 0
+    assert sightings.free_in(lease("3", holder="")) == 0
 
 
 @pytest.mark.parametrize("timings", [{"renew": 2.0}, {"retry": 0.7}, {"retry": 0.0}])

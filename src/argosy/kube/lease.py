@@ -2,7 +2,8 @@
 
 Clocks of different machines are never compared. A candidate takes a lease over only after watching it unchanged for its whole
 duration on its own clock; a holder counts from before it sent its last successful renewal. `held` turns false `duration -
-renew` seconds before anybody else may take over, which is the time a write that was just begun has to arrive.
+renew` seconds before anybody else may take over, which is the time a write that was just begun has to arrive. A lease that
+was not certain for a moment is lost for good: what was refused meanwhile would never be done.
 
 `run` owns the renewals and the task it leads with; it ends when that task ends (the lease is released), is cancelled (same),
 or the lease is lost (LeaseLost).
@@ -12,7 +13,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,22 +23,52 @@ from argosy.kube.client import Client
 from argosy.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, TransportError
 from argosy.kube.resource import Resource
 
-__all__ = ["LEASES", "LeaderElector", "LeaseLost"]
+__all__ = ["LEASES", "LeaderElector", "LeaseLost", "Sightings", "elapsed"]
 
 log = logging.getLogger(__name__)
 
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+DURATION = 15.0
+RETRY = 2.0
+
+
+def elapsed() -> float:
+    """Seconds since some moment, those included in which the whole machine slept (where the system counts them)."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
 
 
 class LeaseLost(Exception):
     """The lease could not be renewed in time, or somebody else has it. What was led by it has been stopped."""
 
 
-class _Observed(msgspec.Struct, frozen=True):
+class _Sighting(msgspec.Struct, frozen=True):
     """A lease as last seen, and when on our clock it was first seen like that."""
 
     version: str
     since: float
+
+
+class Sightings:
+    """Which leases are held by somebody, told by how long we have seen each of them unchanged."""
+
+    def __init__(self, clock: Callable[[], float] = elapsed) -> None:
+        self._clock = clock
+        self._seen: dict[str, _Sighting] = {}
+
+    def free_in(self, lease: Mapping[str, Any]) -> float:
+        """Seconds after which this lease may be taken if it stays as it is; 0 or less when it may be now."""
+        spec, metadata = _spec(lease), lease.get("metadata") or {}
+        name, version = str(metadata.get("name") or ""), str(metadata.get("resourceVersion") or "")
+        known = self._seen.get(name)
+        if known is None or known.version != version:
+            known = self._seen[name] = _Sighting(version, self._clock())
+        if not spec.get("holderIdentity"):
+            return 0.0
+        seconds = spec.get("leaseDurationSeconds")
+        duration = float(seconds) if isinstance(seconds, int | float) and seconds > 0 else DURATION
+        return known.since + duration - self._clock()
 
 
 class LeaderElector:
@@ -50,10 +81,10 @@ class LeaderElector:
         name: str,
         identity: str,
         *,
-        duration: float = 15.0,
+        duration: float = DURATION,
         renew: float = 10.0,
-        retry: float = 5.0,
-        clock: Callable[[], float] = time.monotonic,
+        retry: float = RETRY,
+        clock: Callable[[], float] = elapsed,
     ) -> None:
         if not 0 < retry < renew < duration:
             raise ValueError("a lease needs 0 < retry < renew < duration")
@@ -71,10 +102,12 @@ class LeaderElector:
         self._clock = clock
         self._deadline = 0.0
         self._lease: dict[str, Any] | None = None
-        self._observed = _Observed("", 0.0)
+        self._sightings = Sightings(clock)
+        #: Seconds until the lease somebody else holds may be taken, as last seen.
+        self._free_in = 0.0
 
     def deadline(self) -> float:
-        """The monotonic time until which the lease is certainly ours; in the past when it is not."""
+        """The time on our clock until which the lease is certainly ours; in the past when it is not."""
         return self._deadline
 
     def held(self) -> bool:
@@ -102,7 +135,9 @@ class LeaderElector:
         while True:
             if await self._try():
                 break
-            await asyncio.sleep(self._retry * random.uniform(0.8, 1.2))
+            wait = self._retry * random.uniform(0.8, 1.2)
+            # When the holder's time is over before the next look, the look is then.
+            await asyncio.sleep(min(wait, self._free_in + 0.01) if self._free_in > 0 else wait)
         log.info("%s holds the lease %s/%s", self.identity, self.namespace, self.name)
 
     async def release(self) -> None:
@@ -123,19 +158,23 @@ class LeaderElector:
         while True:
             wait = self._retry if self._clock() + self._renew - self._deadline < self._retry else self._retry / 5
             await asyncio.sleep(min(wait, max(0.0, self._deadline - self._clock())))
-            if self._clock() >= self._deadline:
+            deadline = self._deadline
+            if self._clock() >= deadline:
                 return
             if not await self._try() and self.holder != self.identity:
                 self._deadline = 0.0
+                return
+            if self._clock() >= deadline:  # renewed too late: writes were refused meanwhile
                 return
 
     async def _try(self) -> bool:
         """One attempt to take or renew the lease."""
         started = self._clock()
+        self._free_in = 0.0
         try:
             # Short enough that one lost request leaves time for others before the deadline.
-            async with asyncio.timeout(max(1.0, self._retry / 2)):
-                lease = await self._write(started)
+            async with asyncio.timeout(max(1.0, self._renew / 4)):
+                lease = await self._write()
         except (Conflict, AlreadyExists, NotFound):
             # Somebody was faster (or removed it): look again next time.
             self._lease = None
@@ -152,7 +191,7 @@ class LeaderElector:
         self._deadline = started + self._renew
         return True
 
-    async def _write(self, started: float) -> dict[str, Any] | None:
+    async def _write(self) -> dict[str, Any] | None:
         if self._lease is None or not self.held():
             try:
                 self._lease = await self.client.get(LEASES, self.name, self.namespace)
@@ -160,21 +199,11 @@ class LeaderElector:
                 return await self.client.create(LEASES, self._new(), self.namespace)
         spec = _spec(self._lease)
         self.holder = str(spec.get("holderIdentity") or "")
-        self._observe(self._lease, started)
-        if self.holder not in ("", self.identity) and not self._expired(spec, started):
+        self._free_in = self._sightings.free_in(self._lease)
+        if self.holder not in ("", self.identity) and self._free_in > 0:
             self._lease = None
             return None
         return await self.client.update(LEASES, {**self._lease, "spec": self._taken(spec)}, self.namespace)
-
-    def _observe(self, lease: dict[str, Any], now: float) -> None:
-        version = str(lease["metadata"].get("resourceVersion") or "")
-        if version != self._observed.version:
-            self._observed = _Observed(version, now)
-
-    def _expired(self, spec: dict[str, Any], now: float) -> bool:
-        seconds = spec.get("leaseDurationSeconds")
-        duration = float(seconds) if isinstance(seconds, int | float) and seconds > 0 else self._duration
-        return now - self._observed.since > duration
 
     def _taken(self, spec: dict[str, Any]) -> dict[str, Any]:
         now = _now()
@@ -210,7 +239,7 @@ async def _stop(task: asyncio.Future[None]) -> None:
     await asyncio.wait({task})
 
 
-def _spec(lease: dict[str, Any]) -> dict[str, Any]:
+def _spec(lease: Mapping[str, Any]) -> dict[str, Any]:
     spec = lease.get("spec")
     return spec if isinstance(spec, dict) else {}
 
