@@ -14,20 +14,39 @@ from argosy.control.install import install
 from argosy.control.manager import Manager, Options
 from argosy.control.timings import Timings
 from argosy.kube import config
-from argosy.kube.client import Client, Patch
-from argosy.kube.errors import NotFound
+from argosy.kube.client import Client
 from argosy.kube.http import HttpTransport
-from argosy.kube.resource import Resource
 from argosy.server.embedded import EmbeddedServer
 from tests.harness.eventually import eventually
+from tests.harness.user import (
+    CONFIGMAPS,
+    DEPLOYMENTS,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    SECRETS,
+    SERVICES,
+    User,
+    cluster_secret,
+    deployment,
+    federated_cluster,
+)
 
-DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
-CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
-SERVICES = Resource("", "v1", "services", "Service")
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-SECRETS = Resource("", "v1", "secrets", "Secret")
-NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
-EVENTS = Resource("", "v1", "events", "Event")
+__all__ = [
+    "CONFIGMAPS",
+    "DEPLOYMENTS",
+    "EVENTS",
+    "NAMESPACES",
+    "NODES",
+    "QUICK",
+    "SECRETS",
+    "SERVICES",
+    "Federation",
+    "add_node",
+    "deployment",
+    "federation",
+    "http_client",
+]
 
 #: As in production but for what is there only to be patient.
 QUICK = Timings(
@@ -57,7 +76,7 @@ def http_client(server: EmbeddedServer) -> Client:
     return Client(HttpTransport(connection))
 
 
-class Federation:
+class Federation(User):
     """`async with Federation(members=3) as fed`: joined and ready when it is entered."""
 
     def __init__(
@@ -127,99 +146,17 @@ class Federation:
         assert self.manager is not None
         return sorted(cluster.name for cluster in self.manager.caches.clusters.values() if cluster.ready)
 
-    # What a user does.
-
     async def join(self, name: str, **spec: Any) -> None:
         server = self.servers[name]
-        user = server.kubeconfig(name)["users"][0]["user"]
-        ca = server.kubeconfig(name)["clusters"][0]["cluster"]["certificate-authority-data"]
-        secret = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": name, "namespace": keys.SYSTEM_NAMESPACE},
-            "data": {
-                keys.SECRET_CA: ca,
-                keys.SECRET_CLIENT_CERTIFICATE: user["client-certificate-data"],
-                keys.SECRET_CLIENT_KEY: user["client-key-data"],
-            },
+        entry = server.kubeconfig(name)
+        user, cluster = entry["users"][0]["user"], entry["clusters"][0]["cluster"]
+        data = {
+            keys.SECRET_CA: cluster["certificate-authority-data"],
+            keys.SECRET_CLIENT_CERTIFICATE: user["client-certificate-data"],
+            keys.SECRET_CLIENT_KEY: user["client-key-data"],
         }
-        await self.client.create(SECRETS, secret)
-        cluster = {
-            "apiVersion": keys.API_VERSION,
-            "kind": "FederatedCluster",
-            "metadata": {"name": name, "labels": {"name": name}},
-            "spec": {"apiEndpoint": server.url, "secretRef": {"name": name}, **spec},
-        }
-        await self.client.create(resources.FEDERATED_CLUSTERS, cluster)
-
-    async def policy(self, name: str = "policy", namespace: str = "default", **spec: Any) -> None:
-        await self.client.create(
-            resources.PROPAGATION_POLICIES,
-            {
-                "apiVersion": keys.API_VERSION,
-                "kind": "PropagationPolicy",
-                "metadata": {"name": name, "namespace": namespace},
-                "spec": {"schedulingMode": "Divide", **spec},
-            },
-        )
-
-    async def deploy(
-        self, name: str = "web", replicas: int = 9, policy: str = "policy", namespace: str = "default", **labels: str
-    ) -> dict[str, Any]:
-        return await self.client.create(DEPLOYMENTS, deployment(name, replicas, policy, namespace, **labels))
-
-    async def scale(self, name: str, replicas: int) -> None:
-        await self.client.patch(DEPLOYMENTS, name, {"spec": {"replicas": replicas}}, "default")
-
-    async def annotate(self, resource: Resource, name: str, namespace: str | None, **annotations: str | None) -> None:
-        body = {"metadata": {"annotations": annotations}}
-        await self.client.patch(resource, name, body, namespace, kind=Patch.MERGE)
-
-    # What is there.
-
-    async def replicas(self, name: str = "web", namespace: str = "default") -> dict[str, int]:
-        """Replicas of a Deployment in every member that has it."""
-        found = {}
-        for member in self.names:
-            try:
-                found[member] = (await self.member(member).get(DEPLOYMENTS, name, namespace))["spec"]["replicas"]
-            except NotFound:
-                continue
-        return found
-
-    async def eventually_replicas(self, expected: dict[str, int], name: str = "web", timeout: float = 10.0) -> None:
-        async def probe() -> bool:
-            return await self.replicas(name) == expected
-
-        try:
-            await eventually(probe, timeout)
-        except AssertionError:
-            raise AssertionError(f"expected {expected}, found {await self.replicas(name)}") from None
-
-    async def federated(self, name: str = "web-deployments.apps", namespace: str = "default") -> dict[str, Any]:
-        return await self.client.get(resources.FEDERATED_OBJECTS, name, namespace)
-
-    async def events(self, reason: str) -> list[dict[str, Any]]:
-        listed = await self.client.list(EVENTS)
-        return [event for event in listed.items if event["reason"] == reason]
-
-
-def deployment(name: str, replicas: int, policy: str, namespace: str = "default", **labels: str) -> dict[str, Any]:
-    selector = {"app": name}
-    policy_label = {keys.PROPAGATION_POLICY_LABEL: policy} if policy else {}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": namespace, "labels": {**policy_label, **labels}},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": selector},
-            "template": {
-                "metadata": {"labels": selector},
-                "spec": {"containers": [{"name": "main", "image": "nginx:1.29"}]},
-            },
-        },
-    }
+        await self.client.create(SECRETS, cluster_secret(name, data))
+        await self.client.create(resources.FEDERATED_CLUSTERS, federated_cluster(name, server.url, **spec))
 
 
 async def add_node(client: Client, name: str, cpu: int, memory: str = "64Gi") -> None:
