@@ -10,7 +10,7 @@ from argosy.api import keys, resources
 from argosy.kube.client import Patch
 from argosy.kube.errors import NotFound
 from tests.harness.eventually import eventually, holds
-from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, SECRETS, Federation, add_node, deployment
+from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, Federation, add_node, deployment
 
 ALL = {"schedulingMode": "Duplicate"}
 
@@ -316,22 +316,6 @@ async def test_a_source_that_vanished_leaves_its_copies(fed):
     confirmed = {"metadata": {"annotations": {keys.CONFIRM_DELETION: "true"}}}
     await fed.client.patch(resources.FEDERATED_OBJECTS, "web-deployments.apps", confirmed, "default")
     await fed.eventually_replicas({})
-
-
-async def test_a_rotated_secret_is_used_without_a_restart(fed):
-    await fed.policy(**weights(m1=1))
-    pair = fed.servers["m1"].authority.issue("admin", groups=["system:masters"])
-    import base64
-
-    data = {
-        keys.SECRET_CLIENT_CERTIFICATE: base64.b64encode(pair.certificate).decode(),
-        keys.SECRET_CLIENT_KEY: base64.b64encode(pair.key).decode(),
-    }
-    before = fed.manager.members.get("m1")
-    await fed.client.patch(SECRETS, "m1", {"data": data}, keys.SYSTEM_NAMESPACE)
-    await eventually(lambda: fed.manager.members.get("m1") is not before)
-    await fed.deploy(replicas=1)
-    await fed.eventually_replicas({"m1": 1})
 
 
 async def test_leaving_keeps_copies_and_cascading_takes_them(fed):

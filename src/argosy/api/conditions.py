@@ -24,6 +24,14 @@ API_DISCOVERY_FAILED_REASON: Final = "ClusterAPIDiscoveryFailed"
 API_DISCOVERY_FAILED_MESSAGE: Final = "Failed to discover cluster API resources: {error}"
 CLUSTER_NOT_REACHABLE: Final = ("ClusterNotReachable", "Cluster is not reachable")
 CLUSTER_REACHABLE: Final = ("ClusterReachable", "Cluster is reachable")
+#: Argosy's own, there once something was amiss: False while the member refuses who we are or what we need to do.
+AUTHORIZED: Final = "Authorized"
+AUTHORIZED_AGAIN: Final = ("AccessGranted", "The member accepts the credentials, and no right is missing")
+CREDENTIALS_UNUSABLE_REASON: Final = "CredentialsUnusable"
+CREDENTIALS_REJECTED_REASON: Final = "CredentialsRejected"
+TOKEN_NOT_RENEWED_REASON: Final = "TokenNotRenewed"
+ROLE_OUTDATED_REASON: Final = "RoleOutdated"
+RIGHTS_MISSING_REASON: Final = "RightsMissing"
 #: Joining is not tried again after these until the object is made anew.
 TERMINAL_JOIN_REASONS: Final = frozenset({JOIN_TIMEOUT_REASON, CLUSTER_UNJOINABLE[0]})
 
@@ -99,5 +107,8 @@ class EventReason(StrEnum):
     JOIN_CLUSTER_ERROR = "JoinClusterError"
     JOIN_CLUSTER_TIMEOUT = "JoinClusterTimeoutExceeded"
     CLUSTER_UNJOINABLE = "ClusterUnjoinable"
+    TOKEN_RENEWED = "TokenRenewed"
+    CREDENTIALS_EXCHANGED = "CredentialsExchanged"
+    ROLE_UPDATED = "MemberRoleUpdated"
     TERMINATING_CLUSTER_BLOCKED = "HandleTerminatingClusterBlocked"
     TERMINATING_CLUSTER_FAILED = "HandleTerminatingClusterFailed"

@@ -70,6 +70,8 @@ PAUSED: Final = ARGOSY_PREFIX + "paused"
 # Annotations users set on clusters, type configs and policies.
 CASCADING_DELETE: Final = PREFIX + "cascading-delete"
 CLUSTER_RESOURCE_PLUGINS: Final = PREFIX + "cluster-resource-plugins"
+#: `full` on a FederatedCluster: its service account may do everything there, not only what the type configs ask for.
+MEMBER_ACCESS: Final = ARGOSY_PREFIX + "member-access"
 SCALE_TARGET_REF_PATH: Final = PREFIX + "scale-target-ref-path"
 #: `true` on a propagation policy: scheduling annotations of objects do not replace this policy's fields.
 REFUSE_OBJECT_OVERRIDES: Final = ARGOSY_PREFIX + "refuse-object-overrides"
@@ -98,6 +100,12 @@ CONFIRM_DELETION: Final = ARGOSY_PREFIX + "confirm-deletion"
 TO_BE_REMOVED: Final = ARGOSY_PREFIX + "to-be-removed"
 #: JSON `{"reason": …, "message": …}`: why the pass stopped short and the last good placement is held.
 HELD: Final = ARGOSY_PREFIX + "held"
+
+# Annotations installation writes.
+#: On our CRDs: a number that grows with every change of a schema.
+REVISION: Final = ARGOSY_PREFIX + "revision"
+#: On the system namespace, JSON list: stock type configs that were installed once, so that a deleted one stays deleted.
+INSTALLED_TYPE_CONFIGS: Final = ARGOSY_PREFIX + "installed-type-configs"
 
 # Annotations on member objects.
 SOURCE_GENERATION: Final = PREFIX + "source-generation"
@@ -180,6 +188,7 @@ SPREAD: Final = "Spread"
 BINPACK: Final = "Binpack"
 NAMESPACED: Final = "Namespaced"
 CLUSTER: Final = "Cluster"
+FULL: Final = "full"
 
 # Keys of a cluster's secret.
 SECRET_CA: Final = "certificate-authority-data"

@@ -4,10 +4,10 @@ A joined cluster comes by again every health period. Connections follow the cred
 makes a new connection without a restart.
 """
 
-import base64
+import asyncio
 import datetime
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,35 +15,31 @@ import msgspec
 from argosy.api import conditions as texts
 from argosy.api import keys, resources
 from argosy.api.conditions import EventReason
-from argosy.api.types import ClusterCondition, ClusterStatus, FederatedCluster
+from argosy.api.types import ClusterCondition, ClusterStatus, FederatedCluster, FederatedTypeConfig
 from argosy.control import join
+from argosy.control.access import Access, Problem, SecretView
 from argosy.control.caches import Caches
 from argosy.control.cascade import Cascade
 from argosy.control.connect import Connector
 from argosy.control.members import Member, Members
 from argosy.control.probe import Observation, Prober
 from argosy.control.timings import Timings
-from argosy.fleet.credentials import Connection, CredentialsError, connection_from_secret
+from argosy.fleet.credentials import CredentialsError
 from argosy.fleet.health import Debounce, next_health, probe_result
 from argosy.kube import mergepatch
 from argosy.kube.client import Client, Patch
-from argosy.kube.errors import ApiError, NotFound, TransportError
+from argosy.kube.errors import ApiError, Forbidden, NotFound, TransportError, Unauthorized
 from argosy.kube.events import EventRecorder
 from argosy.kube.informer import Informer
-from argosy.kube.objects import Metadata
 from argosy.kube.queue import Result
 
 __all__ = ["Clusters", "SecretView"]
 
 _FINALIZERS = (keys.CASCADING_DELETE_FINALIZER, keys.CLUSTER_FINALIZER)
-
-
-class SecretView(msgspec.Struct, frozen=True):
-    metadata: Metadata = Metadata()
-    data: dict[str, str] = {}
-
-    def decoded(self) -> dict[str, bytes]:
-        return {name: base64.b64decode(value) for name, value in self.data.items()}
+#: Of several changes that ask for a look at a cluster, one look takes care.
+_SOON = 1.0
+#: How long a member may take that is asked to forget a membership which, by all that is known, never came about.
+_COURTESY = 5.0
 
 
 class Clusters:
@@ -61,31 +57,40 @@ class Clusters:
     ):
         self._client = client
         self._caches = caches
-        self._secrets = secrets
-        self._members = members
         self._prober = prober
         self._cascade = cascade
-        self._connect = connect
         self._recorder = recorder
         self._timings = timings
-        self._connections: dict[str, Connection] = {}
         self._debounce: dict[str, Debounce] = {}
+        self.access = Access(client, secrets, members, caches.catalog, connect, timings)
+        #: Has a cluster looked at after so many seconds; set by whoever owns the queue.
+        self.wake: Callable[[str, float], None] = lambda name, after: None
+        self.access.on_rejected = lambda name: self.wake(name, _SOON)
+        caches.catalog.on_change(self._types_changed)
 
     async def reconcile(self, name: str) -> Result | None:
         cluster = self._caches.clusters.get(name)
         if cluster is None:
-            await self._disconnect(name)
+            await self._forget(name)
             return None
         if cluster.terminating:
             return await self._leave(cluster)
         cluster = await self._with_finalizers(cluster)
         if not cluster.joined:
             return await self._join(cluster)
-        await self._publish_health(cluster, await self._connected(cluster))
+        await self._publish_health(cluster, await self._reached(cluster))
         return Result(requeue_after=self._timings.health_period)
 
     def clusters_of_secret(self, secret: str) -> list[str]:
         return [c.name for c in self._caches.clusters.values() if c.spec.secret_ref.name == secret]
+
+    def _types_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
+        """The rights of service accounts follow the type configs."""
+        if old is not None and new is not None and old.resource == new.resource:
+            return
+        for cluster in self._caches.clusters.values():
+            if cluster.spec.use_service_account:
+                self.wake(cluster.name, _SOON)
 
     # Joining.
 
@@ -98,102 +103,112 @@ class Clusters:
             await self._set_joined(cluster, "False", texts.JOIN_TIMEOUT_REASON, message)
             self._event(cluster, "Warning", EventReason.JOIN_CLUSTER_TIMEOUT, message)
             return None
+        grace = self._timings.secret_grace
+        if not self.access.has_secret(cluster) and _age(cluster.metadata.creation_timestamp) < grace:
+            return Result(requeue_after=grace)  # its arrival brings us back sooner
+        claimed = False
         try:
-            connection = self._connection(cluster, bootstrap=True)
-            client = self._connect(cluster.name, connection)
-        except CredentialsError as error:
-            return await self._join_failed(cluster, str(error))
-        try:
-            namespace = await join.claim(client, cluster)
-            if cluster.spec.use_service_account:
-                await self._keep_token(cluster, await join.mint_token(client, namespace))
+            # An account that was made with credentials which the control plane never saw comes by itself.
+            equips = not cluster.spec.use_service_account or self.access.has_bootstrap(cluster)
+            async with self.access.visit(cluster, bootstrap=equips) as client:
+                namespace = await join.claim(client, cluster)
+                claimed = True
+                if cluster.spec.use_service_account and equips:
+                    token = await self.access.equip(client, cluster, namespace)
+                    await self.access.keep_token(cluster, token)
         except join.Unjoinable:
             await self._set_joined(cluster, "False", *texts.CLUSTER_UNJOINABLE, performed=False)
             self._event(cluster, "Warning", EventReason.CLUSTER_UNJOINABLE, texts.CLUSTER_UNJOINABLE[1])
             return None
-        except (ApiError, TransportError, TimeoutError) as error:
-            return await self._join_failed(cluster, str(error) or "timed out waiting for a service-account token")
-        finally:
-            await client.close()
+        except (CredentialsError, join.StillLeaving, ApiError, TransportError, TimeoutError) as error:
+            message = str(error) or "timed out waiting for a service-account token"
+            return await self._join_failed(cluster, message, claimed)
         await self._set_joined(cluster, "True", *texts.CLUSTER_JOINED, performed=True)
         self._event(cluster, "Normal", EventReason.JOIN_CLUSTER_SUCCESS, texts.CLUSTER_JOINED[1])
         return Result(requeue_after=0.001)
 
-    async def _join_failed(self, cluster: FederatedCluster, message: str) -> Result:
+    async def _join_failed(self, cluster: FederatedCluster, message: str, claimed: bool) -> Result:
         before = cluster.condition(texts.JOINED)
-        if before is None or before.message != message:
-            await self._set_joined(cluster, "False", texts.TOKEN_NOT_OBTAINED_REASON, message)
+        if before is None or before.message != message or (claimed and not cluster.status.join_performed):
+            performed = True if claimed else None
+            await self._set_joined(cluster, "False", texts.TOKEN_NOT_OBTAINED_REASON, message, performed)
             self._event(cluster, "Warning", EventReason.JOIN_CLUSTER_ERROR, message)
         return Result(error=f"cannot join {cluster.name}: {message}")
 
-    async def _keep_token(self, cluster: FederatedCluster, token: bytes) -> None:
-        """In the cluster's secret on the control plane, from where every later connection takes it."""
-        data = {keys.SECRET_SERVICE_ACCOUNT_TOKEN: base64.b64encode(token).decode()}
-        await self._patch_secret(cluster, data)
-
-    async def _patch_secret(self, cluster: FederatedCluster, data: Mapping[str, str | None]) -> None:
-        name = cluster.spec.secret_ref.name
-        raw = await self._client.patch(
-            join.SECRETS, name, {"data": data}, keys.SYSTEM_NAMESPACE, kind=Patch.MERGE, into=bytes
-        )
-        self._secrets.remember(raw)
-
     # Being joined.
 
-    async def _connected(self, cluster: FederatedCluster) -> Member | None:
-        """The member's connection, made anew when its credentials or address changed."""
+    async def _reached(self, cluster: FederatedCluster) -> Member | None:
+        """The member over a connection that follows its secret, with a token that lasts."""
         try:
-            connection = self._connection(cluster)
-            member = self._members.get(cluster.name)
-            if member is not None and self._connections.get(cluster.name) == connection:
-                return member
-            member = Member(cluster.name, self._connect(cluster.name, connection), self._timings)
+            member = await self.access.connected(cluster)
         except CredentialsError as error:
-            # A secret that vanished or cannot be used must not cut a connection that works.
-            member = self._members.get(cluster.name)
-            if member is None:
-                self._event(cluster, "Warning", EventReason.JOIN_CLUSTER_ERROR, str(error))
-            return member
-        self._connections[cluster.name] = connection
-        await self._members.connect(member)
+            self._event(cluster, "Warning", EventReason.JOIN_CLUSTER_ERROR, str(error))
+            return None
+        if member is not None and await self.access.renew_token(cluster, member):
+            self._event(cluster, "Normal", EventReason.TOKEN_RENEWED, "the service account has a new token")
+            member = await self.access.connected(cluster)
         return member
 
-    async def _disconnect(self, name: str) -> None:
-        self._connections.pop(name, None)
+    async def _forget(self, name: str) -> None:
         self._debounce.pop(name, None)
-        await self._members.disconnect(name)
+        await self.access.disconnect(name)
 
     async def _publish_health(self, cluster: FederatedCluster, member: Member | None) -> None:
         """A member we cannot even connect to is unreachable, whatever was known of it before."""
         observed = Observation(probe_result(None))
         if member is not None:
             observed = await self._prober.observe(member, cluster.status.api_resource_types)
+            if not observed.health.offline and await self.access.follow_role(cluster, member):
+                message = "the service account's rights in the member follow the type configs"
+                self._event(cluster, "Normal", EventReason.ROLE_UPDATED, message)
         cluster = self._caches.clusters.get(cluster.name) or cluster
+        before = self._debounce.get(cluster.name)
         update = next_health(
             cluster,
             observed.health,
-            self._debounce.get(cluster.name),
+            before,
             now=time.monotonic(),
             wall_time=_now(),
             threshold=self._timings.health_threshold,
         )
         self._debounce[cluster.name] = update.debounce
-        status = msgspec.structs.replace(cluster.status, conditions=update.conditions)
+        status = msgspec.structs.replace(
+            cluster.status, conditions=self._with_access(cluster, update.conditions, self.access.problem(cluster.name))
+        )
         if observed.resources is not None:
             status = msgspec.structs.replace(status, resources=observed.resources)
         if observed.apis is not None:
             status = msgspec.structs.replace(status, api_resource_types=observed.apis)
         await self._write_status(cluster, status)
-        if update.changed:
+        shown = cluster.condition(texts.READY)
+        # The conditions wait for the threshold; an event says at once what was seen.
+        news = before is None or before.pair != update.debounce.pair
+        if update.changed or (news and shown is not None and shown.status != observed.health.ready):
             kind = "Normal" if observed.health.ready == "True" else "Warning"
             self._event(cluster, kind, observed.health.reason, observed.health.message)
+
+    def _with_access(
+        self, cluster: FederatedCluster, conditions: tuple[ClusterCondition, ...], problem: Problem | None
+    ) -> tuple[ClusterCondition, ...]:
+        """With the condition that tells whether the member lets us work; it is there once it did not."""
+        before = cluster.condition(texts.AUTHORIZED)
+        if problem is None and before is None:
+            return conditions
+        status = "True" if problem is None else "False"
+        reason, message = texts.AUTHORIZED_AGAIN if problem is None else (problem.reason, problem.message)
+        now = _now()
+        since = before.last_transition_time if before is not None and before.status == status else None
+        condition = ClusterCondition(texts.AUTHORIZED, status, now, since or now, reason, message)
+        if before is None or (before.reason, before.message) != (reason, message):
+            self._event(cluster, "Normal" if problem is None else "Warning", reason, message)
+        return (*(other for other in conditions if other.type != texts.AUTHORIZED), condition)
 
     # Leaving.
 
     async def _leave(self, cluster: FederatedCluster) -> Result | None:
         finalizers = cluster.metadata.finalizers
         if keys.CASCADING_DELETE_FINALIZER in finalizers:
-            member = await self._connected(cluster) if cluster.joined else None
+            member = await self._reached(cluster) if cluster.joined else None
             waiting = await self._cascade.progress(cluster, member)
             if waiting:
                 self._event(cluster, "Normal", EventReason.WAIT_FOR_CASCADING_DELETE, waiting)
@@ -214,35 +229,36 @@ class Clusters:
                 message = str(error) or "the member did not answer in time"
                 self._event(cluster, "Warning", EventReason.TERMINATING_CLUSTER_FAILED, message)
                 return Result(error=f"cannot leave {cluster.name}: {message}")
-        await self._disconnect(cluster.name)
+        else:
+            await self._take_back(cluster)
+        await self._forget(cluster.name)
         await self._without_finalizer(cluster, keys.CLUSTER_FINALIZER)
         return None
 
     async def _give_up(self, cluster: FederatedCluster) -> None:
-        connection = self._connection(cluster)
-        client = self._connect(cluster.name, connection)
         try:
-            await join.release(client, cluster)
-        finally:
-            await client.close()
+            async with self.access.visit(cluster) as client:
+                await join.release(client, cluster)
+        except (CredentialsError, Unauthorized, Forbidden):
+            if not cluster.spec.use_service_account or not self.access.has_bootstrap(cluster):
+                raise
+            async with self.access.visit(cluster, bootstrap=True) as client:
+                await join.release(client, cluster)
         if cluster.spec.use_service_account:
             try:
-                await self._patch_secret(cluster, {keys.SECRET_SERVICE_ACCOUNT_TOKEN: None})
+                await self.access.keep_token(cluster, None)
             except NotFound:
                 return
 
-    # What is written.
-
-    def _connection(self, cluster: FederatedCluster, bootstrap: bool | None = None) -> Connection:
-        name = cluster.spec.secret_ref.name
-        secret = self._secrets.get(f"{keys.SYSTEM_NAMESPACE}/{name}")
-        if secret is None:
-            raise CredentialsError(f'secret "{name}" not found in namespace {keys.SYSTEM_NAMESPACE}')
+    async def _take_back(self, cluster: FederatedCluster) -> None:
+        """Whoever prepared the member for a membership that never came about left its namespace there; this is a try."""
         try:
-            data = secret.decoded()
-        except ValueError:
-            raise CredentialsError(f'secret "{name}" holds data that is not base64') from None
-        return connection_from_secret(cluster, data, bootstrap=bootstrap)
+            async with asyncio.timeout(_COURTESY):
+                await self._give_up(cluster)
+        except (CredentialsError, ApiError, TransportError, TimeoutError):
+            return
+
+    # What is written.
 
     async def _with_finalizers(self, cluster: FederatedCluster) -> FederatedCluster:
         missing = [finalizer for finalizer in _FINALIZERS if finalizer not in cluster.metadata.finalizers]

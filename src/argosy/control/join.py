@@ -1,7 +1,8 @@
 """Joining: what is made in a member so that it belongs to this federation, and undone when it leaves.
 
 The system namespace in the member carries our FederatedCluster's uid: a member that belongs to somebody else is not taken.
-Functions over a member's client; the loop that calls them is `clusters`.
+Functions over a member's client, called by the loop (`clusters`, `access`) and by `argosy join`, which has credentials that
+the control plane never gets to see.
 """
 
 import asyncio
@@ -10,18 +11,24 @@ from typing import Any
 
 from argosy.api import keys
 from argosy.api.types import FederatedCluster
+from argosy.control import memberrole
+from argosy.fleet.tokens import SHORTEST
 from argosy.kube.client import Client
-from argosy.kube.errors import AlreadyExists, NotFound
+from argosy.kube.errors import AlreadyExists, ApiError, MethodNotAllowed, NotFound
 from argosy.kube.resource import Resource
 
-__all__ = ["NAMESPACES", "SECRETS", "Unjoinable", "claim", "mint_token", "release"]
+__all__ = ["NAMESPACES", "ROLES", "SECRETS", "StillLeaving", "Unjoinable", "claim", "furnish", "new_token", "release"]
+
+Object = dict[str, Any]
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 SECRETS = Resource("", "v1", "secrets", "Secret")
 _ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _RBAC = "rbac.authorization.k8s.io"
-_ROLES = Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
+ROLES = Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
 _BINDINGS = Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+_OWN_ROLES = Resource(_RBAC, "v1", "roles", "Role")
+_OWN_BINDINGS = Resource(_RBAC, "v1", "rolebindings", "RoleBinding")
 
 _TOKEN_WAIT = 30.0
 _TOKEN_POLL = 1.0
@@ -31,8 +38,15 @@ class Unjoinable(Exception):
     """The member already belongs to another federation."""
 
 
-async def claim(client: Client, cluster: FederatedCluster) -> dict[str, Any]:
-    """Make the system namespace ours, or find that it is; raises Unjoinable. Returns the namespace."""
+class StillLeaving(Exception):
+    """What an earlier membership made in the member is still being deleted there."""
+
+    def __init__(self) -> None:
+        super().__init__(f"namespace {keys.SYSTEM_NAMESPACE} of an earlier membership is still being deleted")
+
+
+async def claim(client: Client, cluster: FederatedCluster) -> Object:
+    """Make the system namespace ours, or find that it is; raises Unjoinable or StillLeaving. Returns the namespace."""
     try:
         namespace = await client.get(NAMESPACES, keys.SYSTEM_NAMESPACE)
     except NotFound:
@@ -48,39 +62,75 @@ async def claim(client: Client, cluster: FederatedCluster) -> dict[str, Any]:
             return await client.create(NAMESPACES, manifest)
         except AlreadyExists:
             namespace = await client.get(NAMESPACES, keys.SYSTEM_NAMESPACE)
-    owner = (namespace["metadata"].get("annotations") or {}).get(keys.FEDERATED_CLUSTER_UID)
-    if owner != cluster.metadata.uid:
+    if namespace["metadata"].get("deletionTimestamp"):
+        raise StillLeaving
+    if not _is_of(namespace, cluster):
         raise Unjoinable
     return namespace
 
 
+async def is_ours(client: Client, cluster: FederatedCluster) -> bool:
+    """Whether this is the member that joined, seen with the client's credentials. One without the namespace may be."""
+    try:
+        namespace = await client.get(NAMESPACES, keys.SYSTEM_NAMESPACE)
+    except NotFound:
+        return True
+    return _is_of(namespace, cluster)
+
+
 async def release(client: Client, cluster: FederatedCluster) -> None:
-    """Give the member up. Only a namespace that carries our uid is deleted, and by its own uid."""
+    """Give the member up: account, roles and bindings go with the namespace.
+
+    Only a namespace that carries our uid is deleted, and by its own uid.
+    """
     try:
         namespace = await client.get(NAMESPACES, keys.SYSTEM_NAMESPACE)
     except NotFound:
         return
-    metadata = namespace["metadata"]
-    if (metadata.get("annotations") or {}).get(keys.FEDERATED_CLUSTER_UID) != cluster.metadata.uid:
+    if not _is_of(namespace, cluster):
         return
     try:
-        await client.delete(NAMESPACES, keys.SYSTEM_NAMESPACE, uid=metadata["uid"])
+        await client.delete(NAMESPACES, keys.SYSTEM_NAMESPACE, uid=namespace["metadata"]["uid"])
     except NotFound:
         return
 
 
-async def mint_token(client: Client, namespace: dict[str, Any]) -> bytes:
-    """A long-lived service-account token with rights on everything; raises TimeoutError where none is issued."""
-    owner = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "name": namespace["metadata"]["name"],
-        "uid": namespace["metadata"]["uid"],
+async def furnish(client: Client, namespace: Object, rules: list[Object]) -> None:
+    """The service account and its rights, made or brought up to date."""
+    await _ensure(client, _ACCOUNTS, memberrole.account())
+    await ensure_role(client, namespace, rules)
+    await _ensure_binding(client, _BINDINGS, memberrole.cluster_role_binding(namespace))
+    await _ensure_rules(client, _OWN_ROLES, memberrole.own_role())
+    await _ensure_binding(client, _OWN_BINDINGS, memberrole.own_role_binding())
+
+
+async def ensure_role(client: Client, namespace: Object, rules: list[Object]) -> None:
+    await _ensure_rules(client, ROLES, memberrole.cluster_role(namespace, rules))
+
+
+async def new_token(client: Client, lifetime: float) -> bytes:
+    """A token of the service account that ends; where none is issued, one from a legacy token secret.
+
+    Raises NotFound when the account is missing, TimeoutError when a legacy secret is not filled.
+    """
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": max(int(lifetime), SHORTEST)},
     }
-    await _ensure(client, _ACCOUNTS, _account())
-    await _ensure(client, SECRETS, _token_secret())
-    await _ensure_role(client, owner)
-    await _ensure_binding(client, owner)
+    try:
+        answer = await client.create(
+            _ACCOUNTS, body, keys.SYSTEM_NAMESPACE, name=keys.MEMBER_SERVICE_ACCOUNT, subresource="token"
+        )
+        return str(answer["status"]["token"]).encode()
+    except (NotFound, MethodNotAllowed) as error:
+        if _names_account(error):
+            raise
+    return await _legacy_token(client)
+
+
+async def _legacy_token(client: Client) -> bytes:
+    await _ensure(client, SECRETS, memberrole.token_secret())
     async with asyncio.timeout(_TOKEN_WAIT):
         while True:
             secret = await client.get(SECRETS, keys.MEMBER_SERVICE_ACCOUNT, keys.SYSTEM_NAMESPACE)
@@ -90,82 +140,49 @@ async def mint_token(client: Client, namespace: dict[str, Any]) -> bytes:
             await asyncio.sleep(_TOKEN_POLL)
 
 
-async def _ensure(client: Client, resource: Resource, manifest: dict[str, Any]) -> None:
+def _names_account(error: ApiError) -> bool:
+    """Whether the account, and not the way to ask for a token, is what was not found."""
+    details = error.status.get("details") or {}
+    return bool(details.get("kind") == "serviceaccounts" and details.get("name"))
+
+
+def _is_of(namespace: Object, cluster: FederatedCluster) -> bool:
+    owner = (namespace["metadata"].get("annotations") or {}).get(keys.FEDERATED_CLUSTER_UID)
+    return bool(owner == cluster.metadata.uid)
+
+
+async def _ensure(client: Client, resource: Resource, manifest: Object) -> None:
     try:
         await client.create(resource, manifest)
     except AlreadyExists:
         return
 
 
-async def _ensure_role(client: Client, owner: dict[str, Any]) -> None:
-    wanted = _role(owner)
+async def _ensure_rules(client: Client, resource: Resource, wanted: Object) -> None:
+    metadata = wanted["metadata"]
     try:
-        await client.create(_ROLES, wanted)
-    except AlreadyExists:
-        found = await client.get(_ROLES, keys.MEMBER_CLUSTER_ROLE)
-        if found.get("rules") != wanted["rules"]:
-            await client.update(_ROLES, {**found, "rules": wanted["rules"]})
-
-
-async def _ensure_binding(client: Client, owner: dict[str, Any]) -> None:
-    wanted = _binding(owner)
-    try:
-        await client.create(_BINDINGS, wanted)
+        await client.create(resource, wanted)
         return
     except AlreadyExists:
-        found = await client.get(_BINDINGS, keys.MEMBER_CLUSTER_ROLE)
+        found = await client.get(resource, metadata["name"], metadata.get("namespace"))
+    labels = {**(found["metadata"].get("labels") or {}), **metadata.get("labels", {})}
+    if found.get("rules") == wanted["rules"] and labels == (found["metadata"].get("labels") or {}):
+        return
+    changed: Object = {**found, "metadata": {**found["metadata"]}, "rules": wanted["rules"]}
+    if labels:
+        changed["metadata"]["labels"] = labels
+    await client.update(resource, changed)
+
+
+async def _ensure_binding(client: Client, resource: Resource, wanted: Object) -> None:
+    name, namespace = wanted["metadata"]["name"], wanted["metadata"].get("namespace")
+    try:
+        await client.create(resource, wanted)
+        return
+    except AlreadyExists:
+        found = await client.get(resource, name, namespace)
     if found.get("roleRef") != wanted["roleRef"]:  # a role reference cannot be changed
-        await client.delete(_BINDINGS, keys.MEMBER_CLUSTER_ROLE, uid=found["metadata"]["uid"])
-        await client.create(_BINDINGS, wanted)
+        await client.delete(resource, name, namespace, uid=found["metadata"]["uid"])
+        await client.create(resource, wanted)
     elif found.get("subjects") != wanted["subjects"]:
-        await client.update(_BINDINGS, {**found, "subjects": wanted["subjects"]})
-
-
-def _account() -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {
-            "name": keys.MEMBER_SERVICE_ACCOUNT,
-            "namespace": keys.SYSTEM_NAMESPACE,
-            "annotations": {"kubernetes.io/enforce-mountable-secrets": "true"},
-        },
-        "automountServiceAccountToken": False,
-    }
-
-
-def _token_secret() -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": "kubernetes.io/service-account-token",
-        "metadata": {
-            "name": keys.MEMBER_SERVICE_ACCOUNT,
-            "namespace": keys.SYSTEM_NAMESPACE,
-            "annotations": {"kubernetes.io/service-account.name": keys.MEMBER_SERVICE_ACCOUNT},
-        },
-    }
-
-
-def _role(owner: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": keys.MEMBER_CLUSTER_ROLE, "ownerReferences": [owner]},
-        "rules": [
-            {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
-            {"verbs": ["get"], "nonResourceURLs": ["*"]},
-        ],
-    }
-
-
-def _binding(owner: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": keys.MEMBER_CLUSTER_ROLE, "ownerReferences": [owner]},
-        "subjects": [
-            {"kind": "ServiceAccount", "name": keys.MEMBER_SERVICE_ACCOUNT, "namespace": keys.SYSTEM_NAMESPACE}
-        ],
-        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": keys.MEMBER_CLUSTER_ROLE},
-    }
+        await client.update(resource, {**found, "subjects": wanted["subjects"]})

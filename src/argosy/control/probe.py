@@ -60,8 +60,8 @@ class Prober:
             return Observation(health)
         try:
             resources = await self._resources(member)
-        except (ApiError, TransportError, TimeoutError) as error:
-            return Observation(probe_failed(resources=str(error) or "timed out waiting for the node and pod caches"))
+        except _Unread as error:
+            return Observation(probe_failed(resources=str(error)))
         try:
             async with asyncio.timeout(limit):
                 found = await member.client.discover()
@@ -71,9 +71,14 @@ class Prober:
 
     async def _resources(self, member: Member) -> ClusterResources:
         watched = self._watched[member.name]
-        async with asyncio.timeout(self._timings.capacity_sync):
-            await watched.nodes.synced.wait()
-            await watched.pods.synced.wait()
+        try:
+            async with asyncio.timeout(self._timings.capacity_sync):
+                await watched.nodes.synced.wait()
+                await watched.pods.synced.wait()
+        except TimeoutError:
+            # Why, if the member said so: a right that is missing, say.
+            why = [informer.last_error for informer in (watched.nodes, watched.pods) if not informer.has_synced]
+            raise _Unread(next(filter(None, why), "timed out waiting for the node and pod caches")) from None
         return watched.capacity.resources()
 
     def _member_changed(self, name: str, member: Member | None) -> None:
@@ -96,6 +101,10 @@ class Prober:
             watched.changed.clear()
             self._fleet.set_capacity(name, watched.capacity.resources())
             await asyncio.sleep(_CAPACITY_PERIOD)
+
+
+class _Unread(Exception):
+    """Nodes or pods are not known; the message says why."""
 
 
 class _Watched:

@@ -17,6 +17,12 @@ class Timings(msgspec.Struct, frozen=True):
     health_threshold: float = 100.0
     #: A member that could not be joined for so long is given up until its object is made anew.
     join_timeout: float = 600.0
+    #: A cluster made before its secret waits so long before that counts as a failure to join.
+    secret_grace: float = 5.0
+    #: For how long a service account token is asked. Longer survives longer absences of the control plane.
+    token_lifetime: float = 7 * 24 * 3600.0
+    #: After how much of its life, in per cent, the next one is asked for.
+    token_renewal: int = 80
     #: How long a member's node and pod caches may take before its capacity counts as unknown.
     capacity_sync: float = 5.0
 
