@@ -2,7 +2,7 @@
 
     python scripts/kubernetes/build.py        (or: make kubernetes)
 
-What is built is pinned: the module versions and their sums are in the go.mod and go.sum of the three folders beside this file,
+What is built is pinned: the module versions and their sums are in the go.mod and go.sum of the folders beside this file,
 and Go verifies them. A binary that is there, whole and built from the same pins is kept, so an interrupted build goes on where
 it was. `KUBEBUILDER_ASSETS` wins: where it is set there is nothing to do.
 """
@@ -38,6 +38,15 @@ _STAMPED = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 _KUBERNETES_FLAGS = " ".join(
     ["-s -w", *(f"-X {package}.{name}={value}" for package in _STAMPED for name, value in _STAMP.items())]
 )
+_HELM = "helm.sh/helm/v3"
+_HELM_STAMP = {
+    "internal/version.version": "v3.22.0",
+    "pkg/lint/rules.k8sVersionMajor": _MAJOR,
+    "pkg/lint/rules.k8sVersionMinor": _MINOR,
+    "pkg/chartutil.k8sVersionMajor": _MAJOR,
+    "pkg/chartutil.k8sVersionMinor": _MINOR,
+}
+_HELM_FLAGS = " ".join(["-s -w", *(f"-X {_HELM}/{name}={value}" for name, value in _HELM_STAMP.items())])
 
 
 class Unit(NamedTuple):
@@ -64,6 +73,8 @@ UNITS = (
         _KUBERNETES_FLAGS,
     ),
     Unit("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, "-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0"),
+    # Of no use to a cluster, so not among NAMES: the chart in deploy/ is rendered and installed with it.
+    Unit("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}, _HELM_FLAGS),
 )
 
 
@@ -82,7 +93,7 @@ def main() -> None:
         go = compiler() if missing else ""
         for unit in missing:
             manifest = build(go, unit, folder, manifest)
-    print(f"Kubernetes binaries: {folder} ({VERSION}; {', '.join(NAMES)})")
+    print(f"Kubernetes binaries: {folder} ({VERSION}; {', '.join((*NAMES, 'helm'))})")
 
 
 @contextmanager

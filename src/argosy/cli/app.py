@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from argosy import __version__
-from argosy.cli import apply, controllers, get, join, objects, pause, server, sim, status, taint, up
+from argosy.cli import apply, controllers, get, install, join, objects, pause, server, sim, status, taint, up
 from argosy.cli.connection import Target
 
 __all__ = ["app"]
@@ -49,6 +49,7 @@ app.command()(up.up)
 app.command()(up.down)
 app.command()(server.server)
 app.command()(sim.sim)
+app.command()(install.install)
 app.command()(controllers.controllers)
 app.command()(join.join)
 app.command()(join.unjoin)

@@ -66,8 +66,7 @@ async def run(settings: Settings, progress: Progress, when_ready: Callable[[Clie
         server = await stack.enter_async_context(_server(settings, folder))
         log.info("the API server listens on %s", server.url)
         progress.step("installing the federation's kinds")
-        await install(server.client(), lambda line: log.info("%s", line))
-        await access.grant(server.client())
+        await install(server.client(), lambda line: log.info("%s", line), access.INSTALLATION)
         kubeconfig.write(folder.kubeconfig, server.kubeconfig(CONTEXT))
         members = SimulatedMembers(folder, settings.members, lambda: _join(server, folder))
         if settings.members:

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from argosy.api import crds, keys, resources, typeconfigs
+from argosy.api.crds.upgrade import REVISION
 from argosy.api.typeconfigs import FederatedTypeConfig
 
 CRDS = {manifest["spec"]["names"]["kind"]: manifest for manifest in crds.manifests()}
@@ -45,7 +46,10 @@ def test_each_kind_has_the_names_of_the_api(kind, plural, short, scope, status):
     manifest = CRDS[kind]
     spec = manifest["spec"]
     assert manifest["metadata"]["name"] == f"{plural}.core.kubeadmiral.io"
-    assert manifest["metadata"]["annotations"] == {"kubeadmiral.io/no-federated-resource": "true"}
+    assert manifest["metadata"]["annotations"] == {
+        "kubeadmiral.io/no-federated-resource": "true",
+        "argosy.io/revision": str(REVISION),
+    }
     names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
     assert spec["names"] == ({**names, "shortNames": [short]} if short else names)
     assert (spec["group"], spec["scope"]) == ("core.kubeadmiral.io", scope)

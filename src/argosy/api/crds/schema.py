@@ -6,6 +6,7 @@ Descriptions are what `kubectl explain` shows, so every field has one.
 from typing import Any
 
 from argosy.api import keys
+from argosy.api.crds.upgrade import REVISION
 
 __all__ = ["anything", "array", "boolean", "crd", "integer", "mapping", "obj", "quantities", "string", "time"]
 
@@ -94,6 +95,9 @@ def crd(
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{keys.GROUP}", "annotations": {keys.NO_FEDERATED_RESOURCE: "true"}},
+        "metadata": {
+            "name": f"{plural}.{keys.GROUP}",
+            "annotations": {keys.NO_FEDERATED_RESOURCE: "true", keys.REVISION: str(REVISION)},
+        },
         "spec": {"group": keys.GROUP, "names": names, "scope": scope, "versions": [version]},
     }

@@ -1,0 +1,38 @@
+"""Installation: all that a control plane must hold before the controllers can work, as manifests, in the order they are made."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from argosy.api import crds, guard, keys, rights, typeconfigs
+from argosy.api.typeconfigs import FederatedTypeConfig
+
+__all__ = ["Manifests", "manifests", "namespace"]
+
+
+class Manifests(msgspec.Struct, frozen=True):
+    definitions: list[dict[str, Any]]
+    namespace: dict[str, Any]
+    rights: list[dict[str, Any]]
+    guard: list[dict[str, Any]]
+    type_configs: list[dict[str, Any]]
+
+    def all(self) -> list[dict[str, Any]]:
+        return [*self.definitions, self.namespace, *self.rights, *self.guard, *self.type_configs]
+
+
+def manifests(
+    others: Iterable[FederatedTypeConfig] = (), subjects: Sequence[dict[str, str]] = (rights.SERVICE_ACCOUNT,)
+) -> Manifests:
+    """`others` are type configs there are beside the stock ones; `subjects`, who runs the controllers."""
+    stock = typeconfigs.manifests()
+    configs = [*(msgspec.convert(each, FederatedTypeConfig) for each in stock), *others]
+    return Manifests(
+        crds.manifests(), namespace(), rights.manifests(configs, subjects), guard.manifests(subjects), stock
+    )
+
+
+def namespace() -> dict[str, Any]:
+    metadata = {"name": keys.SYSTEM_NAMESPACE, "annotations": {keys.NO_FEDERATED_RESOURCE: "true"}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}

@@ -1,0 +1,50 @@
+"""Existing objects: what was on a control plane before it federated anything is not to be federated, and is marked so."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from argosy.api import keys
+from argosy.kube.client import Client
+from argosy.kube.discovery import Discovery
+from argosy.kube.errors import Gone, NotFound
+from argosy.kube.objects import Partial, decode
+from argosy.kube.resource import Resource
+
+__all__ = ["mark", "may_exist", "visit_unmarked"]
+
+_AT_ONCE = 16
+
+
+def may_exist(resource: Resource, served: Discovery) -> bool:
+    """Unless the server certainly does not serve the kind; a group that could not be read is not certain."""
+    group_version = f"{resource.group}/{resource.version}" if resource.group else resource.version
+    known = any(
+        (each.group, each.version, each.plural) == (resource.group, resource.version, resource.plural)
+        for each in served.resources
+    )
+    return known or group_version in served.failures
+
+
+async def mark(client: Client, resource: Resource, name: str, namespace: str | None) -> None:
+    change = {"metadata": {"annotations": {keys.NO_FEDERATED_RESOURCE: "true"}}}
+    try:
+        await client.patch(resource, name, change, namespace, into=bytes)
+    except NotFound:
+        return
+
+
+async def visit_unmarked(
+    client: Client, resource: Resource, visit: Callable[[str, str | None], Awaitable[None]]
+) -> None:
+    """`visit(name, namespace)` for every object without the mark, a page at a time."""
+    while True:
+        try:
+            async for page in client.pages(resource):
+                found = [decode(raw, Partial).metadata for raw in page.items]
+                unmarked = [each for each in found if not each.annotations.get(keys.NO_FEDERATED_RESOURCE)]
+                for start in range(0, len(unmarked), _AT_ONCE):
+                    batch = unmarked[start : start + _AT_ONCE]
+                    await asyncio.gather(*(visit(each.name, each.namespace or None) for each in batch))
+            return
+        except Gone:
+            continue  # it took longer than the list's version is kept; those that are marked are skipped

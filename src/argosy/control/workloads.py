@@ -1,0 +1,59 @@
+"""Workloads: whether a control plane runs the objects it is given. A federation's must not: there they are templates.
+
+Told by trying: a Deployment that is paused and wants no replicas makes nothing run, but a Deployment controller notes in its
+status that it has seen it.
+"""
+
+import asyncio
+import contextlib
+import secrets
+from typing import Any
+
+from argosy.api import keys
+from argosy.kube.client import Client
+from argosy.kube.errors import NotFound
+from argosy.kube.resource import Resource
+
+__all__ = ["PATIENCE", "deployment_controller_runs"]
+
+#: Far longer than a Deployment controller takes, and what every first installation waits.
+PATIENCE = 5.0
+_POLL = 0.1
+_NAMESPACE = "default"
+_DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+
+
+async def deployment_controller_runs(client: Client, patience: float = PATIENCE) -> bool:
+    """Whether the probe was noticed within so many seconds. The probe is gone afterwards."""
+    name = f"argosy-probe-{secrets.token_hex(4)}"
+    probe = await client.create(_DEPLOYMENTS, _probe(name), _NAMESPACE)
+    try:
+        async with asyncio.timeout(patience):
+            while True:
+                found = await client.get(_DEPLOYMENTS, name, _NAMESPACE)
+                if (found.get("status") or {}).get("observedGeneration"):
+                    return True
+                await asyncio.sleep(_POLL)
+    except TimeoutError:
+        return False
+    finally:
+        with contextlib.suppress(NotFound):
+            await client.delete(_DEPLOYMENTS, name, _NAMESPACE, uid=probe["metadata"]["uid"], propagation="Background")
+
+
+def _probe(name: str) -> dict[str, Any]:
+    labels = {"argosy.io/probe": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "annotations": {keys.NO_FEDERATED_RESOURCE: "true"}},
+        "spec": {
+            "paused": True,
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "none", "image": "none.invalid/none"}]},
+            },
+        },
+    }
