@@ -1,0 +1,85 @@
+"""Permissions: which of the rights that the controllers need they do not have, asked of the API server itself.
+
+A type config may come for a kind nobody granted them yet. They go on with all others, and the type config gets an event that
+names what is missing; it is looked at again until nothing is.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from argosy.api import keys, rights
+from argosy.api.types import FederatedTypeConfig
+from argosy.control.catalog import Catalog
+from argosy.kube.client import Client
+from argosy.kube.events import EventRecorder
+from argosy.kube.queue import Result, WorkQueue
+from argosy.kube.resource import Resource
+
+__all__ = ["HINT", "Permissions", "missing"]
+
+log = logging.getLogger(__name__)
+
+HINT = "`argosy install` grants what the type configs need"
+_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False)
+_LOOK_AGAIN = 30.0
+
+
+async def missing(client: Client, rules: Iterable[dict[str, Any]], namespace: str = "") -> list[str]:
+    """What of the rules we may not do (in that namespace; everywhere without one), as `list widgets.example.com`."""
+    wanted = [
+        (verb, group, resource)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+    limit = asyncio.Semaphore(8)
+
+    async def allowed(verb: str, group: str, resource: str) -> bool:
+        plural, _, subresource = resource.partition("/")
+        attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
+        body = {
+            "apiVersion": _REVIEWS.api_version,
+            "kind": _REVIEWS.kind,
+            "spec": {"resourceAttributes": {**attributes, "namespace": namespace}},
+        }
+        async with limit:
+            review = await client.create(_REVIEWS, body)
+        return bool((review.get("status") or {}).get("allowed"))
+
+    answers = await asyncio.gather(*(allowed(*each) for each in wanted))
+    return [_text(*each) for each, yes in zip(wanted, answers, strict=True) if not yes]
+
+
+def _text(verb: str, group: str, resource: str) -> str:
+    plural, slash, subresource = resource.partition("/")
+    return f"{verb} {plural}{'.' if group else ''}{group}{slash}{subresource}"
+
+
+class Permissions:
+    """A loop over type configs, by name."""
+
+    def __init__(self, client: Client, catalog: Catalog, events: EventRecorder):
+        self._client = client
+        self._catalog = catalog
+        self._events = events
+        self.queue: WorkQueue[str] = WorkQueue()
+
+    def type_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
+        if new is not None and (old is None or old.spec != new.spec):
+            self.queue.add(new.name, priority=2)
+
+    async def reconcile(self, name: str) -> Result | None:
+        config = self._catalog.get(name)
+        if config is None:
+            return None
+        lacking = await missing(self._client, rights.source_rules([config]))
+        if not lacking:
+            return None
+        message = f"the controllers may not {', '.join(lacking)}: {HINT}"
+        log.warning("type config %s: %s", name, message)
+        reference = {"apiVersion": keys.API_VERSION, "kind": "FederatedTypeConfig", "name": name}
+        self._events.event({**reference, "uid": config.metadata.uid}, "Warning", "MissingRights", message)
+        return Result(requeue_after=_LOOK_AGAIN)
