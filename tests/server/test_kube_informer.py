@@ -228,6 +228,29 @@ async def test_a_refused_informer_says_why_and_goes_on_trying(memory_server: Emb
     await guest.close()
 
 
+async def test_an_outage_is_one_line_at_its_start_and_one_at_its_end(
+    memory_server: EmbeddedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Refused and silent in turn: the reasons alternate, the outage is one."""
+    caplog.set_level("INFO", "argosy.kube.informer")
+    async with Relay("127.0.0.1", memory_server.port) as relay:
+        kube = Client(HttpTransport(connection(memory_server, port=relay.port), timeout=0.2, backoff=FAST))
+        async with informing(kube, liveness=2.0) as informer:
+            for _ in range(2):
+                relay.refuse()
+                relay.cut()
+                await eventually(lambda: "Connect" in (informer.last_error or ""))
+                relay.heal()
+                relay.silence()
+                await eventually(lambda: "within" in (informer.last_error or ""))
+            relay.heal()
+            await eventually(lambda: informer.last_error is None)
+        await kube.close()
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.startswith(f"watching configmaps of {relay.url}: ") for line in lines] == [True, True]
+    assert "well again after" in lines[1]
+
+
 async def test_a_cancelled_informer_leaves_no_task_behind(kube: Client) -> None:
     before = asyncio.all_tasks()
     async with informing(kube):

@@ -149,7 +149,10 @@ class Cache(Generic[T]):
             metadata = decode(raw, Partial).metadata
             log.warning("%s %s cannot be read: %s", self.into.__name__, key_of(metadata), error)
             return None
-        return obj if self._keep is None or self._keep(obj.metadata) else None
+        return obj if self._is_kept(obj.metadata) else None
+
+    def _is_kept(self, metadata: Metadata) -> bool:
+        return self._keep is None or self._keep(metadata)
 
     def _is_known(self, key: str, metadata: Metadata, deleted: bool) -> bool:
         """Whether this version or a newer one was already taken in.
@@ -236,7 +239,8 @@ class Relist(Generic[T]):
         obj = cache._decoded(raw)
         metadata = obj.metadata if obj is not None else decode(raw, Partial).metadata
         key = key_of(metadata)
-        self._listed.add(key)
+        if obj is not None or cache._is_kept(metadata):
+            self._listed.add(key)
         if obj is None:
             return
         if self._rewound:

@@ -1,21 +1,26 @@
 """Client: every verb of the Kubernetes API over a Transport. It builds requests, decodes answers, raises typed errors.
 
-No state, no cache, no task: those are the transport's and the informer's. `into` chooses what an answer becomes: `dict`,
-`bytes` as sent, or a msgspec Struct that names the fields wanted.
+No cache, no task: those are the transport's and the informer's. `into` chooses what an answer becomes: `dict`, `bytes` as
+sent, or a msgspec Struct that names the fields wanted. What a server warns of although it answers goes to `on_warning`;
+unless somebody is given there, each text is logged once.
 """
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, Unpack, overload
 
 import msgspec
 
+from argosy.kube import query as queries
+from argosy.kube import warning
 from argosy.kube.discovery import Discovery, discover
 from argosy.kube.errors import Gone, TransportError, from_response
 from argosy.kube.objects import DecodeError, Metadata, Partial, decode, encode
+from argosy.kube.query import Listing, Selection, Writing
 from argosy.kube.resource import Resource
+from argosy.kube.shards import Shard
 from argosy.kube.transport import Event, Page, Request, Response, Transport
 
 __all__ = ["Body", "Client", "ObjectList", "Patch"]
@@ -23,8 +28,9 @@ __all__ = ["Body", "Client", "ObjectList", "Patch"]
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-# Aliases, because inside the class `list` is a verb.
-Query = list[tuple[str, str]]
+#: A server may put anything into a warning; so many different ones are remembered.
+MAX_WARNINGS = 1000
+# An alias, because inside the class `list` is a verb.
 Resources = list[Resource]
 Body = bytes | Mapping[str, Any] | Sequence[Any] | msgspec.Struct
 
@@ -46,9 +52,18 @@ class ObjectList(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Client:
-    def __init__(self, transport: Transport, *, field_manager: str = "argosy") -> None:
+    def __init__(
+        self, transport: Transport, *, field_manager: str = "argosy", on_warning: Callable[[str], None] | None = None
+    ) -> None:
         self.transport = transport
         self.field_manager = field_manager
+        self._on_warning = on_warning or self._log_once
+        self._warned: set[str] = set()
+
+    @property
+    def name(self) -> str:
+        """What to call the server in a message."""
+        return self.transport.name
 
     @overload
     async def get(
@@ -82,85 +97,56 @@ class Client:
         resource_version: str | None = None,
     ) -> Any:
         query = [] if resource_version is None else [("resourceVersion", resource_version)]
-        return await self._object(into, "GET", _path(resource, namespace, name, subresource), query)
+        return await self._object(into, "GET", queries.path(resource, namespace, name, subresource), query)
 
     @overload
     async def list(
-        self,
-        resource: Resource,
-        namespace: str | None = None,
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-        limit: int = 500,
-        resource_version: str = "",
+        self, resource: Resource, namespace: str | None = None, **listing: Unpack[Listing]
     ) -> ObjectList[dict[str, Any]]: ...
     @overload
     async def list(
-        self,
-        resource: Resource,
-        namespace: str | None = None,
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-        limit: int = 500,
-        resource_version: str = "",
-        into: type[T],
+        self, resource: Resource, namespace: str | None = None, *, into: type[T], **listing: Unpack[Listing]
     ) -> ObjectList[T]: ...
     async def list(
-        self,
-        resource: Resource,
-        namespace: str | None = None,
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-        limit: int = 500,
-        resource_version: str = "",
-        into: type[Any] = dict,
+        self, resource: Resource, namespace: str | None = None, *, into: type[Any] = dict, **listing: Unpack[Listing]
     ) -> ObjectList[Any]:
-        """Every object of a collection, read page by page, all at one version."""
+        """Every object of a collection, read page by page, all at one version.
+
+        Of a `shard`, every object in it, whether or not the server knows shards.
+        """
         items: list[Any] = []
+        shard = listing.get("shard")
         version = ""
         try:
-            async for page in self.pages(
-                resource,
-                namespace,
-                label_selector=label_selector,
-                field_selector=field_selector,
-                limit=limit,
-                resource_version=resource_version,
-            ):
+            async for page in self.pages(resource, namespace, **listing):
                 version = page.resource_version
-                items += [_item(raw, into, resource) for raw in page.items]
+                items += [_item(raw, into, resource) for raw in page.items if shard is None or _covers(shard, raw)]
         except DecodeError as error:
             raise TransportError(f"{resource}: an item of the list cannot be read: {error}") from None
         except Gone:
             # The version of the first page was compacted away before the last one was read; in one piece it cannot be.
             if not items:
                 raise
-            return await self.list(
-                resource, namespace, label_selector=label_selector, field_selector=field_selector, limit=0, into=into
-            )
+            whole: Listing = {**listing, "limit": 0, "resource_version": ""}
+            return await self.list(resource, namespace, into=into, **whole)
         return ObjectList(items, version)
 
     async def pages(
-        self,
-        resource: Resource,
-        namespace: str | None = None,
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-        limit: int = 500,
-        resource_version: str = "",
+        self, resource: Resource, namespace: str | None = None, **listing: Unpack[Listing]
     ) -> AsyncGenerator[Page, None]:
-        """A list as it comes. Raises Gone when it took so long that its version is no longer there."""
-        path = _path(resource, namespace)
-        selectors = _selectors(label_selector, field_selector)
+        """A list as it comes, all of it where the server does not know shards (then `shard_selector` is empty).
+
+        Raises Gone when it took so long that its version is no longer there.
+        """
+        path = queries.path(resource, namespace)
+        limit, version = listing.get("limit", 500), listing.get("resource_version", "")
+        selectors = queries.selection(listing)
         if limit > 0:
             selectors.append(("limit", str(limit)))
-        start = [("resourceVersion", resource_version)] if resource_version else []
+        start = [("resourceVersion", version)] if version else []
         while True:
             page = await self.transport.list(Request("GET", path, [*selectors, *start]))
+            self._warn(page.warnings)
             yield page
             if not page.continue_token:
                 return
@@ -174,8 +160,7 @@ class Client:
         namespace: str | None = None,
         *,
         name: str | None = None,
-        subresource: str | None = None,
-        dry_run: bool = False,
+        **writing: Unpack[Writing],
     ) -> dict[str, Any]: ...
     @overload
     async def create(
@@ -185,9 +170,8 @@ class Client:
         namespace: str | None = None,
         *,
         name: str | None = None,
-        subresource: str | None = None,
-        dry_run: bool = False,
         into: type[T],
+        **writing: Unpack[Writing],
     ) -> T: ...
     async def create(
         self,
@@ -196,37 +180,23 @@ class Client:
         namespace: str | None = None,
         *,
         name: str | None = None,
-        subresource: str | None = None,
-        dry_run: bool = False,
         into: type[Any] = dict,
+        **writing: Unpack[Writing],
     ) -> Any:
         """Create an object, or POST to a subresource of `name`. Without a namespace, the object's own is used."""
         body = encode(obj)
         if namespace is None and resource.namespaced:
             namespace = _metadata(body).namespace or None
-        path = _path(resource, namespace, name, subresource)
-        return await self._object(into, "POST", path, self._write_query(dry_run), body, JSON_BODY)
+        path = queries.path(resource, namespace, name, writing.get("subresource"))
+        return await self._object(into, "POST", path, queries.write(self.field_manager, writing), body, JSON_BODY)
 
     @overload
     async def update(
-        self,
-        resource: Resource,
-        obj: Body,
-        namespace: str | None = None,
-        *,
-        subresource: str | None = None,
-        dry_run: bool = False,
+        self, resource: Resource, obj: Body, namespace: str | None = None, **writing: Unpack[Writing]
     ) -> dict[str, Any]: ...
     @overload
     async def update(
-        self,
-        resource: Resource,
-        obj: Body,
-        namespace: str | None = None,
-        *,
-        subresource: str | None = None,
-        dry_run: bool = False,
-        into: type[T],
+        self, resource: Resource, obj: Body, namespace: str | None = None, *, into: type[T], **writing: Unpack[Writing]
     ) -> T: ...
     async def update(
         self,
@@ -234,19 +204,14 @@ class Client:
         obj: Body,
         namespace: str | None = None,
         *,
-        subresource: str | None = None,
-        dry_run: bool = False,
         into: type[Any] = dict,
+        **writing: Unpack[Writing],
     ) -> Any:
         """Replace the object by `obj`, whose metadata names it; its resourceVersion, if any, must still be the stored one."""
         body = encode(obj)
-        metadata = _metadata(body)
-        if not metadata.name:
-            raise ValueError("an update needs metadata.name")
-        if namespace is None and resource.namespaced:
-            namespace = metadata.namespace or None
-        path = _path(resource, namespace, metadata.name, subresource)
-        return await self._object(into, "PUT", path, self._write_query(dry_run), body, JSON_BODY)
+        namespace, name = _named(resource, body, namespace, "an update")
+        path = queries.path(resource, namespace, name, writing.get("subresource"))
+        return await self._object(into, "PUT", path, queries.write(self.field_manager, writing), body, JSON_BODY)
 
     @overload
     async def patch(
@@ -257,10 +222,7 @@ class Client:
         namespace: str | None = None,
         *,
         kind: Patch = Patch.MERGE,
-        subresource: str | None = None,
-        field_manager: str | None = None,
-        force: bool = False,
-        dry_run: bool = False,
+        **writing: Unpack[Writing],
     ) -> dict[str, Any]: ...
     @overload
     async def patch(
@@ -271,11 +233,8 @@ class Client:
         namespace: str | None = None,
         *,
         kind: Patch = Patch.MERGE,
-        subresource: str | None = None,
-        field_manager: str | None = None,
-        force: bool = False,
-        dry_run: bool = False,
         into: type[T],
+        **writing: Unpack[Writing],
     ) -> T: ...
     async def patch(
         self,
@@ -285,18 +244,56 @@ class Client:
         namespace: str | None = None,
         *,
         kind: Patch = Patch.MERGE,
-        subresource: str | None = None,
-        field_manager: str | None = None,
-        force: bool = False,
-        dry_run: bool = False,
         into: type[Any] = dict,
+        **writing: Unpack[Writing],
     ) -> Any:
-        """Change an object by a patch of the given kind; `force` takes fields from other managers (apply only)."""
-        query = self._write_query(dry_run, field_manager)
+        """Change an object by a patch of the given kind (for server-side apply there is `apply`)."""
+        query = queries.write(self.field_manager, writing)
+        path = queries.path(resource, namespace, name, writing.get("subresource"))
+        return await self._object(into, "PATCH", path, query, encode(patch), {"content-type": str(kind)})
+
+    @overload
+    async def apply(
+        self,
+        resource: Resource,
+        obj: Body,
+        namespace: str | None = None,
+        *,
+        force: bool = False,
+        **writing: Unpack[Writing],
+    ) -> dict[str, Any]: ...
+    @overload
+    async def apply(
+        self,
+        resource: Resource,
+        obj: Body,
+        namespace: str | None = None,
+        *,
+        force: bool = False,
+        into: type[T],
+        **writing: Unpack[Writing],
+    ) -> T: ...
+    async def apply(
+        self,
+        resource: Resource,
+        obj: Body,
+        namespace: str | None = None,
+        *,
+        force: bool = False,
+        into: type[Any] = dict,
+        **writing: Unpack[Writing],
+    ) -> Any:
+        """Server-side apply: have the object as `obj` says, creating it if need be, and own exactly the fields in it.
+
+        Fields of other managers with other values raise ApplyConflict, which names them; `force` takes them over.
+        """
+        body = encode(obj)
+        namespace, name = _named(resource, body, namespace, "an apply")
+        query = queries.write(self.field_manager, writing)
         if force:
             query.append(("force", "true"))
-        path = _path(resource, namespace, name, subresource)
-        return await self._object(into, "PATCH", path, query, encode(patch), {"content-type": str(kind)})
+        path = queries.path(resource, namespace, name, writing.get("subresource"))
+        return await self._object(into, "PATCH", path, query, body, {"content-type": str(Patch.APPLY)})
 
     async def delete(
         self,
@@ -315,25 +312,27 @@ class Client:
         `uid` and `resource_version` are preconditions: when they do not hold, Conflict is raised and nothing happens.
         """
         preconditions = {"uid": uid, "resourceVersion": resource_version}
-        options = _delete_options(propagation, grace_period, preconditions)
-        path = _path(resource, namespace, name)
-        return await self._object(dict, "DELETE", path, self._dry_run(dry_run), encode(options), JSON_BODY)
+        options = queries.delete_options(propagation, grace_period, preconditions)
+        path = queries.path(resource, namespace, name)
+        return await self._object(dict, "DELETE", path, _dry_run(dry_run), encode(options), JSON_BODY)
 
     async def delete_collection(
         self,
         resource: Resource,
         namespace: str | None = None,
         *,
-        label_selector: str = "",
-        field_selector: str = "",
         propagation: str | None = None,
         grace_period: int | None = None,
         dry_run: bool = False,
+        **selection: Unpack[Selection],
     ) -> dict[str, Any]:
         """Delete every object of a collection that the selectors match."""
-        query = [*_selectors(label_selector, field_selector), *self._dry_run(dry_run)]
-        options = _delete_options(propagation, grace_period, {})
-        return await self._object(dict, "DELETE", _path(resource, namespace), query, encode(options), JSON_BODY)
+        if selection.get("shard") is not None:
+            # A server that does not know shards would delete all of them.
+            raise ValueError("a shard cannot be deleted as a collection")
+        query = [*queries.selection(selection), *_dry_run(dry_run)]
+        options = queries.delete_options(propagation, grace_period, {})
+        return await self._object(dict, "DELETE", queries.path(resource, namespace), query, encode(options), JSON_BODY)
 
     def watch(
         self,
@@ -341,19 +340,21 @@ class Client:
         namespace: str | None = None,
         *,
         resource_version: str,
-        label_selector: str = "",
-        field_selector: str = "",
         bookmarks: bool = True,
         timeout_seconds: int | None = None,
+        **selection: Unpack[Selection],
     ) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
-        """The changes after `resource_version`, until the server ends the stream (after `timeout_seconds`, if given)."""
+        """The changes after `resource_version`, until the server ends the stream (after `timeout_seconds`, if given).
+
+        Where the server does not know shards, the changes of all of them.
+        """
         query = [("watch", "true"), ("resourceVersion", resource_version)]
-        query += _selectors(label_selector, field_selector)
+        query += queries.selection(selection)
         if bookmarks:
             query.append(("allowWatchBookmarks", "true"))
         if timeout_seconds is not None:
             query.append(("timeoutSeconds", str(timeout_seconds)))
-        return self.transport.watch(Request("GET", _path(resource, namespace), query))
+        return self.transport.watch(Request("GET", queries.path(resource, namespace), query))
 
     async def request(
         self,
@@ -370,7 +371,7 @@ class Client:
         if body != b"" and not any(name.lower() == "content-type" for name in headers):
             headers["content-type"] = "application/json"
         response = await self.transport.send(Request(method, path, query, headers, encode(body), timeout))
-        return _body_of(response)
+        return self._body_of(response)
 
     async def discover(self) -> Discovery:
         """What the server serves, and which groups could not be read."""
@@ -385,7 +386,7 @@ class Client:
 
     async def version(self) -> dict[str, Any]:
         """The server's version: gitVersion, major, minor and the rest."""
-        return _decoded(await self.request("GET", "/version"), dict, "/version")
+        return self._decoded(await self.request("GET", "/version"), dict, "/version")
 
     async def healthz(self, timeout: float | None = None) -> str:
         """The text of /healthz, "ok" when all is well; an unhealthy server raises ApiError, a silent one TransportError."""
@@ -405,48 +406,37 @@ class Client:
         headers: Mapping[str, str] = {},
     ) -> T:
         response = await self.transport.send(Request(method, path, query, headers, body))
-        return _decoded(_body_of(response), into, path)
+        return self._decoded(self._body_of(response), into, path)
 
-    def _write_query(self, dry_run: bool, field_manager: str | None = None) -> Query:
-        return [("fieldManager", field_manager or self.field_manager), *self._dry_run(dry_run)]
+    def _body_of(self, response: Response) -> bytes:
+        self._warn(warning.texts(response.headers.get("warning", "")))
+        if response.status >= 300:
+            raise from_response(response.status, response.headers, response.body)
+        return response.body
 
-    @staticmethod
-    def _dry_run(dry_run: bool) -> Query:
-        return [("dryRun", "All")] if dry_run else []
+    def _decoded(self, body: bytes, into: type[T], path: str) -> T:
+        try:
+            return decode(body, into)
+        except DecodeError as error:
+            raise TransportError(
+                f"{self.name}: {path} did not answer a Kubernetes object: {_why(body, error)}"
+            ) from None
+
+    def _warn(self, texts: Sequence[str]) -> None:
+        for text in texts:
+            self._on_warning(text)
+
+    def _log_once(self, text: str) -> None:
+        if text not in self._warned and len(self._warned) < MAX_WARNINGS:
+            self._warned.add(text)
+            log.warning("%s warns: %s", self.name, text)
 
 
 JSON_BODY = {"content-type": "application/json"}
 
 
-def _path(resource: Resource, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
-    for part in (namespace, name):
-        # Names come from users' objects; one with a slash would address something else.
-        if part is not None and (part in (".", "..") or "/" in part or "%" in part):
-            raise ValueError(f"{part!r} is not a name")
-    return resource.path(namespace, name, subresource)
-
-
-def _selectors(label_selector: str, field_selector: str) -> Query:
-    query = []
-    if label_selector:
-        query.append(("labelSelector", label_selector))
-    if field_selector:
-        query.append(("fieldSelector", field_selector))
-    return query
-
-
-def _delete_options(
-    propagation: str | None, grace_period: int | None, preconditions: Mapping[str, str | None]
-) -> dict[str, Any]:
-    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
-    if propagation is not None:
-        options["propagationPolicy"] = propagation
-    if grace_period is not None:
-        options["gracePeriodSeconds"] = grace_period
-    held = {key: value for key, value in preconditions.items() if value is not None}
-    if held:
-        options["preconditions"] = held
-    return options
+def _dry_run(dry_run: bool) -> queries.Query:
+    return [("dryRun", "All")] if dry_run else []
 
 
 def _metadata(body: bytes) -> Metadata:
@@ -456,17 +446,22 @@ def _metadata(body: bytes) -> Metadata:
         raise ValueError(f"not an object: {error}") from None
 
 
-def _body_of(response: Response) -> bytes:
-    if response.status >= 300:
-        raise from_response(response.status, response.headers, response.body)
-    return response.body
+def _named(resource: Resource, body: bytes, namespace: str | None, what: str) -> tuple[str | None, str]:
+    """The namespace (the object's own where none is given) and name of the object in a body."""
+    metadata = _metadata(body)
+    if not metadata.name:
+        raise ValueError(f"{what} needs metadata.name")
+    if namespace is None and resource.namespaced:
+        namespace = metadata.namespace or None
+    return namespace, metadata.name
 
 
-def _decoded(body: bytes, into: type[T], path: str) -> T:
-    try:
-        return decode(body, into)
-    except DecodeError as error:
-        raise TransportError(f"{path} did not answer a Kubernetes object: {error}") from None
+def _why(body: bytes, error: DecodeError) -> str:
+    return "it is an HTML page" if body.lstrip()[:1] == b"<" else str(error)
+
+
+def _covers(shard: Shard, raw: bytes) -> bool:
+    return shard.covers(decode(raw, Partial).metadata.uid)
 
 
 def _item(raw: bytes, into: type[Any], resource: Resource) -> Any:

@@ -1,49 +1,29 @@
 """Connections: where an API server is and how to prove who we are, from a kubeconfig or a pod's service account.
 
-Static credentials (token, client certificate, basic) are read here and stay in memory. Credential plugins (`exec`,
-`auth-provider`) are run by the kubernetes_asyncio package, imported only when a user needs one: it costs 40 MB and a third
-of a second. Nothing here opens a connection.
+Static credentials (token, client certificate, basic) are read here and stay in memory; those that change are `credentials`,
+those that programs make are `execplugin` and `authprovider`. Nothing here opens a connection.
 """
 
-import asyncio
 import base64
 import binascii
 import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 import yaml
 
+from argosy.kube import execplugin
+from argosy.kube.authprovider import AuthProvider
+from argosy.kube.credentials import ConfigError, Credential, CredentialProvider, Fixed, TokenFile, read
+
 __all__ = ["ConfigError", "Connection", "Credential", "CredentialProvider", "from_kubeconfig", "in_cluster", "load"]
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-#: Kubelet renews service account tokens well before they expire; client-go reads them again after a minute too.
-TOKEN_FILE_TTL = 60.0
-
-
-class ConfigError(Exception):
-    """A kubeconfig that cannot be used; the message is one line for a person."""
-
-
-class Credential(msgspec.Struct, frozen=True):
-    """What a provider answers: an Authorization header's value, a client certificate (PEM), or both."""
-
-    authorization: str = ""
-    client_certificate: bytes = b""
-    client_key: bytes = b""
-
-    def __repr__(self) -> str:
-        return "Credential(…)"
-
-
-class CredentialProvider(Protocol):
-    async def __call__(self, *, refresh: bool = False) -> Credential:
-        """The credential to use now; `refresh` after the server refused the last one. Raises ConfigError."""
-        ...
+#: Where a kubeconfig's cluster has what is meant for exec plugins.
+EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 
 class Connection(msgspec.Struct, frozen=True):
@@ -89,9 +69,9 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT, environ: Mapping[str, str] = os.e
     namespace = folder / "namespace"
     return Connection(
         server=f"https://{host}:{port}",
-        ca_data=_read(folder / "ca.crt"),
+        ca_data=read(folder / "ca.crt"),
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
-        credentials=_TokenFile(folder / "token"),
+        credentials=TokenFile(folder / "token"),
     )
 
 
@@ -113,8 +93,8 @@ def from_kubeconfig(paths: list[str], context: str | None = None) -> Connection:
     if user is None and user_name:
         raise ConfigError(f"{files.label}: context {name!r} names user {user_name!r}, which is not there")
     user = user or _Entry("", {}, cluster.folder)
-    return Connection(
-        server=_server(files.label, cluster),
+    connection = Connection(
+        server=_server(cluster),
         ca_data=cluster.data("certificate-authority"),
         client_certificate=user.data("client-certificate"),
         client_key=user.data("client-key"),
@@ -123,8 +103,8 @@ def from_kubeconfig(paths: list[str], context: str | None = None) -> Connection:
         tls_server_name=cluster.text("tls-server-name"),
         proxy=cluster.text("proxy-url"),
         namespace=chosen.text("namespace") or "default",
-        credentials=_provider(user, name, files),
     )
+    return msgspec.structs.replace(connection, credentials=_provider(user, cluster, connection, name, files))
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -151,7 +131,7 @@ class _Entry(msgspec.Struct, frozen=True):
             except (binascii.Error, ValueError):
                 raise ConfigError(f"{self.label}: {key}-data is not base64") from None
         name = self.text(key)
-        return _read(self.folder / Path(name).expanduser()) if name else b""
+        return read(self.folder / Path(name).expanduser()) if name else b""
 
 
 class _Kubeconfig:
@@ -206,14 +186,7 @@ def _parse(path: Path) -> dict[str, Any]:
     return content
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None
-
-
-def _server(label: str, cluster: _Entry) -> str:
+def _server(cluster: _Entry) -> str:
     server = cluster.text("server").rstrip("/")
     try:
         parts = urlsplit(server)
@@ -225,97 +198,39 @@ def _server(label: str, cluster: _Entry) -> str:
     return server
 
 
-def _provider(user: _Entry, context: str, files: _Kubeconfig) -> CredentialProvider | None:
-    if user.body.get("exec") or user.body.get("auth-provider"):
-        return _Plugin(user.label, context, files.paths)
-    if user.text("token"):
-        return None
+def _provider(
+    user: _Entry, cluster: _Entry, connection: Connection, context: str, files: _Kubeconfig
+) -> CredentialProvider | None:
+    """Whoever is to be asked for a credential. As with kubectl, what is written in the file wins over programs."""
     if user.text("tokenFile"):
-        return _TokenFile(user.folder / Path(user.text("tokenFile")).expanduser())
+        return TokenFile(user.folder / Path(user.text("tokenFile")).expanduser(), connection.token)
+    if connection.token:
+        return None
     if user.text("username"):
         pair = f"{user.text('username')}:{user.text('password')}"
-        return _Fixed(Credential(authorization="Basic " + base64.b64encode(pair.encode()).decode()))
+        return Fixed(Credential(authorization="Basic " + base64.b64encode(pair.encode()).decode()))
+    if connection.client_certificate:
+        return None
+    if body := user.body.get("exec"):
+        if not isinstance(body, dict):
+            raise ConfigError(f"{user.label}: exec must be an object")
+        return execplugin.ExecPlugin(
+            execplugin.parse(user.label, body, user.folder, _told_to_plugins(cluster, connection))
+        )
+    if user.body.get("auth-provider"):
+        return AuthProvider(user.label, context, files.paths)
     return None
 
 
-class _Fixed:
-    def __init__(self, credential: Credential) -> None:
-        self._credential = credential
-
-    async def __call__(self, *, refresh: bool = False) -> Credential:
-        return self._credential
-
-
-class _TokenFile:
-    """A bearer token in a file somebody renews."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._credential = Credential()
-        self._until = 0.0
-
-    async def __call__(self, *, refresh: bool = False) -> Credential:
-        if refresh or time.monotonic() >= self._until:
-            token = _read(self._path).decode("ascii", "replace").strip()
-            if not token:
-                raise ConfigError(f"{self._path}: the token file is empty")
-            self._credential = Credential(authorization=f"Bearer {token}")
-            self._until = time.monotonic() + TOKEN_FILE_TTL
-        return self._credential
-
-
-class _Plugin:
-    """Credentials of an exec plugin or an auth provider, kept until they expire."""
-
-    #: How often the loader is asked whether its credential has expired; it runs the plugin only then.
-    CHECK_EVERY = 30.0
-
-    def __init__(self, label: str, context: str, paths: list[Path]) -> None:
-        self._label = label
-        self._context = context
-        self._paths = paths
-        self._loader: Any = None
-        self._credential = Credential()
-        self._asked = -self.CHECK_EVERY
-        self._lock = asyncio.Lock()
-
-    async def __call__(self, *, refresh: bool = False) -> Credential:
-        called = time.monotonic()
-        async with self._lock:
-            # Requests refused at the same moment share one run of the plugin.
-            fresh = self._asked >= called if refresh else time.monotonic() - self._asked < self.CHECK_EVERY
-            if not fresh:
-                if refresh:
-                    # The loader keeps a credential until it expires; one the server refused must go at once.
-                    self._loader = None
-                self._credential = await self._ask()
-                self._asked = time.monotonic()
-            return self._credential
-
-    async def _ask(self) -> Credential:
-        try:
-            from kubernetes_asyncio.client import Configuration
-            from kubernetes_asyncio.config import load_kube_config
-        except ImportError:
-            raise ConfigError(
-                f"{self._label} uses a credential plugin, for which the package kubernetes_asyncio is needed"
-            ) from None
-        found = Configuration()
-        try:
-            if self._loader is None:
-                paths = os.pathsep.join(str(path) for path in self._paths)
-                self._loader = await load_kube_config(paths, self._context, found)
-            else:
-                await self._loader.load_and_set(found)
-        except Exception as error:  # the loader's plugins raise anything, assertion errors included
-            raise ConfigError(f"{self._label}: {_one_line(error)}") from None
-        certificate, key = found.cert_file, found.key_file
-        return Credential(
-            authorization=str(found.api_key.get("BearerToken") or ""),
-            client_certificate=_read(Path(certificate)) if certificate else b"",
-            client_key=_read(Path(key)) if key else b"",
-        )
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+def _told_to_plugins(cluster: _Entry, connection: Connection) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "server": connection.server,
+        "tls-server-name": connection.tls_server_name,
+        "insecure-skip-tls-verify": connection.insecure,
+        "certificate-authority-data": base64.b64encode(connection.ca_data).decode(),
+        "proxy-url": connection.proxy,
+    }
+    for extension in cluster.body.get("extensions") or ():
+        if isinstance(extension, dict) and extension.get("name") == EXEC_EXTENSION:
+            told["config"] = extension.get("extension")
+    return {key: value for key, value in told.items() if value or key == "config"}

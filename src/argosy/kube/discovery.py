@@ -86,9 +86,14 @@ async def discover(client: "Client") -> Discovery:
         try:
             document = decode(body, _Document)
         except DecodeError as error:
-            raise TransportError(f"{path} did not answer a discovery document: {error}") from None
+            why = "it is an HTML page" if body.lstrip()[:1] == b"<" else str(error)
+            raise TransportError(f"{client.name}: {path} did not answer a discovery document: {why}") from None
         if document.kind == "APIGroupDiscoveryList":
             _aggregated(document, found, failures)
+        elif document.kind not in ("APIVersions", "APIGroupList"):
+            raise TransportError(
+                f"{client.name}: {path} did not answer a discovery document; is it a Kubernetes API server?"
+            )
         else:
             await _legacy(client, document, found, failures)
     return Discovery(tuple(found), found, failures)

@@ -3,6 +3,7 @@
 `from_status` is the only place that maps codes and reasons to classes; `from_response` takes whatever a server answered.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ import orjson
 __all__ = [
     "AlreadyExists",
     "ApiError",
+    "ApplyConflict",
     "BadRequest",
     "Conflict",
     "Forbidden",
@@ -45,7 +47,7 @@ class ApiError(Exception):
 
     @property
     def causes(self) -> list[dict[str, Any]]:
-        return list((self.status.get("details") or {}).get("causes") or ())
+        return _causes(self.status)
 
     def __str__(self) -> str:
         return f"{self.message} ({self.code} {self.reason})" if self.reason else f"{self.message} ({self.code})"
@@ -79,6 +81,14 @@ class Conflict(ApiError):
     """The object changed since it was read, or a precondition did not hold."""
 
 
+class ApplyConflict(Conflict):
+    """Server-side apply met fields that other managers own with other values: `fields`, each with what the server says of it."""
+
+    @property
+    def fields(self) -> dict[str, str]:
+        return {str(cause.get("field", "")): str(cause.get("message", "")) for cause in self.causes}
+
+
 class Gone(ApiError):
     """The resourceVersion is too old (410, reasons Gone and Expired): list again."""
 
@@ -99,6 +109,10 @@ class Unavailable(ApiError):
     pass
 
 
+_MANAGER = "FieldManagerConflict"
+#: What kube-apiserver answers, in plain text, for a group or version it does not serve.
+_UNSERVED = "404 page not found"
+_TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _BY_REASON: dict[str, type[ApiError]] = {
     "BadRequest": BadRequest,
     "Unauthorized": Unauthorized,
@@ -139,22 +153,40 @@ def from_status(status: dict[str, Any], code: int | None = None, retry_after: fl
         seconds = (status.get("details") or {}).get("retryAfterSeconds")
         retry_after = float(seconds) if seconds else None
     cls = _BY_REASON.get(reason) or _BY_CODE.get(code) or ApiError
+    if cls is Conflict and any(cause.get("reason") == _MANAGER for cause in _causes(status)):
+        cls = ApplyConflict
     return cls(code, reason, message, status, retry_after)
 
 
 def from_response(code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
-    """The typed error for an error answer; proxies in between answer text or HTML instead of a Status."""
+    """The typed error for an error answer; proxies in between answer text or HTML instead of a Status.
+
+    Such a 404 is not NotFound: whoever wrote it knows nothing of the object, which is no sign that it is gone.
+    """
     seconds = headers.get("retry-after", "").strip()
     retry_after = float(seconds) if seconds.isascii() and seconds.isdigit() else None
     try:
         status = orjson.loads(body)
     except orjson.JSONDecodeError:
         status = None
-    if (
-        not isinstance(status, dict)
-        or status.get("kind") != "Status"
-        or not isinstance(status.get("details"), dict | None)
-    ):
-        text = " ".join(body[:300].decode("utf-8", "replace").split())
-        status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": text}
+    if isinstance(status, dict) and status.get("kind") == "Status" and isinstance(status.get("details"), dict | None):
+        return from_status(status, code, retry_after)
+    text = body[:4000].decode("utf-8", "replace")
+    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": _shown(code, text)}
+    if code == 404 and text.strip() != _UNSERVED:
+        return ApiError(code, "", status["message"], status, retry_after)
     return from_status(status, code, retry_after)
+
+
+def _shown(code: int, text: str) -> str:
+    """An answer that is not from Kubernetes, in one line."""
+    if text.lstrip().startswith("<"):
+        title = _TITLE.search(text)
+        named = f" {' '.join(title[1].split())[:100]!r}" if title else ""
+        return f"HTTP {code} with an HTML page{named} instead of an answer of Kubernetes"
+    return " ".join(text.split())[:300] or f"HTTP {code} without a word"
+
+
+def _causes(status: dict[str, Any]) -> list[dict[str, Any]]:
+    causes = (status.get("details") or {}).get("causes")
+    return [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []

@@ -6,13 +6,14 @@ requests. It owns no task. Everything the network can do wrong is a TransportErr
 
 Retries happen inside the caller's time-out: a 429, and a 503 that says when to come back, for every verb, since the server
 did nothing; a failed connection when nothing was sent or the verb changes nothing. A write whose answer was lost is never
-sent twice.
+sent twice. Getting a credential is not part of that time: somebody may have to log in for it.
 """
 
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator, AsyncIterator
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from urllib.parse import quote, urlencode
 
@@ -20,12 +21,13 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from argosy.kube import framing
+from argosy.kube import framing, warning
 from argosy.kube.backoff import Backoff
-from argosy.kube.config import ConfigError, Connection, Credential
+from argosy.kube.config import Connection
+from argosy.kube.credentials import ConfigError, Credential, bearer, token_expired
 from argosy.kube.errors import TransportError, from_response
 from argosy.kube.ratelimit import TokenBucket
-from argosy.kube.tls import client_context, proxy_for
+from argosy.kube.tls import client_context, expired, proxy_for, tls_failure
 from argosy.kube.transport import Event, Page, Request, Response
 
 __all__ = ["HttpTransport"]
@@ -46,13 +48,19 @@ BROKEN = (aiohttp.ClientError, OSError, RuntimeError)
 BACKOFF = Backoff(base=0.1, cap=5.0, jitter=0.5)
 
 
+class _ShardInfo(msgspec.Struct):
+    selector: str = ""
+
+
 class _ListMeta(msgspec.Struct, rename="camel"):
     resource_version: str | None = ""
     continue_token: str | None = msgspec.field(default="", name="continue")
     remaining_item_count: int | None = None
+    shard_info: _ShardInfo | None = None
 
 
 class _List(msgspec.Struct):
+    kind: str = ""
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
     items: list[msgspec.Raw] | None = None
 
@@ -79,7 +87,7 @@ class HttpTransport:
         self._backoff = backoff
         self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": user_agent}
         if connection.token:
-            self._headers["Authorization"] = f"Bearer {_header_value(connection.token, self._base)}"
+            self._headers["Authorization"] = bearer(connection.token, self._base)
         self._certificate = (connection.client_certificate, connection.client_key)
         self._ssl = client_context(connection, *self._certificate) if self._base.startswith("https") else None
         self._proxy = proxy_for(connection)
@@ -87,17 +95,22 @@ class HttpTransport:
         self._closed = False
         self._list_decoder = msgspec.json.Decoder(_List)
 
+    @property
+    def name(self) -> str:
+        return self._base
+
     async def send(self, request: Request) -> Response:
+        headers = await self._headers_for(request)
         timeout = request.timeout if request.timeout is not None else self._timeout
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         failures = 0
-        renew = renewed = False
+        renewed = False
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
                     await self._bucket.acquire()
-                    async with self._slots, await self._open(request, refresh=renew) as response:
+                    async with self._slots, await self._open(request, headers) as response:
                         answer = Response(response.status, _headers_of(response), await _read(response))
             except BROKEN as error:
                 if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
@@ -108,9 +121,13 @@ class HttpTransport:
                 if not may_retry or failures > MAX_RETRIES or loop.time() + delay >= deadline:
                     raise TransportError(f"{self._base}: {_describe(error)}") from error
             else:
-                renew = answer.status == 401 and self.connection.credentials is not None and not renewed
-                if renew:
+                if answer.status == 401:
+                    if self.connection.credentials is None or renewed:
+                        return self._explained(answer, headers)
                     renewed = True
+                    asked = loop.time()
+                    headers = await self._headers_for(request, refresh=True)
+                    deadline += loop.time() - asked
                     continue
                 if not _asks_to_wait(answer):
                     return answer
@@ -122,18 +139,25 @@ class HttpTransport:
 
     async def list(self, request: Request) -> Page:
         response = await self.send(request)
-        if response.status >= 400:
+        if response.status >= 300:
             raise from_response(response.status, response.headers, response.body)
         try:
             found = self._list_decoder.decode(response.body)
         except msgspec.DecodeError as error:
-            raise TransportError(f"{self._base}: {request.path} did not answer a Kubernetes list: {error}") from None
+            why = "it is an HTML page" if response.body.lstrip()[:1] == b"<" else str(error)
+            raise TransportError(f"{self._base}: {request.path} did not answer a Kubernetes list: {why}") from None
+        # Anything else that is JSON would pass for an empty list, and an empty list deletes.
+        if not found.kind.endswith("List"):
+            kind = f"its kind is {found.kind[:60]!r}" if found.kind else "it has no kind"
+            raise TransportError(f"{self._base}: {request.path} did not answer a Kubernetes list: {kind}")
         return Page(
             # A Raw is a view that keeps the whole body alive; a copy of its own lets one object outlive the page.
             items=[bytes(item) for item in found.items or ()],
             resource_version=found.metadata.resource_version or "",
             continue_token=found.metadata.continue_token or "",
             remaining=found.metadata.remaining_item_count,
+            shard_selector=found.metadata.shard_info.selector if found.metadata.shard_info else "",
+            warnings=warning.texts(response.headers.get("warning", "")),
         )
 
     def watch(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
@@ -151,20 +175,25 @@ class HttpTransport:
             await events.aclose()
 
     async def _open_watch(self, request: Request) -> aiohttp.ClientResponse:
+        timeout = request.timeout if request.timeout is not None else self._timeout
         renewed = False
         while True:
+            headers = await self._headers_for(request, refresh=renewed)
             try:
-                async with asyncio.timeout(request.timeout if request.timeout is not None else self._timeout):
+                async with asyncio.timeout(timeout):
                     await self._bucket.acquire()
-                    response = await self._open(request, refresh=renewed)
-                    if response.status < 400:
+                    response = await self._open(request, headers)
+                    if response.status < 300:
                         return response
                     async with response:
-                        body = await _read(response)
+                        answer = Response(response.status, _headers_of(response), await _read(response))
             except BROKEN as error:
+                if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
+                    raise TransportError(f"{self._base}: the watch was not opened within {timeout:g} s") from None
                 raise TransportError(f"{self._base}: the watch was not opened: {_describe(error)}") from error
-            if response.status != 401 or self.connection.credentials is None or renewed:
-                raise from_response(response.status, _headers_of(response), body)
+            if answer.status != 401 or self.connection.credentials is None or renewed:
+                answer = self._explained(answer, headers)
+                raise from_response(answer.status, answer.headers, answer.body)
             renewed = True
 
     async def _events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[Event, None]:
@@ -176,16 +205,18 @@ class HttpTransport:
         except BROKEN as error:
             raise TransportError(f"{self._base}: the watch broke: {_describe(error)}") from error
 
-    async def _open(self, request: Request, *, refresh: bool) -> aiohttp.ClientResponse:
-        if self._closed:
-            raise TransportError(f"{self._base}: the transport is closed")
+    async def _headers_for(self, request: Request, *, refresh: bool = False) -> dict[str, str]:
         headers = {**self._headers, **request.headers}
         if self.connection.credentials is not None:
             try:
-                credential = await self.connection.credentials(refresh=refresh)
+                self._use(await self.connection.credentials(refresh=refresh), headers)
             except ConfigError as error:
                 raise TransportError(str(error)) from error
-            self._use(credential, headers)
+        return headers
+
+    async def _open(self, request: Request, headers: dict[str, str]) -> aiohttp.ClientResponse:
+        if self._closed:
+            raise TransportError(f"{self._base}: the transport is closed")
         if request.guard is not None:
             request.guard()
         return await self._sessions().request(
@@ -211,6 +242,19 @@ class HttpTransport:
         if certificate[0] and certificate != self._certificate and self._ssl is not None:
             self._ssl = client_context(self.connection, *certificate)
             self._certificate = certificate
+
+    def _explained(self, answer: Response, headers: Mapping[str, str]) -> Response:
+        """A refusal does not tell its reason; where it can be seen from here, it is told."""
+        if answer.status != 401:
+            return answer
+        if when := token_expired(headers.get("Authorization", "")):
+            reason = f"the token expired on {when:%Y-%m-%d %H:%M:%S} UTC"
+        elif when := expired(self._certificate[0]):
+            reason = f"the client certificate expired on {when:%Y-%m-%d %H:%M:%S} UTC"
+        else:
+            return answer
+        status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Unauthorized", "code": 401}
+        return Response(401, answer.headers, msgspec.json.encode({**status, "message": f"Unauthorized: {reason}"}))
 
     def _sessions(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -245,7 +289,12 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _headers_of(response: aiohttp.ClientResponse) -> dict[str, str]:
-    return {name.lower(): value for name, value in response.headers.items()}
+    headers: dict[str, str] = {}
+    for name, value in response.headers.items():
+        name = name.lower()
+        # Several lines of one name are one list, as with warnings.
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
 
 
 def _asks_to_wait(answer: Response) -> bool:
@@ -258,20 +307,25 @@ def _retry_after(answer: Response) -> float | None:
     return float(value) if value.isascii() and value.isdigit() else None
 
 
-def _header_value(token: str, server: str) -> str:
-    token = token.strip()
-    if not token.isascii() or not token.isprintable():
-        raise ConfigError(f"{server}: the token has characters no token can have")
-    return token
-
-
 def _hopeless(error: Exception) -> bool:
-    """A certificate that does not fit will not fit better in a second."""
+    """A certificate that does not fit will not fit better in a second, nor does a proxy change its mind."""
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return error.status < 500
     return isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError)
 
 
 def _describe(error: Exception) -> str:
     """What went wrong, in the words of the operating system or TLS; aiohttp's own text shows its internals."""
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"the proxy refused to connect: {error.status} {error.message}".rstrip()
+    cause: Exception = error
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        cause = error.certificate_error
+    elif isinstance(error, aiohttp.ClientConnectorError):
+        cause = error.os_error
+    if isinstance(cause, ssl.SSLError):
+        return tls_failure(cause)
     reason = getattr(cause, "strerror", None) if isinstance(cause, OSError) else None
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return f"the proxy cannot be reached: {reason or cause}"
     return str(reason or cause) or type(error).__name__

@@ -8,6 +8,8 @@ A stream that died silently is noticed: the server is asked to end it well befor
 means nobody is there. (Bookmarks cannot be relied on for that: kube-apiserver sends none while a resource does not change.)
 A server restored from a backup would keep an informer waiting for a version that is not coming: after watches that said
 nothing, one item is listed to see whether the server is behind what was already seen.
+
+An outage is two lines in the log, its start with the reason and its end, however often and differently it fails in between.
 """
 
 import asyncio
@@ -23,7 +25,9 @@ from argosy.kube.cache import Cache, Change, Indexer, Relist
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, Gone, NotFound, TransportError
 from argosy.kube.objects import DecodeError, HasMetadata, Metadata, Partial, decode, version_number
+from argosy.kube.query import Selection
 from argosy.kube.resource import Resource
+from argosy.kube.shards import Shard
 from argosy.kube.transport import Event
 
 __all__ = ["Change", "Informer"]
@@ -55,16 +59,21 @@ class Informer(Cache[T]):
         keep_raw: bool = False,
         indexers: Mapping[str, Indexer[T]] | None = None,
         keep: Callable[[Metadata], bool] | None = None,
+        shard: Shard | None = None,
         liveness: float = 60.0,
         page: int = 500,
         backoff: Backoff = BACKOFF,
     ) -> None:
-        super().__init__(into, keep_raw=keep_raw, indexers=indexers, keep=keep)
+        """Of a `shard`, the server is asked for that part alone; what it sends of others is not kept."""
+        super().__init__(into, keep_raw=keep_raw, indexers=indexers, keep=_kept(shard, keep))
         self.client = client
         self.resource = resource
         self.namespace = namespace
         self.label_selector = label_selector
         self.field_selector = field_selector
+        self.shard = shard
+        #: Whether the last list was cut to the shard by the server itself.
+        self.shard_served = False
         self.synced = asyncio.Event()
         #: Set once the first list has come or failed.
         self.tried = asyncio.Event()
@@ -81,6 +90,8 @@ class Informer(Cache[T]):
         self._silent = 0
         self._failures = 0
         self._told_to_wait = 0.0
+        #: Since when nothing is heard, once that was told.
+        self._outage: float | None = None
 
     @property
     def has_synced(self) -> bool:
@@ -117,17 +128,23 @@ class Informer(Cache[T]):
         message = _UNSERVED if isinstance(error, NotFound) else str(error) or type(error).__name__
         asked = error.retry_after if isinstance(error, ApiError) else None
         self._told_to_wait = min(asked or 0.0, self._backoff.cap)
-        if message == self.last_error or isinstance(error, Gone):
-            level = logging.DEBUG
-        else:
-            level = logging.INFO if message == _UNSERVED else logging.WARNING
-        log.log(level, "watching %s: %s", self.resource, message)
         self.last_error = message
+        # A 410 is ordinary, and settled by a list; that a kind is not served is for whoever watches it to judge.
+        if self._outage is not None or (isinstance(error, Gone) and self._failures <= 1):
+            log.debug("watching %s of %s: %s", self.resource, self.client.name, message)
+            return
+        self._outage = time.monotonic()
+        level = logging.INFO if message == _UNSERVED else logging.WARNING
+        log.log(level, "watching %s of %s: %s", self.resource, self.client.name, message)
 
     def _alive(self) -> None:
         self.last_event = time.monotonic()
         self._failures = 0
         self.last_error = None
+        if self._outage is not None:
+            seconds = self.last_event - self._outage
+            log.info("watching %s of %s: well again after %.1f s", self.resource, self.client.name, seconds)
+            self._outage = None
 
     async def _list(self) -> None:
         try:
@@ -157,16 +174,11 @@ class Informer(Cache[T]):
 
     async def _list_pages(self, limit: int) -> None:
         relist: Relist[T] | None = None
-        pages = self.client.pages(
-            self.resource,
-            self.namespace,
-            label_selector=self.label_selector,
-            field_selector=self.field_selector,
-            limit=limit,
-        )
+        pages = self.client.pages(self.resource, self.namespace, limit=limit, **self._selection())
         async for page in pages:
             if relist is None:
                 relist = self.relist(page.resource_version)
+                self.shard_served = bool(page.shard_selector)
             pause = time.monotonic() + SLICE
             for raw in page.items:
                 relist.offer(raw)
@@ -210,7 +222,18 @@ class Informer(Cache[T]):
             self.resource,
             self.namespace,
             resource_version=self.version,
-            label_selector=self.label_selector,
-            field_selector=self.field_selector,
             timeout_seconds=max(1, int(self._liveness * random.uniform(0.6, 0.8))),
+            **self._selection(),
         )
+
+    def _selection(self) -> Selection:
+        return {"label_selector": self.label_selector, "field_selector": self.field_selector, "shard": self.shard}
+
+
+def _kept(shard: Shard | None, keep: Callable[[Metadata], bool] | None) -> Callable[[Metadata], bool] | None:
+    if shard is None:
+        return keep
+    covers = shard.covers
+    if keep is None:
+        return lambda metadata: covers(metadata.uid)
+    return lambda metadata: keep(metadata) and covers(metadata.uid)

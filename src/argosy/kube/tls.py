@@ -1,5 +1,6 @@
-"""TLS and proxy settings of a connection: values for the HTTP transport, made from memory."""
+"""TLS and proxy settings of a connection: values for the HTTP transport, made from memory; and what TLS errors mean."""
 
+import datetime
 import ipaddress
 import os
 import ssl
@@ -7,9 +8,20 @@ import tempfile
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from argosy.kube.config import ConfigError, Connection
+from argosy.kube.config import Connection
+from argosy.kube.credentials import ConfigError
 
-__all__ = ["client_context", "proxy_for"]
+__all__ = ["client_context", "expired", "proxy_for", "tls_failure"]
+
+_MEANINGS = {
+    "CERTIFICATE_VERIFY_FAILED": "certificate verify failed",
+    "WRONG_VERSION_NUMBER": "it does not speak TLS; is the URL to start with http://?",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "it does not accept the client certificate, which has expired",
+    "TLSV1_ALERT_UNKNOWN_CA": "it does not accept the client certificate, whose authority it does not know",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants a client certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "it does not accept the client certificate",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not accept the client certificate",
+}
 
 
 def client_context(connection: Connection, certificate: bytes, key: bytes) -> ssl.SSLContext:
@@ -50,6 +62,28 @@ def _no_password() -> str:
     raise ValueError("the key is encrypted")
 
 
+def tls_failure(error: ssl.SSLError) -> str:
+    """One line for a person."""
+    meaning = _MEANINGS.get(error.reason or "", "")
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate verify failed: {error.verify_message.rstrip('.')}"
+    return meaning or f"TLS failed: {(error.reason or str(error)).replace('_', ' ').lower()}"
+
+
+def expired(certificate: bytes) -> datetime.datetime | None:
+    """When a certificate ended; None where it has not, or cannot be read."""
+    if not certificate:
+        return None
+    # A heavy import, and needed only when a server has refused us.
+    from cryptography import x509
+
+    try:
+        end = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+    except ValueError:
+        return None
+    return end if end < datetime.datetime.now(datetime.UTC) else None
+
+
 def proxy_for(connection: Connection) -> str | None:
     """The connection's own proxy, else the environment's (HTTPS_PROXY, NO_PROXY), never for the loopback."""
     proxy = connection.proxy
@@ -57,7 +91,11 @@ def proxy_for(connection: Connection) -> str | None:
         parts = urlsplit(connection.server)
         host = parts.hostname or ""
         proxies = getproxies()
-        if _is_loopback(host) or proxy_bypass(f"{host}:{parts.port or 443}"):
+        if (
+            _is_loopback(host)
+            or _is_in_ranges(host, proxies.get("no", ""))
+            or proxy_bypass(f"{host}:{parts.port or 443}")
+        ):
             return None
         proxy = proxies.get(parts.scheme, "")
     if proxy and urlsplit(proxy).scheme not in ("http", "https"):
@@ -70,6 +108,21 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _is_in_ranges(host: str, no_proxy: str) -> bool:
+    """Whether an address lies in one of NO_PROXY's ranges (10.0.0.0/8), which Go programs know and Python's own rules do not."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    for entry in no_proxy.split(","):
+        try:
+            if "/" in entry and address in ipaddress.ip_network(entry.strip(), strict=False):
+                return True
+        except ValueError:
+            continue
+    return False
 
 
 def _without_password(url: str) -> str:

@@ -46,6 +46,10 @@ class Page(msgspec.Struct, frozen=True):
     resource_version: str
     continue_token: str = ""
     remaining: int | None = None
+    #: Which shard of the collection this is, in the server's words; empty where the server gave everything.
+    shard_selector: str = ""
+    #: What the server has against the request although it answers, such as that the version is deprecated.
+    warnings: Sequence[str] = ()
 
 
 class Event(NamedTuple):
@@ -57,6 +61,11 @@ class Event(NamedTuple):
 
 class Transport(Protocol):
     """Raises TransportError when there is no answer; `list` and `watch` raise ApiError for an error answer."""
+
+    @property
+    def name(self) -> str:
+        """What to call the server in a message."""
+        ...
 
     async def send(self, request: Request) -> Response:
         """Send and read the whole answer; error codes are returned, not raised."""

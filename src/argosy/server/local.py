@@ -20,6 +20,8 @@ __all__ = ["LocalTransport"]
 class LocalTransport:
     """Implements kube.transport.Transport."""
 
+    name = "the server in this process"
+
     def __init__(self, server: Server, user: User):
         self._server = server
         self._user = user

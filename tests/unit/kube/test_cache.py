@@ -307,3 +307,10 @@ def test_objects_that_are_not_kept_are_as_absent() -> None:
     assert made.keys() == ["n/ours"]
     assert changes == [("n/ours", None, "2")]
     assert made.version == "10", "their events still move the version on"
+
+
+def test_an_object_replaced_by_one_that_is_not_kept_is_gone_after_a_list() -> None:
+    made, _ = cache(keep=lambda metadata: metadata.uid != "theirs")
+    listed(made, 5, raw("a", 1, uid="ours"))
+    listed(made, 9, raw("a", 8, uid="theirs"))
+    assert made.keys() == []

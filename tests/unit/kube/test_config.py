@@ -80,31 +80,31 @@ async def test_a_pods_service_account_is_used(tmp_path: Path) -> None:
     assert await found.credentials() == Credential(authorization="Bearer tok")
 
 
-async def test_exec_plugins_are_run(tmp_path: Path) -> None:
+async def test_the_last_token_is_used_while_the_file_cannot_be_read(tmp_path: Path) -> None:
+    found = config.load(write(tmp_path / "k", kubeconfig({"tokenFile": "token", "token": "given"})))
+    assert found.credentials is not None
+    assert await found.credentials() == Credential(authorization="Bearer given")
+    (tmp_path / "token").write_text("read")
+    assert await found.credentials(refresh=True) == Credential(authorization="Bearer read")
+    (tmp_path / "token").unlink()
+    assert await found.credentials(refresh=True) == Credential(authorization="Bearer read")
+
+
+async def test_a_bad_token_file_is_one_line(tmp_path: Path) -> None:
+    for content, says in [(None, "No such file"), ("", "is empty"), ("a\nb", "characters no token can have")]:
+        if content is not None:
+            (tmp_path / "token").write_text(content)
+        found = config.load(write(tmp_path / "k", kubeconfig({"tokenFile": "token"})))
+        assert found.credentials is not None
+        with pytest.raises(ConfigError, match=says):
+            await found.credentials()
+
+
+async def test_a_broken_auth_provider_is_one_line(tmp_path: Path) -> None:
     pytest.importorskip("kubernetes_asyncio")
-    plugin = tmp_path / "plugin"
-    plugin.write_text(
-        "#!/bin/sh\necho x >> " + str(tmp_path / "runs") + "\n"
-        'echo \'{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"from-plugin"}}\'\n'
-    )
-    plugin.chmod(0o755)
-    user = {
-        "exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin), "interactiveMode": "Never"}
-    }
-    found = config.load(write(tmp_path / "k", kubeconfig(user)))
+    found = config.load(write(tmp_path / "k", kubeconfig({"auth-provider": {"name": "oidc"}})))
     assert found.credentials is not None
-    assert await found.credentials() == Credential(authorization="Bearer from-plugin")
-    await found.credentials()
-    assert (tmp_path / "runs").read_text().count("x") == 1
-    await found.credentials(refresh=True)
-    assert (tmp_path / "runs").read_text().count("x") == 2
-
-
-async def test_a_failing_plugin_is_one_line(tmp_path: Path) -> None:
-    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/does/not/exist"}}
-    found = config.load(write(tmp_path / "k", kubeconfig(user)))
-    assert found.credentials is not None
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match="oidc: missing configuration") as caught:
         await found.credentials()
     assert "\n" not in str(caught.value)
 

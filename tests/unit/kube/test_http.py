@@ -1,16 +1,19 @@
 """The HTTP transport against peers that misbehave in every way a network can. The peers are plain sockets, no Kubernetes."""
 
 import asyncio
+import base64
 import gc
 import ssl
 import warnings
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import orjson
 import pytest
 
+from argosy.kube import warning
 from argosy.kube.config import ConfigError, Connection, Credential
-from argosy.kube.errors import ApiError, Gone, NotFound, TransportError
+from argosy.kube.errors import ApiError, Gone, NotFound, TransportError, Unauthorized
 from argosy.kube.http import HttpTransport
 from argosy.kube.transport import Event, Request
 
@@ -151,8 +154,8 @@ async def test_redirects_are_not_followed() -> None:
 
 
 async def test_a_list_is_cut_into_its_objects_bytes() -> None:
-    body = b'{"metadata":{"resourceVersion":"7","continue":"t","remainingItemCount":3},"items":[{"b" :1},{"a":2}]}'
-    peer = Peer(ok(body), ok(b'{"metadata":{"resourceVersion":"8"},"items":null}'))
+    body = b'{"kind":"XList","metadata":{"resourceVersion":"7","continue":"t","remainingItemCount":3},"items":[{"b" :1},{"a":2}]}'
+    peer = Peer(ok(body), ok(b'{"kind":"XList","metadata":{"resourceVersion":"8"},"items":null}'))
     async with talking_to(peer) as transport:
         page = await transport.list(Request("GET", "/x"))
         empty = await transport.list(Request("GET", "/x"))
@@ -165,19 +168,44 @@ async def test_a_list_is_cut_into_its_objects_bytes() -> None:
     assert (empty.items, empty.resource_version, empty.continue_token) == ([], "8", "")
 
 
-async def test_a_page_that_is_no_list_is_a_transport_error() -> None:
-    async with talking_to(Peer(ok(b"<html>hello</html>"))) as transport:
-        with pytest.raises(TransportError, match="did not answer a Kubernetes list"):
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"<html>hello</html>", "it is an HTML page"),
+        (b"hello", "JSON is malformed"),
+        (b'{"ok":true}', "it has no kind"),
+        (b'{"kind":"Table","rows":[]}', "its kind is 'Table'"),
+    ],
+)
+async def test_what_is_no_list_is_not_taken_for_an_empty_one(body: bytes, why: str) -> None:
+    async with talking_to(Peer(ok(body))) as transport:
+        with pytest.raises(TransportError, match=f"/x did not answer a Kubernetes list: {why}"):
             await transport.list(Request("GET", "/x"))
 
 
-async def test_errors_of_proxies_keep_their_code_and_text() -> None:
-    async with talking_to(Peer(ok(b"<b>bad\n gateway</b>", "502 Bad"), ok(b"nope", "404 Not Found"))) as transport:
-        with pytest.raises(ApiError, match="<b>bad gateway</b>") as caught:
+async def test_errors_of_others_keep_their_code_and_are_one_line() -> None:
+    page = b"<html><head><title>502 Bad\n Gateway</title></head></html>"
+    async with talking_to(Peer(ok(page, "502 Bad"), ok(b"no\n such page", "404 Not Found"))) as transport:
+        with pytest.raises(ApiError, match="an HTML page '502 Bad Gateway' instead of") as caught:
             await transport.list(Request("GET", "/x"))
         assert caught.value.code == 502
+        with pytest.raises(ApiError, match="no such page") as caught:
+            await transport.list(Request("GET", "/x"))
+        # Who answers so knows nothing of Kubernetes, so it is no word about an object.
+        assert not isinstance(caught.value, NotFound)
+
+
+async def test_a_path_kubernetes_does_not_serve_is_not_found() -> None:
+    async with talking_to(Peer(ok(b"404 page not found\n", "404 Not Found"))) as transport:
         with pytest.raises(NotFound):
             await transport.list(Request("GET", "/x"))
+
+
+async def test_several_headers_of_one_name_are_kept() -> None:
+    warnings = 'Warning: 299 - "one"\r\nWarning: 299 - "two, \\"quoted\\""\r\n'
+    async with talking_to(Peer(ok(b"{}", headers=warnings))) as transport:
+        answer = await transport.send(Request("GET", "/x"))
+    assert warning.texts(answer.headers["warning"]) == ("one", 'two, "quoted"')
 
 
 async def events_of(transport: HttpTransport) -> list[Event]:
@@ -244,6 +272,38 @@ async def test_a_refused_credential_is_renewed_once() -> None:
         assert (await transport.send(Request("POST", "/x"))).status == 401
     tokens = [line for request in peer.requests for line in request.split(b"\r\n") if line.startswith(b"Authorization")]
     assert tokens == [b"Authorization: Bearer token-%d" % n for n in (0, 1, 1, 2)]
+
+
+class Slow:
+    """Somebody has to log in first."""
+
+    async def __call__(self, *, refresh: bool = False) -> Credential:
+        await asyncio.sleep(0.3)
+        return Credential(authorization="Bearer late")
+
+
+async def test_getting_a_credential_is_not_part_of_the_time_out() -> None:
+    peer = Peer(ok(), ok(b"{}", "401 Unauthorized"), ok())
+    async with talking_to(peer, connection={"credentials": Slow()}, timeout=0.2) as transport:
+        assert (await transport.send(Request("GET", "/x"))).status == 200
+        assert (await transport.send(Request("GET", "/x"))).status == 200
+
+
+def token(**claims: object) -> str:
+    parts = [base64.urlsafe_b64encode(orjson.dumps(part)).decode().rstrip("=") for part in ({"alg": "none"}, claims)]
+    return ".".join([*parts, "signature"])
+
+
+async def test_a_refused_token_that_has_expired_is_told_so() -> None:
+    refusal = b'{"kind":"Status","code":401,"reason":"Unauthorized","message":"Unauthorized"}'
+    for given, says in [
+        (token(exp=1_000_000_000), "expired on 2001-09-09"),
+        (token(exp=1e15), "Unauthorized"),
+        ("a.b.c", "Unauthorized"),
+    ]:
+        async with talking_to(Peer(ok(refusal, "401 Unauthorized")), connection={"token": given}) as transport:
+            with pytest.raises(Unauthorized, match=says):
+                await transport.list(Request("GET", "/x"))
 
 
 async def test_requests_keep_to_the_rate() -> None:

@@ -1,0 +1,117 @@
+"""Credentials: what a request is signed with, and who provides it. Fixed ones, and tokens in a file somebody renews.
+
+Programs that make credentials are `execplugin` and `authprovider`; which of them a kubeconfig asks for is `config`.
+"""
+
+import base64
+import datetime
+import logging
+import time
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+__all__ = [
+    "ConfigError",
+    "Credential",
+    "CredentialProvider",
+    "Fixed",
+    "TokenFile",
+    "bearer",
+    "read",
+    "token_expired",
+]
+
+log = logging.getLogger(__name__)
+
+#: Kubelet renews service account tokens well before they expire; client-go reads them again after a minute too.
+TOKEN_FILE_TTL = 60.0
+
+
+class ConfigError(Exception):
+    """A kubeconfig that cannot be used; the message is one line for a person."""
+
+
+class Credential(msgspec.Struct, frozen=True):
+    """What a provider answers: an Authorization header's value, a client certificate (PEM), or both."""
+
+    authorization: str = ""
+    client_certificate: bytes = b""
+    client_key: bytes = b""
+
+    def __repr__(self) -> str:
+        return "Credential(…)"
+
+
+class CredentialProvider(Protocol):
+    async def __call__(self, *, refresh: bool = False) -> Credential:
+        """The credential to use now; `refresh` after the server refused the last one. Raises ConfigError."""
+        ...
+
+
+def bearer(token: str, whose: str) -> str:
+    """A token as the value of an Authorization header. Raises ConfigError, which names `whose` it is and never the token."""
+    token = token.strip()
+    if not token.isascii() or not token.isprintable():
+        raise ConfigError(f"{whose}: the token has characters no token can have")
+    return f"Bearer {token}"
+
+
+class _Claims(msgspec.Struct):
+    exp: float = 0.0
+
+
+def token_expired(authorization: str) -> datetime.datetime | None:
+    """When the JSON web token in an Authorization header ended; None where it has not, or is no such token."""
+    parts = authorization.removeprefix("Bearer ").split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        payload = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
+        claims = msgspec.json.decode(payload, type=_Claims)
+        return datetime.datetime.fromtimestamp(claims.exp, datetime.UTC) if 0 < claims.exp < time.time() else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def read(path: Path) -> bytes:
+    """A file's content. Raises ConfigError."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None
+
+
+class Fixed:
+    def __init__(self, credential: Credential) -> None:
+        self._credential = credential
+
+    async def __call__(self, *, refresh: bool = False) -> Credential:
+        return self._credential
+
+
+class TokenFile:
+    """A bearer token in a file somebody renews. While it cannot be read, the last one that could be is used."""
+
+    def __init__(self, path: Path, token: str = "") -> None:
+        self._path = path
+        self._credential = Credential(bearer(token, str(path))) if token else None
+        self._until = 0.0
+
+    async def __call__(self, *, refresh: bool = False) -> Credential:
+        if refresh or self._credential is None or time.monotonic() >= self._until:
+            try:
+                self._credential = self._read()
+            except ConfigError as error:
+                if self._credential is None:
+                    raise
+                log.warning("%s; the last token is used", error)
+            self._until = time.monotonic() + TOKEN_FILE_TTL
+        return self._credential
+
+    def _read(self) -> Credential:
+        token = read(self._path).decode("ascii", "replace").strip()
+        if not token:
+            raise ConfigError(f"{self._path}: the token file is empty")
+        return Credential(bearer(token, str(self._path)))

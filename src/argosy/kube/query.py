@@ -1,0 +1,80 @@
+"""Queries: the URL paths, parameters and options of requests, as values. Sending them is the client's.
+
+`Selection`, `Listing` and `Writing` are keyword arguments that several verbs of the client share.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from argosy.kube.resource import Resource
+from argosy.kube.shards import Shard
+
+__all__ = ["Listing", "Query", "Selection", "Writing", "delete_options", "path", "selection", "write"]
+
+Query = list[tuple[str, str]]
+
+
+class Selection(TypedDict, total=False):
+    """Which objects of a collection. A server that does not know shards gives all of them."""
+
+    label_selector: str
+    field_selector: str
+    shard: Shard | None
+
+
+class Listing(Selection, total=False):
+    #: Objects a page; 0 asks for all in one piece.
+    limit: int
+    resource_version: str
+
+
+class Writing(TypedDict, total=False):
+    #: status, scale, eviction, token, …
+    subresource: str | None
+    #: Instead of the client's own.
+    field_manager: str | None
+    dry_run: bool
+    #: Strict, Warn or Ignore: what becomes of fields the server does not know.
+    field_validation: str | None
+
+
+def path(resource: Resource, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
+    """Raises ValueError for what cannot be a name: they come from users' objects, and one with a slash would lead elsewhere."""
+    for part in (namespace, name):
+        if part is not None and (part in (".", "..") or "/" in part or "%" in part):
+            raise ValueError(f"{part!r} is not a name")
+    return resource.path(namespace, name, subresource)
+
+
+def selection(chosen: Selection) -> Query:
+    shard = chosen.get("shard")
+    found = [
+        ("labelSelector", chosen.get("label_selector", "")),
+        ("fieldSelector", chosen.get("field_selector", "")),
+        ("shardSelector", shard.selector if shard is not None else ""),
+    ]
+    return [(name, value) for name, value in found if value]
+
+
+def write(field_manager: str, options: Writing) -> Query:
+    """`field_manager` is the client's own."""
+    query = [("fieldManager", options.get("field_manager") or field_manager)]
+    if options.get("dry_run"):
+        query.append(("dryRun", "All"))
+    if validation := options.get("field_validation"):
+        query.append(("fieldValidation", validation))
+    return query
+
+
+def delete_options(
+    propagation: str | None, grace_period: int | None, preconditions: Mapping[str, str | None]
+) -> dict[str, Any]:
+    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if propagation is not None:
+        options["propagationPolicy"] = propagation
+    if grace_period is not None:
+        options["gracePeriodSeconds"] = grace_period
+    held = {key: value for key, value in preconditions.items() if value is not None}
+    if held:
+        options["preconditions"] = held
+    return options
