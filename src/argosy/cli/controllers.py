@@ -1,24 +1,29 @@
-"""`argosy controllers`: the controllers alone, against any Kubernetes API server."""
+"""`argosy controllers`: the controllers alone, against any Kubernetes API server; several of them with leases and shards."""
 
 import asyncio
 import logging
 import os
+import secrets
 import socket
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from argosy import __version__
+from argosy.cli.failures import Failure
+
 if TYPE_CHECKING:
+    from argosy.api.shards import Shard
     from argosy.cli.probes import Probes
-    from argosy.control.manager import Manager, Options
+    from argosy.control.division import Division
+    from argosy.control.manager import Manager
     from argosy.kube.client import Client
+    from argosy.kube.lease import LeaderElector
 
 __all__ = ["controllers"]
 
 log = logging.getLogger(__name__)
-
-LEASE = "argosy-controllers"
 
 
 def controllers(
@@ -28,25 +33,32 @@ def controllers(
     leader_elect: Annotated[
         bool, typer.Option("--leader-elect/--no-leader-elect", help="Work only while holding the lease; run several.")
     ] = True,
+    shard: Annotated[
+        str, typer.Option(metavar="I/N", help="Own the I-th (from 0) of N parts of the namespaces; run all N.")
+    ] = "0/1",
     install: Annotated[
         bool, typer.Option("--install/--no-install", help="Create or update the federation's CRDs and type configs.")
     ] = True,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Loopback port of /livez, /readyz and /metrics.")] = 8081,
+    probe_address: Annotated[str, typer.Option(help="Address of /livez, /readyz and /metrics.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of /livez, /readyz and /metrics.")] = 8081,
     federate_all: Annotated[
         bool, typer.Option("--federate-all", help="Federate every object of a configured type, as KubeAdmiral does.")
     ] = False,
 ) -> None:
     """Run the controllers against an API server (Argosy's own or a stock kube-apiserver) until Ctrl-C.
 
-    Several may run at once: one leads, the others wait for its lease.
+    Several may run at once: one leads, the others wait for its lease. With shards, one of each shard leads.
 
-    Example:
+    Examples:
 
       argosy controllers --kubeconfig ~/.kube/config --context hub
+
+      argosy controllers --shard 0/2 & argosy controllers --shard 1/2 --port 8082
     """
     from argosy.cli import logs, loop
     from argosy.cli.connection import Target, target
 
+    part = _shard(shard, leader_elect)
     chosen = target(context)
     connection = Target(kubeconfig or chosen.kubeconfig, kube_context or chosen.context).connection()
     logs.to_stderr()
@@ -54,20 +66,67 @@ def controllers(
     from argosy.kube.http import HttpTransport
 
     async def run() -> None:
-        client = Client(HttpTransport(connection, user_agent="argosy-controllers"))
+        process = _Process(part, federate_all)
+        client = Client(HttpTransport(connection, user_agent=process.user_agent))
         try:
-            await _serve(client, leader_elect, install, port, federate_all)
+            await _serve(client, process, leader_elect, install, probe_address, port)
         finally:
             await client.close()
 
     loop.run(run())
 
 
-async def _serve(client: "Client", leader_elect: bool, install: bool, port: int, federate_all: bool) -> None:
+def _shard(text: str, leader_elect: bool) -> "Shard":
+    from argosy.api.shards import parse
+
+    try:
+        shard = parse(text)
+    except ValueError as error:
+        raise Failure(f"--shard: {error}", code=2) from None
+    if not shard.is_whole and not leader_elect:
+        raise Failure(
+            "--shard needs leader election: only leases keep two processes from owning the same objects",
+            "leave out --no-leader-elect",
+            code=2,
+        )
+    return shard
+
+
+class _Process:
+    """Who this process is, and the managers it leads with."""
+
+    def __init__(self, shard: "Shard", federate_all: bool):
+        self.shard = shard
+        # Numbers of processes repeat from container to container.
+        self.identity = f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(3)}"
+        #: Audit logs, of the control plane and of members, tell by it which process wrote what.
+        self.user_agent = f"argosy-controllers/{__version__} (shard {shard}; {self.identity})"
+        self._federate_all = federate_all
+
+    def elector(self, client: "Client") -> "LeaderElector":
+        from argosy.api import keys
+        from argosy.api.shards import lease_name
+        from argosy.kube.lease import LeaderElector
+
+        return LeaderElector(client, keys.SYSTEM_NAMESPACE, lease_name(self.shard), self.identity)
+
+    def manager(self, client: "Client", elector: "LeaderElector | None" = None) -> "Manager":
+        from argosy.cli.leasefence import LeaseFence
+        from argosy.control.connect import http_connector
+        from argosy.control.manager import Manager, Options
+
+        options = Options(federate_all=self._federate_all, shard=self.shard)
+        connect = http_connector(qps=options.member_qps, burst=options.member_burst, user_agent=self.user_agent)
+        fence = LeaseFence(elector) if elector is not None else None
+        return Manager(client, options=options, fence=fence, connect=connect)
+
+
+async def _serve(
+    client: "Client", process: _Process, leader_elect: bool, install: bool, probe_address: str, port: int
+) -> None:
     from argosy.cli.loop import stop_on_signals
     from argosy.cli.probes import Probes
     from argosy.control.install import install as install_kinds
-    from argosy.control.manager import Manager, Options
 
     stop = stop_on_signals()
     # The first request: whoever cannot be reached or refuses us is told here, in one line.
@@ -75,11 +134,10 @@ async def _serve(client: "Client", leader_elect: bool, install: bool, port: int,
     if install:
         await install_kinds(client, print)
     probes = Probes()
-    await probes.open(port)
-    print(f"probes and metrics: http://127.0.0.1:{probes.port}   Ctrl-C stops it.", flush=True)
-    options = Options(federate_all=federate_all)
+    await probes.open(probe_address, port)
+    print(f"probes and metrics: {probes.url}   Ctrl-C stops it.", flush=True)
     work = asyncio.ensure_future(
-        _elected(client, options, probes) if leader_elect else _lead(Manager(client, options=options), probes)
+        _elected(client, process, probes) if leader_elect else _lead(process.manager(client), probes)
     )
     waiting = asyncio.ensure_future(stop.wait())
     try:
@@ -93,26 +151,34 @@ async def _serve(client: "Client", leader_elect: bool, install: bool, port: int,
         await probes.close()
 
 
+async def _elected(client: "Client", process: _Process, probes: "Probes") -> None:
+    """Lead whenever the lease is ours, with a new Manager each time: what an old one knew may be out of date."""
+    from argosy.control.division import Divided, Division
+    from argosy.kube.lease import LeaseLost
+
+    division = Division(client, process.shard)
+    probes.waiting = lambda: division.waiting or f"the lease, held by {elector.holder or 'nobody yet'}"
+    while True:
+        elector = process.elector(client)
+        await division.settled()
+        try:
+            await elector.run(partial(_lead_undivided, client, process, division, elector, probes))
+        except LeaseLost as lost:
+            log.warning("%s; standing again", lost)
+        except Divided as divided:
+            log.warning("%s; standing again", divided)
+
+
+async def _lead_undivided(
+    client: "Client", process: _Process, division: "Division", elector: "LeaderElector", probes: "Probes"
+) -> None:
+    await division.begin()
+    await _lead(process.manager(client, elector), probes)
+
+
 async def _lead(manager: "Manager", probes: "Probes") -> None:
     probes.manager = manager
     try:
         await manager.run()
     finally:
         probes.manager = None
-
-
-async def _elected(client: "Client", options: "Options", probes: "Probes") -> None:
-    """Lead whenever the lease is ours, with a new Manager each time: what an old one knew may be out of date."""
-    from argosy.api import keys
-    from argosy.cli.leasefence import LeaseFence
-    from argosy.control.manager import Manager
-    from argosy.kube.lease import LeaderElector, LeaseLost
-
-    identity = f"{socket.gethostname()}_{os.getpid()}"
-    while True:
-        elector = LeaderElector(client, keys.SYSTEM_NAMESPACE, LEASE, identity)
-        manager = Manager(client, options=options, fence=LeaseFence(elector))
-        try:
-            await elector.run(partial(_lead, manager, probes))
-        except LeaseLost as lost:
-            log.warning("%s; standing again", lost)

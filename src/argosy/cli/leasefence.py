@@ -1,4 +1,4 @@
-"""The fence of elected controllers: their lease, asked right before each write to a member."""
+"""The fence of elected controllers: their lease, asked right before each write to a member or to the control plane."""
 
 from argosy.control.fence import FenceLost
 from argosy.kube.lease import LeaderElector

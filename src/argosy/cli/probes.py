@@ -1,6 +1,8 @@
-"""/livez, /readyz and /metrics of `argosy controllers`, on the loopback: they tell how it is, not what it knows."""
+"""/livez, /readyz and /metrics of `argosy controllers`: they tell how it is, not what it knows."""
 
 import os
+import socket
+from collections.abc import Callable
 
 from aiohttp import web
 from prometheus_client import generate_latest
@@ -16,10 +18,12 @@ class Probes:
     def __init__(self) -> None:
         #: The one that leads, None while another process does.
         self.manager: Manager | None = None
-        self.port = 0
+        #: What is waited for while nobody here leads.
+        self.waiting: Callable[[], str] = lambda: "the lease"
+        self.url = ""
         self._runner: web.AppRunner | None = None
 
-    async def open(self, port: int) -> None:
+    async def open(self, address: str, port: int) -> None:
         app = web.Application()
         app.router.add_get("/livez", self._live)
         app.router.add_get("/readyz", self._ready)
@@ -27,14 +31,17 @@ class Probes:
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, "127.0.0.1", port).start()
+            await web.TCPSite(self._runner, address, port).start()
         except OSError as error:
             await self.close()
+            # A name that cannot be resolved has a number of its own kind, which strerror does not know.
+            why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
             raise Failure(
-                f"port {port} for probes cannot be used: {os.strerror(error.errno or 0)}",
-                "choose another with --port; 0 takes a free one",
+                f"{address} port {port} cannot be used for probes: {why}",
+                "choose others with --probe-address and --port; port 0 takes a free one",
             ) from None
-        self.port = self._runner.addresses[0][1]
+        host, number = self._runner.addresses[0][:2]
+        self.url = f"http://[{host}]:{number}" if ":" in host else f"http://{host}:{number}"
 
     async def close(self) -> None:
         if self._runner is not None:
@@ -48,7 +55,7 @@ class Probes:
     async def _ready(self, request: web.Request) -> web.Response:
         # Who waits for the lease is ready to lead: a roll-out of several must not stop at the second.
         if self.manager is None:
-            return web.Response(text="ok: waiting for the lease")
+            return web.Response(text=f"ok: waiting for {self.waiting()}")
         ready = self.manager.ready.is_set()
         return web.Response(status=200 if ready else 503, text="ok" if ready else "the caches are being filled")
 

@@ -1,7 +1,7 @@
 """Caches: everything the loops read from the control plane, as informers, one per kind.
 
 Owns the informers' tasks; `run` starts them and `synced` tells when all have listed once. Source types come and go with
-the type configs.
+the type configs. A shard keeps its own part (see `shards`).
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from argosy.api import resources
 from argosy.api.names import federated_name
+from argosy.api.shards import WHOLE, Shard
 from argosy.api.types import (
     CollectedStatus,
     FederatedCluster,
@@ -18,6 +19,7 @@ from argosy.api.types import (
     OverridePolicy,
     PropagationPolicy,
 )
+from argosy.control import shards
 from argosy.control.catalog import Catalog
 from argosy.control.timings import Timings
 from argosy.control.views import FederatedView, SourceView, policy_references
@@ -51,10 +53,11 @@ class SourceKey(NamedTuple):
 
 
 class Caches:
-    def __init__(self, client: Client, timings: Timings, tasks: Supervisor):
+    def __init__(self, client: Client, timings: Timings, tasks: Supervisor, shard: Shard = WHOLE):
         self._client = client
         self._timings = timings
         self._tasks = tasks
+        self._shard = shard
         self.catalog = Catalog()
         self.type_configs = self._informer(resources.FEDERATED_TYPE_CONFIGS, FederatedTypeConfig)
         self.clusters = self._informer(resources.FEDERATED_CLUSTERS, FederatedCluster)
@@ -68,7 +71,14 @@ class Caches:
         }
         #: By scope: True holds FederatedObjects, False ClusterFederatedObjects.
         self.federated = {
-            namespaced: self._informer(resources.federated_objects(namespaced), FederatedView, keep_raw=True)
+            namespaced: Informer(
+                client,
+                resources.federated_objects(namespaced),
+                FederatedView,
+                keep_raw=True,
+                keep=shards.kept_federated(shard, namespaced),
+                liveness=timings.watch_liveness,
+            )
             for namespaced in (True, False)
         }
         self.collected = {
@@ -91,6 +101,8 @@ class Caches:
         fixed: list[Informer[Any]] = [self.type_configs, self.clusters]
         for pair in (self.policies, self.overrides, self.federated, self.collected):
             fixed += pair.values()
+        if not self._shard.owns_cluster_scoped:
+            fixed.remove(self.collected[False])
         for informer in fixed:
             self._tasks.start(f"watch {informer.resource}", informer.run)
         await asyncio.gather(*(informer.synced.wait() for informer in fixed))
@@ -153,15 +165,16 @@ class Caches:
     def _federated_of(self, key: SourceKey) -> Informer[FederatedView]:
         return self.federated["/" in key.key]
 
-    def _informer(self, resource: Resource, into: type[T], keep_raw: bool = False) -> Informer[T]:
-        return Informer(self._client, resource, into, keep_raw=keep_raw, liveness=self._timings.watch_liveness)
+    def _informer(self, resource: Resource, into: type[T]) -> Informer[T]:
+        keep = shards.kept(self._shard, resource)
+        return Informer(self._client, resource, into, keep=keep, liveness=self._timings.watch_liveness)
 
     def _type_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
         if old is not None and (new is None or new.resource != old.resource):
             if self.sources.pop(old.name, None) is not None:
                 self._tasks.cancel(f"watch sources {old.name}")
             old = None
-        if new is None or old is not None:
+        if new is None or old is not None or not shards.watches_sources(self._shard, new):
             return
         informer: Informer[SourceView] = Informer(
             self._client,
@@ -169,6 +182,7 @@ class Caches:
             SourceView,
             keep_raw=True,
             indexers={BY_POLICY: lambda source: policy_references(source.metadata)},
+            keep=shards.kept_sources(self._shard, new),
             liveness=self._timings.watch_liveness,
         )
         type_name = new.name

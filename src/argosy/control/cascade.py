@@ -1,12 +1,13 @@
 """Cascading deletion: a cluster that leaves with the cascading-delete annotation takes our copies along.
 
 Without the annotation nothing in the member is touched. An object whose federated object is unknown is a reason to wait,
-never to delete.
+never to delete. Each shard takes away its own; who owns the cluster waits for all of them.
 """
 
 import asyncio
 
 from argosy.api import keys
+from argosy.api.shards import WHOLE, Shard
 from argosy.api.types import FederatedCluster, FederatedTypeConfig
 from argosy.control.breaker import BreakerOpen
 from argosy.control.caches import Caches, SourceKey
@@ -21,9 +22,10 @@ __all__ = ["Cascade"]
 
 
 class Cascade:
-    def __init__(self, caches: Caches, operations: Operations):
+    def __init__(self, caches: Caches, operations: Operations, shard: Shard = WHOLE):
         self._caches = caches
         self._operations = operations
+        self._shard = shard
 
     async def progress(self, cluster: FederatedCluster, member: Member | None) -> str:
         """Delete what is left and say what is being waited for; empty when the member may go."""
@@ -50,6 +52,9 @@ class Cascade:
             return 1, [f"{config.name}: {error}"]
         left, problems = 0, []
         for item in listed.items:
+            if not self._shard.owns(item.metadata.namespace):
+                left += 1
+                continue
             key = key_of(item.metadata)
             federated = self._caches.federated_view(SourceKey(config.name, key))
             if federated is None:

@@ -1,5 +1,8 @@
 """Collect: what the members hold of what we manage there. One watch per cluster and type in use, restricted by label.
 
+A shard's watch leaves out what is labelled with other shards' buckets. Objects get the label with their next write and not
+before, so switching shards on rewrites nothing; those of others that have none yet are dropped as they come.
+
 Owns one informer task per (member, type); they run under the member's own supervisor and end with its connection. The caches
 of a member that stopped answering stay as they were: last known is better than nothing, and nothing is deleted for it.
 """
@@ -7,6 +10,7 @@ of a member that stopped answering stay as they were: last known is better than 
 from collections.abc import Callable
 
 from argosy.api import keys
+from argosy.api.shards import WHOLE, Shard
 from argosy.api.types import FederatedTypeConfig
 from argosy.control.catalog import Catalog, member_type
 from argosy.control.members import Member, Members
@@ -24,10 +28,12 @@ MemberChange = Callable[[str, str, Change[HasMetadata]], None]
 class Collector:
     """The caches of member objects."""
 
-    def __init__(self, members: Members, catalog: Catalog, timings: Timings):
+    def __init__(self, members: Members, catalog: Catalog, timings: Timings, shard: Shard = WHOLE):
         self._members = members
         self._catalog = catalog
         self._timings = timings
+        self._shard = shard
+        self._selector = ",".join(part for part in (MANAGED, shard.member_selector()) if part)
         self._informers: dict[tuple[str, str], Informer[HasMetadata]] = {}
         self._wanted: set[str] = set()
         self._listeners: list[MemberChange] = []
@@ -80,7 +86,8 @@ class Collector:
             member.client,
             config.resource,
             member_type(config),
-            label_selector=MANAGED,
+            label_selector=self._selector,
+            keep=None if self._shard.is_whole else lambda metadata: self._shard.owns(metadata.namespace),
             liveness=self._timings.watch_liveness,
         )
         cluster, type_name = member.name, config.name

@@ -13,8 +13,8 @@ __all__ = ["Connector", "http_connector"]
 Connector = Callable[[str, Connection], Client]
 
 
-def http_connector(*, qps: float = 500.0, burst: int = 1000) -> Connector:
-    """Clients over HTTP(S), each with its own pool and rate limit."""
+def http_connector(*, qps: float = 500.0, burst: int = 1000, user_agent: str = "argosy") -> Connector:
+    """Clients over HTTP(S), each with its own pool and rate limit; members' audit logs know us by the user agent."""
 
     def connect(name: str, connection: Connection) -> Client:
         target = config.Connection(
@@ -26,7 +26,7 @@ def http_connector(*, qps: float = 500.0, burst: int = 1000) -> Connector:
             insecure=connection.insecure,
         )
         try:
-            return Client(HttpTransport(target, qps=qps, burst=burst, user_agent=f"argosy (member {name})"))
+            return Client(HttpTransport(target, qps=qps, burst=burst, user_agent=user_agent))
         except config.ConfigError as error:
             raise CredentialsError(str(error)) from None
 

@@ -8,76 +8,37 @@ What is deleted: copies in clusters that may hold one (placements, the note of r
 more. What is never deleted for: a cluster we cannot see, an object whose source we cannot see.
 """
 
-import datetime
 import functools
 from collections.abc import Collection, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from argosy.api import keys, resources
+from argosy.api import keys
 from argosy.api.conditions import EventReason, Propagation
-from argosy.api.types import FederatedCluster, FederatedObject, FederatedStatus, FederatedTypeConfig, PropagationEntry
+from argosy.api.shards import WHOLE, Shard, bucket_of
+from argosy.api.types import FederatedCluster, PropagationEntry
 from argosy.control.caches import Caches, SourceKey
 from argosy.control.collect import Collector
+from argosy.control.item import FederatedKey, Item, item_of
 from argosy.control.marks import Marks
 from argosy.control.members import Member, Members
 from argosy.control.metrics import Metrics
 from argosy.control.operations import Applied, Operations
 from argosy.control.pause import Pause
 from argosy.control.recorder import ObjectRecorder
+from argosy.control.report import Report
 from argosy.control.rounds import Rounds, Work
+from argosy.control.shards import NAMESPACES
 from argosy.control.timings import Timings
-from argosy.kube.client import Client, Patch
-from argosy.kube.errors import NotFound
+from argosy.kube.client import Client
 from argosy.kube.informer import Change
-from argosy.kube.objects import HasMetadata, Metadata, decode, key_of, split_key
+from argosy.kube.objects import HasMetadata, Metadata, key_of
 from argosy.kube.queue import Result, WorkQueue
-from argosy.plan import adoption, pending, placement, propagation
-from argosy.plan.held import held_of
-from argosy.plan.render import RenderError, digest, is_current, needs_update, render, template_digest, version_of
+from argosy.plan import adoption, pending, placement
+from argosy.plan.render import RenderError, in_bucket, is_current, needs_update, render, version_of
 
-__all__ = ["Dispatch", "FederatedKey"]
-
-
-class FederatedKey(NamedTuple):
-    """A FederatedObject (namespaced) or ClusterFederatedObject."""
-
-    namespaced: bool
-    key: str
-
-    def __str__(self) -> str:
-        return f"{resources.federated_objects(self.namespaced).kind} {self.key}"
-
-
-class _Item(NamedTuple):
-    """One federated object in the hands of one pass."""
-
-    key: FederatedKey
-    federated: FederatedObject
-    config: FederatedTypeConfig
-    #: Key of the object in members, and of its source.
-    member_key: str
-    template_digest: str
-    #: All patches by cluster are cut out of these.
-    overrides: dict[str, Any]
-
-    @property
-    def annotations(self) -> dict[str, str]:
-        return self.federated.metadata.annotations
-
-    @property
-    def source(self) -> SourceKey:
-        return SourceKey(self.config.name, self.member_key)
-
-    def patches(self, cluster: str) -> placement.Patches:
-        return placement.overrides_for(self.overrides, cluster, self.config.spec.controllers)
-
-    def record(self, cluster: str) -> PropagationEntry | None:
-        for entry in self.federated.status.clusters:
-            if entry.cluster == cluster:
-                return entry
-        return None
+__all__ = ["Dispatch"]
 
 
 class Dispatch:
@@ -93,20 +54,20 @@ class Dispatch:
         marks: Marks,
         metrics: Metrics,
         timings: Timings,
+        shard: Shard = WHOLE,
     ):
-        self._client = client
+        self._shard = shard
         self._caches = caches
         self._members = members
         self._collector = collector
         self._operations = operations
         self._pause = pause
         self._recorder = recorder
+        self._report = Report(client, caches, recorder, metrics)
         self._marks = marks
         self._metrics = metrics
         self._timings = timings
         self._rounds: Rounds[FederatedKey] = Rounds(timings.round_patience, self.wake)
-        #: What users were last told of objects that fail: cluster -> (status, error). Told once, not at every try.
-        self._told: dict[FederatedKey, dict[str, tuple[str, str]]] = {}
         self.queue: WorkQueue[FederatedKey] = WorkQueue()
         collector.on_change(self._member_object_changed)
 
@@ -148,9 +109,9 @@ class Dispatch:
     # One pass.
 
     async def reconcile(self, key: FederatedKey) -> Result | None:
-        item = self._item(key)
+        item = item_of(self._caches, key)
         if item is None:
-            self._told.pop(key, None)
+            self._report.forget(key)
             return None
         self._collector.use(item.config)
         if item.federated.metadata.deletion_timestamp:
@@ -158,7 +119,7 @@ class Dispatch:
         if not pending.finished(item.annotations.get(keys.PENDING_CONTROLLERS)):
             return None
         if keys.SYNC_FINALIZER not in item.federated.metadata.finalizers:
-            await self._set_finalizers(item, sorted({*item.federated.metadata.finalizers, keys.SYNC_FINALIZER}))
+            await self._report.finalizers(item, sorted({*item.federated.metadata.finalizers, keys.SYNC_FINALIZER}))
             return None  # its own event brings the object back
         if item.annotations.get(keys.DRY_RUN) == "true" and not item.federated.status.clusters:
             self._recorder.event(item.federated, "Normal", EventReason.DRY_RUN_WORKED, "dry run: nothing was created")
@@ -167,41 +128,25 @@ class Dispatch:
             return None
         return await self._round(item)
 
-    def _item(self, key: FederatedKey) -> _Item | None:
-        raw = self._caches.federated[key.namespaced].raw(key.key)
-        if raw is None:
-            return None
-        federated = decode(raw, FederatedObject)
-        template = federated.spec.template
-        config = self._caches.catalog.of_kind(str(template.get("apiVersion")), str(template.get("kind")))
-        name = (template.get("metadata") or {}).get("name")
-        if config is None or not name:
-            return None
-        if config.kind == "Namespace" and name in keys.PROTECTED_NAMESPACES:
-            return None
-        namespace = federated.metadata.namespace if config.namespaced else ""
-        member_key = f"{namespace}/{name}" if namespace else str(name)
-        overrides = {"overrides": msgspec.to_builtins(federated.spec.overrides)}
-        return _Item(key, federated, config, member_key, template_digest(template), overrides)
-
-    async def _round(self, item: _Item) -> Result | None:
+    async def _round(self, item: Item) -> Result | None:
         """Bring every cluster that is concerned to its wanted state and report."""
         wanted = set(item.federated.placed)
         works = {
             cluster: Work(
-                self._digest(item, cluster) if cluster in wanted else "remove",
+                item.digest(cluster) if cluster in wanted else "remove",
                 functools.partial(self._settle, item, cluster, cluster in wanted),
             )
             for cluster in sorted(placement.may_hold_copies(item.federated))
         }
         results = await self._rounds.run(item.key, works)
-        await self._report(item, results, complete=len(results) == len(works))
-        return self._next(item, results)
+        complete = len(results) == len(works)
+        await self._report.round(item, results, complete)
+        if complete and all(applied.status is Propagation.OK for applied in results.values()):
+            generation = int((item.federated.spec.template.get("metadata") or {}).get("generation") or 0)
+            self._marks.finished(item.source, generation, item.config.name)
+        return self._next(results)
 
-    def _digest(self, item: _Item, cluster: str) -> str:
-        return digest(item.template_digest, item.patches(cluster), item.annotations)
-
-    async def _settle(self, item: _Item, cluster_name: str, wanted: bool) -> Applied:
+    async def _settle(self, item: Item, cluster_name: str, wanted: bool) -> Applied:
         """One object in one cluster."""
         record = item.record(cluster_name)
         cluster = self._caches.clusters.get(cluster_name)
@@ -221,28 +166,28 @@ class Dispatch:
             return await self._operations.remove(member, item.config, item.member_key)
         return self._awaiting_namespace(item, await self._ensure(item, member, record), cluster_name)
 
-    def _while_paused(self, item: _Item, cluster: str, record: PropagationEntry | None, wanted: bool) -> Applied:
+    def _while_paused(self, item: Item, cluster: str, record: PropagationEntry | None, wanted: bool) -> Applied:
         if not wanted:
             return Applied(Propagation.WAITING_FOR_REMOVAL)
-        if record is not None and record.digest == self._digest(item, cluster):
+        if record is not None and record.digest == item.digest(cluster):
             return _unwritten(record, Propagation.PENDING_CREATE)
         kept = record is None or record.status == Propagation.OK
         return Applied(Propagation.PENDING_CREATE) if kept else _unwritten(record, Propagation.PENDING_CREATE)
 
-    def _awaiting_namespace(self, item: _Item, applied: Applied, cluster: str) -> Applied:
+    def _awaiting_namespace(self, item: Item, applied: Applied, cluster: str) -> Applied:
         """A namespace that is on its way itself is no failure of what goes into it."""
-        if not applied.unknown_place or not item.key.namespaced:
+        if not applied.lacks_namespace or not item.key.namespaced:
             return applied
-        view = self._caches.federated_view(SourceKey("namespaces", item.federated.metadata.namespace))
-        if view is None or cluster not in view.placed or self._collector.get(cluster, "namespaces", view.metadata.name):
+        view = self._caches.federated_view(SourceKey(NAMESPACES, item.federated.metadata.namespace))
+        if view is None or cluster not in view.placed:
             return applied
-        states = [entry.status for entry in view.status.clusters if entry.cluster == cluster]
-        if states and states[0] not in (Propagation.OK, Propagation.PENDING_CREATE):
+        state = next((entry.status for entry in view.status.clusters if entry.cluster == cluster), None)
+        if state not in (None, Propagation.OK, Propagation.PENDING_CREATE):
             return applied
         return Applied(Propagation.PENDING_CREATE, retry_after=self._timings.conflict)
 
     def _obstacle(
-        self, item: _Item, cluster: FederatedCluster, record: PropagationEntry | None, wanted: bool
+        self, item: Item, cluster: FederatedCluster, record: PropagationEntry | None, wanted: bool
     ) -> Applied | None:
         """What about the cluster itself keeps us from writing there now."""
         name = cluster.name
@@ -262,10 +207,13 @@ class Dispatch:
             return Applied(Propagation.FINALIZER_CHECK_FAILED, retry_after=self._timings.conflict)
         return None
 
-    async def _ensure(self, item: _Item, member: Member, record: PropagationEntry | None) -> Applied:
+    def _labelled(self, item: Item, desired: dict[str, Any]) -> dict[str, Any]:
+        return desired if self._shard.is_whole else in_bucket(desired, bucket_of(item.federated.metadata.namespace))
+
+    async def _ensure(self, item: Item, member: Member, record: PropagationEntry | None) -> Applied:
         template, annotations = item.federated.spec.template, item.annotations
         patches = item.patches(member.name)
-        wanted_digest = self._digest(item, member.name)
+        wanted_digest = item.digest(member.name)
         observed = self._collector.get(member.name, item.config.name, item.member_key)
         if observed is not None and is_current(record, wanted_digest, observed.metadata, template, patches):
             return Applied(Propagation.OK, observed.metadata)
@@ -275,7 +223,7 @@ class Dispatch:
                 member,
                 item.config,
                 item.member_key,
-                lambda present: render(template, patches, present, annotations, item.config),
+                lambda present: self._labelled(item, render(template, patches, present, annotations, item.config)),
                 lambda desired, present: (
                     not needs_update(desired, present, record, wanted_digest, version_of(_metadata(present)))
                 ),
@@ -286,68 +234,7 @@ class Dispatch:
         except adoption.AdoptionError as error:
             return Applied(Propagation.COMPUTE_RESOURCE_FAILED, error=str(error))
 
-    # After a round.
-
-    async def _report(self, item: _Item, results: dict[str, Applied], complete: bool) -> None:
-        """Write the status once, and only if it says something new."""
-        outcomes = {
-            cluster: self._result(item, cluster, applied)
-            for cluster, applied in results.items()
-            if applied.status is not None
-        }
-        if not complete:  # those that have not answered yet stay as they were, or are on their way
-            placed = set(item.federated.placed)
-            for cluster in placement.may_hold_copies(item.federated) - results.keys():
-                record = item.record(cluster)
-                under_way = Propagation.PENDING_CREATE if cluster in placed else Propagation.WAITING_FOR_REMOVAL
-                outcomes[cluster] = propagation.Result(record.status if record else under_way)
-        status = propagation.propagation_status(
-            item.federated.status,
-            item.federated.metadata.generation if complete else item.federated.status.synced_generation,
-            outcomes,
-            _now(),
-            held=held_of(item.annotations),
-        )
-        self._tell(item, results)
-        if status is not None:
-            await self._write_status(item, status)
-        if complete and all(applied.status is Propagation.OK for applied in results.values()):
-            generation = int((item.federated.spec.template.get("metadata") or {}).get("generation") or 0)
-            self._marks.finished(item.source, generation, item.config.name)
-
-    def _result(self, item: _Item, cluster: str, applied: Applied) -> propagation.Result:
-        """The cluster's line in the status: with a new record where something was written or verified."""
-        if applied.status is not Propagation.OK or not applied.metadata.resource_version:
-            return propagation.Result(applied.status or Propagation.OK)
-        return propagation.Result(
-            Propagation.OK,
-            applied.metadata.generation,
-            version_of(applied.metadata),
-            self._digest(item, cluster),
-        )
-
-    def _tell(self, item: _Item, results: dict[str, Applied]) -> None:
-        """One event for all clusters that had the same done to them, one for each different failure."""
-        for operation, reason, verb in _EVENTS:
-            clusters = [name for name, applied in results.items() if applied.wrote == operation and not applied.failed]
-            if clusters:
-                self._recorder.event(item.federated, "Normal", reason, f"{verb} in {', '.join(clusters)}")
-        failing = {
-            name: (str(applied.status), applied.error)
-            for name, applied in results.items()
-            if applied.failed and applied.status is not None
-        }
-        told = self._told.pop(item.key, {})
-        if failing:
-            self._told[item.key] = failing
-        failures: dict[tuple[str, str], list[str]] = {}
-        for name, failure in failing.items():
-            if told.get(name) != failure:
-                failures.setdefault(failure, []).append(name)
-        for (status, error), clusters in failures.items():
-            self._recorder.event(item.federated, "Warning", status, f"{', '.join(clusters)}: {error}")
-
-    def _next(self, item: _Item, results: dict[str, Applied]) -> Result | None:
+    def _next(self, results: dict[str, Applied]) -> Result | None:
         waits = [applied.retry_after for applied in results.values() if applied.retry_after is not None]
         errors = [f"{name}: {applied.error}" for name, applied in results.items() if applied.failed]
         if errors:
@@ -357,36 +244,9 @@ class Dispatch:
             waits.append(self._timings.deletion_recheck)
         return Result(requeue_after=min(waits)) if waits else None
 
-    async def _write_status(self, item: _Item, status: FederatedStatus) -> None:
-        resource = resources.federated_objects(item.key.namespaced)
-        namespace, name = split_key(item.key.key)
-        # Lists that became empty are named too: what a merge patch leaves out stays.
-        body = {"status": {"conditions": [], "clusters": [], **msgspec.to_builtins(status)}}
-        try:
-            raw = await self._client.patch(
-                resource, name, body, namespace or None, kind=Patch.MERGE, subresource="status", into=bytes
-            )
-        except NotFound:
-            return
-        self._metrics.control_writes.labels(resource.kind, "status").inc()
-        self._caches.remember_federated("dispatch", raw, item.key.namespaced)
-
-    async def _set_finalizers(self, item: _Item, finalizers: list[str]) -> None:
-        resource = resources.federated_objects(item.key.namespaced)
-        namespace, name = split_key(item.key.key)
-        metadata = item.federated.metadata
-        body = {"metadata": {"finalizers": finalizers, "resourceVersion": metadata.resource_version}}
-        try:
-            raw = await self._client.patch(resource, name, body, namespace or None, kind=Patch.MERGE, into=bytes)
-        except NotFound:
-            return
-        self._metrics.control_writes.labels(resource.kind, "patch").inc()
-        if finalizers or not metadata.deletion_timestamp:
-            self._caches.remember_federated("dispatch", raw, item.key.namespaced)
-
     # Deletion.
 
-    async def _delete(self, item: _Item) -> Result | None:
+    async def _delete(self, item: Item) -> Result | None:
         """Clean every member that may hold a copy; the finalizer goes when all of them certainly hold none."""
         if keys.SYNC_FINALIZER not in item.federated.metadata.finalizers:
             return None
@@ -405,14 +265,14 @@ class Dispatch:
         complete = len(results) == len(works)
         if complete and all(applied.status is None for applied in results.values()):
             left = [f for f in item.federated.metadata.finalizers if f != keys.SYNC_FINALIZER]
-            await self._set_finalizers(item, left)
+            await self._report.finalizers(item, left)
             self._marks.drop(item.source)
-            self._told.pop(item.key, None)
+            self._report.forget(item.key)
             return None
-        await self._report(item, results, complete)
-        return self._next(item, results) or Result(requeue_after=self._timings.deletion_recheck)
+        await self._report.round(item, results, complete)
+        return self._next(results) or Result(requeue_after=self._timings.deletion_recheck)
 
-    def _deletion_is_meant(self, item: _Item) -> bool:
+    def _deletion_is_meant(self, item: Item) -> bool:
         """Garbage collection also deletes the federated object of a source that merely vanished; that is no user's word.
 
         Nor is it one when a source of the same name was made since: it is another one, whose copies these may be.
@@ -423,7 +283,7 @@ class Dispatch:
         source = self._caches.source(item.source)
         return source is not None and source.metadata.uid in owners
 
-    async def _hold_deletion(self, item: _Item) -> Result | None:
+    async def _hold_deletion(self, item: Item) -> Result | None:
         """Copies stay, and the object says why; a source that comes into sight wakes it."""
         if not self._caches.sources_synced(item.config.name):
             return Result(requeue_after=self._timings.deletion_recheck)
@@ -431,17 +291,10 @@ class Dispatch:
             f"the source is gone without having been deleted; its copies stay until the {item.key} is annotated"
             f" with {keys.CONFIRM_DELETION}=true, or, to keep them for good, loses its finalizer {keys.SYNC_FINALIZER}"
         )
-        before = item.federated.status
-        known = {entry.cluster: propagation.Result(entry.status) for entry in before.clusters}
-        status = propagation.propagation_status(
-            before, before.synced_generation, known, _now(), reason="DeletionNotConfirmed"
-        )
-        if status is not None:
-            self._recorder.event(item.federated, "Warning", EventReason.ENSURE_DELETION_FAILED, message)
-            await self._write_status(item, status)
+        await self._report.held_deletion(item, message)
         return None
 
-    async def _clean(self, item: _Item, cluster_name: str) -> Applied:
+    async def _clean(self, item: Item, cluster_name: str) -> Applied:
         cluster = self._caches.clusters.get(cluster_name)
         if cluster is None or (not cluster.joined and _never_written(item.record(cluster_name))):
             return Applied(None)
@@ -455,13 +308,6 @@ class Dispatch:
         if adoption.orphans(item.annotations, annotations):
             return await self._operations.release(member, item.config, item.member_key)
         return await self._operations.remove(member, item.config, item.member_key)
-
-
-_EVENTS = (
-    ("create", EventReason.CREATE_IN_CLUSTER, "created"),
-    ("update", EventReason.UPDATE_IN_CLUSTER, "updated"),
-    ("delete", EventReason.DELETE_IN_CLUSTER, "deleted"),
-)
 
 
 def _unwritten(record: PropagationEntry | None, otherwise: Propagation) -> Applied:
@@ -483,7 +329,3 @@ def _drifted(old: Metadata, new: Metadata) -> bool:
 
 def _metadata(obj: dict[str, Any]) -> Metadata:
     return msgspec.convert(obj["metadata"], Metadata)
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,11 +1,31 @@
-"""Fence: right before each write to a member, whether we still may. A leader that was stopped and wakes up writes nothing."""
+"""Fence: whether we still may, asked right before each write is sent. A leader that was stopped and wakes up writes nothing.
 
+Every write of the controllers goes through a fenced client, to members and to the control plane alike: a stale placement or
+finalizer there does as much harm as a stale copy here. The question comes after all waiting for a connection's turn, a rate
+limit or a retry, and again with every try.
+
+What is left is a request whose connection is being opened, or whose bytes are half sent, at the moment the process is
+stopped. Those find the new leader's traces: updates carry the resourceVersion that was read, deletes the uid as well, a
+create finds the object. The one write without a version, the status of a federated object, says what was seen in members for
+a generation that is named in it; a stale one costs the new leader one more look there and never a copy.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-__all__ = ["Fence", "FenceLost", "Unfenced"]
+import msgspec
+
+from argosy.kube.client import Client
+from argosy.kube.errors import TransportError
+from argosy.kube.transport import Event, Page, Request, Response, Transport
+
+__all__ = ["Fence", "FenceLost", "fenced"]
+
+_READS = frozenset({"GET", "HEAD"})
 
 
-class FenceLost(Exception):
+class FenceLost(TransportError):
     """Somebody else may be leading now; the write was not sent."""
 
 
@@ -15,8 +35,35 @@ class Fence(Protocol):
         ...
 
 
-class Unfenced:
-    """For a control plane that is alone by construction: its data folder is locked."""
+def fenced(client: Client, fence: Fence | None) -> Client:
+    """The same client with a fence before its writes; None for controllers that are alone by construction."""
+    if fence is None:
+        return client
+    return Client(_Fenced(client.transport, fence), field_manager=client.field_manager)
 
-    def check(self) -> None:
-        return
+
+class _Fenced:
+    """A Transport."""
+
+    def __init__(self, transport: Transport, fence: Fence):
+        self._transport = transport
+        self._fence = fence
+
+    @property
+    def name(self) -> str:
+        return self._transport.name
+
+    async def send(self, request: Request) -> Response:
+        if request.method in _READS:
+            return await self._transport.send(request)
+        self._fence.check()
+        return await self._transport.send(msgspec.structs.replace(request, guard=self._fence.check))
+
+    async def list(self, request: Request) -> Page:
+        return await self._transport.list(request)
+
+    def watch(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
+        return self._transport.watch(request)
+
+    async def close(self) -> None:
+        await self._transport.close()

@@ -1,6 +1,7 @@
 """Manager: the controllers put together, in the order the data passes them, and started and stopped as one.
 
-Everything they share is made here; who hears of which change is said here and nowhere else.
+Everything they share is made here; who hears of which change is said here and nowhere else. So is who owns what: whatever
+wakes a loop, a key of another shard is not worked on (`_start_loop`).
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from argosy.api import keys
+from argosy.api.shards import WHOLE, Shard
 from argosy.api.types import FederatedCluster, FederatedTypeConfig
 from argosy.control import join
 from argosy.control.aggregate import Aggregate
@@ -22,9 +24,11 @@ from argosy.control.cascade import Cascade
 from argosy.control.clusters import Clusters, SecretView
 from argosy.control.collect import Collector
 from argosy.control.connect import Connector, http_connector
-from argosy.control.dispatch import Dispatch, FederatedKey
+from argosy.control.dispatch import Dispatch
 from argosy.control.federate import Federate
-from argosy.control.fence import Fence, FenceLost, Unfenced
+from argosy.control.fence import Fence, FenceLost, fenced
+from argosy.control.followers import Followers
+from argosy.control.item import FederatedKey
 from argosy.control.livefleet import FleetChange, LiveFleet
 from argosy.control.marks import Marks
 from argosy.control.members import Member, Members
@@ -40,7 +44,7 @@ from argosy.kube.backoff import Backoff
 from argosy.kube.client import Client
 from argosy.kube.events import EventRecorder
 from argosy.kube.informer import Change, Informer
-from argosy.kube.objects import key_of
+from argosy.kube.objects import key_of, split_key
 from argosy.kube.queue import Result, WorkQueue, run_workers
 from argosy.kube.supervise import Supervisor
 
@@ -58,6 +62,8 @@ class Options(msgspec.Struct, frozen=True):
     workers: int = 32
     member_qps: float = 500.0
     member_burst: int = 1000
+    #: Which part of the objects is ours.
+    shard: Shard = WHOLE
 
 
 class Manager:
@@ -73,6 +79,8 @@ class Manager:
         fence: Fence | None = None,
         connect: Connector | None = None,
     ):
+        client = fenced(client, fence)
+        shard = options.shard
         self.options = options
         self.timings = timings
         self.metrics = metrics or Metrics()
@@ -80,8 +88,8 @@ class Manager:
         self.tasks = Supervisor()
         self.members = Members()
         self.fleet = LiveFleet()
-        self.caches = Caches(client, timings, self.tasks)
-        self.collector = Collector(self.members, self.caches.catalog, timings)
+        self.caches = Caches(client, timings, self.tasks, shard)
+        self.collector = Collector(self.members, self.caches.catalog, timings, shard)
 
         self._events = EventRecorder(client, "argosy", instance=socket.gethostname())
         self._secrets: Informer[SecretView] = Informer(
@@ -90,10 +98,11 @@ class Manager:
         recorder = ObjectRecorder(self._events)
         pause = Pause(self.caches)
         arrival, returning = Marks(self.metrics.propagation), Marks(self.metrics.status_return)
-        operations = Operations(self.collector, fence or Unfenced(), self.metrics)
+        operations = Operations(self.collector, self.metrics)
+        cascade = Cascade(self.caches, operations, shard)
         exclude = re.compile(options.exclude_namespaces) if options.exclude_namespaces else None
         prober = Prober(self.members, self.fleet, timings)
-        connector = connect or http_connector(qps=options.member_qps, burst=options.member_burst)
+        connector = _fenced(connect or http_connector(qps=options.member_qps, burst=options.member_burst), fence)
 
         self.federate = Federate(
             client,
@@ -117,6 +126,7 @@ class Manager:
             arrival,
             self.metrics,
             timings,
+            shard,
         )
         self.aggregate = Aggregate(
             client, self.caches, self.collector, returning, self.metrics, timings, busy=self._propagating
@@ -127,12 +137,14 @@ class Manager:
             self._secrets,
             self.members,
             prober,
-            Cascade(self.caches, operations),
+            cascade,
             connector,
             self._events,
             timings,
         )
+        self._followers = Followers(self.caches, self.clusters.access, cascade, timings)
         self.cluster_queue: WorkQueue[str] = WorkQueue(self._backoff())
+        self.clusters.wake = lambda name, after: self.cluster_queue.add(name, after=after)
         for loop in (self.federate, self.dispatch, self.aggregate):
             loop.queue = WorkQueue(self._backoff())
         #: Which objects another fleet concerns, and which ones a member that can be written to (again).
@@ -246,7 +258,9 @@ class Manager:
             self.tasks.start("watch cluster secrets", self._secrets.run)
             await self.caches.run()
             await self._secrets.synced.wait()
-            self._start_loop("clusters", self.cluster_queue, self.clusters.reconcile, 16)
+            # Every shard is connected to every member; only the clusters' owner says anything about them.
+            clusters = self.clusters if self.options.shard.owns_cluster_scoped else self._followers
+            self._start_loop("clusters", self.cluster_queue, clusters.reconcile, 16)
             self._start_loop("federate", self.federate.queue, self.federate.reconcile, self.options.workers)
             self._start_loop("dispatch", self.dispatch.queue, self.dispatch.reconcile, self.options.workers)
             # Few: statuses must not hold up what is on its way to members.
@@ -273,8 +287,11 @@ class Manager:
         self, name: str, queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[Result | None]], workers: int
     ) -> None:
         seconds = self.metrics.reconcile.labels(name)
+        shard = self.options.shard
 
         async def measured(key: K) -> Result | None:
+            if isinstance(key, SourceKey | FederatedKey) and not shard.owns(split_key(key.key)[0]):
+                return None
             started = time.perf_counter()
             try:
                 return await reconcile(key)
@@ -315,6 +332,11 @@ class Manager:
             snapshot = self.fleet.snapshot
             self.metrics.clusters.labels("joined").set(int(snapshot.joined.sum()))
             self.metrics.clusters.labels("ready").set(int(snapshot.ready.sum()))
+
+
+def _fenced(connect: Connector, fence: Fence | None) -> Connector:
+    """Members are written to under the same fence as the control plane."""
+    return lambda name, connection: fenced(connect(name, connection), fence)
 
 
 def _more_than_health(change: Change[FederatedCluster]) -> bool:

@@ -1,7 +1,7 @@
 """Operations: what is done to one object in one member, and how its answer reads in the federated object's status.
 
-Every write is fenced: the lease is checked right before it is sent, an update carries the resourceVersion that was read, a
-delete carries uid and resourceVersion. An object that does not carry our label is never touched unless it may be adopted.
+An update carries the resourceVersion that was read, a delete carries uid and resourceVersion (see also `fence`). An
+object that does not carry our label is never touched unless it may be adopted.
 """
 
 import functools
@@ -15,7 +15,7 @@ from argosy.api.conditions import Propagation
 from argosy.api.types import FederatedTypeConfig
 from argosy.control.breaker import BreakerOpen
 from argosy.control.collect import Collector
-from argosy.control.fence import Fence
+from argosy.control.fence import FenceLost
 from argosy.control.members import Member
 from argosy.control.metrics import Metrics
 from argosy.kube.client import Client
@@ -51,8 +51,8 @@ class Applied(msgspec.Struct, frozen=True):
     #: What was sent: "create", "update", "delete", or "" when nothing had to be.
     wrote: str = ""
     retry_after: float | None = None
-    #: The member does not know the namespace, or the kind.
-    unknown_place: bool = False
+    #: The member does not have the namespace (yet).
+    lacks_namespace: bool = False
 
     @property
     def failed(self) -> bool:
@@ -60,9 +60,8 @@ class Applied(msgspec.Struct, frozen=True):
 
 
 class Operations:
-    def __init__(self, collector: Collector, fence: Fence, metrics: Metrics):
+    def __init__(self, collector: Collector, metrics: Metrics):
         self._collector = collector
-        self._fence = fence
         self._metrics = metrics
 
     async def apply(
@@ -254,15 +253,16 @@ class Operations:
         handled: tuple[type[ApiError], ...] = (),
     ) -> bytes:
         """Send one write. Conflicts and `handled` errors are the caller's; any other end becomes a status."""
-        self._fence.check()
         try:
             raw = await member.call(request)
+        except FenceLost:  # nothing was sent, and there is nobody to tell
+            raise
         except ApiError as error:
             self._count(member, operation, error.reason or str(error.code))
             if isinstance(error, (Conflict, *handled)):
                 raise
-            unknown = operation == "create" and isinstance(error, NotFound)
-            applied = Applied(failure, error=str(error), retry_after=error.retry_after, unknown_place=unknown)
+            lacking = operation == "create" and _is_about_namespace(error)
+            applied = Applied(failure, error=str(error), retry_after=error.retry_after, lacks_namespace=lacking)
             raise _Failed(applied) from error
         except (TransportError, TimeoutError, BreakerOpen) as error:
             self._count(member, operation, type(error).__name__)
@@ -286,6 +286,11 @@ class _Failed(Exception):
 
 def decode_metadata(obj: Object) -> Metadata:
     return msgspec.convert(obj["metadata"], Metadata)
+
+
+def _is_about_namespace(error: ApiError) -> bool:
+    """A create that finds no namespace; without the details it might as well be the kind that is not there."""
+    return isinstance(error, NotFound) and (error.status.get("details") or {}).get("kind") == "namespaces"
 
 
 def _is_managed(obj: Object) -> bool:

@@ -25,6 +25,7 @@ __all__ = [
     "RenderError",
     "adopted",
     "digest",
+    "in_bucket",
     "is_current",
     "needs_update",
     "orphaned",
@@ -100,10 +101,18 @@ def adopted(observed: Json) -> Json:
     return {**observed, "metadata": {**observed["metadata"], "annotations": annotations}}
 
 
+def in_bucket(desired: Json, bucket: int) -> Json:
+    """A rendered object with the label by which shards tell theirs apart. It does not count among what comes from the user:
+    a copy keeps it when shards are switched off, and is not written for the lack of it when they are switched on."""
+    labels = {**labels_of(desired), keys.BUCKET_LABEL: str(bucket)}
+    return {**desired, "metadata": {**desired["metadata"], "labels": labels}}
+
+
 def orphaned(observed: Json) -> Json:
     """A member's object as it is left behind: no longer managed, everything else as it is."""
     metadata = dict(observed["metadata"])
-    metadata["labels"] = {key: value for key, value in labels_of(observed).items() if key != keys.MANAGED_LABEL}
+    ours = (keys.MANAGED_LABEL, keys.BUCKET_LABEL)
+    metadata["labels"] = {key: value for key, value in labels_of(observed).items() if key not in ours}
     finalizers = metadata.get("finalizers") or []
     metadata["finalizers"] = [name for name in finalizers if name != keys.RETAIN_TERMINATING_FINALIZER]
     return {**observed, "metadata": metadata}
