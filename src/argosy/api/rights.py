@@ -92,7 +92,7 @@ def _own_rules() -> list[Rule]:
 def _system_rules() -> list[Rule]:
     return [
         _rule([""], ["secrets"], [*_READ, "patch"]),
-        _rule(["coordination.k8s.io"], ["leases"], ["get", "create", "update"]),
+        _rule(["coordination.k8s.io"], ["leases"], ["get", "list", "create", "update"]),
     ]
 
 
