@@ -13,12 +13,13 @@ import asyncio
 import logging
 import random
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from urllib.parse import quote, urlencode
 
 import aiohttp
 import msgspec
+from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from argosy.kube import framing, warning
@@ -115,6 +116,8 @@ class HttpTransport:
             except BROKEN as error:
                 if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
                     raise TransportError(f"{self._base}: no answer within {timeout:g} s") from None
+                if request.guard is not None:  # it may have been its word that ended the try
+                    request.guard()
                 failures += 1
                 delay = self._backoff.delay(failures)
                 may_retry = (request.method in SAFE or isinstance(error, NOTHING_SENT)) and not _hopeless(error)
@@ -222,7 +225,7 @@ class HttpTransport:
         return await self._sessions().request(
             request.method,
             URL(self._url(request), encoded=True),
-            data=request.body or None,
+            data=_body_of(request),
             headers=headers,
             ssl=self._ssl if self._ssl is not None else True,
             server_hostname=self.connection.tls_server_name or None,
@@ -274,6 +277,25 @@ class HttpTransport:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+
+
+class _Guarded(aiohttp.BytesPayload):
+    """A body that is sent, and the buffered head of the request with it, only if the guard still agrees: opening a connection
+    takes its time, and so does every turn of the event loop."""
+
+    def __init__(self, body: bytes, guard: Callable[[], None]) -> None:
+        super().__init__(body)
+        self._guard = guard
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        self._guard()
+        await super().write_with_length(writer, content_length)
+
+
+def _body_of(request: Request) -> aiohttp.BytesPayload | bytes | None:
+    if not request.body or request.guard is None:
+        return request.body or None
+    return _Guarded(request.body, request.guard)
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

@@ -342,18 +342,30 @@ def test_insecure_skips_verification_only_when_asked() -> None:
     assert HttpTransport(Connection("https://x", insecure=True))._ssl.verify_mode == ssl.CERT_NONE  # type: ignore[union-attr]
 
 
-async def test_a_guard_is_asked_before_every_try_and_ends_the_request() -> None:
-    asked = 0
+class Guard:
+    """Agrees so many times."""
 
-    def guard() -> None:
-        nonlocal asked
-        asked += 1
-        if asked > 1:
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def __call__(self) -> None:
+        self.times -= 1
+        if self.times < 0:
             raise TransportError("not any more")
 
-    busy = ok(code="429 Too Many Requests", headers="Retry-After: 0\r\n")
-    peer = Peer(busy, ok())
+
+async def test_a_guard_is_asked_again_with_every_try_and_ends_the_request() -> None:
+    peer = Peer(ok(code="429 Too Many Requests", headers="Retry-After: 0\r\n"), ok())
     async with talking_to(peer) as transport:
         with pytest.raises(TransportError, match="not any more"):
-            await transport.send(Request("POST", "/x", body=b"{}", guard=guard))
+            await transport.send(Request("POST", "/x", body=b"{}", guard=Guard(2)))
     assert len(peer.requests) == 1
+
+
+async def test_a_guard_that_gives_way_while_the_connection_is_opened_keeps_everything_back() -> None:
+    peer = Peer(ok(), ok())
+    async with talking_to(peer) as transport:
+        with pytest.raises(TransportError, match="not any more"):
+            await transport.send(Request("POST", "/x", body=b"{}", guard=Guard(1)))
+        assert (await transport.send(Request("POST", "/y", body=b"{}", guard=Guard(2)))).status == 200
+    assert [request.split()[1] for request in peer.requests] == [b"/y"]
