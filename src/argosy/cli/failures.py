@@ -2,11 +2,19 @@
 
 import errno
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argosy.kube.errors import ApiError, NotFound
 
 __all__ = ["Failure", "explained"]
 
 _ANSWERS = "is it running? `argosy up` starts one here; --kubeconfig and --context choose another"
-
+_INSTALL = "`argosy install` installs the federation's kinds; --kubeconfig and --context choose another control plane"
+_STRANGER = "is this the address of a Kubernetes API server? check `server` in the kubeconfig, and proxies on the way"
+_CERTIFICATES = (
+    "check certificate-authority-data and the client certificate in the kubeconfig, and the host in its `server`"
+)
 
 #: What the HTTP library says of its own objects.
 _INSIDES = re.compile(r" ssl:(<[^>]*>|\w+)")
@@ -24,20 +32,23 @@ class Failure(Exception):
 
 def explained(error: Exception) -> Failure:
     """Any exception as a Failure."""
+    from argosy.control.install import InstallError
     from argosy.kube.config import ConfigError
     from argosy.kube.errors import ApiError, TransportError
     from argosy.server.storage.base import StorageError
 
     if isinstance(error, Failure):
         return error
+    if isinstance(error, InstallError):
+        return Failure(str(error), "once this is mended, `argosy install` goes on where it was")
     if isinstance(error, ConfigError):
         return Failure(
             str(error), "--kubeconfig and --context choose another; `argosy up` makes one in .argosy/kubeconfig"
         )
     if isinstance(error, ApiError):
-        return Failure(error.message, _api_hint(error))
+        return _refused(error)
     if isinstance(error, TransportError):
-        return Failure(f"the API server does not answer: {_INSIDES.sub('', str(error))}", _ANSWERS)
+        return _unanswered(error)
     if isinstance(error, StorageError):
         return _storage(error)
     if isinstance(error, OSError):
@@ -47,20 +58,54 @@ def explained(error: Exception) -> Failure:
     )
 
 
-def _api_hint(error: Exception) -> str:
+def _unanswered(error: Exception) -> Failure:
+    from aiohttp import ClientSSLError
+
+    text = _INSIDES.sub("", str(error))
+    if isinstance(error.__cause__, ClientSSLError):
+        return Failure(f"no secure connection to the API server: {text}", _CERTIFICATES)
+    if "did not answer" in text:
+        return Failure(f"this is no Kubernetes API server: {text}", _STRANGER)
+    return Failure(f"the API server does not answer: {text}", _ANSWERS)
+
+
+def _refused(error: "ApiError") -> Failure:
     from argosy.kube.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, Unauthorized
 
-    if isinstance(error, Unauthorized):
-        return "the credentials in the kubeconfig are not (or no longer) accepted; `argosy up` writes new ones"
-    if isinstance(error, Forbidden):
-        return "ask for the right, or choose another user with --context"
+    message = error.message
     if isinstance(error, NotFound):
-        return "check the name, and the namespace (-n)"
+        return _missing(error)
+    if not error.reason and "HTML" in message:
+        return Failure(f"this is no Kubernetes API server: {message}", _STRANGER)
+    if isinstance(error, Unauthorized):
+        return Failure(
+            message, "the credentials in the kubeconfig are not (or no longer) accepted; `argosy up` writes new ones"
+        )
+    if isinstance(error, Forbidden):
+        return Failure(
+            message, "" if "denied request" in message else "ask for the right, or choose another user with --context"
+        )
     if isinstance(error, BadRequest | Invalid):
-        return "nothing was changed; correct the field named above and try again"
+        return Failure(message, "nothing was changed; correct the field named above and try again")
     if isinstance(error, Conflict):
-        return "somebody else changed it meanwhile; try again"
-    return ""
+        return Failure(message, "somebody else changed it meanwhile; try again")
+    return Failure(message)
+
+
+def _missing(error: "NotFound") -> Failure:
+    """An object that is not there, or, where the answer names none, its whole kind."""
+    from argosy.api import keys
+
+    details = error.status.get("details") or {}
+    if not details.get("name"):
+        return Failure(
+            f"this control plane does not serve the kind that was asked for: {error.message}; the federation's are not "
+            "installed on it, or not all of them",
+            _INSTALL,
+        )
+    if details.get("name") == keys.SYSTEM_NAMESPACE:
+        return Failure(f"the federation is not installed on this control plane: {error.message}", _INSTALL)
+    return Failure(error.message, "check the name, and the namespace (-n)")
 
 
 def _storage(error: Exception) -> Failure:

@@ -1,5 +1,6 @@
 """Kinds by the names people use: `deployment/web`, `deploy/web`, `deployments.apps/web`, `fcluster/m1`."""
 
+from argosy.api import keys
 from argosy.cli.failures import Failure
 from argosy.kube.client import Client
 from argosy.kube.resource import Resource
@@ -66,4 +67,6 @@ async def of_object(client: Client, api_version: str, kind: str) -> Resource:
     for resource in found.resources:
         if resource.kind == kind and resource.api_version == api_version:
             return resource
-    raise Failure(f"the server has no kind {kind} in {api_version}", "check apiVersion and kind for typing errors")
+    ours = api_version == keys.API_VERSION and not any(each.group == keys.GROUP for each in found.resources)
+    hint = "`argosy install` installs the federation's kinds" if ours else "check apiVersion and kind for typing errors"
+    raise Failure(f"the server has no kind {kind} in {api_version}", hint)
