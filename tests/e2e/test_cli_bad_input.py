@@ -101,9 +101,16 @@ def test_an_unreachable_member_is_told_and_can_be_taken_back(cli, tmp_path):
     member = tmp_path / "kubeconfig"
     member.write_text(kubeconfig("{token: abc}"))
     assert "far was not ready within 1 s" in complaint(
-        cli("join", "far", "--kubeconfig", str(member), "--timeout", "1")
+        cli("join", "far", "--kubeconfig", str(member), "--keep-credentials", "--timeout", "1")
     )
     assert "far is leaving" in cli.ok("unjoin", "far", "--timeout", "0")
+
+
+def test_a_cluster_that_does_not_answer_is_not_made_a_member(cli, tmp_path):
+    member = tmp_path / "kubeconfig"
+    member.write_text(kubeconfig("{token: abc}"))
+    assert "away does not answer" in complaint(cli("join", "away", "--kubeconfig", str(member)))
+    assert cli("get", "clusters", "away").code == 1
 
 
 @pytest.mark.parametrize(
@@ -135,10 +142,10 @@ def test_credentials_that_the_server_refuses(cli, tmp_path):
     assert "Unauthorized" in complaint(cli.bare("--kubeconfig", str(path), "get", "clusters"))
 
 
-def test_a_member_with_a_credential_plugin_is_refused_with_a_way_out(cli, tmp_path):
+def test_a_plugins_credentials_cannot_be_kept_and_there_is_a_way_out(cli, tmp_path):
     path = tmp_path / "kubeconfig"
     path.write_text(kubeconfig("{exec: {command: foo, apiVersion: client.authentication.k8s.io/v1}}"))
-    said = cli("join", "x", "--kubeconfig", str(path))
+    said = cli("join", "x", "--kubeconfig", str(path), "--keep-credentials")
     assert "gets its credentials from a plugin" in complaint(said)
     assert "token" in said.lines[1]
 
