@@ -144,7 +144,9 @@ def test_credentials_that_the_server_refuses(cli, tmp_path):
 
 def test_a_plugins_credentials_cannot_be_kept_and_there_is_a_way_out(cli, tmp_path):
     path = tmp_path / "kubeconfig"
-    path.write_text(kubeconfig("{exec: {command: foo, apiVersion: client.authentication.k8s.io/v1}}"))
+    path.write_text(
+        kubeconfig("{exec: {command: foo, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}}")
+    )
     said = cli("join", "x", "--kubeconfig", str(path), "--keep-credentials")
     assert "gets its credentials from a plugin" in complaint(said)
     assert "token" in said.lines[1]

@@ -27,15 +27,31 @@ def join(
         list[str] | None, typer.Option("--label", "-l", help="Label of the member, k=v; repeatable.")
     ] = None,
     use_service_account: Annotated[
+        bool | None,
+        typer.Option(
+            "--use-service-account/--keep-credentials",
+            help="Have the control plane come as a service account made in the member (the default), or with the kubeconfig's "
+            "own credentials, which it then keeps.",
+        ),
+    ] = None,
+    full_access: Annotated[
         bool,
         typer.Option(
-            "--use-service-account",
-            help="Use the credentials for joining only, then a service account made in the member.",
+            "--full-access", help="The service account may do everything, not only what the type configs need."
+        ),
+    ] = False,
+    refresh_role: Annotated[
+        bool,
+        typer.Option(
+            "--refresh-role", help="Only bring the rights of a member's service account up to the type configs."
         ),
     ] = False,
     timeout: Timeout = 60.0,
 ) -> None:
     """Make a cluster a member of the federation, and wait until it is ready.
+
+    The kubeconfig's credentials, of any kind, are used here and once, to make a service account in the cluster; the control
+    plane gets that account's token. Run again for a member, this gives it a new token and brings its rights up to date.
 
     The control plane is chosen before the command: argosy --kubeconfig HUB join …
 
@@ -45,27 +61,45 @@ def join(
 
       argosy join m1 --kubeconfig ~/.kube/config --context kind-m1
     """
-    from argosy.cli import membership
+    from argosy.cli import enrolment, membership
     from argosy.cli.progress import shown
     from argosy.kube import config
     from argosy.kube.names import dns_subdomain
 
+    if use_service_account is False and (full_access or refresh_role):
+        raise Failure("--full-access and --refresh-role are about service accounts, not for --keep-credentials", code=2)
     connection = config.load(kubeconfig, member_context)
     labels = parse_labels(label or [])
     if dns_subdomain(name):
         raise Failure(f"{name!r} cannot be a member's name", "lower-case letters, digits, '-' and '.'", code=2)
     _check(connection, name)
+    if refresh_role:
+
+        async def refresh(client: "Client", default: str) -> None:
+            await enrolment.refresh_role(client, name, connection, full_access=full_access)
+
+        with_client(context, refresh)
+        print(f"{name}: the service account's rights are up to date")
+        return
     progress = shown()
+    told: set[str] = set()
+
+    def step(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            progress.step(text)
 
     async def work(client: "Client", default: str) -> bool:
-        new = await membership.register(client, name, connection, labels, use_service_account=use_service_account)
-        told: set[str] = set()
-
-        def step(text: str) -> None:
-            if text not in told:
-                told.add(text)
-                progress.step(text)
-
+        account = use_service_account
+        if account is None:
+            account = full_access or await membership.uses_service_account(client, name) is not False
+        if account:
+            new = await enrolment.enrol(
+                client, name, connection, labels, full_access=full_access, patience=timeout, step=step
+            )
+        else:
+            _check_kept(connection, name)
+            new = await membership.register(client, name, connection, labels)
         if timeout:
             await membership.wait_ready(client, name, timeout, step)
         return new
@@ -81,15 +115,8 @@ def join(
 
 
 def _check(connection: "Connection", name: str) -> None:
-    """The control plane keeps the credentials and uses them from its own machine: they must work there, and last."""
-    if connection.credentials is not None:
-        raise Failure(
-            f"the kubeconfig's user for {name} gets its credentials from a plugin, a file or a password, which the control "
-            "plane cannot use",
-            "make a lasting token there (kubectl create serviceaccount + a token secret, bound to cluster-admin) and put it "
-            "into a kubeconfig as the user's token",
-        )
-    if not connection.token and not (connection.client_certificate and connection.client_key):
+    pair = connection.client_certificate and connection.client_key
+    if connection.credentials is None and not connection.token and not pair:
         raise Failure(
             f"the kubeconfig has no credentials for {name}", "its user needs a token or a client certificate and key"
         )
@@ -97,6 +124,16 @@ def _check(connection: "Connection", name: str) -> None:
         raise Failure(
             f"the kubeconfig has no certificate authority for {name}",
             "its cluster needs certificate-authority-data, or insecure-skip-tls-verify if you must",
+        )
+
+
+def _check_kept(connection: "Connection", name: str) -> None:
+    """The control plane keeps the credentials and uses them from its own machine: they must work there, and last."""
+    if connection.credentials is not None:
+        raise Failure(
+            f"the kubeconfig's user for {name} gets its credentials from a plugin, a file or a password, which the control "
+            "plane cannot use",
+            "--use-service-account makes a service account there, whose token it can",
         )
 
 

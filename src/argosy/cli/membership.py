@@ -1,11 +1,12 @@
 """Membership: what makes a cluster a member, as objects on the control plane: its FederatedCluster and the secret beside it.
 
-Used by `join`, `unjoin`, and by `up` for the members it simulates.
+Used by `join` (also through `enrolment`), `unjoin`, and by `up` for the members it simulates.
 """
 
 import asyncio
 import base64
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from argosy.api import keys, resources
@@ -17,70 +18,136 @@ from argosy.kube.config import Connection
 from argosy.kube.errors import AlreadyExists, Conflict, NotFound
 from argosy.kube.resource import Resource
 
-__all__ = ["SECRETS", "leave", "register", "wait_gone", "wait_ready"]
+__all__ = [
+    "SECRETS",
+    "USERS_KEYS",
+    "adjust",
+    "annotate",
+    "declare",
+    "leave",
+    "put_secret",
+    "register",
+    "uses_service_account",
+    "wait_gone",
+    "wait_ready",
+]
 
 SECRETS = Resource("", "v1", "secrets", "Secret")
+#: In the secret, the user's own credentials; a service account needs none of them.
+USERS_KEYS = (keys.SECRET_CLIENT_CERTIFICATE, keys.SECRET_CLIENT_KEY, keys.SECRET_BOOTSTRAP_TOKEN)
 #: On secrets that were made here, so that leaving removes those and no others.
 _MADE_HERE = {"app.kubernetes.io/managed-by": "argosy"}
 _POLL = 0.2
 
 
-async def register(
-    client: Client,
-    name: str,
-    connection: Connection,
-    labels: dict[str, str],
-    *,
-    use_service_account: bool = False,
-) -> bool:
-    """Make or correct the secret and the FederatedCluster; True when the cluster is new."""
-    await _put_secret(client, name, secret_data(connection))
+async def register(client: Client, name: str, connection: Connection, labels: dict[str, str]) -> bool:
+    """Have the control plane come with the connection's own credentials; True when the cluster is new.
+
+    The secret comes first: a cluster without one cannot join.
+    """
+    user = {
+        keys.SECRET_CLIENT_CERTIFICATE: connection.client_certificate or None,
+        keys.SECRET_CLIENT_KEY: connection.client_key or None,
+        keys.SECRET_BOOTSTRAP_TOKEN: connection.token.encode() or None,
+    }
+    found = await _find(client, name)
+    secret = found.spec.secret_ref.name if found is not None else name
+    await put_secret(client, secret, {keys.SECRET_CA: connection.ca_data or None, **user})
+    if found is None:
+        await client.create(resources.FEDERATED_CLUSTERS, _manifest(name, connection, labels, {}, False))
+        return True
+    await adjust(client, found, connection, use_service_account=False)
+    await put_secret(client, secret, {keys.SECRET_SERVICE_ACCOUNT_TOKEN: None})
+    return False
+
+
+async def declare(
+    client: Client, name: str, connection: Connection, labels: dict[str, str], annotations: dict[str, str]
+) -> tuple[FederatedCluster, bool]:
+    """The FederatedCluster of a member that is entered with a service account, and whether it is new."""
+    manifest = _manifest(name, connection, labels, annotations, True)
+    try:
+        return await client.create(resources.FEDERATED_CLUSTERS, manifest, into=FederatedCluster), True
+    except AlreadyExists:
+        found = await client.get(resources.FEDERATED_CLUSTERS, name, into=FederatedCluster)
+    return await annotate(client, found, annotations), False
+
+
+async def annotate(client: Client, cluster: FederatedCluster, annotations: dict[str, str]) -> FederatedCluster:
+    if annotations.items() <= cluster.metadata.annotations.items():
+        return cluster
+    change = {"metadata": {"annotations": annotations}}
+    return await client.patch(resources.FEDERATED_CLUSTERS, cluster.name, change, into=FederatedCluster)
+
+
+async def adjust(
+    client: Client, cluster: FederatedCluster, connection: Connection, *, use_service_account: bool
+) -> None:
+    """Where it is and how it is entered, if that changed since."""
+    wanted = {
+        "apiEndpoint": connection.server,
+        "insecure": connection.insecure,
+        "useServiceAccount": use_service_account,
+    }
+    spec = cluster.spec
+    present = {
+        "apiEndpoint": spec.api_endpoint,
+        "insecure": spec.insecure,
+        "useServiceAccount": spec.use_service_account,
+    }
+    change = {key: value for key, value in wanted.items() if present[key] != value}
+    if change:
+        await client.patch(resources.FEDERATED_CLUSTERS, cluster.name, {"spec": change})
+
+
+async def uses_service_account(client: Client, name: str) -> bool | None:
+    """How a member is entered; None when there is no such member."""
+    found = await _find(client, name)
+    return found.spec.use_service_account if found is not None else None
+
+
+async def _find(client: Client, name: str) -> FederatedCluster | None:
+    try:
+        return await client.get(resources.FEDERATED_CLUSTERS, name, into=FederatedCluster)
+    except NotFound:
+        return None
+
+
+def _manifest(
+    name: str, connection: Connection, labels: dict[str, str], annotations: dict[str, str], use_service_account: bool
+) -> dict[str, Any]:
     spec: dict[str, Any] = {"apiEndpoint": connection.server, "secretRef": {"name": name}}
     if connection.insecure:
         spec["insecure"] = True
     if use_service_account:
         spec["useServiceAccount"] = True
-    manifest = {
+    return {
         "apiVersion": keys.API_VERSION,
         "kind": "FederatedCluster",
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "labels": labels, "annotations": annotations},
         "spec": spec,
     }
-    try:
-        await client.create(resources.FEDERATED_CLUSTERS, manifest)
-    except AlreadyExists:
-        found = await client.get(resources.FEDERATED_CLUSTERS, name)
-        if found["spec"].get("apiEndpoint") != connection.server:
-            change = {"spec": {"apiEndpoint": connection.server}}
-            await client.patch(resources.FEDERATED_CLUSTERS, name, change)
-        return False
-    return True
 
 
-def secret_data(connection: Connection) -> dict[str, str]:
-    data = {
-        keys.SECRET_CA: connection.ca_data,
-        keys.SECRET_CLIENT_CERTIFICATE: connection.client_certificate,
-        keys.SECRET_CLIENT_KEY: connection.client_key,
-        keys.SECRET_BOOTSTRAP_TOKEN: connection.token.encode(),
-    }
-    return {key: base64.b64encode(value).decode() for key, value in data.items() if value}
-
-
-async def _put_secret(client: Client, name: str, data: dict[str, str]) -> None:
+async def put_secret(client: Client, name: str, data: Mapping[str, bytes | None]) -> None:
+    """Have these keys with these values in the member's secret; None is one that is not to be there."""
+    wanted = {key: base64.b64encode(value).decode() if value else None for key, value in data.items()}
     manifest = {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": name, "namespace": keys.SYSTEM_NAMESPACE, "labels": _MADE_HERE},
-        "data": data,
+        "data": {key: value for key, value in wanted.items() if value is not None},
     }
     try:
-        await client.create(SECRETS, manifest)
-    except AlreadyExists:
         found = await client.get(SECRETS, name, keys.SYSTEM_NAMESPACE)
-        stored = found.get("data") or {}
-        if any(stored.get(key) != value for key, value in data.items()):
-            await client.patch(SECRETS, name, {"data": data}, keys.SYSTEM_NAMESPACE)
+    except NotFound:
+        with contextlib.suppress(AlreadyExists):
+            await client.create(SECRETS, manifest)
+            return
+        found = await client.get(SECRETS, name, keys.SYSTEM_NAMESPACE)
+    stored = found.get("data") or {}
+    if any(stored.get(key) != value for key, value in wanted.items()):
+        await client.patch(SECRETS, name, {"data": wanted}, keys.SYSTEM_NAMESPACE)
 
 
 async def wait_ready(client: Client, name: str, timeout: float, step: Callable[[str], None]) -> None:
