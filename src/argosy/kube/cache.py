@@ -14,11 +14,11 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from argosy.kube.objects import DecodeError, HasMetadata, Metadata, Partial, decode, key_of, version_number
+from argosy.kube.objects import DecodeError, Identified, Identity, Partial, decode, key_of, version_number
 
 __all__ = ["Cache", "Change", "Relist"]
 
-T = TypeVar("T", bound=HasMetadata)
+T = TypeVar("T", bound=Identified)
 log = logging.getLogger(__name__)
 
 
@@ -41,10 +41,11 @@ class Cache(Generic[T]):
         *,
         keep_raw: bool = False,
         indexers: Mapping[str, Indexer[T]] | None = None,
-        keep: Callable[[Metadata], bool] | None = None,
+        keep: Callable[[Identity], bool] | None = None,
     ) -> None:
         """`keep` tells by name, namespace and uid, which never change, whether an object is held at all; others are as absent."""
         self.into = into
+        self._decoder = msgspec.json.Decoder(into)
         #: The version up to which every event was seen; "" before the first list.
         self.version = ""
         self._objects: dict[str, T] = {}
@@ -144,6 +145,13 @@ class Cache(Generic[T]):
         The last good state of one that does not fit stays.
         """
         try:
+            obj = self._decoder.decode(raw)
+        except msgspec.DecodeError:
+            return self._decoded_slowly(raw)
+        return obj if self._keep is None or self._keep(obj.metadata) else None
+
+    def _decoded_slowly(self, raw: bytes) -> T | None:
+        try:
             obj = decode(raw, self.into)
         except DecodeError as error:
             metadata = decode(raw, Partial).metadata
@@ -151,10 +159,10 @@ class Cache(Generic[T]):
             return None
         return obj if self._is_kept(obj.metadata) else None
 
-    def _is_kept(self, metadata: Metadata) -> bool:
+    def _is_kept(self, metadata: Identity) -> bool:
         return self._keep is None or self._keep(metadata)
 
-    def _is_known(self, key: str, metadata: Metadata, deleted: bool) -> bool:
+    def _is_known(self, key: str, metadata: Identity, deleted: bool) -> bool:
         """Whether this version or a newer one was already taken in.
 
         A deletion may carry the version we know: that of an object which our own write moved out of the selection.

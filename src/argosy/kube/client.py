@@ -312,9 +312,9 @@ class Client:
         `uid` and `resource_version` are preconditions: when they do not hold, Conflict is raised and nothing happens.
         """
         preconditions = {"uid": uid, "resourceVersion": resource_version}
-        options = queries.delete_options(propagation, grace_period, preconditions)
+        options = queries.delete_options(propagation, grace_period, dry_run, preconditions)
         path = queries.path(resource, namespace, name)
-        return await self._object(dict, "DELETE", path, _dry_run(dry_run), encode(options), JSON_BODY)
+        return await self._object(dict, "DELETE", path, (), encode(options), JSON_BODY)
 
     async def delete_collection(
         self,
@@ -330,8 +330,8 @@ class Client:
         if selection.get("shard") is not None:
             # A server that does not know shards would delete all of them.
             raise ValueError("a shard cannot be deleted as a collection")
-        query = [*queries.selection(selection), *_dry_run(dry_run)]
-        options = queries.delete_options(propagation, grace_period, {})
+        query = queries.selection(selection)
+        options = queries.delete_options(propagation, grace_period, dry_run, {})
         return await self._object(dict, "DELETE", queries.path(resource, namespace), query, encode(options), JSON_BODY)
 
     def watch(
@@ -433,10 +433,6 @@ class Client:
 
 
 JSON_BODY = {"content-type": "application/json"}
-
-
-def _dry_run(dry_run: bool) -> queries.Query:
-    return [("dryRun", "All")] if dry_run else []
 
 
 def _metadata(body: bytes) -> Metadata:

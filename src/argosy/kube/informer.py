@@ -24,7 +24,7 @@ from argosy.kube.backoff import Backoff
 from argosy.kube.cache import Cache, Change, Indexer, Relist
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, Gone, NotFound, TransportError
-from argosy.kube.objects import DecodeError, HasMetadata, Metadata, Partial, decode, version_number
+from argosy.kube.objects import DecodeError, Identified, Identity, Partial, decode, version_number
 from argosy.kube.query import Selection
 from argosy.kube.resource import Resource
 from argosy.kube.shards import Shard
@@ -32,7 +32,7 @@ from argosy.kube.transport import Event
 
 __all__ = ["Change", "Informer"]
 
-T = TypeVar("T", bound=HasMetadata)
+T = TypeVar("T", bound=Identified)
 log = logging.getLogger(__name__)
 
 BACKOFF = Backoff(base=0.5, cap=30.0, jitter=0.4)
@@ -58,7 +58,7 @@ class Informer(Cache[T]):
         field_selector: str = "",
         keep_raw: bool = False,
         indexers: Mapping[str, Indexer[T]] | None = None,
-        keep: Callable[[Metadata], bool] | None = None,
+        keep: Callable[[Identity], bool] | None = None,
         shard: Shard | None = None,
         liveness: float = 60.0,
         page: int = 500,
@@ -230,7 +230,7 @@ class Informer(Cache[T]):
         return {"label_selector": self.label_selector, "field_selector": self.field_selector, "shard": self.shard}
 
 
-def _kept(shard: Shard | None, keep: Callable[[Metadata], bool] | None) -> Callable[[Metadata], bool] | None:
+def _kept(shard: Shard | None, keep: Callable[[Identity], bool] | None) -> Callable[[Identity], bool] | None:
     if shard is None:
         return keep
     covers = shard.covers

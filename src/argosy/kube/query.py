@@ -67,9 +67,12 @@ def write(field_manager: str, options: Writing) -> Query:
 
 
 def delete_options(
-    propagation: str | None, grace_period: int | None, preconditions: Mapping[str, str | None]
+    propagation: str | None, grace_period: int | None, dry_run: bool, preconditions: Mapping[str, str | None]
 ) -> dict[str, Any]:
+    """The body of a delete. All of it must be in there: with a body, kube-apiserver looks at no option in the query."""
     options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if dry_run:
+        options["dryRun"] = ["All"]
     if propagation is not None:
         options["propagationPolicy"] = propagation
     if grace_period is not None:
