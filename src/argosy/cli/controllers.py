@@ -124,6 +124,8 @@ class _Process:
 async def _serve(
     client: "Client", process: _Process, leader_elect: bool, install: bool, probe_address: str, port: int
 ) -> None:
+    from argosy.cli import preflight
+    from argosy.cli.install import refuse_workloads
     from argosy.cli.loop import stop_on_signals
     from argosy.cli.probes import Probes
     from argosy.control.install import install as install_kinds
@@ -132,7 +134,9 @@ async def _serve(
     # The first request: whoever cannot be reached or refuses us is told here, in one line.
     await client.version()
     if install:
+        await refuse_workloads(client)
         await install_kinds(client, print)
+    await preflight.check(client)
     probes = Probes()
     await probes.open(probe_address, port)
     print(f"probes and metrics: {probes.url}   Ctrl-C stops it.", flush=True)

@@ -109,7 +109,7 @@ async def refuse_workloads(client: "Client") -> None:
             "this control plane has a Deployment controller of its own: it would run the workloads that are to be "
             "templates for the members; nothing was installed",
             "start its kube-controller-manager with --controllers=namespace-controller,garbage-collector-controller, choose "
-            "another control plane with --kubeconfig, or insist with --allow-workload-controllers",
+            "another control plane with --kubeconfig, or insist with `argosy install --allow-workload-controllers`",
         )
 
 

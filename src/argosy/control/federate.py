@@ -216,7 +216,8 @@ class Federate:
         finalizers = metadata.get("finalizers") or []
         if keys.FEDERATE_FINALIZER not in finalizers:
             changes["finalizers"] = sorted({*finalizers, keys.FEDERATE_FINALIZER})
-        if config.spec.status_aggregation.enabled and not kind_of(source).feedback_with_status:
+        kind = kind_of(source)
+        if config.spec.status_aggregation.enabled and kind.feedback and not kind.feedback_with_status:
             before = annotations_of(source)
             after = feedback(before, annotations_of(federated))
             if after is not None:

@@ -35,6 +35,7 @@ from argosy.control.members import Member, Members
 from argosy.control.metrics import Metrics
 from argosy.control.operations import Operations
 from argosy.control.pause import Pause
+from argosy.control.permissions import Permissions
 from argosy.control.probe import Prober
 from argosy.control.recorder import ObjectRecorder
 from argosy.control.sweep import Sweep
@@ -142,6 +143,7 @@ class Manager:
             self._events,
             timings,
         )
+        self._permissions = Permissions(client, self.caches.catalog, self._events)
         self._followers = Followers(self.caches, self.clusters.access, cascade, timings)
         self.cluster_queue: WorkQueue[str] = WorkQueue(self._backoff())
         self.clusters.wake = lambda name, after: self.cluster_queue.add(name, after=after)
@@ -175,6 +177,7 @@ class Manager:
             policies.add_handler(partial(self.federate.policy_changed, label))
         caches.catalog.on_change(self.federate.type_changed)
         caches.catalog.on_change(self._type_changed)
+        caches.catalog.on_change(self._permissions.type_changed)
         self.fleet.on_change(self._fleet_changed)
         self.members.on_change(self._member_changed)
         self.members.on_recovery(self._reach_sweep.ask)
@@ -265,6 +268,8 @@ class Manager:
             self._start_loop("dispatch", self.dispatch.queue, self.dispatch.reconcile, self.options.workers)
             # Few: statuses must not hold up what is on its way to members.
             self._start_loop("aggregate", self.aggregate.queue, self.aggregate.reconcile, 4)
+            if self.options.shard.owns_cluster_scoped:
+                self._start_loop("permissions", self._permissions.queue, self._permissions.reconcile, 1)
             self.tasks.start("sweep fleet", self._fleet_sweep.run)
             self.tasks.start("sweep members", self._reach_sweep.run)
             self.tasks.start("measure", self._measure)

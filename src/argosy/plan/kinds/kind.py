@@ -31,6 +31,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     strip: Callable[[Json], Json] = _as_it_is
     #: (desired, observed): the desired object with what a member's copy keeps. Metadata is dealt with elsewhere.
     retain: Callable[[Json, Json], Json] = _nothing_kept
+    #: Whether feedback annotations go to the source at all.
+    feedback: bool = True
     #: Feedback annotations go to the source with its status: annotations of this kind count as a new generation, except
     #: those written through the status subresource.
     feedback_with_status: bool = False

@@ -12,6 +12,9 @@ __all__ = ["KINDS", "kind_of"]
 
 _POD_TEMPLATE: Final = ("spec", "template", "spec")
 _ANY: Final = Kind()
+#: Any change of one but to its finalizers counts as granting what is in it, which takes the right to all of that.
+_GRANT: Final = Kind(feedback=False)
+_RBAC: Final = "rbac.authorization.k8s.io"
 
 KINDS: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(
     {
@@ -26,6 +29,10 @@ KINDS: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(
         ("", "PersistentVolume"): bindings.PERSISTENT_VOLUME,
         ("", "PersistentVolumeClaim"): bindings.PERSISTENT_VOLUME_CLAIM,
         ("argoproj.io", "Workflow"): bindings.WORKFLOW,
+        (_RBAC, "Role"): _GRANT,
+        (_RBAC, "RoleBinding"): _GRANT,
+        (_RBAC, "ClusterRole"): _GRANT,
+        (_RBAC, "ClusterRoleBinding"): _GRANT,
     }
 )
 
