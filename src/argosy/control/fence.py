@@ -1,13 +1,13 @@
 """Fence: whether we still may, asked right before each write is sent. A leader that was stopped and wakes up writes nothing.
 
 Every write of the controllers goes through a fenced client, to members and to the control plane alike: a stale placement or
-finalizer there does as much harm as a stale copy here. The question comes after all waiting for a connection's turn, a rate
-limit or a retry, and again with every try.
+finalizer there does as much harm as a stale copy here. The question comes after all waiting for a turn, a rate limit, a retry
+or a connection, and again with every try.
 
-What is left is a request whose connection is being opened, or whose bytes are half sent, at the moment the process is
-stopped. Those find the new leader's traces: updates carry the resourceVersion that was read, deletes the uid as well, a
-create finds the object. The one write without a version, the status of a federated object, says what was seen in members for
-a generation that is named in it; a stale one costs the new leader one more look there and never a copy.
+What a stop can still catch is a request in the middle of being handed to the kernel. Those find the new leader's traces:
+updates carry the resourceVersion that was read, deletes the uid as well, a create finds the object. The one write without a
+version, the status of a federated object, tells what was seen in members for a generation that it names; a stale one costs
+the new leader one more look there and never a copy.
 """
 
 from collections.abc import AsyncIterator
