@@ -86,6 +86,16 @@ class Fleet:
             return self
         return Fleet(member for member in self._rows.values() if member.joined)
 
+    def surveyed_only(self) -> "Fleet":
+        """The joined members of which it was once learned what they serve: those a placement can have taken into account."""
+        return self._surveyed
+
+    @cached_property
+    def _surveyed(self) -> "Fleet":
+        if all(member.joined and member.apis for member in self._rows.values()):
+            return self
+        return Fleet(member for member in self._rows.values() if member.joined and member.apis)
+
     def _replaced(self, before: Member, after: Member) -> "Fleet":
         fleet = Fleet()
         fleet._rows = self._rows | {after.name: after}
@@ -111,9 +121,10 @@ class Fleet:
         for facet in ("_allocatable", "_available"):
             if facet in self.__dict__:
                 fleet.__dict__[facet] = self.__dict__[facet].with_row(row, getattr(after, facet[1:]))
-        joined = self.__dict__.get("_joined")
-        if joined is not None and joined is not self and before.joined and after.joined:
-            fleet.__dict__["_joined"] = joined._replaced(before, after)
+        for name, belong in (("_joined", True), ("_surveyed", bool(before.apis and after.apis))):
+            subset = self.__dict__.get(name)
+            if subset is not None and subset is not self and before.joined and after.joined and belong:
+                fleet.__dict__[name] = subset._replaced(before, after)
         return fleet
 
     # Columns.

@@ -81,7 +81,8 @@ def triggers_of(
     fleet: Fleet,
 ) -> Triggers:
     """The present triggers of an object: its template, its federated object's annotations, its policy, the fleet."""
-    joined = fleet.joined_only()
+    # One that has just joined and was not looked at yet cannot be chosen: it counts as joined when it can.
+    joined = fleet.surveyed_only()
     replicas = desired_replicas(template, type_config.spec.path_definition.replicas_spec) or 0
     request = request_of_template(template)
     stated = {key: value for key, value in annotations.items() if key in keys.SCHEDULING_ANNOTATIONS}

@@ -17,6 +17,7 @@ NOTHING = {
     }
 }
 MEMBERS = ("a", "b", "c")
+WIDGETS = {"group": "example.com", "version": "v1", "kind": "Widget", "pluralName": "widgets", "scope": "Namespaced"}
 
 
 def now(body=None, annotations=None, by=None, members=None):
@@ -78,7 +79,7 @@ def test_other_annotations_do_not_matter():
 
 CLUSTER_CHANGES = [
     ("clusterLabelsChanged", changed_fleet("b", labels={"zone": "x"})),
-    ("clusterAPIResourcesChanged", changed_fleet("b", apis=[])),
+    ("clusterAPIResourcesChanged", changed_fleet("b", apis=[WIDGETS])),
     ("clusterJoined", fleet(*MEMBERS, "new")),
 ]
 
@@ -90,6 +91,16 @@ def test_cluster_changes_schedule_where_the_policy_asks_for_it(setting, after):
     found = decide(now(by=frozen).text, now(by=frozen, members=after), frozen, placed=True)
     assert not found.schedule
     assert found.deferred_reasons == f"{setting}:false"
+
+
+def test_a_cluster_counts_as_joined_once_it_can_be_chosen():
+    """Between joining and the first look at what it serves nothing can be placed there."""
+    asked = when(clusterJoined=True)
+    stored, unknown = now(by=asked).text, now(by=asked, members=fleet(*MEMBERS, cluster("new", apis=[])))
+    assert decide(stored, unknown, asked, placed=True).reason == ""
+    known = now(by=asked, members=fleet(*MEMBERS, "new"))
+    assert decide(stored, known, asked, placed=True).reason == "clusterJoined"
+    assert decide(unknown.text, known, asked, placed=True).reason == "clusterJoined"
 
 
 def test_a_changed_taint_schedules_in_any_case():
