@@ -9,12 +9,12 @@ from collections.abc import Callable
 from argosy.api import keys
 from argosy.api.shards import Shard
 from argosy.api.types import FederatedTypeConfig
-from argosy.kube.objects import Metadata
+from argosy.kube.objects import Identity
 from argosy.kube.resource import Resource
 
 __all__ = ["NAMESPACES", "kept", "kept_federated", "kept_sources", "watches_sources"]
 
-Kept = Callable[[Metadata], bool]
+Kept = Callable[[Identity], bool]
 #: The type config of namespaces.
 NAMESPACES = "namespaces"
 _OF_NAMESPACE = f"-{NAMESPACES}"

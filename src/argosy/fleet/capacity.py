@@ -16,7 +16,7 @@ from argosy.api.clusters import ClusterResources, ResourceList
 from argosy.fleet.member import CPU, units
 from argosy.fleet.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.kube import quantity
-from argosy.kube.objects import Metadata
+from argosy.kube.objects import Identity, Metadata
 from argosy.kube.selectors import LabelSelector
 
 __all__ = ["Capacity", "NodeView", "PodSpecView", "PodView", "Requests", "node_counts", "requests_of"]
@@ -58,16 +58,16 @@ class NodeView(msgspec.Struct, frozen=True):
     status: NodeStatusView = NodeStatusView()
 
 
-class ResourcesView(msgspec.Struct, frozen=True):
+class ResourcesView(msgspec.Struct, frozen=True, gc=False):
     requests: ResourceList = {}
     limits: ResourceList = {}
 
 
-class ContainerView(msgspec.Struct, frozen=True):
+class ContainerView(msgspec.Struct, frozen=True, gc=False):
     resources: ResourcesView = ResourcesView()
 
 
-class PodSpecView(msgspec.Struct, frozen=True, rename="camel"):
+class PodSpecView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What of a pod spec decides its request."""
 
     containers: tuple[ContainerView, ...] = ()
@@ -75,14 +75,14 @@ class PodSpecView(msgspec.Struct, frozen=True, rename="camel"):
     overhead: ResourceList = {}
 
 
-class PodStatusView(msgspec.Struct, frozen=True):
+class PodStatusView(msgspec.Struct, frozen=True, gc=False):
     phase: str = ""
 
 
-class PodView(msgspec.Struct, frozen=True):
+class PodView(msgspec.Struct, frozen=True, gc=False):
     """What of a Pod decides what it takes away."""
 
-    metadata: Metadata = Metadata()
+    metadata: Identity = Identity()
     spec: PodSpecView = PodSpecView()
     status: PodStatusView = PodStatusView()
 

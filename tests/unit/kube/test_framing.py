@@ -56,3 +56,16 @@ def test_an_error_event_is_raised_as_its_status() -> None:
 def test_anything_else_is_a_transport_error(line: bytes) -> None:
     with pytest.raises(TransportError):
         event(line)
+
+
+@pytest.mark.parametrize("type_", ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"])
+@pytest.mark.parametrize(
+    "line",
+    ['{"type":"%s","object":{"a":{}}}', '{ "type" : "%s", "object" : {"a":{}} }', '{"object":{"a":{}},"type":"%s"}'],
+)
+def test_an_event_may_be_written_as_json_allows(line: str, type_: str) -> None:
+    assert event((line % type_).encode()) == Event(type_, b'{"a":{}}')
+
+
+def test_what_follows_the_object_is_no_part_of_it() -> None:
+    assert event(b'{"type":"ADDED","object":{"a":{}},"more":1}') == Event("ADDED", b'{"a":{}}')
