@@ -46,6 +46,8 @@ NAMES = ("m1", "m2", "m3")
 GROUND = msgspec.structs.replace(
     QUICK, health_period=3.0, health_threshold=2.0, member_silence=2.0, watch_liveness=15.0
 )
+#: Where members are in this process nobody is slower than we are.
+SIMULATED = msgspec.structs.replace(GROUND, health_period=1.0, health_threshold=0.8)
 _MANAGED = f"{keys.MANAGED_LABEL}=true"
 
 
@@ -256,7 +258,7 @@ async def simulated_ground(folder: Path, **options: Any) -> AsyncIterator[Ground
     await fleet.start()
     try:
         members = [candidates.simulated(member) for member in fleet.members.values()]
-        async with Ground(EmbeddedPlane(folder), members, **options) as ground:
+        async with Ground(EmbeddedPlane(folder), members, **{"timings": SIMULATED, **options}) as ground:
             yield ground
     finally:
         await fleet.stop()

@@ -22,24 +22,27 @@ __all__ = ["Kubernetes", "SharedClusters", "kubernetes", "kubernetes_session"]
 
 
 class SharedClusters:
-    """The clusters that outlive a test: one for each set of options, started when first asked for."""
+    """The clusters that outlive a test: so many for each set of options, started when first asked for."""
 
     def __init__(self, binaries: Binaries):
         self.binaries = binaries
-        self._started: dict[bytes, Clusters] = {}
+        self._started: dict[tuple[int, bytes], Clusters] = {}
 
     async def get(self, options: Options) -> Cluster:
-        key = msgspec.json.encode(options, order="deterministic")
+        return (await self.several(1, options))[0]
+
+    async def several(self, count: int, options: Options) -> list[Cluster]:
+        key = (count, msgspec.json.encode(options, order="deterministic"))
         known = self._started.get(key)
         if known is None:
-            known = Clusters(1, options, self.binaries)
+            known = Clusters(count, options, self.binaries)
             try:
                 await known.start()
             except BaseException:
                 known.stop()
                 raise
             self._started[key] = known
-        return known.all[0]
+        return known.all
 
     def stop(self) -> None:
         for clusters in self._started.values():

@@ -1,0 +1,140 @@
+"""A kind of one's own: its definition and its objects federated, divided and reported back, with a type config alone."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from argosy.api import keys, resources
+from argosy.kube.client import Patch
+from argosy.kube.resource import Resource
+from tests.harness.ground import World
+from tests.harness.user import weights
+from tests.scenarios.seen import settled
+
+__all__ = ["test_a_custom_kind_is_divided_and_reported_back"]
+
+CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+
+
+async def test_a_custom_kind_is_divided_and_reported_back(world: World) -> None:
+    group = f"{world.namespace}.example.com"
+    widgets = Resource(group, "v1", "widgets", "Widget")
+    async with _defined_everywhere(world, widgets):
+        await world.policy(**weights(m1=2, m2=1))
+        labels = {keys.PROPAGATION_POLICY_LABEL: "policy"}
+        metadata = {"name": "one", "namespace": world.namespace, "labels": labels}
+        widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": metadata, "spec": {"replicas": 6}}
+        await world.client.create(widgets, widget)
+
+        async def divided() -> bool:
+            found = await world.copies("one", widgets)
+            return {name: copy["spec"]["replicas"] for name, copy in found.items()} == {"m1": 4, "m2": 2}
+
+        await world.eventually(divided, "the widget is divided")
+        await settled(world, f"one-widgets.{group}")
+        for name, ready in (("m1", 4), ("m2", 1)):
+            status = {"status": {"readyReplicas": ready, "phase": "Spinning"}}
+            await world.member(name).patch(
+                widgets, "one", status, world.namespace, kind=Patch.MERGE, subresource="status"
+            )
+
+        async def reported() -> bool:
+            status = (await world.source("one", widgets)).get("status") or {}
+            return status.get("readyReplicas") == 5 and status.get("phase") == "Spinning"
+
+        await world.eventually(reported, "counts are added up and what members agree on is shown")
+        await world.client.patch(widgets, "one", {"spec": {"replicas": 9}}, world.namespace, kind=Patch.MERGE)
+
+        async def scaled() -> bool:
+            found = await world.copies("one", widgets)
+            return {name: copy["spec"]["replicas"] for name, copy in found.items()} == {"m1": 6, "m2": 3}
+
+        await world.eventually(scaled, "the widget is scaled")
+        await world.client.delete(widgets, "one", world.namespace)
+        await world.ground.eventually_gone(widgets, "one", world.namespace)
+        assert await world.copies("one", widgets) == {}
+
+
+@asynccontextmanager
+async def _defined_everywhere(world: World, kind: Resource) -> AsyncIterator[None]:
+    """The definition goes to the members as any object does: by a policy."""
+    name, client = f"{kind.plural}.{kind.group}", world.client
+    policy = f"{world.namespace}-everywhere"
+    await client.create(
+        resources.CLUSTER_PROPAGATION_POLICIES,
+        {
+            "apiVersion": keys.API_VERSION,
+            "kind": "ClusterPropagationPolicy",
+            "metadata": {"name": policy},
+            "spec": {"schedulingMode": "Duplicate"},
+        },
+    )
+    await client.create(CRDS, _definition(kind, {keys.CLUSTER_PROPAGATION_POLICY_LABEL: policy}))
+    await client.create(resources.FEDERATED_TYPE_CONFIGS, _type_config(kind))
+    try:
+        await world.eventually(lambda: client.list(kind, into=bytes), f"{name} is served")
+        # A member that is known to serve it only later gets nothing of what was divided before.
+        for cluster in world.names:
+            await world.eventually(lambda cluster=cluster: _serves(world, cluster, kind), f"{cluster} serves {name}")
+        yield
+    finally:
+        await client.delete(CRDS, name)
+        await world.ground.eventually_gone(CRDS, name)
+        await client.delete(resources.FEDERATED_TYPE_CONFIGS, name)
+        await client.delete(resources.CLUSTER_PROPAGATION_POLICIES, policy)
+    for member in world.names:
+        assert not [each for each in (await world.member(member).list(CRDS)).items if each["metadata"]["name"] == name]
+
+
+async def _serves(world: World, cluster: str, kind: Resource) -> bool:
+    status = (await world.client.get(resources.FEDERATED_CLUSTERS, cluster))["status"]
+    return any(each.get("group") == kind.group for each in status["apiResourceTypes"])
+
+
+def _definition(kind: Resource, labels: dict[str, str]) -> dict[str, Any]:
+    properties = {
+        "spec": {"type": "object", "properties": {"replicas": {"type": "integer"}}},
+        "status": {
+            "type": "object",
+            "properties": {"readyReplicas": {"type": "integer"}, "phase": {"type": "string"}},
+        },
+    }
+    version = {
+        "name": kind.version,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
+    }
+    return {
+        "apiVersion": CRDS.api_version,
+        "kind": CRDS.kind,
+        "metadata": {"name": f"{kind.plural}.{kind.group}", "labels": labels},
+        "spec": {
+            "group": kind.group,
+            "names": {"plural": kind.plural, "singular": "widget", "kind": kind.kind},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+def _type_config(kind: Resource) -> dict[str, Any]:
+    return {
+        "apiVersion": keys.API_VERSION,
+        "kind": "FederatedTypeConfig",
+        "metadata": {"name": f"{kind.plural}.{kind.group}"},
+        "spec": {
+            "sourceType": {
+                "group": kind.group,
+                "version": kind.version,
+                "kind": kind.kind,
+                "pluralName": kind.plural,
+                "scope": "Namespaced",
+            },
+            "controllers": [[keys.GLOBAL_SCHEDULER], [keys.OVERRIDE_CONTROLLER]],
+            "pathDefinition": {"replicasSpec": "spec.replicas", "readyReplicasStatus": "status.readyReplicas"},
+            "statusCollection": {"enabled": True, "fields": ["spec.replicas", "status"]},
+            "statusAggregation": {"enabled": True},
+        },
+    }

@@ -1,0 +1,9 @@
+"""All scenarios under one name, for the modules that run them."""
+
+from tests.scenarios.custom import *  # noqa: F403
+from tests.scenarios.drift import *  # noqa: F403
+from tests.scenarios.membership import *  # noqa: F403
+from tests.scenarios.namespaces import *  # noqa: F403
+from tests.scenarios.outages import *  # noqa: F403
+from tests.scenarios.restarts import *  # noqa: F403
+from tests.scenarios.workloads import *  # noqa: F403
