@@ -5,6 +5,7 @@ makes a new connection without a restart.
 """
 
 import asyncio
+import contextlib
 import datetime
 import time
 from collections.abc import Callable
@@ -232,7 +233,8 @@ class Clusters:
         else:
             await self._take_back(cluster)
         await self._forget(cluster.name)
-        await self._without_finalizer(cluster, keys.CLUSTER_FINALIZER)
+        with contextlib.suppress(NotFound):
+            await self._without_finalizer(cluster, keys.CLUSTER_FINALIZER)
         return None
 
     async def _give_up(self, cluster: FederatedCluster) -> None:
@@ -275,6 +277,8 @@ class Clusters:
         raw = await self._client.patch(
             resources.FEDERATED_CLUSTERS, cluster.name, {"metadata": metadata}, kind=Patch.MERGE, into=bytes
         )
+        if cluster.terminating and not finalizers:  # it is gone, and its deletion may have been seen already
+            return msgspec.json.decode(raw, type=FederatedCluster)
         return self._remember(raw)
 
     async def _set_joined(

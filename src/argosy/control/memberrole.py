@@ -87,11 +87,7 @@ def account() -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": {
-            "name": keys.MEMBER_SERVICE_ACCOUNT,
-            "namespace": keys.SYSTEM_NAMESPACE,
-            "annotations": {"kubernetes.io/enforce-mountable-secrets": "true"},
-        },
+        "metadata": {"name": keys.MEMBER_SERVICE_ACCOUNT, "namespace": keys.SYSTEM_NAMESPACE},
         "automountServiceAccountToken": False,
     }
 
