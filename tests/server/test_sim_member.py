@@ -117,10 +117,10 @@ async def test_a_rolling_update_stays_within_its_bounds_at_every_moment(
 
     def sample(event: StoreEvent) -> None:
         nonlocal most, least
-        if event.entry.key.startswith("core/pods/"):
-            now = pods(member)
-            most = max(most, len(now))
-            least = min(least, sum(is_ready(pod) for pod in now))
+        if event.entry.key.startswith("apps/replicasets/"):
+            most = max(most, sum(one["spec"]["replicas"] for one in stored(member, "apps/replicasets")))
+        elif event.entry.key.startswith("core/pods/"):
+            least = min(least, sum(is_ready(pod) for pod in pods(member)))
 
     stop = member.embedded.server.store.subscribe(sample)
     await change(member, with_image("nginx:2"))

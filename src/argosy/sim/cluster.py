@@ -28,7 +28,7 @@ from argosy.sim.nodes import NodeBook
 from argosy.sim.pods import TERMINAL, Pod, PodBook
 from argosy.sim.timings import Timings
 
-__all__ = ["Cluster", "Controller", "Object", "now_text"]
+__all__ = ["NODES", "PODS", "PODS_RESOURCE", "Cluster", "Controller", "Object", "now_text", "reference"]
 
 Object = dict[str, Any]
 PODS = "core/pods/"
@@ -39,6 +39,18 @@ _TRIES = 16
 
 def now_text() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def reference(obj: Object) -> dict[str, str]:
+    """What events name an object by."""
+    metadata = obj["metadata"]
+    return {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "namespace": metadata.get("namespace", ""),
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+    }
 
 
 def _component_user(component: str) -> User:

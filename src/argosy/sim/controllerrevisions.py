@@ -19,9 +19,11 @@ _TABLE = "apps/controllerrevisions/"
 
 
 class History:
-    def __init__(self, cluster: Cluster, client: Client):
+    def __init__(self, cluster: Cluster, client: Client, hash_label: str):
+        """`hash_label` is the one that says a revision's hash: not the same for all controllers."""
         self._cluster = cluster
         self._client = client
+        self._hash_label = hash_label
 
     async def current(self, owner: Object) -> str:
         """The name of the revision of the owner's template, made or moved to the front if need be."""
@@ -43,8 +45,9 @@ class History:
                 "namespace": metadata["namespace"],
                 "labels": {
                     **((template.get("metadata") or {}).get("labels") or {}),
-                    REVISION_LABEL: name.rpartition("-")[2],
+                    self._hash_label: name.rpartition("-")[2],
                 },
+                "annotations": dict(metadata.get("annotations") or {}),
                 "ownerReferences": [owner_reference(owner, controller=True, block_owner_deletion=True)],
             },
             "data": {"spec": {"template": {**template, "$patch": "replace"}}},

@@ -22,6 +22,8 @@ from argosy.sim.workload import Workload
 
 __all__ = ["DaemonSets"]
 
+#: The server counts the changes of a DaemonSet's template in this annotation.
+_GENERATION = "deprecated.daemonset.template.generation"
 #: Daemons stay where others are driven out.
 _TOLERATIONS: list[Mapping[str, str]] = [
     *(
@@ -39,10 +41,11 @@ class DaemonSets(Workload):
     name = "daemon sets"
     resource = Resource("apps", "v1", "daemonsets", "DaemonSet")
     component = "daemon-set-controller"
+    event_source = "daemonset-controller"
 
     def __init__(self, cluster: Cluster):
         super().__init__(cluster)
-        self._history = History(cluster, self.client)
+        self._history = History(cluster, self.client, REVISION_LABEL)
 
     def observe(self, event: StoreEvent) -> None:
         super().observe(event)
@@ -59,7 +62,7 @@ class DaemonSets(Workload):
             return None
         revision = await self._history.current(obj)
         hashed = revision.rpartition("-")[2]
-        template = _daemon_template(obj["spec"]["template"], hashed)
+        template = _daemon_template(obj, hashed)
         wanted = [node.name for node in self.cluster.nodes.nodes.values() if _runs_on(node, template["spec"])]
         by_node = self._by_node(obj)
         await self._place(obj, template, wanted, by_node)
@@ -84,10 +87,10 @@ class DaemonSets(Workload):
                     raise refused
             ended = [pod for pod in pods if pod.phase in TERMINAL and not pod.deleting]
             live = sorted((pod for pod in pods if pod.active), key=lambda pod: pod.created)
-            await self.control.delete([*ended, *live[1:]])
+            await self.control.delete(obj, [*ended, *live[1:]])
         for node, pods in by_node.items():
             if node not in wanted:
-                await self.control.delete([pod for pod in pods if not pod.deleting])
+                await self.control.delete(obj, [pod for pod in pods if not pod.deleting])
 
     async def _update(self, obj: Object, wanted: Sequence[str], hashed: str) -> None:
         strategy = obj["spec"]["updateStrategy"]
@@ -100,7 +103,7 @@ class DaemonSets(Workload):
         # What does not run anyway is replaced first, and costs nothing.
         idle = [pod for pod in old if not pod.ready]
         busy = [pod for pod in old if pod.ready]
-        await self.control.delete([*idle, *busy[: max(0, limit - down)]])
+        await self.control.delete(obj, [*idle, *busy[: max(0, limit - down)]])
 
     def _revision(self, pod: Pod) -> str:
         entry = self.cluster.store.get(pod.key)
@@ -141,9 +144,13 @@ def _runs_on(node: Node, spec: Mapping[str, Any]) -> bool:
     return all(tolerates(spec["tolerations"], taint) is not None for taint in repelling)
 
 
-def _daemon_template(template: Mapping[str, Any], hashed: str) -> Object:
+def _daemon_template(obj: Object, hashed: str) -> Object:
+    template = obj["spec"]["template"]
     metadata = dict(template.get("metadata") or {})
     metadata["labels"] = {**(metadata.get("labels") or {}), REVISION_LABEL: hashed}
+    generation = (obj["metadata"].get("annotations") or {}).get(_GENERATION)
+    if generation is not None:
+        metadata["labels"]["pod-template-generation"] = generation
     spec = dict(template["spec"])
     spec["tolerations"] = [*(spec.get("tolerations") or ()), *(dict(one) for one in _TOLERATIONS)]
     return {"metadata": metadata, "spec": spec}

@@ -17,7 +17,7 @@ from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
 from argosy.server.store import StoreEvent
 from argosy.sim import deploystatus, revisions, rollout
-from argosy.sim.cluster import Cluster, Controller, Object, now_text
+from argosy.sim.cluster import Cluster, Controller, Object, now_text, reference
 from argosy.sim.podcontrol import parse_selector
 from argosy.sim.pods import TERMINAL
 from argosy.sim.replicasets import REPLICASETS
@@ -187,8 +187,9 @@ class _Sync:
             current = self.before.get("replicas") or 0
             numbers = [self._numbers(one) for one in active]
             sizes = rollout.proportional(self.wanted, self.bounds, current, numbers)
-            for one in active:
-                await self._resize(one, sizes[one["metadata"]["name"]], annotate=True)
+            by_name = {one["metadata"]["name"]: one for one in active}
+            for name, size in sizes.items():
+                await self._resize(by_name[name], size, annotate=True)
 
     def _saturated(self, one: Object) -> bool:
         available = (one.get("status") or {}).get("availableReplicas") or 0
@@ -344,13 +345,11 @@ class _Sync:
 
     def _numbers(self, one: Object) -> rollout.Revision:
         metadata, status = one["metadata"], one.get("status") or {}
-        pods = sum(pod.active for pod in self.cluster.pods.of_owner(metadata["uid"]))
         ready = sum(pod.active and pod.ready for pod in self.cluster.pods.of_owner(metadata["uid"]))
         before = (metadata.get("annotations") or {}).get(revisions.MAX_REPLICAS, "")
         return rollout.Revision(
             name=metadata["name"],
             replicas=one["spec"]["replicas"],
-            pods=pods,
             # The status may lag behind a pod that is no longer ready.
             available=min(status.get("availableReplicas") or 0, ready),
             created=metadata["creationTimestamp"],
@@ -358,14 +357,6 @@ class _Sync:
         )
 
     def _scaled_event(self, name: str, before: int, size: int) -> None:
-        metadata = self.deployment["metadata"]
-        reference = {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "namespace": metadata["namespace"],
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-        }
         direction = "up" if size > before else "down"
         text = f"Scaled {direction} replica set {name} from {before} to {size}"
-        self.events.event(reference, "Normal", "ScalingReplicaSet", text)
+        self.events.event(reference(self.deployment), "Normal", "ScalingReplicaSet", text)

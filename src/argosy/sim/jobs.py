@@ -1,22 +1,30 @@
 """The Job controller: pods run to completion, so many at a time, until enough have succeeded or too many have failed.
 
-Indexed Jobs give each pod its index. Pods carry no tracking finalizer, so what the status has counted once stays counted.
-Pod failure policies, success policies and limits per index are not simulated.
+How pods are counted is in `jobstatus`. Indexed Jobs give each pod its index. A pod that fails is replaced at once, without
+the growing delays of Kubernetes. Pod failure policies, success policies and limits per index are not simulated.
 """
 
+import asyncio
 import time
 
-from argosy.kube.conditions import find, set_condition
+from argosy.kube.client import Patch
+from argosy.kube.conditions import is_true, set_condition
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.sim.cluster import Object, now_text
+from argosy.server.store import StoreEvent
+from argosy.sim import jobstatus
+from argosy.sim.cluster import PODS, PODS_RESOURCE, Object, now_text, reference
 from argosy.sim.podcontrol import deletion_order
-from argosy.sim.pods import Pod, timestamp
+from argosy.sim.pods import TRACKING, Pod, timestamp
 from argosy.sim.workload import Workload
 
 __all__ = ["Jobs"]
 
 _INDEX = "batch.kubernetes.io/job-completion-index"
+_INDEX_VARIABLE = {
+    "name": "JOB_COMPLETION_INDEX",
+    "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{_INDEX}']"}},
+}
 
 
 class Jobs(Workload):
@@ -24,110 +32,152 @@ class Jobs(Workload):
     resource = Resource("batch", "v1", "jobs", "Job")
     component = "job-controller"
 
+    def observe(self, event: StoreEvent) -> None:
+        super().observe(event)
+        if event.deleted and event.entry.key.startswith(self.table):
+            for pod in self.cluster.pods.of_owner(event.entry.uid):
+                self.queue.add(pod.key)
+
+    def observe_pod(self, pod: Pod, event: StoreEvent) -> None:
+        super().observe_pod(pod, event)
+        if pod.tracked and not event.deleted and self._owner_key(pod) is None:
+            self.queue.add(pod.key)
+
+    def _owner_key(self, pod: Pod) -> str | None:
+        """The key of the Job a pod belongs to, if it is there."""
+        key = f"{self.table}{pod.namespace}/{pod.owner_name}"
+        entry = self.cluster.store.get(key) if pod.owner_kind == "Job" else None
+        return key if entry is not None and entry.uid == pod.owner else None
+
     async def reconcile(self, key: str) -> Result | None:
+        if key.startswith(PODS):
+            pod = self.cluster.pods.get(key)
+            if pod is not None and self._owner_key(pod) is None:
+                await self._let_go(pod)
+            return None
         entry = self.cluster.store.get(key)
-        if entry is None or entry.deleting:
+        if entry is None:
             return None
         obj = entry.decode()
         old: Object = obj.get("status") or {}
-        if _finished(old):
-            return await self._expire(obj)
+        if jobstatus.finished(old):
+            return await self._expire(obj) if not entry.deleting else None
         status: Object = {**old}
         pods = list(self.cluster.pods.of_owner(entry.uid))
-        self._count(obj, status, pods)
-        wait = await self._advance(obj, status, pods)
-        self._count(obj, status, list(self.cluster.pods.of_owner(entry.uid)))
+        ended = jobstatus.note(status, pods, self._indexes(obj, pods))
+        wait = await self._advance(obj, status, pods) if not entry.deleting else None
+        jobstatus.count(status, self.cluster.pods.of_owner(entry.uid))
+        if self._is_over(status):
+            self._conclude(obj, status)
         if status != old:
             obj["status"] = status
             await self.cluster.write_back(self.resource, obj)
-        if _finished(status):
+        # Only what is stored as noted may go, else it would not be counted.
+        await asyncio.gather(*(self._let_go(pod) for pod in ended))
+        if jobstatus.finished(status):
             return await self._expire(obj)
         return Result(requeue_after=wait) if wait is not None else None
 
-    def _count(self, obj: Object, status: Object, pods: list[Pod]) -> None:
-        active = [pod for pod in pods if pod.active]
-        indexes = {self._index(pod) for pod in pods if pod.phase == "Succeeded"} - {None}
-        indexed = obj["spec"].get("completionMode") == "Indexed"
-        if indexed:
-            indexes |= set(_parsed(status.get("completedIndexes", "")))
-        succeeded = len(indexes) if indexed else sum(pod.phase == "Succeeded" for pod in pods)
-        amounts = {
-            "active": len(active),
-            "succeeded": max(succeeded, status.get("succeeded") or 0),
-            "failed": max(sum(pod.phase == "Failed" for pod in pods), status.get("failed") or 0),
-        }
-        for field, amount in amounts.items():
-            if amount:
-                status[field] = amount
-            else:
-                status.pop(field, None)
-        status["ready"] = sum(pod.ready for pod in active)
-        status["terminating"] = sum(pod.deleting for pod in pods)
-        status.setdefault("uncountedTerminatedPods", {})
-        if indexed and indexes:
-            status["completedIndexes"] = _ranges(sorted(one for one in indexes if one is not None))
+    def _is_over(self, status: Object) -> bool:
+        """Nothing is left to stop or to count."""
+        left = status.get("active") or status.get("terminating") or status.get("uncountedTerminatedPods")
+        return bool(jobstatus.target(status)) and not left
+
+    def _conclude(self, obj: Object, status: Object) -> None:
+        succeeds = jobstatus.target(status) == "SuccessCriteriaMet"
+        reason, message = jobstatus.conclude(status, now_text())
+        if succeeds:
+            self.events.event(reference(obj), "Normal", "Completed", "Job completed")
+        else:
+            self.events.event(reference(obj), "Warning", reason, message)
 
     async def _advance(self, obj: Object, status: Object, pods: list[Pod]) -> float | None:
-        """Start or stop pods, or finish; returns in how many seconds to look again, if at all."""
-        spec, active = obj["spec"], [pod for pod in pods if pod.active]
-        now = now_text()
+        """Start or stop pods, or head for an end; returns in how many seconds to look again, if at all."""
+        spec, active, now = obj["spec"], [pod for pod in pods if pod.active], now_text()
+        if jobstatus.target(status):
+            await self.control.delete(obj, active)
+            return None
         if spec.get("suspend"):
-            await self.control.delete(active)
-            status["conditions"] = set_condition(
-                status.get("conditions"), "Suspended", "True", "JobSuspended", "Job suspended", now
-            )
+            await self._withdraw(obj, active)
+            if not is_true(status.get("conditions"), "Suspended"):
+                self.events.event(reference(obj), "Normal", "Suspended", "Job suspended")
+                _set(status, "Suspended", "True", "JobSuspended", "Job suspended", now)
             status.pop("startTime", None)
             return None
-        if find(status.get("conditions"), "Suspended") is not None:
-            status["conditions"] = set_condition(
-                status["conditions"], "Suspended", "False", "JobResumed", "Job resumed", now
-            )
+        if is_true(status.get("conditions"), "Suspended"):
+            self.events.event(reference(obj), "Normal", "Resumed", "Job resumed")
+            _set(status, "Suspended", "False", "JobResumed", "Job resumed", now)
         status.setdefault("startTime", now)
-        wanted = spec.get("completions")
-        succeeded = status.get("succeeded", 0)
         left = self._seconds_left(spec, status)
-        if status.get("failed", 0) > spec["backoffLimit"]:
-            await self._fail(status, active, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+        failure = None
+        if jobstatus.failed(status) > spec["backoffLimit"]:
+            failure = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
+        elif left is not None and left <= 0:
+            failure = ("DeadlineExceeded", "Job was active longer than specified deadline")
+        if failure is not None:
+            _set(status, "FailureTarget", "True", *failure, now)
+            await self.control.delete(obj, active)
             return None
-        if left is not None and left <= 0:
-            await self._fail(status, active, "DeadlineExceeded", "Job was active longer than specified deadline")
-            return None
-        if (wanted is not None and succeeded >= wanted) or (wanted is None and succeeded and not active):
-            await self.control.delete(active)
-            _complete(status, now)
-            return None
-        await self._scale(obj, active, succeeded)
+        running = await self._scale(obj, status, active)
+        wanted, succeeded = spec.get("completions"), jobstatus.succeeded(status)
+        if not running and (succeeded >= wanted if wanted is not None else succeeded):
+            text = "Reached expected number of succeeded pods"
+            _set(status, "SuccessCriteriaMet", "True", "CompletionsReached", text, now)
         return left
 
-    async def _scale(self, obj: Object, active: list[Pod], succeeded: int) -> None:
-        spec = obj["spec"]
-        wanted = spec["parallelism"]
+    async def _scale(self, obj: Object, status: Object, active: list[Pod]) -> int:
+        """As many active pods as there should be, which is also the answer."""
+        spec, succeeded = obj["spec"], jobstatus.succeeded(status)
+        wanted: int = spec["parallelism"]
         if spec.get("completions") is not None:
-            wanted = min(wanted, spec["completions"] - succeeded)
+            wanted = min(wanted, max(0, spec["completions"] - succeeded))
         elif succeeded:
             # A queue of work: once one is through, no more are started.
             wanted = min(wanted, len(active))
         if len(active) > wanted:
-            await self.control.delete(deletion_order(active)[: len(active) - wanted])
-            return
+            await self._withdraw(obj, deletion_order(active)[: len(active) - wanted])
+            return wanted
         missing = wanted - len(active)
+        template = _tracked(spec["template"])
         if spec.get("completionMode") != "Indexed":
-            refused = await self.control.create(obj, spec["template"], [None] * missing)
+            refused = await self.control.create(obj, template, [None] * missing)
             if refused is not None:
                 raise refused
-            return
-        done = {self._index(pod) for pod in self.cluster.pods.of_owner(obj["metadata"]["uid"]) if pod.phase != "Failed"}
-        done |= set(_parsed((obj.get("status") or {}).get("completedIndexes", "")))
-        free = [index for index in range(spec["completions"]) if index not in done]
+            return wanted
+        taken = set(jobstatus.parsed(status.get("completedIndexes", ""))) | set(self._indexes(obj, active).values())
+        free = [index for index in range(spec["completions"]) if index not in taken]
         for index in free[:missing]:
-            refused = await self.control.create(obj, _indexed(spec["template"], index), [None])
+            prefix = f"{obj['metadata']['name']}-{index}"
+            refused = await self.control.create(obj, _indexed(template, index, prefix), [None], prefix=prefix)
             if refused is not None:
                 raise refused
+        return wanted
 
-    async def _fail(self, status: Object, active: list[Pod], reason: str, message: str) -> None:
-        await self.control.delete(active)
-        for kind in ("FailureTarget", "Failed"):
-            status["conditions"] = set_condition(status.get("conditions"), kind, "True", reason, message, now_text())
+    async def _withdraw(self, obj: Object, pods: list[Pod]) -> None:
+        """Stop pods that are not to count as failed."""
+        await asyncio.gather(*(self._let_go(pod) for pod in pods))
+        await self.control.delete(obj, pods)
+
+    async def _let_go(self, pod: Pod) -> None:
+        """Take the tracking finalizer from a pod."""
+        if not pod.tracked:
+            return
+        if not pod.deleting:
+            await self.cluster.change_pod(pod, _untrack)
+            return
+        # Without its last finalizer the server has to remove it, so this goes the long way.
+        entry = self.cluster.store.get(pod.key)
+        if entry is None or entry.uid != pod.uid:
+            return
+        obj = entry.decode()
+        _untrack(obj)
+        metadata = {
+            "finalizers": obj["metadata"].get("finalizers"),
+            "uid": pod.uid,
+            "resourceVersion": str(entry.version),
+        }
+        body = {"metadata": metadata}
+        await self.client.patch(PODS_RESOURCE, pod.name, body, pod.namespace, kind=Patch.MERGE, into=bytes)
 
     def _seconds_left(self, spec: Object, status: Object) -> float | None:
         limit = spec.get("activeDeadlineSeconds")
@@ -150,51 +200,44 @@ class Jobs(Workload):
         )
         return None
 
-    def _index(self, pod: Pod) -> int | None:
-        entry = self.cluster.store.get(pod.key)
-        text = entry.labels.get(_INDEX, "") if entry is not None else ""
-        return int(text) if text.isdecimal() else None
+    def _indexes(self, obj: Object, pods: list[Pod]) -> dict[str, int]:
+        """The index of each pod by uid; none for Jobs that have no indexes."""
+        if obj["spec"].get("completionMode") != "Indexed":
+            return {}
+        found = {}
+        for pod in pods:
+            entry = self.cluster.store.get(pod.key)
+            text = entry.labels.get(_INDEX, "") if entry is not None else ""
+            if text.isdecimal():
+                found[pod.uid] = int(text)
+        return found
 
 
-def _finished(status: Object) -> bool:
-    return any(one["type"] in ("Complete", "Failed") for one in status.get("conditions") or ())
+def _set(status: Object, kind: str, state: str, reason: str, message: str, now: str) -> None:
+    status["conditions"] = set_condition(status.get("conditions"), kind, state, reason, message, now)
 
 
-def _complete(status: Object, now: str) -> None:
-    for kind in ("SuccessCriteriaMet", "Complete"):
-        status["conditions"] = set_condition(
-            status.get("conditions"),
-            kind,
-            "True",
-            "CompletionsReached",
-            "Reached expected number of succeeded pods",
-            now,
-        )
-    status["completionTime"] = now
-
-
-def _indexed(template: Object, index: int) -> Object:
+def _tracked(template: Object) -> Object:
     metadata = dict(template.get("metadata") or {})
-    for field in ("labels", "annotations"):
-        metadata[field] = {**(metadata.get(field) or {}), _INDEX: str(index)}
+    metadata["finalizers"] = [*(metadata.get("finalizers") or ()), TRACKING]
     return {**template, "metadata": metadata}
 
 
-def _parsed(text: str) -> list[int]:
-    """The numbers of a list such as "0,2-4"."""
-    found: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if first.isdecimal():
-            found += range(int(first), int(last or first) + 1)
-    return found
+def _untrack(pod: Object) -> bool:
+    metadata = pod["metadata"]
+    held = metadata.pop("finalizers", None) or []
+    left = [one for one in held if one != TRACKING]
+    if left:
+        metadata["finalizers"] = left
+    return left != held
 
 
-def _ranges(indexes: list[int]) -> str:
-    parts: list[list[int]] = []
-    for index in indexes:
-        if parts and parts[-1][-1] == index - 1:
-            parts[-1] = [parts[-1][0], index]
-        else:
-            parts.append([index])
-    return ",".join("-".join(str(one) for one in part) for part in parts)
+def _indexed(template: Object, index: int, hostname: str) -> Object:
+    metadata = dict(template["metadata"])
+    for field in ("labels", "annotations"):
+        metadata[field] = {**(metadata.get(field) or {}), _INDEX: str(index)}
+    spec = {"hostname": hostname, **template["spec"]}
+    for field in ("initContainers", "containers"):
+        if field in spec:
+            spec[field] = [{**one, "env": [*(one.get("env") or ()), _INDEX_VARIABLE]} for one in spec[field]]
+    return {**template, "metadata": metadata, "spec": spec}

@@ -60,7 +60,9 @@ class Kubelet(Controller):
             return Result(requeue_after=wait)
         if pod.deleting:
             await self._client.delete(_PODS, pod.name, pod.namespace, uid=pod.uid, grace_period=0)
-        elif pod.phase == "Running" and pod.ready:
+        elif pod.phase == "Running" and pod.ready == pod.held:
+            await self.cluster.change_pod(pod, _readiness)
+        elif pod.phase == "Running":
             await self.cluster.change_pod(pod, _end)
         else:
             await self._start(pod, node)
@@ -74,8 +76,10 @@ class Kubelet(Controller):
             return max(0.0, pod.deleted_at + timings.real(delay) - now)
         if pod.phase in TERMINAL:
             return None
-        if pod.ready:
-            if not _ends(pod.shape):
+        if pod.phase == "Running" and not pod.waiting:
+            if pod.ready == pod.held:
+                return 0.0
+            if pod.held or not _ends(pod.shape):
                 return None
             return max(0.0, pod.bound_at + timings.real(timings.start + timings.job) - now)
         worst = _worst(pod.shape)
@@ -102,14 +106,7 @@ class Kubelet(Controller):
             return True
 
         if await self.cluster.change_pod(pod, change) and waits:
-            reference = {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "namespace": pod.namespace,
-                "name": pod.name,
-                "uid": pod.uid,
-            }
-            self._events.event(reference, "Warning", "Failed", f"Error: {waits[-1]}")
+            self._events.event(pod.reference, "Warning", "Failed", f"Error: {waits[-1]}")
 
     def _host(self, pod: Pod) -> int:
         """The last part of an address no other pod on the node has."""
@@ -137,6 +134,13 @@ def _ends(shape: Shape) -> bool:
 
 def _never_restarts(shape: Shape) -> bool:
     return bool(shape.spec.get("restartPolicy") == "Never")
+
+
+def _readiness(pod: dict[str, Any]) -> bool:
+    if pod["metadata"].get("deletionTimestamp"):
+        return False
+    podstatus.readiness(pod, now_text())
+    return True
 
 
 def _end(pod: dict[str, Any]) -> bool:

@@ -5,6 +5,7 @@ ends it. Its clients cannot tell it from a cluster with machines behind it, exce
 """
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from argosy.sim.link import Link
 from argosy.sim.nodelife import NodeLife
 from argosy.sim.replicasets import ReplicaSets
 from argosy.sim.scheduler import Scheduler
-from argosy.sim.spec import MemberSpec
+from argosy.sim.spec import MemberSpec, NodeSpec
 from argosy.sim.statefulsets import StatefulSets
 from argosy.sim.timings import Timings
 
@@ -92,6 +93,17 @@ class Member:
         """The API is back, at the same address."""
         await self.embedded.open_door()
         await self._open_link()
+
+    async def add_node(
+        self,
+        name: str,
+        capacity: Mapping[str, str],
+        labels: Mapping[str, str] = {},
+        taints: Sequence[Mapping[str, str]] = (),
+    ) -> None:
+        """One more machine, whose node is Ready when this returns. It goes when its node is deleted."""
+        index = len(self.cluster.nodes.nodes)
+        await self._nodes.register([NodeSpec(name, index, capacity, labels, taints)], self.embedded.server.git_version)
 
     def lose_node(self, name: str) -> None:
         """A node falls silent: unreachable after a while, its pods replaced when their tolerations are over."""

@@ -14,7 +14,7 @@ from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
 from argosy.server.store import StoreEvent
 from argosy.sim import podstatus
-from argosy.sim.cluster import NODES, Cluster, Controller, Object, now_text
+from argosy.sim.cluster import NODES, Cluster, Controller, Object, now_text, reference
 from argosy.sim.kubelet import Kubelet
 from argosy.sim.nodes import NO_EXECUTE, NO_SCHEDULE, Node, stay
 from argosy.sim.pods import TERMINAL, Pod, timestamp
@@ -40,6 +40,8 @@ class NodeLife(Controller):
     def __init__(self, cluster: Cluster, kubelet: Kubelet):
         super().__init__(cluster)
         self._client = cluster.client("node-controller")
+        self._events = cluster.recorder("node-controller")
+        self._evictions = cluster.recorder("taint-eviction-controller")
         self._kubelet = kubelet
         self._lost_at: dict[str, float] = {}
 
@@ -109,6 +111,8 @@ class NodeLife(Controller):
         stored = await self._client.update(_NODES, obj)
         stored["status"] = obj["status"]
         await self._client.update(_NODES, stored, subresource="status", into=bytes)
+        text = f"Node {name} status is now: NodeNotReady"
+        self._events.event(reference(obj), "Normal", "NodeNotReady", text)
 
     async def _declare_ready(self, name: str) -> None:
         obj = await self._client.get(_NODES, name)
@@ -124,9 +128,11 @@ class NodeLife(Controller):
 
     async def _unready(self, name: str) -> None:
         pods = [pod for pod in self.cluster.pods.on_node(name) if pod.ready]
-        await asyncio.gather(
-            *(self.cluster.change_pod(pod, lambda obj: podstatus.unreachable(obj, now_text())) for pod in pods)
-        )
+        await asyncio.gather(*(self._unready_one(pod) for pod in pods))
+
+    async def _unready_one(self, pod: Pod) -> None:
+        if await self.cluster.change_pod(pod, lambda obj: podstatus.unreachable(obj, now_text())):
+            self._events.event(pod.reference, "Warning", "NodeNotReady", "Node is not ready")
 
     async def _evict(self, node: Node) -> Result | None:
         """Delete the pods whose time under NoExecute taints is over; tells when the next one's is."""
@@ -142,10 +148,14 @@ class NodeLife(Controller):
                 due.append(pod)
             else:
                 soonest = min(soonest, left)
-        await asyncio.gather(
-            *(self._client.delete(_PODS, pod.name, pod.namespace, uid=pod.uid) for pod in due), return_exceptions=True
-        )
+        await asyncio.gather(*(self._evict_one(pod) for pod in due), return_exceptions=True)
         return Result(requeue_after=soonest) if soonest < float("inf") else None
+
+    async def _evict_one(self, pod: Pod) -> None:
+        text = f"Marking for deletion Pod {pod.namespace}/{pod.name}"
+        self._evictions.event(pod.reference, "Normal", "TaintManagerEviction", text)
+        await self.cluster.change_pod(pod, lambda obj: podstatus.disrupted(obj, now_text()))
+        await self._client.delete(_PODS, pod.name, pod.namespace, uid=pod.uid)
 
     def _leaves_at(self, pod: Pod, taint: Any) -> float:
         timings = self.cluster.timings

@@ -8,10 +8,11 @@ import orjson
 
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, NotFound
+from argosy.kube.events import EventRecorder
 from argosy.kube.owners import owner_reference
 from argosy.kube.resource import Resource
 from argosy.kube.selectors import LabelSelector, SelectorError, from_label_selector
-from argosy.sim.cluster import Cluster, Object
+from argosy.sim.cluster import Cluster, Object, reference
 from argosy.sim.pods import Pod
 
 __all__ = ["PODS", "PodControl", "available", "deletion_order", "parse_selector"]
@@ -23,46 +24,56 @@ _PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 class PodControl:
-    def __init__(self, cluster: Cluster, client: Client):
+    def __init__(self, cluster: Cluster, client: Client, events: EventRecorder):
         self._cluster = cluster
         self._client = client
+        self._events = events
 
-    async def create(self, owner: Object, template: Mapping[str, Any], names: Sequence[str | None]) -> ApiError | None:
-        """One pod for each name (None: a generated one), in growing batches so that a refusal is met once, not 500 times.
+    async def create(
+        self, owner: Object, template: Mapping[str, Any], names: Sequence[str | None], *, prefix: str = ""
+    ) -> ApiError | None:
+        """One pod for each name, in growing batches so that a refusal is met once, not 500 times.
+
+        None is a generated name, which begins with `prefix`, else with the owner's.
 
         Returns the refusal, if there was one.
         """
         start, batch = 0, 1
         while start < len(names):
-            made = [self._create_one(owner, template, name) for name in names[start : start + batch]]
+            made = [self._create_one(owner, template, name, prefix) for name in names[start : start + batch]]
             for result in await asyncio.gather(*made, return_exceptions=True):
                 if isinstance(result, ApiError):
+                    self._events.event(reference(owner), "Warning", "FailedCreate", f"Error creating: {result.message}")
                     return result
                 if isinstance(result, BaseException):
                     raise result
             start, batch = start + batch, batch * 2
         return None
 
-    async def _create_one(self, owner: Object, template: Mapping[str, Any], name: str | None) -> None:
+    async def _create_one(self, owner: Object, template: Mapping[str, Any], name: str | None, prefix: str) -> None:
         wanted = template.get("metadata") or {}
         metadata: Object = {
             key: wanted[key] for key in ("labels", "annotations", "finalizers") if wanted.get(key) is not None
         }
-        if name is None:
-            metadata["generateName"] = f"{owner['metadata']['name']}-"
-        else:
+        metadata["generateName"] = f"{prefix or owner['metadata']['name']}-"
+        if name is not None:
             metadata["name"] = name
         metadata["ownerReferences"] = [owner_reference(owner, controller=True, block_owner_deletion=True)]
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
         # The server changes what it is given, and the template is for more pods than this one.
         own = orjson.loads(orjson.dumps(pod))
         await self._cluster.create_pod(own, owner["metadata"]["namespace"], self._client.field_manager)
+        self._events.event(reference(owner), "Normal", "SuccessfulCreate", f"Created pod: {own['metadata']['name']}")
 
-    async def delete(self, pods: Iterable[Pod]) -> None:
-        deletes = [self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid) for pod in pods]
-        for result in await asyncio.gather(*deletes, return_exceptions=True):
-            if isinstance(result, BaseException) and not isinstance(result, NotFound):
+    async def delete(self, owner: Object, pods: Iterable[Pod]) -> None:
+        doomed = list(pods)
+        deletes = [self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid) for pod in doomed]
+        for pod, result in zip(doomed, await asyncio.gather(*deletes, return_exceptions=True), strict=True):
+            if isinstance(result, NotFound):
+                continue
+            if isinstance(result, BaseException):
                 raise result
+            self._events.event(reference(owner), "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
 
     async def adopt(self, owner: Object, selector: LabelSelector) -> None:
         """Take the pods nobody controls and the selector matches."""

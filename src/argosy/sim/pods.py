@@ -14,9 +14,11 @@ import orjson
 from argosy.server.kinds.pod_totals import container_sum
 from argosy.server.store import StoreEvent
 
-__all__ = ["Pod", "PodBook", "Shape", "timestamp"]
+__all__ = ["TERMINAL", "TRACKING", "Pod", "PodBook", "Shape", "timestamp"]
 
 TERMINAL = ("Succeeded", "Failed")
+#: The finalizer that keeps a Job's pod until it was counted.
+TRACKING = "batch.kubernetes.io/job-tracking"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _NANO = 10**9
 _Raw = msgspec.Raw
@@ -55,6 +57,7 @@ class Pod:
         "gated",
         "generation",
         "grace",
+        "held",
         "host",
         "key",
         "moved",
@@ -69,6 +72,7 @@ class Pod:
         "ready_since",
         "scheduled_message",
         "shape",
+        "tracked",
         "uid",
         "waiting",
     )
@@ -91,12 +95,27 @@ class Pod:
         #: When the simulation saw it bound and saw it deleted, on the loop's clock; 0 when not yet.
         self.bound_at = self.deleted_at = 0.0
         self.grace = 0
+        #: Whether it waits to be counted by its Job.
+        self.tracked = False
+        #: Whether some readiness gate keeps it from being ready.
+        self.held = False
         #: The last part of its address on its node; 0 when it has none.
         self.host = 0
-        #: Whether its last change was one its controller counts: phase, readiness, deletion, owner.
+        #: Whether its last change was one its controller counts: phase, readiness, deletion, owner, tracking.
         self.moved = True
         #: Why the scheduler left it, and why a container waits; as last written to its status.
         self.scheduled_message = self.waiting = ""
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """What events name it by."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+        }
 
     @property
     def deleting(self) -> bool:
@@ -124,12 +143,18 @@ class _Metadata(msgspec.Struct, rename="camel"):
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
     annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
     owner_references: list[_Owner] | None = None
+
+
+class _Gate(msgspec.Struct, rename="camel"):
+    condition_type: str = ""
 
 
 class _Spec(msgspec.Struct, rename="camel"):
     node_name: str = ""
     scheduling_gates: list[Any] | None = None
+    readiness_gates: list[_Gate] | None = None
     containers: _Raw = _Raw(b"[]")
     init_containers: _Raw = _Raw(b"[]")
     node_selector: _Raw = _Raw(b"{}")
@@ -277,8 +302,8 @@ def _discard(index: dict[str, dict[str, Pod]], name: str, key: str) -> None:
             del index[name]
 
 
-def _counted(pod: Pod) -> tuple[str, bool, bool, str]:
-    return pod.phase, pod.ready, pod.deleting, pod.owner
+def _counted(pod: Pod) -> tuple[str, bool, bool, str, bool]:
+    return pod.phase, pod.ready, pod.deleting, pod.owner, pod.tracked
 
 
 def _update(pod: Pod, seen: _Projection, now: float) -> None:
@@ -292,6 +317,7 @@ def _update(pod: Pod, seen: _Projection, now: float) -> None:
         pod.bound_at = now
     if metadata.deletion_timestamp is not None and not pod.deleted_at:
         pod.deleted_at = now
+    pod.tracked = TRACKING in (metadata.finalizers or ())
     pod.grace = metadata.deletion_grace_period_seconds or 0
     cost = (metadata.annotations or {}).get(_DELETION_COST, "0")
     pod.cost = int(cost) if cost.removeprefix("-").isdecimal() else 0
@@ -300,6 +326,10 @@ def _update(pod: Pod, seen: _Projection, now: float) -> None:
     pod.waiting = next(
         (one.state.waiting.reason or "" for one in status.container_statuses or () if one.state.waiting), ""
     )
+    pod.held = False
+    if seen.spec.readiness_gates:
+        met = {condition.type for condition in status.conditions or () if condition.status == "True"}
+        pod.held = any(gate.condition_type not in met for gate in seen.spec.readiness_gates)
     pod.ready = False
     for condition in status.conditions or ():
         if condition.type == "Ready":

@@ -6,17 +6,33 @@ from typing import Any
 from argosy.kube.conditions import set_condition
 from argosy.sim.images import Fate, fate
 
-__all__ = ["ended", "running", "stuck", "unreachable"]
+__all__ = ["disrupted", "ended", "readiness", "running", "stuck", "unreachable"]
 
 Object = dict[str, Any]
 
 
 def running(pod: Object, address: str, host: str, now: str) -> None:
-    """All containers run and are ready."""
+    """All containers run and are ready; so is the pod, unless a readiness gate holds it."""
     status = _placed(pod, address, host, now)
     status["phase"] = "Running"
     _containers(pod, {"running": {"startedAt": now}}, ready=True)
     _conditions(status, now, ready=True)
+    readiness(pod, now)
+
+
+def readiness(pod: Object, now: str) -> None:
+    """The Ready condition of a pod whose containers are ready, by its readiness gates."""
+    status = pod["status"]
+    met = {one["type"] for one in status["conditions"] if one["status"] == "True"}
+    closed = [
+        one["conditionType"] for one in pod["spec"].get("readinessGates") or () if one["conditionType"] not in met
+    ]
+    if closed:
+        text = ", ".join(f'the status of pod readiness gate "{name}" is not "True"' for name in closed)
+        given = ("False", "ReadinessGatesNotReady", text)
+    else:
+        given = ("True", "", "")
+    status["conditions"] = _tidy(set_condition(status["conditions"], "Ready", *given, now))
 
 
 def stuck(pod: Object, address: str, host: str, now: str) -> str:
@@ -66,6 +82,15 @@ def unreachable(pod: Object, now: str) -> bool:
         return False
     ready.update({"status": "False", "lastTransitionTime": now})
     return True
+
+
+def disrupted(pod: Object, now: str) -> bool:
+    """It is to leave a node that repels it. False when that is known already."""
+    status = pod.setdefault("status", {})
+    before = status.get("conditions")
+    text = "Taint manager: deleting due to NoExecute taint"
+    status["conditions"] = set_condition(before, "DisruptionTarget", "True", "DeletionByTaintManager", text, now)
+    return bool(status["conditions"] != before)
 
 
 def _placed(pod: Object, address: str, host: str, now: str) -> Object:

@@ -79,7 +79,7 @@ class ReplicaSets(Workload):
             refused = await self.control.create(obj, obj["spec"]["template"], [None] * min(-surplus, BURST))
             return ("FailedCreate", refused) if refused is not None else None
         if surplus > 0:
-            await self.control.delete(deletion_order(pods)[: min(surplus, BURST)])
+            await self.control.delete(obj, deletion_order(pods)[: min(surplus, BURST)])
         return None
 
     async def _report(self, obj: Object, failure: tuple[str, ApiError] | None) -> Result | None:

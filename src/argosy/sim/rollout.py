@@ -1,7 +1,7 @@
 """How a Deployment's replicas are divided between its revisions: the arithmetic of rolling updates and of scaling. Pure.
 
-The rules are those of Kubernetes, with one difference on the safe side: pods that a smaller spec has doomed but that still run
-count against the surge, and never as available, so the two bounds hold at every moment and not only in the specs.
+The rules are those of Kubernetes: the bounds hold for what the specs ask for, while pods that a smaller spec has doomed may
+still run. Such pods never count as available.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,6 @@ class Revision(msgspec.Struct, frozen=True):
     name: str
     #: spec.replicas.
     replicas: int
-    #: Pods that exist and are neither ended nor being deleted.
-    pods: int = 0
     available: int = 0
     #: Older revisions sort first.
     created: str = ""
@@ -37,11 +35,6 @@ class Revision(msgspec.Struct, frozen=True):
     def dependable(self) -> int:
         """Available pods that its spec lets live."""
         return min(self.available, self.replicas)
-
-    @property
-    def total(self) -> int:
-        """Pods it has or will have."""
-        return max(self.replicas, self.pods)
 
 
 def bounds(strategy: Mapping[str, Any], replicas: int) -> Bounds:
@@ -70,7 +63,7 @@ def grown_new(wanted: int, limit: Bounds, new: Revision, old: Sequence[Revision]
     """What the newest revision may have now."""
     if new.replicas >= wanted:
         return wanted
-    room = wanted + limit.surge - sum(revision.total for revision in (new, *old))
+    room = wanted + limit.surge - sum(revision.replicas for revision in (new, *old))
     return new.replicas + max(0, min(room, wanted - new.replicas))
 
 
@@ -95,16 +88,16 @@ def shrunk_old(wanted: int, limit: Bounds, new: Revision, old: Sequence[Revision
 
 
 def proportional(wanted: int, limit: Bounds, current: int, revisions: Sequence[Revision]) -> dict[str, int]:
-    """The sizes of all active revisions when a Deployment is scaled in the middle of a rollout.
+    """The sizes of all active revisions when a Deployment is scaled in the middle of a rollout, in the order to set them.
 
     `current` is the Deployment's status.replicas, the base where a set does not say what it was scaled for.
     """
     allowed = wanted + limit.surge if wanted > 0 else 0
     to_add = allowed - sum(revision.replicas for revision in revisions)
-    sizes = {revision.name: revision.replicas for revision in revisions}
+    ordered = _by_size(revisions, newer_first=to_add > 0) if to_add else list(revisions)
+    sizes = {revision.name: revision.replicas for revision in ordered}
     if to_add == 0:
         return sizes
-    ordered = _by_size(revisions, newer_first=to_add > 0)
     added = 0
     for revision in ordered:
         share = _share(revision, wanted, limit, current)

@@ -60,9 +60,12 @@ class Scheduler(Controller):
             return None
         self.cluster.claim(pod, node.name)
         try:
-            await self.cluster.change_pod(pod, lambda obj: _bind(obj, node.name))
+            bound = await self.cluster.change_pod(pod, lambda obj: _bind(obj, node.name))
         finally:
             self.cluster.unclaim(pod)
+        if bound:
+            text = f"Successfully assigned {pod.namespace}/{pod.name} to {node.name}"
+            self._events.event(pod.reference, "Normal", "Scheduled", text)
         return None
 
     def place(self, shape: Shape) -> tuple[Node | None, str]:
@@ -104,14 +107,7 @@ class Scheduler(Controller):
             return True
 
         if await self.cluster.change_pod(pod, change):
-            reference = {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "namespace": pod.namespace,
-                "name": pod.name,
-                "uid": pod.uid,
-            }
-            self._events.event(reference, "Warning", "FailedScheduling", message)
+            self._events.event(pod.reference, "Warning", "FailedScheduling", message)
 
     def _is_parked(self, pod: Pod) -> bool:
         return pod.key in self._parked.get(pod.shape, ())

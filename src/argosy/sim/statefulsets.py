@@ -25,7 +25,7 @@ class StatefulSets(Workload):
 
     def __init__(self, cluster: Cluster):
         super().__init__(cluster)
-        self._history = History(cluster, self.client)
+        self._history = History(cluster, self.client, "controller.kubernetes.io/hash")
 
     async def reconcile(self, key: str) -> Result | None:
         entry = self.cluster.store.get(key)
@@ -63,7 +63,7 @@ class StatefulSets(Workload):
             if pod is None:
                 await self._create(obj, ordinal, start, current, update)
             elif pod.phase in TERMINAL and not pod.deleting:
-                await self.control.delete([pod])
+                await self.control.delete(obj, [pod])
             elif pod.ready and not pod.deleting:
                 continue
             if ordered:
@@ -73,7 +73,7 @@ class StatefulSets(Workload):
             doomed = [pods[ordinal] for ordinal in surplus]
             if ordered and any(pod.deleting for pod in doomed):
                 return
-            await self.control.delete([pod for pod in doomed if not pod.deleting][: 1 if ordered else None])
+            await self.control.delete(obj, [pod for pod in doomed if not pod.deleting][: 1 if ordered else None])
             return
         await self._update(obj, [pods[ordinal] for ordinal in reversed(wanted) if ordinal in pods], start, update)
 
@@ -86,7 +86,7 @@ class StatefulSets(Workload):
             if int(pod.name.rpartition("-")[2]) < start + partition:
                 return
             if self._revision(pod) != update and not pod.deleting:
-                await self.control.delete([pod])
+                await self.control.delete(obj, [pod])
                 return
             if not pod.ready or pod.deleting:
                 return

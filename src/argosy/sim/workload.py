@@ -27,11 +27,14 @@ class Workload(Controller):
 
     resource: Resource
     component = "workload-controller"
+    #: As events call it, where that is not the same.
+    event_source = ""
 
     def __init__(self, cluster: Cluster):
         super().__init__(cluster)
         self.client = cluster.client(self.component)
-        self.control = PodControl(cluster, self.client)
+        self.events = cluster.recorder(self.event_source or self.component)
+        self.control = PodControl(cluster, self.client, self.events)
         self.table = f"{self.resource.group}/{self.resource.plural}/"
 
     def observe(self, event: StoreEvent) -> None:
