@@ -27,6 +27,11 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.run
 	@$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
 	@touch $@
 
+$(VENV)/.bench: requirements-bench.lock $(VENV)/.dev
+	@echo "Installing what benchmarks compare with ..."
+	@$(PIP) install --no-compile --require-hashes -r requirements-bench.lock
+	@touch $@
+
 venv: $(VENV)/.run ## install Argosy and what it runs on into .venv
 dev: $(VENV)/.dev ## also install what tests and lint need
 
@@ -58,13 +63,14 @@ format: dev ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: dev ## run one benchmark: make bench NAME=propagate
+bench: $(VENV)/.bench ## run one benchmark: make bench NAME=propagate
 	@$(BIN)/python -m bench.$(NAME)
 
-lock: dev ## resolve the dependencies anew into the two lock files
+lock: dev ## resolve the dependencies anew into the lock files
 	@$(PIP) install uv
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --upgrade --extra build --extra dev pyproject.toml -o requirements-dev.lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --extra build pyproject.toml -c requirements-dev.lock -o requirements.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --extra bench pyproject.toml -c requirements-dev.lock -o requirements-bench.lock
 
 clean: down ## remove everything that was made here
 	@rm -rf $(VENV) .argosy .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

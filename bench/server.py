@@ -6,10 +6,6 @@ Both store durably (fsync before the answer). The same load generator, in its ow
 import asyncio
 import contextlib
 import json
-import os
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -17,10 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
-
 from argosy.kube import config
 from bench.peer import kube_apiserver
+from bench.processes import argosy, child, pid_of, run, until
 from bench.report import Report, parser
 from bench.usage import cpu_seconds, resident_mib
 
@@ -132,13 +127,7 @@ class Subject:
 
 
 async def _generator(job: dict[str, Any]) -> asyncio.subprocess.Process:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "bench.load",
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
+    process = await child("bench.load")
     assert process.stdin is not None
     process.stdin.write(json.dumps(job).encode() + b"\n")
     await process.stdin.drain()
@@ -150,20 +139,14 @@ async def embedded() -> AsyncIterator[tuple[config.Connection, int, float]]:
     """`argosy server` in its own process on SQLite; with its start time."""
     with tempfile.TemporaryDirectory(prefix="argosy-bench-") as folder:
         started = time.perf_counter()
-        command = [sys.executable, "-m", "argosy.cli", "server", "--data", folder, "--port", "0"]
-        process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.DEVNULL, start_new_session=True)
+        server = argosy("server", Path(folder), "server", "--data", folder, "--port", "0")
         try:
             path = Path(folder) / "kubeconfig"
-            while not path.exists():
-                if process.returncode is not None:
-                    raise RuntimeError("argosy server ended")
-                await asyncio.sleep(0.01)
+            await until(server, path.exists)
             seconds = time.perf_counter() - started
-            yaml.safe_load(path.read_text())
-            yield config.load(str(path)), process.pid, seconds
+            yield config.load(str(path)), pid_of(server), seconds
         finally:
-            os.killpg(process.pid, signal.SIGTERM)
-            await process.wait()
+            await server.stop()
 
 
 async def measure(subject: Subject, size: dict[str, int]) -> dict[str, float]:
@@ -209,8 +192,7 @@ async def main() -> None:
     async with kube_apiserver() as peer:
         if peer is not None:
             report.versions["kube-apiserver"] = peer.version
-            pids = [process.pid for process in peer.processes]
-            theirs = await measure(Subject("kube-apiserver", peer.connection, pids), size)
+            theirs = await measure(Subject("kube-apiserver", peer.connection, peer.pids), size)
     report.add("ready after", start, "s", "lower", 0.7)
     report.add("resident, idle", ours["idle"], "MiB", "lower", 60)
     report.add(f"resident, {size['objects']} Deployments", ours["loaded"], "MiB", "lower")
@@ -223,10 +205,8 @@ async def main() -> None:
             ratio = ours[f"{name} per cpu s"] / theirs[f"{name} per cpu s"]
             report.add(f"{name}, ratio per core", ratio, "×", "higher", bar)
     report.add("create p99", ours["create p99 ms"], "ms", "lower")
-    if theirs is None:
-        print("kube-apiserver and etcd were not found (KUBEBUILDER_ASSETS names their folder): no peer column")
     report.finish(arguments)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    run(main())
