@@ -103,7 +103,8 @@ def adopted(observed: Json) -> Json:
 
 def in_bucket(desired: Json, bucket: int) -> Json:
     """A rendered object with the label by which shards tell theirs apart. It does not count among what comes from the user:
-    a copy keeps it when shards are switched off, and is not written for the lack of it when they are switched on."""
+    a copy keeps it when shards are switched off, and is not written for the lack of it when they are switched on
+    (`needs_update`)."""
     labels = {**labels_of(desired), keys.BUCKET_LABEL: str(bucket)}
     return {**desired, "metadata": {**desired["metadata"], "labels": labels}}
 
@@ -165,9 +166,16 @@ def needs_update(desired: Json, observed: Json, record: PropagationEntry | None,
     With a record that matches, only metadata can have drifted unseen: the rest may differ by what the member's defaults
     and webhooks made of it. Without one, writing an object over its equal would change nothing and is left out.
     """
+    if keys.BUCKET_LABEL not in labels_of(observed):
+        desired = _without_bucket(desired)
     if record is not None and record.digest == digest and record.version == version:
         return version.startswith("gen:") and not meta_equivalent(desired, observed)
     return not _same(desired, observed)
+
+
+def _without_bucket(desired: Json) -> Json:
+    labels = {key: value for key, value in labels_of(desired).items() if key != keys.BUCKET_LABEL}
+    return {**desired, "metadata": {**desired["metadata"], "labels": labels}}
 
 
 def _same(desired: Json, observed: Json) -> bool:
