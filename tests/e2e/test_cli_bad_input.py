@@ -1,13 +1,18 @@
 """Bad input: one clear line and a hint, the exit code, nothing lost and no traceback."""
 
+import contextlib
+import http.server
 import socket
+import ssl
 import sys
+import threading
 
 import pytest
 
 from argosy.cli.failures import explained
 from argosy.cli.logs import _Lines
 from argosy.cli.taint import changed
+from argosy.testing.certificates import Authority
 from tests.e2e.conftest import argosy
 
 DEPLOYMENT = """apiVersion: apps/v1
@@ -130,6 +135,77 @@ def test_a_wrong_kubeconfig(cli, tmp_path, content, told):
     said = cli.bare("--kubeconfig", str(path), "get", "clusters")
     assert told in complaint(said)
     assert "0x" not in said.err
+
+
+class _Page(http.server.BaseHTTPRequestHandler):
+    """Some server or other: every address of it is a page."""
+
+    def do_GET(self):
+        body = b"<html><head><title>Welcome</title></head></html>"
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        return
+
+
+@contextlib.contextmanager
+def stranger(folder, *, secure):
+    """The URL of a server that is no Kubernetes."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Page)
+    if secure:
+        pair = Authority("stranger").server(["localhost"], ["127.0.0.1"])
+        pair.write(folder, "stranger")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "stranger.crt", folder / "stranger.key")
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"{'https' if secure else 'http'}://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+COMMANDS = {
+    "get": ["get", "clusters"],
+    "apply": ["apply", "-f", "deployment.yaml"],
+    "install": ["install"],
+    "install-dry-run": ["install", "--dry-run", "-o", "yaml"],
+    "join": ["join", "x", "--kubeconfig", "member"],
+    "controllers": ["controllers", "--port", "0"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_control_plane_that_is_none(cli, tmp_path, monkeypatch, command):
+    """Each in one line, the one that says what is wrong, whatever was asked for."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "deployment.yaml").write_text(DEPLOYMENT)
+    (tmp_path / "member").write_text(kubeconfig("{token: abc}"))
+
+    def said(server):
+        (tmp_path / "kubeconfig").write_text(kubeconfig("{token: abc}", server))
+        run = argosy if command == "controllers" else cli.bare
+        answer = run("--kubeconfig", "kubeconfig", *COMMANDS[command])
+        assert answer.lines[-1].startswith("hint: ")
+        return complaint(answer)
+
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        assert f"the API server does not answer: https://127.0.0.1:{port}" in said(f"https://127.0.0.1:{port}")
+    for secure in (True, False):
+        with stranger(tmp_path, secure=secure) as url:
+            told = said(url)
+            assert told.startswith("error: this is no Kubernetes API server")
+            assert url in told
+            if not secure:
+                assert "no secure connection" in said(url.replace("http://", "https://"))
 
 
 def test_credentials_that_the_server_refuses(cli, tmp_path):

@@ -55,11 +55,13 @@ async def apply_all(
     """In the files' order. Raises Failure naming the place of the first that is refused; those before it are done."""
     from argosy.cli.failures import Failure
     from argosy.cli.terminal import reference
-    from argosy.kube.errors import ApiError
+    from argosy.kube.errors import ApiError, Unauthorized
 
     for number, manifest in enumerate(manifests):
         try:
             verb = await _apply(client, manifest.object, namespace, dry_run)
+        except Unauthorized:
+            raise  # that is about who asks, not about this object
         except ApiError as error:
             done = f"; the {number} before it were applied" if number else ""
             raise Failure(f"{manifest.place}: {error.message}", f"this object was not changed{done}") from None
