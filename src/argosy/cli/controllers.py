@@ -1,11 +1,9 @@
 """`argosy controllers`: the controllers alone, against any Kubernetes API server; several of them with leases and shards."""
 
 import asyncio
-import logging
 import os
 import secrets
 import socket
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,14 +14,11 @@ from argosy.cli.failures import Failure
 if TYPE_CHECKING:
     from argosy.api.shards import Shard
     from argosy.cli.probes import Probes
-    from argosy.control.division import Division
     from argosy.control.manager import Manager
     from argosy.kube.client import Client
     from argosy.kube.lease import LeaderElector
 
 __all__ = ["controllers"]
-
-log = logging.getLogger(__name__)
 
 
 def controllers(
@@ -157,27 +152,11 @@ async def _serve(
 
 async def _elected(client: "Client", process: _Process, probes: "Probes") -> None:
     """Lead whenever the lease is ours, with a new Manager each time: what an old one knew may be out of date."""
-    from argosy.control.division import Divided, Division
-    from argosy.kube.lease import LeaseLost
+    from argosy.control.division import Division
 
     division = Division(client, process.shard)
-    probes.waiting = lambda: division.waiting or f"the lease, held by {elector.holder or 'nobody yet'}"
-    while True:
-        elector = process.elector(client)
-        await division.settled()
-        try:
-            await elector.run(partial(_lead_undivided, client, process, division, elector, probes))
-        except LeaseLost as lost:
-            log.warning("%s; standing again", lost)
-        except Divided as divided:
-            log.warning("%s; standing again", divided)
-
-
-async def _lead_undivided(
-    client: "Client", process: _Process, division: "Division", elector: "LeaderElector", probes: "Probes"
-) -> None:
-    await division.begin()
-    await _lead(process.manager(client, elector), probes)
+    probes.waiting = lambda: division.waiting
+    await division.run(lambda: process.elector(client), lambda elector: _lead(process.manager(client, elector), probes))
 
 
 async def _lead(manager: "Manager", probes: "Probes") -> None:

@@ -10,14 +10,15 @@ ones, in any order: the new ones begin when the last of the old ones has let go 
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from argosy.api import keys
 from argosy.api.shards import Shard, shard_of_lease
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, Conflict, NotFound, TransportError
-from argosy.kube.lease import LEASES, RETRY, Sightings, elapsed
+from argosy.kube.lease import LEASES, RETRY, LeaderElector, LeaseLost, Sightings, elapsed
 
 __all__ = ["Divided", "Division"]
 
@@ -34,25 +35,47 @@ class Division:
         self._count = shard.count
         self._retry = retry
         self._sightings = Sightings(clock)
-        #: What is being waited for; empty when nothing is.
-        self.waiting = ""
+        self._rivals = ""
+        self._elector: LeaderElector | None = None
 
-    async def settled(self) -> None:
-        """Return once nobody of another division seems to be at work. To be asked before taking the lease."""
+    @property
+    def waiting(self) -> str:
+        """What is being waited for, for people."""
+        holder = self._elector.holder if self._elector is not None else ""
+        return self._rivals or f"the lease, held by {holder or 'nobody yet'}"
+
+    async def run(
+        self, elector_of: Callable[[], LeaderElector], lead: Callable[[LeaderElector], Awaitable[None]]
+    ) -> None:
+        """Lead whenever the shard's lease is ours and nobody divides otherwise, until `lead` ends by itself."""
+        while True:
+            self._elector = elector = elector_of()
+            await self._settled()
+            try:
+                return await elector.run(partial(self._lead, elector, lead))
+            except (LeaseLost, Divided) as why:
+                log.warning("%s; standing again", why)
+
+    async def _lead(self, elector: LeaderElector, lead: Callable[[LeaderElector], Awaitable[None]]) -> None:
+        await self._begin()
+        await lead(elector)
+
+    async def _settled(self) -> None:
+        """Return once nobody of another division seems to be at work: who only waits must not show a lease."""
         while True:
             try:
                 others = [_described(lease) for lease in await self._others() if self._sightings.free_in(lease) > 0]
             except (ApiError, TransportError) as error:
                 others = [f"an answer about the leases ({error})"]
-            waiting = ", ".join(others)
-            if waiting and waiting != self.waiting:
-                log.info("waiting for %s, who divides the objects otherwise", waiting)
-            self.waiting = waiting
-            if not waiting:
+            rivals = ", ".join(others)
+            if rivals and rivals != self._rivals:
+                log.info("waiting for %s, who divides the objects otherwise", rivals)
+            self._rivals = rivals
+            if not rivals:
                 return
             await asyncio.sleep(self._retry)
 
-    async def begin(self) -> None:
+    async def _begin(self) -> None:
         """Make sure of it, with the lease in hand: raises Divided when somebody may be at work after all."""
         try:
             for lease in await self._others():
