@@ -169,6 +169,7 @@ class Access:
             raise
         entry.connection = connection
         entry.rules = None
+        entry.problems.pop(texts.TOKEN_NOT_RENEWED_REASON, None)
         entry.link.exchange(client.transport)
 
     def in_use(self, name: str) -> Connection | None:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import datetime
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
@@ -29,7 +29,7 @@ from argosy.fleet.credentials import CredentialsError
 from argosy.fleet.health import Debounce, next_health, probe_result
 from argosy.kube import mergepatch
 from argosy.kube.client import Client, Patch
-from argosy.kube.errors import ApiError, Forbidden, NotFound, TransportError, Unauthorized
+from argosy.kube.errors import ApiError, Conflict, Forbidden, NotFound, TransportError, Unauthorized
 from argosy.kube.events import EventRecorder
 from argosy.kube.informer import Informer
 from argosy.kube.queue import Result
@@ -223,42 +223,50 @@ class Clusters:
             message = f"waiting for other finalizers: {', '.join(others)}"
             self._event(cluster, "Normal", EventReason.TERMINATING_CLUSTER_BLOCKED, message)
             return None
-        if cluster.status.join_performed:
-            try:
-                await self._give_up(cluster)
-            except (CredentialsError, ApiError, TransportError, TimeoutError) as error:
+        try:
+            cluster = await self._give_up(cluster)
+        except Conflict:
+            raise
+        except (CredentialsError, ApiError, TransportError, TimeoutError) as error:
+            # One that never joined, by all that is known, need not be reached.
+            if cluster.status.join_performed:
                 message = str(error) or "the member did not answer in time"
                 self._event(cluster, "Warning", EventReason.TERMINATING_CLUSTER_FAILED, message)
                 return Result(error=f"cannot leave {cluster.name}: {message}")
-        else:
-            await self._take_back(cluster)
+        if cluster.spec.use_service_account:
+            with contextlib.suppress(NotFound):
+                await self.access.keep_token(cluster, None)
         await self._forget(cluster.name)
         with contextlib.suppress(NotFound):
             await self._without_finalizer(cluster, keys.CLUSTER_FINALIZER)
         return None
 
-    async def _give_up(self, cluster: FederatedCluster) -> None:
-        try:
-            async with self.access.visit(cluster) as client:
-                await join.release(client, cluster)
-        except (CredentialsError, Unauthorized, Forbidden):
-            if not cluster.spec.use_service_account or not self.access.has_bootstrap(cluster):
-                raise
-            async with self.access.visit(cluster, bootstrap=True) as client:
-                await join.release(client, cluster)
-        if cluster.spec.use_service_account:
-            try:
-                await self.access.keep_token(cluster, None)
-            except NotFound:
-                return
+    async def _give_up(self, cluster: FederatedCluster) -> FederatedCluster:
+        """Take away what joining made in the member, also where joining did not get further than that."""
+        async with (
+            asyncio.timeout(None if cluster.status.join_performed else _COURTESY),
+            self._entered(cluster) as client,
+        ):
+            if cluster.status.join_performed:
+                # On record first: with its namespace the account goes, and whoever was interrupted could not come in again.
+                left = msgspec.structs.replace(cluster.status, join_performed=False)
+                cluster = await self._write_status(cluster, left)
+            await join.release(client, cluster)
+        return cluster
 
-    async def _take_back(self, cluster: FederatedCluster) -> None:
-        """Whoever prepared the member for a membership that never came about left its namespace there; this is a try."""
-        try:
-            async with asyncio.timeout(_COURTESY):
-                await self._give_up(cluster)
-        except (CredentialsError, ApiError, TransportError, TimeoutError):
-            return
+    @contextlib.asynccontextmanager
+    async def _entered(self, cluster: FederatedCluster) -> AsyncIterator[Client]:
+        """A client that the member answers to: with its account's token, or else the user's credentials."""
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                client = await stack.enter_async_context(self.access.visit(cluster))
+                await join.is_ours(client, cluster)
+            except (CredentialsError, Unauthorized, Forbidden):
+                if not cluster.spec.use_service_account or not self.access.has_bootstrap(cluster):
+                    raise
+                client = await stack.enter_async_context(self.access.visit(cluster, bootstrap=True))
+                await join.is_ours(client, cluster)
+            yield client
 
     # What is written.
 
@@ -294,14 +302,14 @@ class Clusters:
             changed = msgspec.structs.replace(changed, join_performed=performed)
         await self._write_status(cluster, changed)
 
-    async def _write_status(self, cluster: FederatedCluster, status: ClusterStatus) -> None:
+    async def _write_status(self, cluster: FederatedCluster, status: ClusterStatus) -> FederatedCluster:
         # The difference, so that what is gone (a resource no node has any more) goes from the stored status as well.
         changes = mergepatch.create(msgspec.to_builtins(cluster.status), msgspec.to_builtins(status))
         body = {"metadata": {"resourceVersion": cluster.metadata.resource_version}, "status": changes}
         raw = await self._client.patch(
             resources.FEDERATED_CLUSTERS, cluster.name, body, kind=Patch.MERGE, subresource="status", into=bytes
         )
-        self._remember(raw)
+        return self._remember(raw)
 
     def _remember(self, raw: bytes) -> FederatedCluster:
         self._caches.clusters.remember(raw)
