@@ -370,6 +370,10 @@ async def _others_are_kept_out(cluster: Cluster, client: Client) -> None:
     await client.create(DEPLOYMENTS, deployment("kept", 1, "all", "shop"))
     name = "kept-deployments.apps"
     await eventually(lambda: client.get(resources.FEDERATED_OBJECTS, name, "shop"), PATIENCE)
+
+    async def annotate(who: Client, annotations: dict[str, str | None]) -> None:
+        await who.patch(resources.FEDERATED_OBJECTS, name, {"metadata": {"annotations": annotations}}, "shop")
+
     async with client_of(cluster.kubeconfig_of("mallory")) as mallory:
         await eventually(lambda: mallory.get(resources.FEDERATED_OBJECTS, name, "shop"), PATIENCE)
         for write in (
@@ -379,10 +383,16 @@ async def _others_are_kept_out(cluster: Cluster, client: Client) -> None:
                 resources.FEDERATED_OBJECTS, name, {"status": {"clusters": []}}, "shop", subresource="status"
             ),
             lambda: mallory.delete(resources.FEDERATED_OBJECTS, name, "shop"),
+            lambda: mallory.patch(resources.FEDERATED_OBJECTS, name, {"metadata": {"finalizers": []}}, "shop"),
+            lambda: annotate(mallory, {keys.CONFIRM_DELETION: "true", keys.HELD: "{}"}),
+            lambda: annotate(mallory, {keys.CONFIRM_DELETION: "true", keys.PENDING_CONTROLLERS: None}),
         ):
             with pytest.raises(Forbidden, match="written by Argosy's controllers alone") as refused:
                 await write()
             assert guard.NAME in refused.value.message
+        # What the controllers ask of users, they may do.
+        await annotate(mallory, {keys.CONFIRM_DELETION: "true"})
+        await annotate(mallory, {keys.CONFIRM_DELETION: None})
     # Administrators may, and what the controllers wrote stays right.
     await client.patch(resources.FEDERATED_OBJECTS, name, {"metadata": {"labels": {"seen": "yes"}}}, "shop")
 

@@ -2,7 +2,7 @@
 
 RBAC alone cannot say this: who was given every right has these as well. The policy looks at who asks. Besides the controllers
 it lets through the API server's administrators (the group system:masters) and those parts of Kubernetes that delete and
-migrate objects of every kind.
+migrate objects of every kind. Who has the right to by RBAC may do one thing: confirm a deletion that is held.
 
 kube-apiserver evaluates it; Argosy's own API server keeps it and does not, so that there RBAC holds alone.
 """
@@ -25,6 +25,20 @@ _KUBERNETES = [
 ]
 _MESSAGE = (
     "federated objects are written by Argosy's controllers alone: change the object they were made from, or its policy"
+)
+_OLD, _NEW = "oldObject.metadata.?annotations.orValue({})", "object.metadata.?annotations.orValue({})"
+_KEY = f"k == '{keys.CONFIRM_DELETION}'"
+#: Nothing changes but that annotation.
+_CONFIRMS = " && ".join(
+    [
+        "request.operation == 'UPDATE' && request.?subResource.orValue('') == '' && object.spec == oldObject.spec",
+        *(
+            f"object.metadata.?{field} == oldObject.metadata.?{field}"
+            for field in ("labels", "finalizers", "ownerReferences")
+        ),
+        f"{_NEW}.all(k, {_KEY} || (k in {_OLD} && {_OLD}[k] == {_NEW}[k]))",
+        f"{_OLD}.all(k, {_KEY} || k in {_NEW})",
+    ]
 )
 
 
@@ -53,7 +67,13 @@ def manifests(subjects: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
                         }
                     ]
                 },
-                "validations": [{"expression": _expression(subjects), "message": _MESSAGE, "reason": "Forbidden"}],
+                "variables": [
+                    {"name": "known", "expression": _known(subjects)},
+                    {"name": "confirms", "expression": _CONFIRMS},
+                ],
+                "validations": [
+                    {"expression": "variables.known || variables.confirms", "message": _MESSAGE, "reason": "Forbidden"}
+                ],
             },
         },
         {
@@ -65,7 +85,7 @@ def manifests(subjects: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
     ]
 
 
-def _expression(subjects: Sequence[dict[str, str]]) -> str:
+def _known(subjects: Sequence[dict[str, str]]) -> str:
     groups = ["system:masters", *(each["name"] for each in subjects if each["kind"] == "Group")]
     users = [rights.username(each) for each in subjects if each["kind"] != "Group"] + _KUBERNETES
     return f"request.userInfo.username in {_list(users)} || request.userInfo.groups.exists(g, g in {_list(groups)})"

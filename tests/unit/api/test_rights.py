@@ -68,7 +68,7 @@ def test_every_role_is_bound_to_every_subject():
 )
 def test_the_policy_names_who_runs_the_controllers(subject, literal):
     [policy, binding] = guard.manifests([subject])
-    assert literal in policy["spec"]["validations"][0]["expression"]
+    assert literal in policy["spec"]["variables"][0]["expression"]
     assert binding["spec"]["policyName"] == policy["metadata"]["name"]
 
 
