@@ -21,7 +21,7 @@ from argosy.control.metrics import Metrics
 from argosy.control.projection import as_object
 from argosy.control.timings import Timings
 from argosy.kube.client import Client, Patch
-from argosy.kube.errors import AlreadyExists, MethodNotAllowed, NotFound
+from argosy.kube.errors import AlreadyExists, Forbidden, MethodNotAllowed, NotFound
 from argosy.kube.informer import Change
 from argosy.kube.objects import HasMetadata, decode, split_key
 from argosy.kube.queue import Result, WorkQueue
@@ -151,6 +151,10 @@ class Aggregate:
                 raw = await self._client.update(resource, wanted, into=bytes)
         except (AlreadyExists, NotFound):
             self.queue.add(key, after=self._timings.conflict)  # our cache is behind
+            return
+        except Forbidden as error:
+            if not error.namespace_terminating:
+                raise
             return
         self._metrics.control_writes.labels(resource.kind, "create" if existing is None else "update").inc()
         informer.remember(raw)

@@ -19,7 +19,7 @@ from argosy.control.recorder import ObjectRecorder
 from argosy.control.timings import Timings
 from argosy.control.views import FederatedView, SourceView, policy_references, same_but_for_status
 from argosy.kube.client import Client, Patch
-from argosy.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
+from argosy.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from argosy.kube.informer import Change
 from argosy.kube.objects import Metadata, decode, split_key
 from argosy.kube.queue import Result, WorkQueue
@@ -252,6 +252,10 @@ class Federate:
         except (AlreadyExists, NotFound) as behind:
             # Our cache is behind what is stored; its event is on the way.
             raise Conflict(409, "Conflict", str(behind), behind.status) from behind
+        except Forbidden as error:
+            if not error.namespace_terminating:
+                raise
+            return  # it takes the source along
         except Invalid as error:
             self._recorder.on(_reference(federated), "Warning", "InvalidFederatedObject", str(error))
             raise

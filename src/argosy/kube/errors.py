@@ -62,7 +62,10 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    pass
+    @property
+    def namespace_terminating(self) -> bool:
+        """Whether nothing may be created because the namespace is being deleted, with everything in it."""
+        return any(cause.get("reason") == "NamespaceTerminating" for cause in self.causes)
 
 
 class NotFound(ApiError):

@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from argosy.kube.backoff import Backoff
-from argosy.kube.errors import Conflict
+from argosy.kube.errors import ApiError, Conflict, TransportError
 
 __all__ = ["Result", "ShutDown", "WorkQueue", "run_workers"]
 
@@ -298,7 +298,9 @@ class _Worker(Generic[K]):
             self.queue.add(key, after=self.conflict_delay)
             return
         except Exception as error:
-            self._failed(key, f"{type(error).__name__}: {error}", error)
+            # What a server answers, or that it does not, is no defect of the code: where it was asked helps nobody.
+            expected = isinstance(error, ApiError | TransportError)
+            self._failed(key, f"{type(error).__name__}: {error}", None if expected else error)
             if self.on_error is not None:
                 self.on_error(key, error)
             return
