@@ -7,7 +7,7 @@ import copy
 import re
 from typing import Any
 
-__all__ = ["ABSENT", "at", "causes", "subset", "whole"]
+__all__ = ["ABSENT", "at", "causes", "differences", "subset", "whole"]
 
 #: Differs from one run to the next on any server, so whole-object comparisons leave it out.
 _VOLATILE = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink")
@@ -50,6 +50,11 @@ def subset(expected: Any, actual: Any, path: str = "") -> list[str]:
 def whole(expected: Any, actual: Any) -> list[str]:
     """The same object, field by field, apart from what each server makes up anew."""
     return _whole(_masked(expected), _masked(actual), "")
+
+
+def differences(expected: Any, actual: Any) -> list[str]:
+    """The same value, field by field, with nothing left aside."""
+    return _whole(expected, actual, "")
 
 
 def causes(expected: list[dict[str, Any]], actual: list[dict[str, Any]]) -> list[str]:

@@ -327,10 +327,14 @@ def _check(expect: dict[str, Any], answer: Answer) -> list[str]:
     for name, value in expect.get("headers", {}).items():
         differences += matching.subset(value, answer.headers.get(name), name)
     if "warnings" in expect:
-        given = [text for value in answer.headers.getall("Warning", []) for text in _WARNING.findall(value)]
-        unquoted = [re.sub(r"\\(.)", r"\1", text) for text in given]
-        differences += matching.subset(expect["warnings"], unquoted, "warnings")
+        differences += matching.subset(expect["warnings"], warnings(answer), "warnings")
     return differences + _absent(expect.get("absent", []), answer.body)
+
+
+def warnings(answer: Answer) -> list[str]:
+    """The texts of the Warning headers, in order."""
+    given = [text for value in answer.headers.getall("Warning", []) for text in _WARNING.findall(value)]
+    return [re.sub(r"\\(.)", r"\1", text) for text in given]
 
 
 def _absent(paths: list[str], body: Any) -> list[str]:

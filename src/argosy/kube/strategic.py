@@ -9,8 +9,6 @@ Making such patches is `apply3way`.
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-import orjson
-
 from argosy.kube.schema import Type
 
 __all__ = ["DELETE_FROM", "DIRECTIVE", "RETAIN_KEYS", "SET_ORDER", "StrategicPatchError", "apply", "identity"]
@@ -50,6 +48,7 @@ def _merged(original: dict[str, Any], patch: dict[str, Any], type: Type | None) 
             # Where the field itself is in the patch, its order was dealt with together with its items.
             if key.startswith(SET_ORDER) and field not in patch and isinstance(result.get(field), list):
                 merge_key = _merge_key(type.child(field) if type else None)
+                _check_elements(result[field])
                 result[field] = _ordered(result[field], value, result[field], merge_key)
     for key, value in patch.items():
         if key.startswith(DELETE_FROM):
@@ -119,6 +118,7 @@ def _merge_list(current: Any, items: list[Any], order: Any, type: Type | None) -
     if order is not None:
         _check_parallel(f"{SET_ORDER}/x", order)
         _check_order(items, order, merge_key)
+        _check_elements(items, current if isinstance(current, list) else [])
     if not isinstance(current, list):
         taken: list[Any] = _without_directives(items)
         return taken if order is None else _ordered(taken, order, [], merge_key)
@@ -196,6 +196,12 @@ def _ordered(merged: list[Any], order: Sequence[Any], server: Sequence[Any], mer
     return [*result, *others[left:], *named[right:]]
 
 
+def _check_elements(*lists: list[Any]) -> None:
+    """An order of nothing cannot be told apart by its kind, so kube-apiserver refuses it."""
+    if not any(lists):
+        raise StrategicPatchError("no elements in any of the given slices")
+
+
 def _check_order(items: list[Any], order: list[Any], merge_key: str) -> None:
     """What the patch holds must stand in its order list, in the same relative order."""
     if not items or not order:
@@ -251,15 +257,14 @@ def _as_new(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_directives(value: Any) -> Any:
-    """A value to be taken as it is: nulls in objects mean nothing there, and what is a directive goes."""
+    """A value to be taken as it is: nulls in objects mean nothing there, and objects with a directive go.
+
+    The other directives stay, as in kube-apiserver: to whoever decodes the object they are fields it does not know.
+    """
     if isinstance(value, dict):
         if DIRECTIVE in value:
             return _ABSENT
-        taken = {
-            key: _without_directives(inner)
-            for key, inner in value.items()
-            if inner is not None and key != RETAIN_KEYS and not key.startswith((DELETE_FROM, SET_ORDER))
-        }
+        taken = {key: _without_directives(inner) for key, inner in value.items() if inner is not None}
         return {key: inner for key, inner in taken.items() if inner is not _ABSENT}
     if isinstance(value, list):
         return [inner for inner in map(_without_directives, value) if inner is not _ABSENT]
@@ -271,4 +276,11 @@ def _merge_key(type: Type | None) -> str:
 
 
 def _shown(value: Any) -> str:
-    return orjson.dumps(value).decode()
+    """As Go prints it, which is how the API server's errors show a patch."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{_shown(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(_shown, value))}]"
+    if value is None:
+        return "<nil>"
+    return str(value).lower() if isinstance(value, bool) else str(value)

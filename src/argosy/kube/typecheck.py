@@ -24,6 +24,7 @@ _RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)
 _SECONDS: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII).fullmatch
 _MICROSECONDS: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII).fullmatch
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII).fullmatch
+_RFC3339_MICRO: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)", re.ASCII).fullmatch
 _LAYOUTS: Final = {"time": "2006-01-02T15:04:05Z07:00", "micro-time": "2006-01-02T15:04:05.000000Z07:00"}
 _TIME_ELEMENTS: Final = (
     (r"\d{4}", "2006"),
@@ -202,7 +203,7 @@ def _time(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type
         findings.mismatch(value, path, owner.name, "string")
         return value
     whole = type.kind == "time"
-    if not _RFC3339(value):
+    if not (_RFC3339 if whole else _RFC3339_MICRO)(value):
         findings.mistyped.append(_unreadable_time(value, _LAYOUTS[type.kind]))
         return value
     try:
@@ -218,7 +219,11 @@ def _time(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type
 def _unreadable_time(value: str, layout: str) -> str:
     """Go names the first element of the layout it could not read, and what stood there."""
     rest = value
-    for pattern, element in _TIME_ELEMENTS:
+    elements = _TIME_ELEMENTS
+    if layout == _LAYOUTS["micro-time"]:
+        *before, _, zone = _TIME_ELEMENTS
+        elements = (*before, (r"\d\d", "05"), (r"\.\d{6}(?!\d)", ".000000"), zone)
+    for pattern, element in elements:
         found = re.match(pattern, rest, re.ASCII)
         if found is None:
             return f'parsing time "{value}" as "{layout}": cannot parse "{rest}" as "{element}"'

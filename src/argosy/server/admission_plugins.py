@@ -62,7 +62,8 @@ class ServiceAddresses(AdmissionPlugin):
         self._store.subscribe(self._observe)
 
     def prepare(self, call: Call, new: Object, old: Object | None) -> list[FieldError]:
-        if call.kind.storage_key != "core/services":
+        # A PUT to /status that makes a service gives it no address, here as there.
+        if call.kind.storage_key != "core/services" or call.subresource:
             return []
         try:
             errors = self._allocator.allocate(new, old)

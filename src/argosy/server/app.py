@@ -28,7 +28,7 @@ from argosy.server.rendering import render_list, render_object, watch_renderer
 from argosy.server.request import Call, Target, parse_target
 from argosy.server.storage.base import Storage
 from argosy.server.store import Store
-from argosy.server.verbs.base import Api, answer
+from argosy.server.verbs.base import Api, answer, warned
 from argosy.server.verbs.create import create
 from argosy.server.verbs.delete import delete
 from argosy.server.verbs.deletecollection import deletecollection
@@ -234,6 +234,13 @@ class Server:
                 raise
             return _PAGE_NOT_FOUND
         named = call.kind.group, call.kind.plural, call.subresource
+        try:
+            return await self._act(call, named)
+        except ApiError as error:
+            # What was found before it failed is told all the same.
+            return warned(call, status.as_response(error))
+
+    async def _act(self, call: Call, named: tuple[str, str, str]) -> Response:
         handler = self.handlers.get((*named[:2], call.subresource.partition("/")[0]))
         if handler is not None:
             return await handler(call)

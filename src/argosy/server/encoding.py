@@ -175,6 +175,8 @@ def encode_list(kind: Kind, items: Sequence[bytes], meta: dict[str, object]) -> 
 
     Copied once: a list of 10,000 is some megabytes, and the event loop waits for it.
     """
+    if not kind.builtin:
+        meta = {"continue": "", **meta}  # lists without a Go type of their own always say it
     head = orjson.dumps({"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta})[:-1]
     if not items:
         return head + b',"items":[]}'

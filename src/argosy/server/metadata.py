@@ -38,14 +38,17 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def check_types(obj: Object) -> str | None:
-    """What makes the metadata unreadable, if anything; later code relies on these types. Nulls and empties count as absent."""
+def check_types(obj: Object, place: str = "Go value") -> str | None:
+    """What makes the metadata unreadable, if anything; later code relies on these types. Nulls and empties count as absent.
+
+    `place` is where messages say metadata is that is no object.
+    """
     metadata = obj.get("metadata")
     if metadata is None:
         obj["metadata"] = {}
         return None
     if not isinstance(metadata, dict):
-        return _mistyped("metadata", metadata, "ObjectMeta")
+        return f"json: cannot unmarshal {_json_type(metadata)} into {place} of type v1.ObjectMeta"
     for field in [key for key, value in metadata.items() if value is None or value in ({}, [])]:
         del metadata[field]
     for field in _STRINGS:
@@ -55,8 +58,10 @@ def check_types(obj: Object) -> str | None:
         mapping = metadata.get(field, {})
         if not isinstance(mapping, dict):
             return _mistyped(field, mapping, "map[string]string")
-        for value in mapping.values():
-            if not isinstance(value, str):
+        for key, value in mapping.items():
+            if value is None:
+                mapping[key] = ""
+            elif not isinstance(value, str):
                 return _mistyped(field, value, "string")
     finalizers = metadata.get("finalizers", [])
     if not isinstance(finalizers, list) or not all(isinstance(item, str) for item in finalizers):
@@ -76,9 +81,13 @@ def check_types(obj: Object) -> str | None:
 
 
 def _mistyped(field: str, value: Any, wanted: str) -> str:
-    found = {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
-    path = field if field == "metadata" else f"metadata.{field}"
-    return f"json: cannot unmarshal {found} into Go struct field ObjectMeta.{path} of type {wanted}"
+    return (
+        f"json: cannot unmarshal {_json_type(value)} into Go struct field ObjectMeta.metadata.{field} of type {wanted}"
+    )
+
+
+def _json_type(value: Any) -> str:
+    return {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
 
 
 def fill_new(kind: Kind, obj: Object) -> None:

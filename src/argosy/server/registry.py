@@ -49,6 +49,8 @@ class Strategy:
     create_on_update: bool = False
     #: PUT without a resourceVersion overwrites.
     unconditional_update: bool = True
+    #: An update is held to the rules of new metadata as well (those of finalizers).
+    validates_metadata: bool = False
     #: DELETE without a propagation policy orphans the dependents (Jobs of batch/v1) instead of deleting them.
     orphan_by_default: bool = False
     #: Extra field selectors besides metadata.name and metadata.namespace: dotted path -> value of an object.
@@ -96,6 +98,9 @@ class Strategy:
     def validate_status(self, new: Object, old: Object) -> list[FieldError]:
         return []
 
+    def settle(self, obj: Object) -> None:
+        """Of a valid object that is about to be stored: leave out what the store does not keep."""
+
     def begin_deletion(self, obj: Object, at: str) -> bool:
         """Kinds whose end is a life cycle of its own mark the object here and answer true; `at` is the time.
 
@@ -103,7 +108,8 @@ class Strategy:
         """
         return False
 
-    def warnings(self, obj: Object) -> list[str]:
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
+        """About a valid create (`old` is None) or update; the generation is settled."""
         return []
 
 

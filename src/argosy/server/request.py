@@ -137,7 +137,7 @@ class Call:
         if kind is None:
             raise status.not_served()
         if target.subresource and target.subresource.partition("/")[0] not in kind.subresources:
-            raise status.not_served()
+            raise status.not_served() if kind.builtin else status.not_found(kind, target.name)
         if target.namespace and not kind.namespaced:
             raise status.not_served()
         if kind.namespaced and not target.namespace:

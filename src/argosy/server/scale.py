@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from argosy.kube import schema
 from argosy.kube.selectors import SelectorError, from_label_selector
 from argosy.server.fielderrors import FieldError, invalid
-from argosy.server.registry import Kind, Object, ScalePaths, Strategy
+from argosy.server.registry import Decoded, Kind, Object, ScalePaths, Strategy
 
 __all__ = ["SCALE", "read_scale", "write_scale"]
 
@@ -12,6 +13,12 @@ __all__ = ["SCALE", "read_scale", "write_scale"]
 class _ScaleStrategy(Strategy):
     generation = False
     name_rule = "path"
+
+    def decode(self, obj: Object) -> Decoded:
+        type = schema.load().kind("autoscaling", "v1", "Scale")
+        assert type is not None
+        checked = schema.check(type, obj)
+        return Decoded(checked.unknown, checked.mistyped)
 
     def validate(self, obj: Object) -> list[FieldError]:
         spec = obj.get("spec") or {}

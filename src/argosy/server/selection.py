@@ -11,7 +11,7 @@ from argosy.server import status
 from argosy.server.entry import Entry, object_key
 from argosy.server.registry import Kind
 
-__all__ = ["Selection"]
+__all__ = ["Selection", "check_selectors"]
 
 _METADATA_FIELDS = {"metadata.name", "metadata.namespace"}
 
@@ -33,7 +33,8 @@ class Selection:
         exact: dict[str, str] = {}
         if self.fields is not None:
             for field, *_ in self.fields:
-                if field not in _METADATA_FIELDS and field not in kind.strategy.selectable:
+                known = field in _METADATA_FIELDS or field in kind.strategy.selectable
+                if not known or (field == "metadata.namespace" and not kind.namespaced and not kind.builtin):
                     raise status.bad_request(_unsupported(kind, field))
             exact = self.fields.exact()
         name = name or exact.get("metadata.name", "")
@@ -70,8 +71,19 @@ class Selection:
         return entry.fields(self.kind).get(field, "")
 
 
+def check_selectors(labels: str, fields: str) -> None:
+    """Raises 400 for what is no selector; whether the kind supports it is looked at after the other options."""
+    try:
+        if labels:
+            parse_label_selector(labels)
+        if fields:
+            parse_field_selector(fields)
+    except SelectorError as error:
+        raise status.bad_request(str(error)) from None
+
+
 def _unsupported(kind: Kind, field: str) -> str:
     # Kinds with field selectors of their own answer in other words than those that have the common two only.
-    if kind.strategy.selectable:
+    if kind.strategy.selectable or not kind.builtin:
         return kind.strategy.unselectable.format(field)
     return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'

@@ -7,7 +7,7 @@ evaluated; the definition's author is told so when writing it (`definitions`).
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from argosy.kube import names
+from argosy.kube import names, schema
 from argosy.server.crd.columns import columns_printer
 from argosy.server.crd.defaulting import apply_defaults
 from argosy.server.crd.embedded import validate_embedded
@@ -41,6 +41,7 @@ class CustomResourceStrategy(Strategy):
         subresources = version.get("subresources") or {}
         self._has_status = subresources.get("status") is not None
         self._scale: dict[str, str] | None = subresources.get("scale")
+        self._metadata = _object_meta()
         self._structure = Structure(self.schema, root=True)
         self._check = compile_schema(self.schema)
         self._status_structure = self._structure.properties.get("status")
@@ -55,7 +56,8 @@ class CustomResourceStrategy(Strategy):
         prune(obj, self._structure)
 
     def decode(self, obj: Object) -> Decoded:
-        return Decoded(unknown=tuple(prune(obj, self._structure)))
+        unknown = tuple(prune(obj, self._structure))
+        return Decoded(unknown, schema.check(self._metadata, obj["metadata"]).mistyped)
 
     def default(self, obj: Object) -> None:
         prune_nulls(obj, self._structure)
@@ -113,7 +115,7 @@ class CustomResourceStrategy(Strategy):
             errors += duplicates
         return errors
 
-    def warnings(self, obj: Object) -> list[str]:
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
         finalizers = sorted(set(obj["metadata"].get("finalizers") or ()))
         return [text for finalizer in finalizers for text in _finalizer_warnings(finalizer)]
 
@@ -138,6 +140,13 @@ class CustomResourceStrategy(Strategy):
             if problem:
                 errors.append(invalid(path, "", problem))
         return errors
+
+
+def _object_meta() -> schema.Type:
+    """The type of metadata, which is the same in all kinds."""
+    config_map = schema.load().kind("", "v1", "ConfigMap")
+    assert config_map is not None
+    return config_map.fields["metadata"]
 
 
 def _nested(obj: Object, path: str, wanted: type) -> tuple[Any, str]:

@@ -235,7 +235,10 @@ def _number_check(schema: Schema) -> Check | None:
         if not _fits(value, kind, form):
             with_form = f" with format {form}" if form else " (default format)"
             problems.append(_out_of_range(f"Checked value must be of type {kind}{with_form}"))
-        if step is not None and not _is_multiple(value, step):
+        if step is not None and type(value) is int and 0 < step < 1:
+            # kube-apiserver makes an integer of the factor, beside an integer, and then cannot divide by it.
+            problems.append(_no_factor())
+        elif step is not None and not _is_multiple(value, step):
             problems.append(invalid(value, f"should be a multiple of {go_number(step, value)}"))
         if low is not None and (value <= low if above else value < low):
             problems.append(invalid(value, low_text + go_number(low, value)))
@@ -248,6 +251,13 @@ def _number_check(schema: Schema) -> Check | None:
 
 def _out_of_range(text: str) -> Problem:
     return Problem(lambda _, name: FieldError("FieldValueInvalid", NOWHERE, "", f"{text} in {name}"))
+
+
+def _no_factor() -> Problem:
+    def make(field: str, path: str) -> FieldError:
+        return FieldError("FieldValueInvalid", field, 0, f"factor MultipleOf declared for {path} must be positive: 0")
+
+    return Problem(make)
 
 
 def _fits(value: int | float, kind: str, form: str) -> bool:

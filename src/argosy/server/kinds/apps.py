@@ -13,6 +13,7 @@ from argosy.server.kinds import workloads
 from argosy.server.kinds.builtin import BuiltinStrategy, StatuslessStrategy, declare
 from argosy.server.kinds.daemonsets import DaemonSetStrategy
 from argosy.server.kinds.defaults import fill, fill_condition_times
+from argosy.server.kinds.pod_warnings import workload_warnings
 from argosy.server.kinds.podspec import default_pod_template, validate_pod_template
 from argosy.server.kinds.statefulsets import StatefulSetStrategy
 from argosy.server.registry import Kind, Object, ScalePaths
@@ -113,8 +114,8 @@ class DeploymentStrategy(BuiltinStrategy):
         errors += _within_replicas(status, ("updatedReplicas", "readyReplicas", "availableReplicas"))
         return errors + workloads.collision_count_kept(new, old)
 
-    def warnings(self, obj: Object) -> list[str]:
-        return workloads.name_warnings(obj)
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
+        return workload_warnings(obj, old, "spec.template")
 
 
 class ReplicaSetStrategy(BuiltinStrategy):
@@ -142,8 +143,8 @@ class ReplicaSetStrategy(BuiltinStrategy):
         errors = workloads.counters(status, "status", (*fields, "terminatingReplicas"))
         return errors + _within_replicas(status, ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"))
 
-    def warnings(self, obj: Object) -> list[str]:
-        return workloads.name_warnings(obj)
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
+        return workload_warnings(obj, old, "spec.template")
 
 
 class ControllerRevisionStrategy(StatuslessStrategy):

@@ -63,6 +63,9 @@ class AutoscalerStrategy(BuiltinStrategy):
             behavior["scaleUp"] = _scaling_rules(behavior.get("scaleUp"), _scale_up())
             behavior["scaleDown"] = _scaling_rules(behavior.get("scaleDown"), _scale_down())
         fill_condition_times(obj, "lastTransitionTime")
+        status = obj.setdefault("status", {})
+        status["currentMetrics"] = status.get("currentMetrics") or None
+        fill(status, "desiredReplicas", 0)
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {"currentMetrics": None, "desiredReplicas": 0}

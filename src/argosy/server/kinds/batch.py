@@ -13,6 +13,7 @@ from argosy.server.kinds import cron, domains, job_policies, job_status, workloa
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds.builtin import BuiltinStrategy, declare
 from argosy.server.kinds.defaults import fill, fill_condition_times
+from argosy.server.kinds.pod_warnings import workload_warnings
 from argosy.server.kinds.podspec import default_pod_template, validate_pod_template
 from argosy.server.registry import Kind, Object
 
@@ -103,8 +104,8 @@ class JobStrategy(BuiltinStrategy):
     def validate_status(self, new: Object, old: Object) -> list[FieldError]:
         return job_status.validate(new, old)
 
-    def warnings(self, obj: Object) -> list[str]:
-        return workloads.name_warnings(obj)
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
+        return workload_warnings(obj, old, "spec.template")
 
 
 class CronJobStrategy(BuiltinStrategy):
@@ -134,8 +135,8 @@ class CronJobStrategy(BuiltinStrategy):
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         return _cron(new["spec"], old["spec"])
 
-    def warnings(self, obj: Object) -> list[str]:
-        return workloads.name_warnings(obj)
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
+        return workload_warnings(obj, old, "spec.jobTemplate.spec.template")
 
 
 def _replacement(spec: Mapping[str, Any]) -> str:

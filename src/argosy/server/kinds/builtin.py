@@ -5,6 +5,7 @@ Rules of single kinds are not here: each API group has its own module with `kind
 
 from argosy.kube import schema
 from argosy.kube.schema import Schemas, Type
+from argosy.server.kinds.zero_values import drop_empties, drop_zeros
 from argosy.server.registry import ALL_VERBS, Decoded, Kind, Object, ScalePaths, Strategy
 
 __all__ = ["BuiltinStrategy", "StatuslessStrategy", "VirtualStrategy", "declare"]
@@ -20,7 +21,13 @@ class BuiltinStrategy(Strategy):
         if self.type is None:
             return Decoded()
         checked = schema.check(self.type, obj)
+        if not checked.mistyped:
+            drop_zeros(self.type, obj)
         return Decoded(checked.unknown, checked.mistyped)
+
+    def settle(self, obj: Object) -> None:
+        if self.type is not None:
+            drop_empties(self.type, obj)
 
 
 class StatuslessStrategy(BuiltinStrategy):

@@ -25,10 +25,9 @@ from argosy.server.kinds.meta_rules import (
     qualified_name,
     same,
 )
-from argosy.server.kinds.pod_warnings import template_warnings
+from argosy.server.kinds.pod_warnings import workload_warnings
 from argosy.server.kinds.podspec import default_pod_template, validate_pod_template
 from argosy.server.kinds.services import validate_endpoint_ip
-from argosy.server.kinds.workloads import name_warnings
 from argosy.server.registry import Kind, Object, ScalePaths
 
 __all__ = ["kinds"]
@@ -209,7 +208,7 @@ class EndpointsStrategy(StatuslessStrategy):
         # What was accepted once is not refused because of a change elsewhere in the object.
         return [] if same(new.get("subsets"), old.get("subsets")) else self.validate(new)
 
-    def warnings(self, obj: Object) -> list[str]:
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
         return ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]
 
 
@@ -343,8 +342,8 @@ class ReplicationControllerStrategy(BuiltinStrategy):
             errors.append(invalid("status.availableReplicas", available, "cannot be greater than readyReplicas"))
         return errors
 
-    def warnings(self, obj: Object) -> list[str]:
-        return name_warnings(obj) + template_warnings(obj["spec"].get("template"), "spec.template")
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
+        return workload_warnings(obj, old, "spec.template")
 
 
 def _controlled_template(spec: Object) -> list[FieldError]:

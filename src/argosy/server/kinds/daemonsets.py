@@ -10,6 +10,7 @@ from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds import workloads
 from argosy.server.kinds.builtin import BuiltinStrategy
 from argosy.server.kinds.defaults import fill_condition_times
+from argosy.server.kinds.pod_warnings import template_warnings
 from argosy.server.kinds.podspec import default_pod_template, validate_pod_template
 from argosy.server.registry import Decoded, Object
 
@@ -76,6 +77,11 @@ class DaemonSetStrategy(BuiltinStrategy):
         more = ("observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable")
         errors = workloads.counters(new.get("status") or {}, "status", (*fields, *more, "collisionCount"))
         return errors + workloads.collision_count_kept(new, old)
+
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
+        if old is not None and _template_generation(obj) == _template_generation(old):
+            return []
+        return template_warnings(obj["spec"]["template"], "spec.template")
 
 
 def _is_integer(text: str) -> bool:

@@ -4,13 +4,21 @@ from typing import Any
 
 from argosy.server.registry import Object
 
-__all__ = ["fill", "fill_condition_times"]
+__all__ = ["fill", "fill_condition_times", "fill_conditions"]
 
 
 def fill(values: Object, field: str, default: Any) -> None:
     """Default one field; null is absent to Kubernetes."""
     if values.get(field) is None:
         values[field] = default
+
+
+def fill_conditions(obj: Object) -> None:
+    """Conditions of the common type (metav1.Condition), all of whose fields but the generation are always written."""
+    for condition in (obj.get("status") or {}).get("conditions") or ():
+        condition.setdefault("lastTransitionTime", None)
+        for field in ("message", "reason", "status", "type"):
+            fill(condition, field, "")
 
 
 def fill_condition_times(obj: Object, *fields: str) -> None:

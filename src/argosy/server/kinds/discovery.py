@@ -30,6 +30,10 @@ def kinds(schemas: Schemas) -> list[Kind]:
 class EndpointSliceStrategy(StatuslessStrategy):
     generation = True
 
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
+        new = old is None and obj.get("addressType") == "FQDN"
+        return ["spec.addressType: FQDN endpoints are deprecated"] if new else []
+
     def default(self, obj: Object) -> None:
         fill(obj, "addressType", "")
         # Both lists are always written, and an absent one says null.

@@ -106,7 +106,7 @@ class NodeStrategy(BuiltinStrategy):
             seen.add(key)
         return errors
 
-    def warnings(self, obj: Object) -> list[str]:
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
         if not obj["spec"].get("externalID"):
             return []
         return ["spec.externalID: this field is deprecated, and is unused by Kubernetes"]

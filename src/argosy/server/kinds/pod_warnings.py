@@ -6,8 +6,9 @@ from typing import Any
 
 from argosy.server.kinds.pod_security import containers_with_path
 from argosy.server.kinds.resource_lists import amount
+from argosy.server.kinds.workloads import name_warnings
 
-__all__ = ["pod_warnings", "source_warnings", "template_warnings"]
+__all__ = ["pod_warnings", "source_warnings", "template_warnings", "workload_warnings"]
 
 Object = dict[str, Any]
 
@@ -40,6 +41,16 @@ def pod_warnings(spec: Object) -> list[str]:
 def template_warnings(template: Object | None, path: str) -> list[str]:
     """About the pods a template at `path` will make."""
     return list(_all((template or {}).get("spec") or {}, f"{path}.spec"))
+
+
+def workload_warnings(obj: Object, old: Object | None, path: str) -> list[str]:
+    """About a workload's name when it is new, and about its pod template at `path` with every generation."""
+    if old is not None and obj["metadata"].get("generation") == old["metadata"].get("generation"):
+        return []
+    template: Any = obj
+    for name in path.split("."):
+        template = (template or {}).get(name)
+    return (name_warnings(obj) if old is None else []) + template_warnings(template, path)
 
 
 def _all(spec: Object, path: str) -> Iterator[str]:

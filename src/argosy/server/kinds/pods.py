@@ -147,7 +147,9 @@ class PodStrategy(BuiltinStrategy):
     def validate_status(self, new: Object, old: Object) -> list[FieldError]:
         return validate_pod_status(new, old)
 
-    def warnings(self, obj: Object) -> list[str]:
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
+        if old is not None:
+            return []  # their writers are machines, and many
         wrong = names.dns_label(obj["metadata"].get("name", ""))
         if not wrong:
             return pod_warnings(obj["spec"])
@@ -206,7 +208,7 @@ class PodTemplateStrategy(StatuslessStrategy):
     def validate(self, obj: Object) -> list[FieldError]:
         return validate_pod_template(obj["template"], "template")
 
-    def warnings(self, obj: Object) -> list[str]:
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
         return template_warnings(obj["template"], "template")
 
 

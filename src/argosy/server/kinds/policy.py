@@ -7,6 +7,7 @@ from argosy.server.fielderrors import FieldError, invalid, not_supported
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds import workloads
 from argosy.server.kinds.builtin import BuiltinStrategy, VirtualStrategy, declare
+from argosy.server.kinds.defaults import fill, fill_conditions
 from argosy.server.registry import Kind, Object
 
 __all__ = ["eviction", "kinds"]
@@ -41,6 +42,10 @@ class DisruptionBudgetStrategy(BuiltinStrategy):
 
     def default(self, obj: Object) -> None:
         obj.setdefault("spec", {})
+        status = obj.setdefault("status", {})
+        for field in sorted(COUNTS):
+            fill(status, field, 0)
+        fill_conditions(obj)
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = dict.fromkeys(sorted(COUNTS), 0)

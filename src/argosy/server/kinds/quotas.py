@@ -61,7 +61,9 @@ class LimitRangeStrategy(StatuslessStrategy):
 
     def default(self, obj: Object) -> None:
         # Written out as null when there are none, since it is not optional.
-        for item in obj.setdefault("spec", {}).setdefault("limits", None) or ():
+        spec = obj.setdefault("spec", {})
+        spec["limits"] = spec.get("limits") or None
+        for item in spec["limits"] or ():
             for name in _LISTS:
                 canonical_resources(item.get(name))
             if item.get("type") == "Container":

@@ -21,6 +21,7 @@ from argosy.server.fielderrors import (
 )
 from argosy.server.kinds.builtin import BuiltinStrategy, declare
 from argosy.server.kinds.containers import PROTOCOLS
+from argosy.server.kinds.defaults import fill_conditions
 from argosy.server.kinds.meta_rules import (
     cidr,
     dns_label,
@@ -109,6 +110,7 @@ class ServiceStrategy(BuiltinStrategy):
         for ingress in status.setdefault("loadBalancer", {}).get("ingress") or ():
             if ingress.get("ip"):
                 ingress.setdefault("ipMode", "VIP")
+        fill_conditions(obj)
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {"loadBalancer": {}}
@@ -139,7 +141,7 @@ class ServiceStrategy(BuiltinStrategy):
             return [forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")]
         return validate_load_balancer(ingress, before, "status.loadBalancer")
 
-    def warnings(self, obj: Object) -> list[str]:
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
         return _warnings(obj["spec"], obj["metadata"].get("annotations") or {})
 
 

@@ -12,6 +12,7 @@ from argosy.server.kinds.builtin import BuiltinStrategy
 from argosy.server.kinds.claims import validate_claim_spec
 from argosy.server.kinds.defaults import fill_condition_times
 from argosy.server.kinds.pod_defaults import default_claim_spec
+from argosy.server.kinds.pod_warnings import template_warnings
 from argosy.server.kinds.podspec import default_pod_template, validate_pod_template
 from argosy.server.registry import Object
 
@@ -100,11 +101,15 @@ class StatefulSetStrategy(BuiltinStrategy):
             errors.append(invalid("status.availableReplicas", available, detail))
         return errors + workloads.collision_count_kept(new, old)
 
-    def warnings(self, obj: Object) -> list[str]:
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
+        found = []
+        if old is None or obj["metadata"].get("generation") != old["metadata"].get("generation"):
+            found = template_warnings(obj["spec"]["template"], "spec.template")
         if obj["spec"]["revisionHistoryLimit"] >= 0:
-            return []
+            return found
         return [
-            "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
+            *found,
+            "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended",
         ]
 
 

@@ -120,7 +120,7 @@ class PersistentVolumeStrategy(BuiltinStrategy):
             errors.append(forbidden("spec.volumeAttributesClassName", detail))
         return errors
 
-    def warnings(self, obj: Object) -> list[str]:
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
         found = source_warnings(obj["spec"], "spec")
         if obj["spec"].get("persistentVolumeReclaimPolicy") == "Recycle":
             text = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning."

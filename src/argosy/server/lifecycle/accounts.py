@@ -65,7 +65,9 @@ class ServiceAccounts(Loop):
             await self._create(_ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
         if self.store.get(f"core/configmaps/{namespace}/{_CA_NAME}") is None:
             description = (
-                "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints."
+                "Contains a CA bundle that can be used to verify the kube-apiserver when using internal "
+                "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across "
+                "distributions of Kubernetes clusters."
             )
             await self._create(
                 _CONFIGMAPS,

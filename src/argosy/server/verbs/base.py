@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import orjson
+from msgspec import structs
 
 from argosy.kube import schema
 from argosy.kube.errors import ApiError
@@ -17,7 +18,7 @@ from argosy.server.registry import Kind, Object, Registry
 from argosy.server.request import Call
 from argosy.server.store import Store
 
-__all__ = ["JSON", "Api", "answer", "check_object", "current", "decode_served", "read_object", "to_stored"]
+__all__ = ["JSON", "Api", "answer", "check_object", "current", "decode_served", "read_object", "to_stored", "warned"]
 
 JSON = {"content-type": "application/json"}
 _OWN_SCHEMES = ("apiextensions.k8s.io", "apiregistration.k8s.io")
@@ -33,9 +34,15 @@ class Api:
 
 
 def answer(call: Call, body: bytes, code: int = 200) -> Response:
+    return warned(call, Response(code, JSON, body))
+
+
+def warned(call: Call, response: Response) -> Response:
+    """The answer, with what the call's warnings say in its headers."""
     if not call.warnings:
-        return Response(code, JSON, body)
-    return Response(code, JSON | {"warning": _warning_header(call.warnings)}, body)
+        return response
+    headers = {**response.headers, "warning": _warning_header(call.warnings)}
+    return structs.replace(response, headers=headers)
 
 
 def _warning_header(warnings: Sequence[str]) -> str:
@@ -116,7 +123,7 @@ def check_object(
     name = obj.get("kind") or kind.kind
     if api_version != kind.api_version or name != kind.kind:
         raise refuse(_mismatch(kind, api_version, name)) if kind.builtin else _misnamed(kind, obj, api_version, name)
-    wrong = metadata.check_types(obj)
+    wrong = metadata.check_types(obj, f"Go struct field {kind.kind}.metadata" if kind.builtin else "Go value")
     if wrong is not None:
         raise refuse(wrong)
     decoded = kind.strategy.decode(obj)

@@ -3,10 +3,11 @@
 import orjson
 
 from argosy.kube import names
+from argosy.kube.errors import ApiError
 from argosy.kube.transport import Response
 from argosy.server import metadata, status
 from argosy.server.entry import object_key
-from argosy.server.registry import Object
+from argosy.server.registry import Kind, Object
 from argosy.server.request import Call
 from argosy.server.storage.base import Exists, Record
 from argosy.server.verbs.base import Api, answer, read_object
@@ -28,6 +29,7 @@ async def insert(api: Api, call: Call, obj: Object, *, dry_run: bool) -> Respons
     """Create `obj`, which was read and type-checked; also the second half of a PUT that creates."""
     _check_place(call, obj)
     kind = call.kind
+    version = obj["metadata"].pop("resourceVersion", "")
     kind.strategy.default(obj)
     api.admission.create(call, obj)
     try:
@@ -38,12 +40,17 @@ async def insert(api: Api, call: Call, obj: Object, *, dry_run: bool) -> Respons
         errors += api.admission.prepare(call, obj, None) or kind.strategy.validate(obj)
         if errors:
             raise status.invalid(kind, obj["metadata"]["name"], errors)
+        kind.strategy.settle(obj)
+        if version.strip("0").isdecimal() and not dry_run:
+            raise status.plain(500, "resourceVersion should not be set on objects to be created")
         call.warnings += kind.strategy.warnings(obj)
         api.admission.settle(call, obj, None)
         if dry_run:
             if api.store.get(object_key(kind, call.namespace, obj["metadata"]["name"])) is not None:
-                raise status.already_exists(kind, obj["metadata"]["name"])
+                raise _taken(kind, obj["metadata"])
             api.admission.abandon(call, obj, None)
+            if version:
+                obj["metadata"]["resourceVersion"] = version
             return answer(call, orjson.dumps(obj), 201)
         record = await _commit(api, call, obj, generated=generated)
     except BaseException:
@@ -68,8 +75,6 @@ def _check_place(call: Call, obj: Object) -> None:
         raise status.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
-    if meta.pop("resourceVersion", "") not in ("", "0"):
-        raise status.plain(500, "resourceVersion should not be set on objects to be created")
 
 
 async def _commit(api: Api, call: Call, obj: Object, *, generated: bool) -> Record:
@@ -82,7 +87,11 @@ async def _commit(api: Api, call: Call, obj: Object, *, generated: bool) -> Reco
             taken = meta["name"]
             if generated:
                 meta["name"] = names.generate(meta["generateName"])
-    if generated:
-        raise status.generated_name_taken(kind, taken)
     present = api.store.get(object_key(kind, call.namespace, taken))
-    raise status.already_exists(kind, taken, deleting=present is not None and present.deleting)
+    raise _taken(kind, meta | {"name": taken}, deleting=present is not None and present.deleting)
+
+
+def _taken(kind: Kind, meta: Object, *, deleting: bool = False) -> ApiError:
+    if meta.get("generateName"):
+        return status.generated_name_taken(kind, meta["name"])
+    return status.already_exists(kind, meta["name"], deleting=deleting)

@@ -4,6 +4,7 @@ Propagation works as in Kubernetes: Orphan and Foreground become finalizers that
 the object goes at once and the collector finds its dependents afterwards.
 """
 
+import copy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -25,6 +26,10 @@ from argosy.server.verbs.update import TRIES, held
 
 __all__ = ["DeleteOptions", "delete", "read_options", "remove"]
 
+_PODS_PRESERVED = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
 _POLICIES = ("Foreground", "Background", "Orphan")
 #: Kinds that never own anything.
 _WITHOUT_DEPENDENTS = {"core/events"}
@@ -104,6 +109,8 @@ def read_options(call: Call) -> DeleteOptions:
         errors.append(not_supported("dryRun", options.dry_run, ["All"]))
     if errors:
         raise status.invalid_kind("meta.k8s.io", "DeleteOptions", "", errors)
+    if call.kind.storage_key == "batch/jobs" and options.policy is None:
+        call.warnings.append(_PODS_PRESERVED)
     return options
 
 
@@ -126,6 +133,7 @@ async def remove(api: Api, call: Call, entry: Entry, options: DeleteOptions) -> 
     api.admission.delete(call, entry)
     obj = decode_served(kind, entry)
     old = orjson.loads(entry.value) if entry.api_version != kind.api_version else decode_served(kind, entry)
+    pods = kind.storage_key == "core/pods"
     pending = _mark_graceful(kind, obj, options)
     if not pending:
         _mark_propagation(kind, obj, options)
@@ -140,7 +148,11 @@ async def remove(api: Api, call: Call, entry: Entry, options: DeleteOptions) -> 
         if stays:
             record = await api.store.replace(entry.key, entry.version, encoder(kind, obj))
             return answer(call, reply(kind, record), code)
-        record = await api.store.delete(entry.key, entry.version, encoder(kind, obj))
+        version = entry.version
+        if pods and obj != old:
+            # A pod is marked before it goes, even where it gets no time: watchers see both.
+            version = (await api.store.replace(entry.key, version, encoder(kind, copy.deepcopy(obj)))).version
+        record = await api.store.delete(entry.key, version, encoder(kind, obj))
     except Changed:
         return None
     return answer(call, _gone(kind, entry, reply(kind, record)))

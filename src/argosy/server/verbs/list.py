@@ -17,7 +17,7 @@ from argosy.server import status
 from argosy.server.entry import Entry, served
 from argosy.server.fielderrors import FieldError, forbidden, not_supported
 from argosy.server.request import Call
-from argosy.server.selection import Selection
+from argosy.server.selection import Selection, check_selectors
 from argosy.server.storage.base import Compacted
 from argosy.server.verbs.base import Api
 
@@ -75,7 +75,9 @@ async def _state(api: Api, call: Call, selection: Selection) -> tuple[int, Seque
     wanted = parse_version(call.query.get("resourceVersion", ""), _refused)
     if wanted > api.store.version:
         raise status.version_too_large(wanted, api.store.version)
-    exact = call.query.get("resourceVersionMatch") == "Exact"
+    match = call.query.get("resourceVersionMatch", "")
+    # A first page asked for at a version has always meant exactly that version.
+    exact = match == "Exact" or (not match and wanted > 0 and call.integer("limit") > 0)
     if not exact:
         return api.store.version, table.select(selection)
     try:
@@ -85,16 +87,16 @@ async def _state(api: Api, call: Call, selection: Selection) -> tuple[int, Seque
 
 
 async def _matching(selection: Selection, entries: Sequence[Entry], limit: int) -> tuple[list[Entry], int]:
-    """The first `limit` entries that match, and whether more do (1) or not (0). Long scans let others run in between."""
+    """The first `limit` entries that match, and how many were not looked at. Long scans let others run in between."""
     chosen: list[Entry] = []
     for number, entry in enumerate(entries):
         if number % _SLICE == _SLICE - 1:
             await asyncio.sleep(0)
         if not selection.matches(entry):
             continue
-        if limit and len(chosen) == limit:
-            return chosen, 1
         chosen.append(entry)
+        if len(chosen) == limit:
+            return chosen, len(entries) - number - 1
     return chosen, 0
 
 
@@ -116,6 +118,8 @@ def check_list_options(call: Call, *, watch: bool) -> None:
     """The combinations of list parameters that Kubernetes refuses."""
     query = call.query
     call.integer("timeoutSeconds")
+    call.integer("limit")
+    check_selectors(query.get("labelSelector", ""), query.get("fieldSelector", ""))
     match, version, initial = (
         query.get("resourceVersionMatch", ""),
         query.get("resourceVersion", ""),

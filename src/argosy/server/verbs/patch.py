@@ -21,12 +21,14 @@ from argosy.server.request import Call
 from argosy.server.verbs.base import Api, check_object, decode_served
 from argosy.server.verbs.update import TRIES, check_name, save
 
-__all__ = ["patch", "patcher"]
+__all__ = ["patch", "patcher", "unreadable"]
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+
+_CUSTOM_PATCHES = f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}"
 
 Patcher = Callable[[Object], Any]
 
@@ -45,7 +47,7 @@ async def patch(api: Api, call: Call) -> Response:
         patched = apply(old)
         if not isinstance(patched, dict):
             raise status.rejected()
-        new = check_object(call, call.kind, patched, options.validation, _refusal(patched))
+        new = check_object(call, call.kind, patched, options.validation, unreadable(patched))
         check_name(call, new)
         # The version that was read is not a wish of the caller's; only one the patch itself set is.
         if new["metadata"].get("resourceVersion") == version and not _names_version(call, version):
@@ -57,7 +59,7 @@ async def patch(api: Api, call: Call) -> Response:
     raise status.conflict(call.kind, call.name)
 
 
-def _refusal(patched: Object) -> Callable[[str], ApiError]:
+def unreadable(patched: Object) -> Callable[[str], ApiError]:
     """A patch that makes the object unreadable: kube-apiserver shows what became of it, and names neither kind nor object."""
     shown = orjson.dumps(patched).decode()
     return lambda text: status.invalid_kind("", "", "", [invalid("patch", shown, text)])
@@ -81,7 +83,7 @@ def patcher(kind: Kind, content_type: str, body: bytes) -> Patcher:
         return _merge_patcher(_object(_decode(body)))
     if form == STRATEGIC_PATCH and type is not None:
         return _strategic_patcher(_object(_decode(body)), type)
-    raise status.unsupported_patch_type()
+    raise status.unsupported_patch_type() if kind.builtin else status.unsupported_media_type(_CUSTOM_PATCHES)
 
 
 def _decode(body: bytes) -> Any:
@@ -121,8 +123,10 @@ def _merge_patcher(changes: Object) -> Patcher:
 
 def _strategic_patcher(changes: Object, type: Any) -> Patcher:
     def apply(obj: Object) -> Any:
+        identity = {key: obj[key] for key in ("apiVersion", "kind")}
         try:
-            return strategic.apply(obj, changes, type)
+            # What an object is comes from its place; only the other forms of patches are read as objects again.
+            return strategic.apply(obj, changes, type) | identity
         except strategic.StrategicPatchError as error:
             raise status.plain(500, str(error)) from None
 

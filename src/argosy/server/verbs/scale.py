@@ -5,13 +5,14 @@ from collections.abc import Callable
 import msgspec
 import orjson
 
+from argosy.kube.errors import BadRequest
 from argosy.kube.transport import Response
 from argosy.server import status
 from argosy.server.registry import Object
 from argosy.server.request import Call
 from argosy.server.scale import SCALE, read_scale, write_scale
 from argosy.server.verbs.base import Api, answer, check_object, current, decode_served, read_object
-from argosy.server.verbs.patch import patcher
+from argosy.server.verbs.patch import patcher, unreadable
 from argosy.server.verbs.update import TRIES, check_name, save
 
 __all__ = ["scale"]
@@ -23,13 +24,24 @@ async def scale(api: Api, call: Call) -> Response:
         return answer(call, orjson.dumps(read_scale(call.kind, obj)))
     if call.verb == "update":
         options = call.write_options("UpdateOptions")
-        sent = read_object(call.but(kind=SCALE), options.validation)
+        sent = _read(call, options.validation)
         return await _write(api, call, lambda shown: sent, dry_run=options.dry_run)
     if call.verb == "patch":
         options = call.write_options("PatchOptions")
         apply = patcher(SCALE, call.headers.get("content-type", ""), call.body)
         return await _write(api, call, lambda shown: _patched(apply, shown), dry_run=options.dry_run)
     raise status.method_not_allowed()
+
+
+def _read(call: Call, validation: str) -> Object:
+    try:
+        return read_object(call.but(kind=SCALE), validation)
+    except BadRequest:
+        if call.kind.builtin:
+            raise
+        # kube-apiserver has no words for what is wrong with the Scale of a custom resource.
+        text = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
+        raise status.bad_request(text) from None
 
 
 def _patched(apply: Callable[[Object], object], shown: Object) -> Object:
@@ -45,7 +57,9 @@ async def _write(api: Api, call: Call, change: Callable[[Object], Object], *, dr
     for _ in range(TRIES):
         entry = current(api, call)
         obj = decode_served(call.kind, entry)
-        wanted = check_object(call, SCALE, change(read_scale(call.kind, obj)), "Ignore", status.bad_request)
+        shown = change(read_scale(call.kind, obj))
+        refuse = unreadable(shown) if call.verb == "patch" else status.bad_request
+        wanted = check_object(call, SCALE, shown, "Ignore", refuse)
         check_name(call, wanted)
         errors = SCALE.strategy.validate(wanted)
         if errors:

@@ -25,6 +25,14 @@ __all__ = ["check_name", "held", "save", "update"]
 
 #: Subresources through which the status is written.
 _STATUS = {"status", "approval"}
+#: Resources that kube-apiserver keeps under another name.
+_REGISTRY_NAMES = {
+    "endpoints": "services/endpoints",
+    "ingresses": "ingress",
+    "nodes": "minions",
+    "replicationcontrollers": "controllers",
+    "services": "services/specs",
+}
 #: Tries of a write that names no version when others write the same object at the same time.
 TRIES = 16
 
@@ -38,7 +46,10 @@ async def update(api: Api, call: Call) -> Response:
     for _ in range(TRIES):
         entry = api.store.get(key)
         if entry is None:
-            if call.kind.strategy.create_on_update and not call.subresource:
+            if call.kind.strategy.create_on_update:
+                if sent["metadata"].get("uid"):
+                    raise _other_uid(call, sent["metadata"]["uid"], "")
+                sent["metadata"].pop("resourceVersion", None)
                 return await insert(api, call, sent, dry_run=options.dry_run)
             raise status.not_found(call.kind, call.name)
         # The object changes on its way, and another try starts from what was sent.
@@ -99,6 +110,8 @@ def _check(api: Api, call: Call, new: Object, old: Object) -> None:
     """Admit, validate and number a prepared update. Raises 422, and what admission says."""
     kind = call.kind
     errors = metadata.validate_update(kind, new, old)
+    if kind.strategy.validates_metadata and not call.subresource:
+        errors += metadata.validate(kind, new)
     if call.subresource in _STATUS:
         errors += kind.strategy.validate_status(new, old)
     else:
@@ -106,13 +119,14 @@ def _check(api: Api, call: Call, new: Object, old: Object) -> None:
         errors += api.admission.prepare(call, new, old) or kind.strategy.validate_update(new, old)
     if errors:
         raise status.invalid(kind, call.name, errors)
+    kind.strategy.settle(new)
     if call.subresource in _STATUS:
         return  # nothing written there is a new generation, not even where annotations otherwise count
-    call.warnings += kind.strategy.warnings(new)
     api.admission.settle(call, new, old)
     meta = new["metadata"]
     if kind.strategy.generation and "generation" in meta and kind.strategy.generation_grows(new, old):
         meta["generation"] += 1
+    call.warnings += kind.strategy.warnings(new, old)
 
 
 def held(kind: Kind, obj: Object) -> bool:
@@ -128,12 +142,7 @@ def _check_preconditions(call: Call, new: Object, entry: Entry) -> bool:
     kind, meta = call.kind, new["metadata"]
     uid = meta.get("uid")
     if uid and uid != entry.uid and call.verb == "update":
-        raise status.conflict(
-            kind,
-            call.name,
-            f"StorageError: invalid object, Code: 4, Key: {_registry_key(kind, entry)}, ResourceVersion: 0, "
-            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}",
-        )
+        raise _other_uid(call, uid, entry.uid)
     wanted = meta.get("resourceVersion", "")
     if wanted in ("", "0"):
         if not kind.strategy.unconditional_update and call.verb == "update":
@@ -146,15 +155,20 @@ def _check_preconditions(call: Call, new: Object, entry: Entry) -> bool:
     return True
 
 
-def _registry_key(kind: Kind, entry: Entry) -> str:
-    """The key kube-apiserver has the object under, which it tells in this one error."""
-    resource = kind.plural if kind.builtin else f"{kind.group}/{kind.plural}"
-    return "/".join(part for part in ("/registry", resource, entry.namespace, entry.name) if part)
+def _other_uid(call: Call, wanted: str, found: str) -> ApiError:
+    """The one error in which kube-apiserver tells the key it has the object under."""
+    plural = call.kind.plural
+    resource = _REGISTRY_NAMES.get(plural, plural) if call.kind.builtin else f"{call.kind.group}/{plural}"
+    key = "/".join(part for part in ("/registry", resource, call.namespace, call.name) if part)
+    failed = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    told = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {failed}"
+    return status.conflict(call.kind, call.name, told)
 
 
 def _version_required(call: Call) -> ApiError:
     error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-    return status.invalid(call.kind, call.name, [error])
+    # The resource where the kind should be, as kube-apiserver says it.
+    return status.invalid_kind(call.kind.group, call.kind.plural, call.name, [error])
 
 
 def _prepare(subresource: str, kind: Kind) -> Callable[[Object, Object], None]:
