@@ -116,21 +116,32 @@ class _Process:
         return Manager(client, options=options, fence=fence, connect=connect)
 
 
+async def _install(client: "Client") -> None:
+    from argosy.cli.install import refuse_workloads
+    from argosy.control.install import install
+    from argosy.kube.errors import Forbidden
+
+    try:
+        await refuse_workloads(client)
+        await install(client, print)
+    except Forbidden as error:
+        raise Failure(
+            error.message, "run `argosy install` as an administrator, and the controllers with --no-install"
+        ) from None
+
+
 async def _serve(
     client: "Client", process: _Process, leader_elect: bool, install: bool, probe_address: str, port: int
 ) -> None:
     from argosy.cli import preflight
-    from argosy.cli.install import refuse_workloads
     from argosy.cli.loop import stop_on_signals
     from argosy.cli.probes import Probes
-    from argosy.control.install import install as install_kinds
 
     stop = stop_on_signals()
     # The first request: whoever cannot be reached or refuses us is told here, in one line.
     await client.version()
     if install:
-        await refuse_workloads(client)
-        await install_kinds(client, print)
+        await _install(client)
     await preflight.check(client)
     probes = Probes()
     await probes.open(probe_address, port)
