@@ -7,7 +7,9 @@ Where the control plane is kube-apiserver its audit log counts the writes; the e
 """
 
 import asyncio
+import sys
 import time
+from collections import Counter
 from typing import Any
 
 from argosy.api import resources
@@ -64,7 +66,7 @@ def _ready_in_members(ground: Ground, name: str) -> bool:
 async def at_once(ground: Ground, name: str, count: int, report: Report) -> None:
     names = [f"bench-{number}" for number in range(count)]
     replicas = len(ground.names)
-    before, cpu = await _written(ground), ground.cpu()
+    before, seen, cpu = await _written(ground), len(await _ours_on_plane(ground)), ground.cpu()
     created = await Phase(ground).run({each: creation(ground, each) for each in names}, ground.everywhere)
     many = f"{name}: {count} at once"
     report.add(f"{many}, present everywhere", created["rate"], "Deployments/s", "higher", RATE)
@@ -80,6 +82,7 @@ async def at_once(ground: Ground, name: str, count: int, report: Report) -> None
     # The embedded control plane's version counts the user's own write too.
     objects -= 0 if ground.plane_cluster is not None else 1
     report.add(f"{many}, control-plane writes, events included", objects + events, "each", "lower", WRITES)
+    await _tell_kinds(ground, seen, count)
     report.add(f"{many}, events among them", events, "each", "lower")
     members = (after["members"] - before["members"]) / count / len(ground.names)
     report.add(f"{many}, writes in each member", members, "each", "lower", 1)
@@ -95,14 +98,30 @@ async def _written(ground: Ground) -> dict[str, float]:
         version = await ground.version()
         objects = version - ground.events - ground.heartbeats
         return {"objects": objects, "events": ground.events, "members": members}
-    audit = await asyncio.to_thread(lambda: ground.plane_cluster.audit)
-    ours = [_resource(entry) for entry in audit if str(entry.get("userAgent", "")).startswith(_AGENT)]
+    ours = [_resource(entry) for entry in await _ours_on_plane(ground)]
     events = ours.count("events")
     return {
         "objects": len(ours) - events - ours.count("federatedclusters"),
         "events": events,
         "members": members,
     }
+
+
+async def _ours_on_plane(ground: Ground) -> list[dict[str, Any]]:
+    cluster = ground.plane_cluster
+    audit = await asyncio.to_thread(lambda: cluster.audit) if cluster is not None else []
+    return [entry for entry in audit if str(entry.get("userAgent", "")).startswith(_AGENT)]
+
+
+async def _tell_kinds(ground: Ground, seen: int, count: int) -> None:
+    """Which writes those were, for whoever wants fewer of them."""
+    kinds: Counter[str] = Counter()
+    for entry in (await _ours_on_plane(ground))[seen:]:
+        reference, code = entry.get("objectRef") or {}, (entry.get("responseStatus") or {}).get("code", 0)
+        what = "/".join(filter(None, (reference.get("resource"), reference.get("subresource"))))
+        kinds[f"{entry['verb']} {what}" + (f" ({code})" if code >= 400 else "")] += 1
+    for kind, number in kinds.most_common():
+        print(f"  {number / count:.2f} {kind}", file=sys.stderr)
 
 
 def _resource(entry: dict[str, Any]) -> str:
