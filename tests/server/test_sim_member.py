@@ -392,3 +392,89 @@ async def test_pods_that_are_relabelled_are_released_and_replaced(member: Member
     free = next(pod for pod in pods(member) if pod["metadata"]["name"] == taken)
     assert not free["metadata"].get("ownerReferences")
     await until(member, rolled_out(member))
+
+
+async def test_a_readiness_gate_holds_a_pod_until_its_condition_is_true(member: Member) -> None:
+    gated = deployment(replicas=1)
+    gated["spec"]["template"]["spec"]["readinessGates"] = [{"conditionType": "example.org/open"}]
+    await apply(member, gated)
+    [pod] = await until(member, lambda: [p for p in pods(member) if condition(p, "ContainersReady")])
+    assert pod["status"]["phase"] == "Running"
+    assert condition(pod, "Ready") | {"message": "", "lastTransitionTime": ""} == {
+        "type": "Ready",
+        "status": "False",
+        "reason": "ReadinessGatesNotReady",
+        "message": "",
+        "lastTransitionTime": "",
+    }
+    started = pod["status"]["containerStatuses"]
+    for state, ready in (("True", 1), ("False", 0)):
+        body = {"status": {"conditions": [{"type": "example.org/open", "status": state}]}}
+        name = pod["metadata"]["name"]
+        await member.client().patch(PODS, name, body, "default", kind=Patch.STRATEGIC, subresource="status")
+        [pod] = await until(
+            member, lambda n=ready: pods(member) if sum(is_ready(p) for p in pods(member)) == n else None
+        )
+    assert pod["status"]["containerStatuses"] == started
+
+
+async def test_events_tell_who_made_and_placed_and_stopped_what(member: Member) -> None:
+    await apply(member, deployment(replicas=2))
+    await until(member, rolled_out(member))
+    await change(member, {"replicas": 1})
+    await until(member, lambda: len(stored(member, "core/pods")) == 1)
+    await member.cluster.flush_events()
+    told = Counter(
+        (event["involvedObject"]["kind"], event["reason"], event["source"]["component"])
+        for event in stored(member, "core/events")
+    )
+    assert told == {
+        ("Deployment", "ScalingReplicaSet", "deployment-controller"): 2,
+        ("ReplicaSet", "SuccessfulCreate", "replicaset-controller"): 2,
+        ("ReplicaSet", "SuccessfulDelete", "replicaset-controller"): 1,
+        ("Pod", "Scheduled", "default-scheduler"): 2,
+    }
+
+
+async def test_a_deployment_of_one_costs_thirteen_writes(patient: Member) -> None:
+    writes: list[str] = []
+    patient.embedded.server.store.subscribe(lambda event: writes.append(event.entry.key.split("/")[1]))
+    await apply(patient, deployment(replicas=1))
+    await until(patient, rolled_out(patient))
+    await patient.cluster.flush_events()
+    for controller in patient.cluster.controllers:
+        await controller.queue.idle()
+    # Fewer where the machine is slow and changes are seen together.
+    assert Counter(writes) <= Counter({"deployments": 4, "replicasets": 3, "pods": 3, "events": 3})
+    assert Counter(writes)["events"] == 3
+
+
+async def test_a_pod_that_is_driven_out_says_so(member: Member) -> None:
+    await apply(member, deployment(replicas=1))
+    await until(member, rolled_out(member))
+    [pod] = pods(member)
+    member.lose_node(pod["spec"]["nodeName"])
+    leaving = await until(
+        member, lambda: [p for p in stored(member, "core/pods") if "deletionTimestamp" in p["metadata"]]
+    )
+    assert condition(leaving[0], "DisruptionTarget")["reason"] == "DeletionByTaintManager"
+    await member.cluster.flush_events()
+    reasons = {event["reason"] for event in stored(member, "core/events")}
+    assert {"NodeNotReady", "TaintManagerEviction"} <= reasons
+
+
+async def test_a_machine_can_be_added(member: Member) -> None:
+    await apply(member, deployment(replicas=1, cpu="3"))
+    await until(member, lambda: [p for p in pods(member) if condition(p, "PodScheduled").get("status") == "False"])
+    await member.add_node("large", {"cpu": "8", "memory": "8Gi", "pods": "10"}, {"size": "large"})
+    await until(member, rolled_out(member))
+    assert pods(member)[0]["spec"]["nodeName"] == "large"
+
+
+async def test_an_image_that_cannot_be_pulled_is_complained_about(member: Member) -> None:
+    await apply(member, deployment(replicas=1, image="nginx:bad"))
+    await until(member, lambda: [e for e in stored(member, "core/events") if e["reason"] == "BackOff"])
+    told = Counter(
+        (e["type"], e["reason"]) for e in stored(member, "core/events") if e["source"]["component"] == "kubelet"
+    )
+    assert told == {("Normal", "Pulling"): 1, ("Warning", "Failed"): 2, ("Normal", "BackOff"): 1}

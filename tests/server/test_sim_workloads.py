@@ -10,7 +10,7 @@ from argosy.kube.resource import Resource
 from argosy.server.store import StoreEvent
 from argosy.sim.member import Member
 from argosy.sim.spec import MemberSpec, NodePool
-from tests.server.sim_world import FAST, NODES, condition, image_of, is_ready, pods, stored, until
+from tests.server.sim_world import FAST, NODES, PODS, condition, image_of, is_ready, pods, stored, until
 
 STATEFULSETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
 DAEMONSETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
@@ -179,3 +179,47 @@ async def test_a_suspended_job_runs_when_it_is_resumed_and_goes_when_its_time_is
     await until(member, lambda: pods(member))
     await until(member, lambda: not stored(member, "batch/jobs"))
     await until(member, lambda: not stored(member, "core/pods"))
+
+
+TRACKING = "batch.kubernetes.io/job-tracking"
+NOWHERE = {"nodeSelector": {"disk": "none-has-this"}, "restartPolicy": "Never"}
+
+
+def tracked(member: Member) -> list[bool]:
+    return [TRACKING in (pod["metadata"].get("finalizers") or ()) for pod in stored(member, "core/pods")]
+
+
+async def test_a_jobs_pods_are_kept_until_they_are_counted(member: Member) -> None:
+    await member.client().create(JOBS, workload("Job", backoffLimit=3, template=template(**NOWHERE)), "default")
+    await until(member, lambda: tracked(member) == [True])
+    [first] = pods(member)
+    await member.client().delete(PODS, first["metadata"]["name"], "default")
+    # A pod that somebody deletes has failed, and another takes its place.
+    await until(member, lambda: status_of(member, "batch/jobs").get("failed") == 1 and tracked(member) == [True])
+    assert status_of(member, "batch/jobs")["uncountedTerminatedPods"] == {}
+    assert pods(member)[0]["metadata"]["uid"] != first["metadata"]["uid"]
+
+
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+async def test_a_job_that_is_deleted_lets_its_pods_go(member: Member, propagation: str) -> None:
+    await member.client().create(JOBS, workload("Job", parallelism=2, template=template(**NOWHERE)), "default")
+    await until(member, lambda: tracked(member) == [True, True])
+    await member.client().delete(JOBS, "x", "default", propagation=propagation)
+    await until(member, lambda: not stored(member, "core/pods") and not stored(member, "batch/jobs"))
+
+
+async def test_orphans_of_a_job_are_let_go(member: Member) -> None:
+    await member.client().create(JOBS, workload("Job", parallelism=1, template=template(**NOWHERE)), "default")
+    await until(member, lambda: tracked(member) == [True])
+    await member.client().delete(JOBS, "x", "default", propagation="Orphan")
+    await until(member, lambda: not stored(member, "batch/jobs") and tracked(member) == [False])
+
+
+async def test_a_job_that_takes_too_long_fails_once_its_pods_are_gone(member: Member) -> None:
+    job = workload("Job", activeDeadlineSeconds=1, parallelism=2, template=template(**NOWHERE))
+    await member.client().create(JOBS, job, "default")
+    await until(member, lambda: condition(stored(member, "batch/jobs")[0], "Failed"))
+    status = status_of(member, "batch/jobs")
+    assert (status["failed"], status.get("active", 0), status["terminating"]) == (2, 0, 0)
+    assert not stored(member, "core/pods")
+    assert [one["type"] for one in status["conditions"]] == ["FailureTarget", "Failed"]

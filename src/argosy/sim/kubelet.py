@@ -90,23 +90,40 @@ class Kubelet(Controller):
 
     async def _start(self, pod: Pod, node: Node) -> None:
         address = f"{node.prefix}.{self._host(pod)}"
-        trouble = _worst(pod.shape) in (Fate.UNPULLABLE, Fate.CRASHES)
-        waits: list[str] = []
+        worst = _worst(pod.shape)
 
         def change(obj: Object) -> bool:
             if obj["metadata"].get("deletionTimestamp"):
                 return False
-            if trouble and _ends(pod.shape) and _worst(pod.shape) is Fate.CRASHES and _never_restarts(pod.shape):
+            if worst is Fate.CRASHES and _never_restarts(pod.shape):
                 podstatus.running(obj, address, node.address, now_text())
                 podstatus.ended(obj, 1, now_text())
-            elif trouble:
-                waits.append(podstatus.stuck(obj, address, node.address, now_text()))
+            elif worst in (Fate.UNPULLABLE, Fate.CRASHES):
+                podstatus.stuck(obj, address, node.address, now_text())
             else:
                 podstatus.running(obj, address, node.address, now_text())
             return True
 
-        if await self.cluster.change_pod(pod, change) and waits:
-            self._events.event(pod.reference, "Warning", "Failed", f"Error: {waits[-1]}")
+        if await self.cluster.change_pod(pod, change):
+            for container in pod.shape.spec["containers"]:
+                self._complain(pod, container)
+
+    def _complain(self, pod: Pod, container: Object) -> None:
+        """What kubelets tell of trouble; of what goes well they would tell as well, and here do not."""
+        image = container.get("image", "")
+        told: list[tuple[str, str, str]] = []
+        if fate(image) is Fate.UNPULLABLE:
+            told = [
+                ("Normal", "Pulling", f'Pulling image "{image}"'),
+                ("Warning", "Failed", f'Failed to pull image "{image}": not found'),
+                ("Warning", "Failed", "Error: ErrImagePull"),
+                ("Normal", "BackOff", f'Back-off pulling image "{image}"'),
+            ]
+        elif fate(image) is Fate.CRASHES and not _never_restarts(pod.shape):
+            text = f"Back-off restarting failed container {container['name']} in pod {pod.name}_{pod.namespace}"
+            told = [("Warning", "BackOff", text)]
+        for kind, reason, text in told:
+            self._events.event(pod.reference, kind, reason, text)
 
     def _host(self, pod: Pod) -> int:
         """The last part of an address no other pod on the node has."""

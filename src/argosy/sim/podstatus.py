@@ -35,8 +35,8 @@ def readiness(pod: Object, now: str) -> None:
     status["conditions"] = _tidy(set_condition(status["conditions"], "Ready", *given, now))
 
 
-def stuck(pod: Object, address: str, host: str, now: str) -> str:
-    """Some image cannot be pulled, or ends as soon as it starts; returns what the container waits for."""
+def stuck(pod: Object, address: str, host: str, now: str) -> None:
+    """Some image cannot be pulled, or ends as soon as it starts."""
     status = _placed(pod, address, host, now)
     fates = {container["name"]: fate(container.get("image", "")) for container in pod["spec"]["containers"]}
     unpulled = any(one is Fate.UNPULLABLE for one in fates.values())
@@ -56,7 +56,6 @@ def stuck(pod: Object, address: str, host: str, now: str) -> str:
     status["containerStatuses"] = statuses
     status["phase"] = "Pending" if unpulled else "Running"
     _conditions(status, now, ready=False, message=f"containers with unready status: [{' '.join(names)}]")
-    return "ImagePullBackOff" if unpulled else "CrashLoopBackOff"
 
 
 def ended(pod: Object, code: int, now: str) -> None:

@@ -96,11 +96,11 @@ class Pair:
             for side in self.sides:
                 side.record.changed.clear()
             told = [bool(holds(side)) for side in self.sides]
-            states = [view.state(side.record) for side in self.sides]
-            if all(told) and states[0] == states[1]:
+            if all(told) and view.state(one.record) == view.state(other.record):
                 return
             left = deadline - time.monotonic()
             if left <= 0:
+                states = [view.state(side.record) for side in self.sides]
                 names = (one.world.name, other.world.name)
                 missing = [name for name, there in zip(names, told, strict=True) if not there]
                 text = f"{station}: not reached by {missing}\n" if missing else f"{station}:\n"

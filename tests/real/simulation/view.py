@@ -1,4 +1,4 @@
-"""View: what of a record two members are compared by. Names that hold a hash or chance, times and message texts are left out.
+"""View: what of a record two members are compared by. What is left out is in `differences`.
 
 A view is plain data, so that a difference between two of them can be shown line by line.
 """
@@ -9,18 +9,8 @@ from typing import Any
 
 import orjson
 
+from tests.real.simulation import differences
 from tests.real.simulation.record import Entry, Object, Record
-
-#: Labels and annotations whose values follow from a hash or a uid, which no two clusters share.
-_HASHED = {
-    "pod-template-hash",
-    "controller-revision-hash",
-    "controller-uid",
-    "batch.kubernetes.io/controller-uid",
-    "controller.kubernetes.io/hash",
-}
-#: Reasons of events told anew as long as something lasts: how often is a matter of time.
-REPEATED = {"FailedScheduling", "BackOff", "Failed", "Pulling"}
 
 
 def state(record: Record) -> dict[str, Any]:
@@ -41,15 +31,18 @@ def events(record: Record) -> dict[str, int]:
     """How often each kind of event was told of each object; 1 for those that are told again and again."""
     counted: Counter[str] = Counter()
     for event in record.objects["Event"].values():
+        if differences.is_told_by_kubelet(event):
+            continue
         involved = event["involvedObject"]
         about = _named(record, involved["kind"], involved["name"], involved.get("uid", ""))
-        component = event.get("reportingComponent") or (event.get("source") or {}).get("component")
-        if component == "kubelet":
-            continue
-        key = f"{event['type']} {event['reason']} of {about} by {component}"
+        key = f"{event['type']} {event['reason']} of {about} by {differences.component(event)}"
         series = event.get("series") or {}
         counted[key] += event.get("count") or series.get("count") or 1
-    return {key: 1 if key.split()[1] in REPEATED else count for key, count in counted.items()}
+    return {key: 1 if _is_repeated(key) else count for key, count in counted.items()}
+
+
+def _is_repeated(key: str) -> bool:
+    return key.partition(" ")[2].startswith(differences.REPEATED)
 
 
 def steps(record: Record) -> list[str]:
@@ -76,6 +69,17 @@ def reasons(record: Record, kind: str, name: str, condition: str) -> list[str]:
         if now is not None and (not found or found[-1] != now):
             found.append(now)
     return found
+
+
+def least_available(record: Record, name: str = "web") -> int:
+    """The fewest available replicas a Deployment has told of since it was first complete."""
+    told: list[int] = []
+    for entry in record.ordered():
+        if (entry.kind, entry.name) == ("Deployment", name) and entry.type != "DELETED":
+            available = (entry.object.get("status") or {}).get("availableReplicas", 0)
+            if told or available == entry.object["spec"]["replicas"]:
+                told.append(available)
+    return min(told)
 
 
 def ends(record: Record) -> list[str]:
@@ -156,7 +160,7 @@ def _named(record: Record, kind: str, name: str, uid: str) -> str:
 
 
 def _plain(values: Mapping[str, str] | None) -> dict[str, str]:
-    return {key: "*" if key in _HASHED else value for key, value in (values or {}).items()}
+    return {key: "*" if key in differences.CHANCE else value for key, value in (values or {}).items()}
 
 
 def _pod(obj: Object) -> dict[str, Any]:
@@ -180,8 +184,7 @@ def _container(status: Object) -> list[Any]:
 
 
 def _status(record: Record, obj: Object) -> dict[str, Any]:
-    left_out = {"conditions", "startTime", "completionTime"}
-    view = {key: value for key, value in (obj.get("status") or {}).items() if key not in left_out}
+    view = {key: value for key, value in (obj.get("status") or {}).items() if key not in differences.TIMES}
     for field in ("currentRevision", "updateRevision"):
         if field in view:
             found = record.objects["ControllerRevision"].get(view[field])

@@ -22,12 +22,14 @@ from tests.real.simulation.pair import Pair
 from tests.real.simulation.record import DEPLOYMENTS
 
 _PROGRESS = partial(view.reasons, kind="Deployment", name="web", condition="Progressing")
+_AVAILABLE = partial(view.reasons, kind="Deployment", name="web", condition="Available")
 
 
 async def first_rollout(pair: Pair) -> None:
     await pair.create(DEPLOYMENTS, deployment(5))
     await pair.agree("rolled out", complete())
     pair.same("steps", view.steps)
+    pair.same("Available over time", _AVAILABLE)
 
 
 async def roll_one_more_at_a_time(pair: Pair) -> None:
@@ -44,12 +46,13 @@ async def roll_percentages_of_few(pair: Pair) -> None:
 
 
 async def _roll_alone(pair: Pair, replicas: int, surge: int | str, unavailable: int | str) -> None:
-    """Every step follows from the one before, however fast pods start."""
+    """Every step follows from the one before, however fast pods start, and availability keeps to its bound."""
     await pair.create(DEPLOYMENTS, deployment(replicas, strategy=rolling(surge, unavailable)))
     await pair.agree("rolled out", complete())
     await pair.patch(DEPLOYMENTS, "web", with_image(NEXT))
     await pair.agree("rolled over", complete())
     pair.same("steps", view.steps)
+    pair.same("least available", view.least_available)
 
 
 async def roll_by_quarters(pair: Pair) -> None:
@@ -100,6 +103,8 @@ async def _through(pair: Pair, image: str, *wanted: tuple[int, ...]) -> None:
 async def _end(pair: Pair) -> None:
     await pair.agree("rolled over", complete())
     pair.same("steps", view.steps)
+    pair.same("Progressing over time", _PROGRESS)
+    pair.same("Available over time", _AVAILABLE)
 
 
 async def recreate(pair: Pair) -> None:

@@ -1,0 +1,38 @@
+"""What may differ between a simulated and a stock member, and is therefore not compared. docs/simulation.md explains each.
+
+Everything else that a view shows must be equal.
+"""
+
+from typing import Any
+
+#: By the name it has in the documentation.
+DIFFERENCES = {
+    "time": "when things happen, and times in objects",
+    "texts": "messages of conditions, events and container states",
+    "chance": "uids, resource versions, addresses, and names and labels that hold a hash or random letters",
+    "repeated events": "how often FailedScheduling, and SuccessfulDelete of a StatefulSet, are told",
+    "kubelet events": "events told by kubelets, of which kwok has none",
+    "machines": "which of several suitable nodes a pod gets",
+}
+#: Fields of a status that hold a time.
+TIMES = {"startTime", "completionTime", "conditions"}
+#: Labels whose values follow from a hash or a uid, which no two clusters share.
+CHANCE = {
+    "pod-template-hash",
+    "controller-revision-hash",
+    "controller-uid",
+    "batch.kubernetes.io/controller-uid",
+    "controller.kubernetes.io/hash",
+}
+#: Events told anew as long as something lasts; and the one that the StatefulSet controller tells once more each time it deletes
+#: a pod that it has deleted already and not yet heard of.
+REPEATED = ("FailedScheduling", "SuccessfulDelete of StatefulSet")
+
+
+def is_told_by_kubelet(event: dict[str, Any]) -> bool:
+    return component(event) == "kubelet"
+
+
+def component(event: dict[str, Any]) -> str:
+    """Who tells an event; older and newer events say it in different fields."""
+    return event.get("reportingComponent") or (event.get("source") or {}).get("component") or ""
