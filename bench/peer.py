@@ -1,13 +1,15 @@
 """The peer: a stock kube-apiserver on etcd, durable (fsync), on loopback, for benchmarks that compare with it."""
 
 import contextlib
+import os
+import sys
 from collections.abc import AsyncIterator
 
 import msgspec
 
 from argosy.kube import config
-from argosy.testing import API_SERVER, BinariesMissing, clusters
-from bench.processes import go_on_without, pid_of
+from argosy.testing import API_SERVER, Binaries, BinariesMissing, clusters, find
+from bench.processes import pid_of
 
 #: Alone, so that its CPU time is that of the requests; as many requests at once as the load has connections.
 OPTIONS = msgspec.structs.replace(
@@ -26,16 +28,20 @@ class Peer(msgspec.Struct, frozen=True):
     version: str
 
 
+def binaries() -> Binaries | None:
+    """None where they are missing, with a line that says how to get them; with CI=true that ends the benchmark."""
+    try:
+        return find()
+    except BinariesMissing as missing:
+        print(f"no kube-apiserver to compare with: {missing}", file=sys.stderr)
+        if os.environ.get("CI") == "true":
+            raise SystemExit(1) from None
+        return None
+
+
 @contextlib.asynccontextmanager
-async def kube_apiserver() -> AsyncIterator[Peer | None]:
-    """None where the binaries are missing; with CI=true that ends the benchmark."""
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            (cluster,) = await stack.enter_async_context(clusters(1, OPTIONS))
-        except BinariesMissing as error:
-            go_on_without(error)
-            yield None
-            return
+async def kube_apiserver(binaries: Binaries) -> AsyncIterator[Peer]:
+    async with clusters(1, OPTIONS, binaries=binaries) as (cluster,):
         client = cluster.client()
         try:
             version = (await client.version())["gitVersion"]

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from argosy.kube import config
-from bench.peer import kube_apiserver
+from bench.peer import binaries, kube_apiserver
 from bench.processes import argosy, child, pid_of, run, until
 from bench.report import Report, parser
 from bench.usage import cpu_seconds, resident_mib
@@ -186,11 +186,12 @@ async def main() -> None:
     if arguments.quick:
         size = {"objects": 2_000, "gets": 4_000, "lists": 10, "watches": 100, "writes": 50}
     report = Report("server", size)
+    stock = binaries()
     async with embedded() as (connection, pid, start):
         ours = await measure(Subject("argosy", connection, [pid]), size)
     theirs: dict[str, float] | None = None
-    async with kube_apiserver() as peer:
-        if peer is not None:
+    if stock is not None:
+        async with kube_apiserver(stock) as peer:
             report.versions["kube-apiserver"] = peer.version
             theirs = await measure(Subject("kube-apiserver", peer.connection, peer.pids), size)
     report.add("ready after", start, "s", "lower", 0.7)
