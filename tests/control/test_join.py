@@ -1,6 +1,7 @@
 """Ways into a member: service accounts and their tokens, credentials that change, rights that follow or are missing."""
 
 import base64
+import functools
 from typing import Any
 
 import msgspec
@@ -14,8 +15,12 @@ from argosy.fleet.tokens import life_of
 from argosy.kube.errors import Forbidden, NotFound
 from argosy.kube.resource import Resource
 from argosy.server.embedded import EmbeddedServer
-from tests.harness.eventually import eventually, holds
+from tests.harness import eventually as waiting
+from tests.harness.eventually import holds
 from tests.harness.federation import DEPLOYMENTS, NAMESPACES, QUICK, SECRETS, Federation
+
+#: Generous: what comes true does so in a moment, on a machine that has nothing else to do.
+eventually = functools.partial(waiting.eventually, timeout=30.0)
 
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
@@ -76,7 +81,7 @@ class Party(Federation):
             return status == "False" and found == reason and all(word in message for word in words)
 
         try:
-            await eventually(probe, 20)
+            await eventually(probe)
         except AssertionError:
             raise AssertionError(f"expected {reason} {words}, found {await self.condition()}") from None
         return (await self.condition())[2]
@@ -143,7 +148,7 @@ async def test_an_account_renews_its_token_by_itself_and_uses_the_new_one():
         async def renewed() -> bool:
             return await fed.token() != first and fed.manager.clusters.access.in_use("m1").token != first
 
-        await eventually(renewed, 20)
+        await eventually(renewed)
         assert fed.manager.members.get("m1") is member
         await fed.propagates()
 
@@ -155,7 +160,7 @@ async def test_a_token_that_is_refused_is_replaced_with_the_users_credentials(pa
     async def replaced() -> bool:
         return await party.token() != before
 
-    await eventually(replaced, 20)
+    await eventually(replaced)
     await party.propagates()
 
 
@@ -393,7 +398,7 @@ async def test_full_access_is_an_option(party):
     async def may_everything() -> bool:
         return await party.rules() == memberrole.FULL_ACCESS
 
-    await eventually(may_everything, 20)
+    await eventually(may_everything)
 
 
 async def test_rights_follow_the_type_configs(party):
@@ -403,13 +408,13 @@ async def test_rights_follow_the_type_configs(party):
         return any("widgets" in rule.get("resources", ()) for rule in await party.rules())
 
     await party.client.create(resources.FEDERATED_TYPE_CONFIGS, WIDGETS)
-    await eventually(has_widgets, 20)
+    await eventually(has_widgets)
     await party.client.delete(resources.FEDERATED_TYPE_CONFIGS, "widgets.example.com")
 
     async def gone() -> bool:
         return not await has_widgets()
 
-    await eventually(gone, 20)
+    await eventually(gone)
     assert await party.condition() == ("", "", "")
 
 
@@ -420,7 +425,7 @@ async def _federate_no_roles(party: Party) -> None:
     async def narrowed() -> bool:
         return not any({"escalate", "bind"} & set(rule["verbs"]) for rule in await party.rules())
 
-    await eventually(narrowed, 20)
+    await eventually(narrowed)
 
 
 async def test_where_roles_are_not_federated_an_account_cannot_widen_its_rights_and_says_what_to_run(party):
@@ -438,7 +443,7 @@ async def test_where_roles_are_not_federated_an_account_cannot_widen_its_rights_
     async def well() -> bool:
         return (await party.condition())[0] == "True"
 
-    await eventually(well, 20)
+    await eventually(well)
 
 
 async def test_the_users_credentials_widen_the_rights_where_they_were_kept(party):
@@ -448,7 +453,7 @@ async def test_the_users_credentials_widen_the_rights_where_they_were_kept(party
     async def has_widgets() -> bool:
         return any("widgets" in rule.get("resources", ()) for rule in await party.rules())
 
-    await eventually(has_widgets, 20)
+    await eventually(has_widgets)
 
 
 async def test_a_role_that_others_made_is_left_as_it_is(party):
@@ -485,7 +490,7 @@ async def test_a_right_that_is_missing_is_told_with_verb_and_resource_and_nothin
     async def well() -> bool:
         return (await party.condition())[0] == "True"
 
-    await eventually(well, 20)
+    await eventually(well)
 
 
 async def test_nodes_that_may_not_be_read_are_named_in_the_condition(party):
@@ -499,7 +504,7 @@ async def test_nodes_that_may_not_be_read_are_named_in_the_condition(party):
     async def told() -> bool:
         return 'cannot list resource "nodes"' in (await party.condition("Ready"))[2]
 
-    await eventually(told, 30)
+    await eventually(told)
 
 
 async def test_an_account_gets_no_tokens_but_its_own_and_no_rights_by_itself(party):
@@ -526,5 +531,5 @@ async def test_a_member_that_falls_silent_is_told_of_before_its_conditions_chang
         async def told() -> bool:
             return bool(await fed.events("ClusterNotReachable"))
 
-        await eventually(told, 20)
+        await eventually(told)
         assert fed.ready_clusters() == ["m1"]
