@@ -49,6 +49,8 @@ class Strategy:
     create_on_update: bool = False
     #: PUT without a resourceVersion overwrites.
     unconditional_update: bool = True
+    #: The metadata of a new object is looked at only once the rest of it is right.
+    metadata_last: bool = False
     #: An update is held to the rules of new metadata as well (those of finalizers).
     validates_metadata: bool = False
     #: DELETE without a propagation policy orphans the dependents (Jobs of batch/v1) instead of deleting them.

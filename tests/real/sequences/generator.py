@@ -145,6 +145,8 @@ class _Generator:
     def _merged(self, changes: list[tuple[Path, Any]], form: str) -> dict[str, Any]:
         body: dict[str, Any] = {}
         for path, value in changes:
+            if path[0] in ("kind", "apiVersion") and value in (ABSENT, "") and form == MERGE:
+                continue
             change(body, path, None if value == ABSENT else value)
         if form == STRATEGIC and self._rng.random() < 0.15:
             extra: Any
@@ -168,6 +170,8 @@ class _Generator:
     def _operations(self, changes: list[tuple[Path, Any]]) -> list[dict[str, Any]]:
         operations: list[dict[str, Any]] = []
         for path, value in changes:
+            if path[0] in ("kind", "apiVersion"):
+                continue  # Kubernetes goes on with whatever such a patch leaves, as an object of no kind
             pointer = "".join(f"/{_pointed(part)}" for part in path)
             if value == ABSENT:
                 operations.append({"op": "remove", "path": pointer})

@@ -67,7 +67,8 @@ class Memory:
     def filled(self, value: Any) -> Any:
         if isinstance(value, str):
             text = value.replace("{id}", self._identity)
-            return _REFERENCE.sub(self._referred, text)
+            # A path may itself have a generated name in it.
+            return _REFERENCE.sub(self._referred, _REFERENCE.sub(self._referred, text))
         if isinstance(value, list):
             return [self.filled(one) for one in value]
         if not isinstance(value, dict):

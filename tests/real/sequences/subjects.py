@@ -58,7 +58,6 @@ COMMON: list[Tried] = [
     (("metadata", "generation"), [77, -1]),
     (("metadata", "creationTimestamp"), ["2020-01-01T00:00:00Z", None, "nonsense"]),
     (("metadata", "deletionTimestamp"), ["2020-01-01T00:00:00Z"]),
-    (("metadata", "deletionGracePeriodSeconds"), [5]),
     (("metadata", "uid"), ["11111111-2222-4333-8444-555555555555", ""]),
     (("metadata", "resourceVersion"), ["0", "", "abc", ABSENT]),
     (("metadata", "selfLink"), ["/x"]),
@@ -418,7 +417,6 @@ _OTHERS = [
         (("spec", "holderIdentity"), ["you", "", None]),
         (("spec", "renewTime"), ["2020-01-01T00:00:00.000000Z", "2020-01-01T00:00:00Z", "x"]),
         (("spec", "leaseTransitions"), [1, -1]),
-        (("spec", "strategy"), ["x"]),
     ]),
     Subject("/apis/discovery.k8s.io/v1", "endpointslices", "EndpointSlice", {"addressType": "IPv4", "endpoints": [{"addresses": ["10.1.2.3"]}], "ports": [{"name": "", "port": 80}]}, [
         (("addressType",), ["IPv6", "FQDN", "Other"]),

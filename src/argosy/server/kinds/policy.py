@@ -39,6 +39,7 @@ def eviction(schemas: Schemas) -> Kind:
 class DisruptionBudgetStrategy(BuiltinStrategy):
     name_rule = "path"
     unconditional_update = False
+    metadata_last = True
 
     def default(self, obj: Object) -> None:
         obj.setdefault("spec", {})

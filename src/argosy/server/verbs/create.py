@@ -36,8 +36,9 @@ async def insert(api: Api, call: Call, obj: Object, *, dry_run: bool) -> Respons
         generated = _name(obj["metadata"])
         metadata.fill_new(kind, obj)
         kind.strategy.prepare_create(obj)
-        errors = metadata.validate(kind, obj)
-        errors += api.admission.prepare(call, obj, None) or kind.strategy.validate(obj)
+        errors = api.admission.prepare(call, obj, None) or kind.strategy.validate(obj)
+        if not errors or not kind.strategy.metadata_last:
+            errors = metadata.validate(kind, obj) + errors
         if errors:
             raise status.invalid(kind, obj["metadata"]["name"], errors)
         kind.strategy.settle(obj)

@@ -103,7 +103,7 @@ def read_options(call: Call) -> DeleteOptions:
     if options.propagation_policy is not None and options.orphan_dependents is not None:
         text = "orphanDependents and deletionPropagation cannot be both set"
         errors.append(invalid("propagationPolicy", options.propagation_policy, text))
-    elif options.propagation_policy is not None and options.propagation_policy not in _POLICIES:
+    if options.propagation_policy is not None and options.propagation_policy not in _POLICIES:
         errors.append(not_supported("propagationPolicy", options.propagation_policy, [*_POLICIES, "nil"]))
     if any(value != "All" for value in options.dry_run or ()):
         errors.append(not_supported("dryRun", options.dry_run, ["All"]))

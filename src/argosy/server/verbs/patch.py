@@ -19,7 +19,7 @@ from argosy.server.fielderrors import invalid
 from argosy.server.registry import Kind, Object
 from argosy.server.request import Call
 from argosy.server.verbs.base import Api, check_object, decode_served
-from argosy.server.verbs.update import TRIES, check_name, save
+from argosy.server.verbs.update import TRIES, check_name, save, version_required
 
 __all__ = ["patch", "patcher", "unreadable"]
 
@@ -47,8 +47,12 @@ async def patch(api: Api, call: Call) -> Response:
         patched = apply(old)
         if not isinstance(patched, dict):
             raise status.rejected()
+        if not call.kind.builtin and not patched.get("kind"):
+            raise unreadable(patched)("Object 'Kind' is missing")
         new = check_object(call, call.kind, patched, options.validation, unreadable(patched))
         check_name(call, new)
+        if not new["metadata"].get("resourceVersion") and not call.kind.strategy.unconditional_update:
+            raise version_required(call)
         # The version that was read is not a wish of the caller's; only one the patch itself set is.
         if new["metadata"].get("resourceVersion") == version and not _names_version(call, version):
             del new["metadata"]["resourceVersion"]

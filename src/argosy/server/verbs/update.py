@@ -21,7 +21,7 @@ from argosy.server.verbs.base import Api, answer, decode_served, read_object
 from argosy.server.verbs.commit import encoder, reply
 from argosy.server.verbs.create import insert
 
-__all__ = ["check_name", "held", "save", "update"]
+__all__ = ["check_name", "held", "save", "update", "version_required"]
 
 #: Subresources through which the status is written.
 _STATUS = {"status", "approval"}
@@ -146,7 +146,7 @@ def _check_preconditions(call: Call, new: Object, entry: Entry) -> bool:
     wanted = meta.get("resourceVersion", "")
     if wanted in ("", "0"):
         if not kind.strategy.unconditional_update and call.verb == "update":
-            raise _version_required(call)
+            raise version_required(call)
         return False
     if not wanted.isascii() or not wanted.isdigit():
         raise status.plain(500, f'strconv.ParseUint: parsing "{wanted}": invalid syntax')
@@ -165,7 +165,7 @@ def _other_uid(call: Call, wanted: str, found: str) -> ApiError:
     return status.conflict(call.kind, call.name, told)
 
 
-def _version_required(call: Call) -> ApiError:
+def version_required(call: Call) -> ApiError:
     error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
     # The resource where the kind should be, as kube-apiserver says it.
     return status.invalid_kind(call.kind.group, call.kind.plural, call.name, [error])
