@@ -1,6 +1,7 @@
 """Build the binaries of stock Kubernetes that tests run against, from the Go module proxy, into the cache folder.
 
-    python scripts/kubernetes/build.py        (or: make kubernetes)
+    python scripts/kubernetes/build.py             (or: make kubernetes)
+    python scripts/kubernetes/build.py --oldest    the oldest version that members may have (part of make test-skew)
 
 What is built is pinned: the module versions and their sums are in the go.mod and go.sum of the folders beside this file,
 and Go verifies them. A binary that is there, whole and built from the same pins is kept, so an interrupted build goes on where
@@ -21,23 +22,42 @@ from typing import NamedTuple
 
 import msgspec
 
-from argosy.testing.binaries import MANIFEST, NAMES, VERSION, BinariesMissing, Manifest, cache_folder, digest, find
+from argosy.testing.binaries import (
+    MANIFEST,
+    NAMES,
+    OLDEST,
+    VERSION,
+    BinariesMissing,
+    Manifest,
+    cache_folder,
+    digest,
+    find,
+)
 
 HERE = Path(__file__).parent
-_MAJOR, _MINOR = VERSION.removeprefix("v").split(".")[:2]
-_STAMP = {
-    "gitVersion": VERSION,
-    "gitMajor": _MAJOR,
-    "gitMinor": _MINOR,
-    "gitCommit": "unknown",
-    "gitTreeState": "clean",
-    # A fixed day: the same sources give the same bytes.
-    "buildDate": "2026-01-01T00:00:00Z",
-}
 _STAMPED = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
-_KUBERNETES_FLAGS = " ".join(
-    ["-s -w", *(f"-X {package}.{name}={value}" for package in _STAMPED for name, value in _STAMP.items())]
-)
+
+
+def major_and_minor(version: str) -> list[str]:
+    return version.removeprefix("v").split(".")[:2]
+
+
+def kubernetes_flags(version: str) -> str:
+    major, minor = major_and_minor(version)
+    stamp = {
+        "gitVersion": version,
+        "gitMajor": major,
+        "gitMinor": minor,
+        "gitCommit": "unknown",
+        "gitTreeState": "clean",
+        # A fixed day: the same sources give the same bytes.
+        "buildDate": "2026-01-01T00:00:00Z",
+    }
+    stamps = (f"-X {package}.{name}={value}" for package in _STAMPED for name, value in stamp.items())
+    return " ".join(["-s -w", *stamps])
+
+
+_MAJOR, _MINOR = major_and_minor(VERSION)
 _HELM = "helm.sh/helm/v3"
 _HELM_STAMP = {
     "internal/version.version": "v3.22.0",
@@ -62,38 +82,39 @@ class Unit(NamedTuple):
         return hashlib.sha256(pins + repr(self).encode()).hexdigest()
 
 
-UNITS = (
-    Unit("etcd", {"etcd": "go.etcd.io/etcd/server/v3"}),
-    Unit(
-        "kubernetes",
-        {
-            name: f"k8s.io/kubernetes/cmd/{name}"
-            for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
-        },
-        _KUBERNETES_FLAGS,
+_ETCD = Unit("etcd", {"etcd": "go.etcd.io/etcd/server/v3"})
+_COMMANDS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+_KUBERNETES = {name: f"k8s.io/kubernetes/cmd/{name}" for name in _COMMANDS}
+_KWOK = Unit("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, "-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0")
+UNITS = {
+    VERSION: (
+        _ETCD,
+        Unit("kubernetes", _KUBERNETES, kubernetes_flags(VERSION)),
+        _KWOK,
+        # Of no use to a cluster, so not among NAMES: the chart in deploy/ is rendered and installed with it.
+        Unit("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}, _HELM_FLAGS),
     ),
-    Unit("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, "-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0"),
-    # Of no use to a cluster, so not among NAMES: the chart in deploy/ is rendered and installed with it.
-    Unit("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}, _HELM_FLAGS),
-)
+    OLDEST: (_ETCD, Unit("oldest", _KUBERNETES, kubernetes_flags(OLDEST)), _KWOK),
+}
 
 
-def main() -> None:
-    if "KUBEBUILDER_ASSETS" in os.environ:
+def main(version: str) -> None:
+    if "KUBEBUILDER_ASSETS" in os.environ and version == VERSION:
         try:
             print(f"Kubernetes binaries: {find().folder} (KUBEBUILDER_ASSETS)")
         except BinariesMissing as error:
             sys.exit(str(error))
         return
-    folder = cache_folder()
+    folder = cache_folder(version=version)
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder):
         manifest = read(folder)
-        missing = [unit for unit in UNITS if not is_built(unit, folder, manifest)]
+        missing = [unit for unit in UNITS[version] if not is_built(unit, folder, manifest)]
         go = compiler() if missing else ""
         for unit in missing:
             manifest = build(go, unit, folder, manifest)
-    print(f"Kubernetes binaries: {folder} ({VERSION}; {', '.join((*NAMES, 'helm'))})")
+    names = [name for unit in UNITS[version] for name in unit.packages]
+    print(f"Kubernetes binaries: {folder} ({version}; {', '.join(names)})")
 
 
 @contextmanager
@@ -173,6 +194,6 @@ def write(folder: Path, manifest: Manifest) -> None:
 
 if __name__ == "__main__":
     try:
-        main()
+        main(OLDEST if sys.argv[1:] == ["--oldest"] else VERSION)
     except KeyboardInterrupt:
         sys.exit("interrupted; what was built is kept")

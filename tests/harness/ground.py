@@ -23,8 +23,6 @@ from typing import Any
 import msgspec
 
 from argosy.api import keys, resources
-from argosy.cli import access
-from argosy.control.install import install
 from argosy.control.manager import Manager, Options
 from argosy.control.timings import Timings
 from argosy.kube.client import Client
@@ -80,8 +78,7 @@ class Ground(User):
         try:
             await self.plane.start()
             self._client = self.plane.client()
-            await install(self.client)
-            await access.grant(self.client)
+            await self.install()
             for candidate in self.candidates.values():
                 await self._relays.enter_async_context(candidate.relay)
             await self.start_controllers()
@@ -110,6 +107,10 @@ class Ground(User):
         return self.candidates[name].client
 
     # The controllers and the plane.
+
+    async def install(self) -> None:
+        """As an operator does at first, and again when a type config was added."""
+        await self.plane.install(self.client)
 
     async def start_controllers(self) -> None:
         client = self.plane.controllers_client()

@@ -6,7 +6,9 @@ Both can be killed and started again on the same data, at the same address.
 from pathlib import Path
 from typing import Protocol
 
+from argosy.api import rights
 from argosy.cli import access
+from argosy.control.install import Installation, install
 from argosy.kube.client import Client
 from argosy.kube.config import Connection
 from argosy.kube.http import HttpTransport
@@ -38,6 +40,9 @@ class Plane(Protocol):
 
     async def kill(self) -> None:
         """All of it is gone at once; the data stays."""
+
+    async def install(self, client: Client) -> None:
+        """What the controllers need, by the administrator's client. Once more when there are type configs it did not know."""
 
     def client(self) -> Client:
         """The administrator's, over the wire; it outlives a restart. To be closed by the caller."""
@@ -73,6 +78,9 @@ class EmbeddedPlane:
             await self.server.stop()
             self.server = None
 
+    async def install(self, client: Client) -> None:
+        await access.grant(client)
+
     def client(self) -> Client:
         assert self.server is not None
         authority = self.server.authority
@@ -99,6 +107,10 @@ class StockPlane:
 
     async def kill(self) -> None:
         self.cluster.kill()
+
+    async def install(self, client: Client) -> None:
+        """With no rights but those the type configs call for, as `argosy install` does."""
+        await install(client, chosen=Installation(controllers=(rights.user(access.CONTROLLERS),)))
 
     def client(self) -> Client:
         return self.cluster.client()

@@ -12,6 +12,7 @@ A silent connection is acknowledged by the kernel, so that no time-out of TCP he
 """
 
 import asyncio
+import contextlib
 import socket
 import struct
 from typing import Any
@@ -107,8 +108,9 @@ class _Line:
 
     def reset(self) -> None:
         for one in self._sockets:
-            # Without a time to linger, closing a socket sends a reset and not an end.
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            # Without a time to linger, closing a socket sends a reset and not an end. It may be closed already.
+            with contextlib.suppress(OSError):
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         for writer in self._writers:
             writer.transport.abort()
         self.task.cancel()

@@ -65,6 +65,16 @@ async def test_pods_run_and_are_ready_and_those_of_jobs_end(kubernetes: Kubernet
     await client.close()
 
 
+async def test_a_cluster_that_was_killed_starts_again_on_its_data(kubernetes: Kubernetes) -> None:
+    (cluster,) = await kubernetes(1, CONTROL_PLANE)
+    client = cluster.client()
+    await client.create(MAPS, config_map("kept"))
+    cluster.kill()
+    await cluster.start()
+    assert await client.get(MAPS, "kept", "default")
+    await client.close()
+
+
 async def test_a_kubeconfig_is_that_of_its_user(kubernetes: Kubernetes) -> None:
     cluster = await kubernetes.shared()
     whoami = partial(subprocess.run, [*cluster.kubectl, "auth", "whoami"], capture_output=True, text=True, check=False)

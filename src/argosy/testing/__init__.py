@@ -7,13 +7,15 @@ Not a simulation (that is `argosy.sim`) and not a way to run anything in earnest
 `argosy.testing.pytest_plugin` has the fixture; docs/testing.md says how to get the binaries.
 """
 
-from argosy.testing.binaries import Binaries, BinariesMissing, find
+from argosy.testing.binaries import OLDEST, VERSION, Binaries, BinariesMissing, find
 from argosy.testing.cluster import Cluster, StartError, clusters
 from argosy.testing.options import API_SERVER, CONTROL_PLANE, Options
 
 __all__ = [
     "API_SERVER",
     "CONTROL_PLANE",
+    "OLDEST",
+    "VERSION",
     "Binaries",
     "BinariesMissing",
     "Cluster",

@@ -12,14 +12,28 @@ from pathlib import Path
 
 import msgspec
 
-__all__ = ["MANIFEST", "NAMES", "VERSION", "Binaries", "BinariesMissing", "Manifest", "cache_folder", "digest", "find"]
+__all__ = [
+    "MANIFEST",
+    "NAMES",
+    "OLDEST",
+    "VERSION",
+    "Binaries",
+    "BinariesMissing",
+    "Manifest",
+    "cache_folder",
+    "digest",
+    "find",
+]
 
 VERSION = "v1.36.3"
+#: Of the oldest minor whose clusters may be members: `make test-skew` runs with it.
+OLDEST = "v1.30.14"
 NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
 MANIFEST = "manifest.json"
 _HOW = (
     "run `make kubernetes` in a checkout of Argosy (it needs Go), or set KUBEBUILDER_ASSETS to a folder that has them"
 )
+_HOW_OLDEST = "run `make test-skew` in a checkout of Argosy (it needs Go)"
 
 
 class BinariesMissing(Exception):
@@ -42,7 +56,7 @@ class Binaries(msgspec.Struct, frozen=True):
         return self.folder / name
 
 
-def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+def cache_folder(environ: Mapping[str, str] = os.environ, version: str = VERSION) -> Path:
     """$ARGOSY_CACHE, else `.cache` of the checkout this package is in, else ~/.cache/argosy; one folder a version in it."""
     checkout = Path(__file__).parents[3]
     if named := environ.get("ARGOSY_CACHE"):
@@ -51,14 +65,15 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
         base = checkout / ".cache"
     else:
         base = Path.home() / ".cache" / "argosy"
-    return base / "kubernetes" / VERSION
+    return base / "kubernetes" / version
 
 
-def find(environ: Mapping[str, str] = os.environ) -> Binaries:
-    """The binaries to use. Raises BinariesMissing."""
-    if assets := environ.get("KUBEBUILDER_ASSETS"):
+def find(environ: Mapping[str, str] = os.environ, version: str = VERSION) -> Binaries:
+    """The binaries to use; KUBEBUILDER_ASSETS stands for those of VERSION, whatever they are. Raises BinariesMissing."""
+    assets = environ.get("KUBEBUILDER_ASSETS")
+    if assets and version == VERSION:
         return _named(Path(assets))
-    return _cached(cache_folder(environ))
+    return _cached(cache_folder(environ, version), _HOW if version == VERSION else _HOW_OLDEST)
 
 
 def digest(path: Path) -> str:
@@ -73,19 +88,19 @@ def _named(folder: Path) -> Binaries:
     return Binaries(folder)
 
 
-def _cached(folder: Path) -> Binaries:
+def _cached(folder: Path, how: str) -> Binaries:
     try:
         manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
     except (OSError, msgspec.DecodeError):
-        raise BinariesMissing(f"no Kubernetes binaries in {folder}: {_HOW}") from None
+        raise BinariesMissing(f"no Kubernetes binaries in {folder}: {how}") from None
     for name in NAMES:
         path = folder / name
         try:
             facts = path.stat()
         except OSError:
-            raise BinariesMissing(f"no {name} in {folder}: {_HOW}") from None
+            raise BinariesMissing(f"no {name} in {folder}: {how}") from None
         if _digest_once(path, facts.st_ino, facts.st_size, facts.st_mtime_ns) != manifest.binaries.get(name):
-            raise BinariesMissing(f"{path} is not what was built (its SHA-256 differs from the manifest): {_HOW}")
+            raise BinariesMissing(f"{path} is not what was built (its SHA-256 differs from the manifest): {how}")
     return Binaries(folder)
 
 

@@ -128,7 +128,7 @@ class Cluster:
                 return revision
 
     async def start(self) -> None:
-        """Start all of it, and wait until it is ready. Raises StartError."""
+        """Start all of it, at first or after `kill`, and wait until it is ready. Raises StartError."""
         self["etcd"].start()
         self["kube-apiserver"].start()
         await self._apiserver_ready()
@@ -156,7 +156,7 @@ class Cluster:
             await client.close()
 
     def kill(self) -> None:
-        """All components, at once."""
+        """All components, at once; `start` has them back on their data."""
         for component in self.components.values():
             component.kill()
 
@@ -178,11 +178,14 @@ class Cluster:
         try:
             for number in range(1, self.options.nodes + 1):
                 try:
-                    await client.create(NODES, node(f"{self.name}-node-{number}", self.options.capacity))
+                    await client.create(NODES, self._node(number))
                 except AlreadyExists:
                     continue
         finally:
             await client.close()
+
+    def _node(self, number: int) -> dict[str, Any]:
+        return node(f"{self.name}-node-{number}", self.options.capacity, version=self.options.version)
 
     async def _controllers_run(self, session: aiohttp.ClientSession) -> bool:
         # Healthy it is long before; its controllers are listed once all of them were started, and until then it ends where
@@ -200,7 +203,7 @@ class Cluster:
         last = "it does not answer"
         while True:
             for started in self.components.values():
-                if started.exit_code is not None:
+                if started.crashed:
                     raise self._failed(started, f"ended with exit code {started.exit_code}")
             try:
                 if await probe():
@@ -221,7 +224,7 @@ class Clusters:
     def __init__(self, count: int = 1, options: Options = DEFAULT, binaries: Binaries | None = None):
         self._count = count
         self._options = options
-        self._binaries = binaries or find()
+        self._binaries = binaries or find(version=options.version)
         self._folder = Path(tempfile.mkdtemp(prefix="argosy-kubernetes-"))
         self._janitor = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_JANITOR), str(self._folder)],

@@ -31,6 +31,7 @@ class Component:
         self.log = folder / f"{name}.log"
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
+        self._ended_by_us = False
 
     @property
     def pid(self) -> int | None:
@@ -45,9 +46,15 @@ class Component:
         """None while it runs, or before it was started."""
         return self._process.poll() if self._process is not None else None
 
+    @property
+    def crashed(self) -> bool:
+        """It ended, and neither `kill` nor `stop` was called."""
+        return self.exit_code is not None and not self._ended_by_us
+
     def start(self) -> None:
         if self.running:
             raise RuntimeError(f"{self.name} runs already")
+        self._ended_by_us = False
         # A proxy, a kubeconfig or a cloud named in our own environment is none of theirs.
         environ = {"PATH": os.defpath, "HOME": str(self._folder), "TMPDIR": str(self._folder), "LC_ALL": "C"}
         taken_over, ready = os.pipe()
@@ -76,12 +83,14 @@ class Component:
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
+        self._ended_by_us |= self.running
         self._signal(signal.SIGKILL)
         if self._process is not None:
             self._process.wait()
 
     async def stop(self, grace: float = 10.0) -> None:
         """SIGTERM, and SIGKILL where that is not enough; paused or not."""
+        self._ended_by_us |= self.running
         self._signal(signal.SIGCONT)
         self._signal(signal.SIGTERM)
         deadline = time.monotonic() + grace

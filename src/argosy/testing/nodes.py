@@ -11,7 +11,9 @@ __all__ = ["NODES", "is_ready", "node"]
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 
 
-def node(name: str, capacity: Mapping[str, str], labels: Mapping[str, str] | None = None) -> dict[str, Any]:
+def node(
+    name: str, capacity: Mapping[str, str], labels: Mapping[str, str] | None = None, version: str = VERSION
+) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -28,7 +30,7 @@ def node(name: str, capacity: Mapping[str, str], labels: Mapping[str, str] | Non
         "status": {
             "capacity": dict(capacity),
             "allocatable": dict(capacity),
-            "nodeInfo": {"kubeletVersion": VERSION, "operatingSystem": "linux", "architecture": "amd64"},
+            "nodeInfo": {"kubeletVersion": version, "operatingSystem": "linux", "architecture": "amd64"},
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": name}],
         },
     }

@@ -4,10 +4,14 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from argosy.testing.binaries import VERSION
+
 __all__ = ["API_SERVER", "CONTROL_PLANE", "Options"]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
+    #: Of Kubernetes: one whose binaries are in the cache folder.
+    version: str = VERSION
     #: Nodes whose pods become Running and Ready. Without any, neither kube-scheduler nor kwok is started.
     nodes: int = 2
     #: Capacity and allocatable of each node.

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from argosy.testing.binaries import Binaries, BinariesMissing, find
+from argosy.testing.binaries import VERSION, Binaries, BinariesMissing, find
 from argosy.testing.cluster import DEFAULT, Cluster, Clusters
 from argosy.testing.options import Options
 
@@ -35,7 +35,7 @@ class SharedClusters:
         key = (count, msgspec.json.encode(options, order="deterministic"))
         known = self._started.get(key)
         if known is None:
-            known = Clusters(count, options, self.binaries)
+            known = Clusters(count, options, self.binaries if options.version == VERSION else None)
             try:
                 await known.start()
             except BaseException:
