@@ -7,11 +7,15 @@ from typing import Any
 from argosy.api import keys, resources
 from argosy.kube.client import Patch
 from argosy.kube.resource import Resource
+from tests.harness.eventually import holds
 from tests.harness.ground import World
 from tests.harness.user import weights
 from tests.scenarios.seen import settled
 
-__all__ = ["test_a_custom_kind_is_divided_and_reported_back"]
+__all__ = [
+    "test_a_custom_kind_is_divided_and_reported_back",
+    "test_what_members_say_of_a_definition_does_not_change_what_the_control_plane_serves",
+]
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 
@@ -55,6 +59,30 @@ async def test_a_custom_kind_is_divided_and_reported_back(world: World) -> None:
         assert await world.copies("one", widgets) == {}
 
 
+async def test_what_members_say_of_a_definition_does_not_change_what_the_control_plane_serves(world: World) -> None:
+    widgets = Resource(f"{world.namespace}.example.com", "v1", "widgets", "Widget")
+    name = f"widgets.{widgets.group}"
+    async with _defined_everywhere(world, widgets):
+        before = (await world.client.get(CRDS, name))["status"]
+        theirs = await world.member("m1").get(CRDS, name)
+        condition = {"type": "Example", "status": "False", "reason": "Local", "message": "of m1 alone"}
+        said = [*theirs["status"]["conditions"], condition | {"lastTransitionTime": "2026-01-01T00:00:00Z"}]
+        await world.member("m1").patch(
+            CRDS, name, {"status": {"conditions": said}}, kind=Patch.MERGE, subresource="status"
+        )
+
+        async def collected() -> bool:
+            found = await world.client.get(resources.CLUSTER_COLLECTED_STATUSES, f"{name}-{CRDS}")
+            return "of m1 alone" in str(found["clusters"])
+
+        await world.eventually(collected, "it is collected")
+
+        async def unchanged() -> bool:
+            return bool((await world.client.get(CRDS, name))["status"] == before)
+
+        await holds(unchanged, 1.5)
+
+
 @asynccontextmanager
 async def _defined_everywhere(world: World, kind: Resource) -> AsyncIterator[None]:
     """The definition goes to the members as any object does: by a policy."""
@@ -71,6 +99,7 @@ async def _defined_everywhere(world: World, kind: Resource) -> AsyncIterator[Non
     )
     await client.create(CRDS, _definition(kind, {keys.CLUSTER_PROPAGATION_POLICY_LABEL: policy}))
     await client.create(resources.FEDERATED_TYPE_CONFIGS, _type_config(kind))
+    await world.ground.install()
     try:
         await world.eventually(lambda: client.list(kind, into=bytes), f"{name} is served")
         # A member that is known to serve it only later gets nothing of what was divided before.

@@ -15,6 +15,8 @@ _ANY: Final = Kind()
 #: Any change of one but to its finalizers counts as granting what is in it, which takes the right to all of that.
 _GRANT: Final = Kind(feedback=False)
 _RBAC: Final = "rbac.authorization.k8s.io"
+#: Its status is what the control plane itself serves: what members say of their copies must not change that.
+_DEFINITION: Final = Kind(aggregate=lambda aggregation: None)
 
 KINDS: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(
     {
@@ -29,6 +31,7 @@ KINDS: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(
         ("", "PersistentVolume"): bindings.PERSISTENT_VOLUME,
         ("", "PersistentVolumeClaim"): bindings.PERSISTENT_VOLUME_CLAIM,
         ("argoproj.io", "Workflow"): bindings.WORKFLOW,
+        ("apiextensions.k8s.io", "CustomResourceDefinition"): _DEFINITION,
         (_RBAC, "Role"): _GRANT,
         (_RBAC, "RoleBinding"): _GRANT,
         (_RBAC, "ClusterRole"): _GRANT,
