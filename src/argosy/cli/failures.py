@@ -99,8 +99,8 @@ def _missing(error: "NotFound") -> Failure:
     details = error.status.get("details") or {}
     if not details.get("name"):
         return Failure(
-            f"this control plane does not serve the kind that was asked for: {error.message}; the federation's are not "
-            "installed on it, or not all of them",
+            "this control plane does not serve the kind that was asked for: the federation is not installed on it, or not in "
+            "this version",
             _INSTALL,
         )
     if details.get("name") == keys.SYSTEM_NAMESPACE:

@@ -247,6 +247,9 @@ class _Installer:
         text = json.dumps(sorted(names | before))
         change = {"metadata": {"annotations": {keys.INSTALLED_TYPE_CONFIGS: text}}}
         await self._write(lambda: self._client.patch(_NAMESPACES, keys.SYSTEM_NAMESPACE, change))
+        if namespace is not None:  # else it was just told that it was created
+            self._changes += 1
+            self._progress(f"updated {_reference(installation.namespace())}")
 
     async def _ensure(self, manifest: Manifest) -> None:
         """There, and as the manifest says; what else it holds is not ours."""
