@@ -51,6 +51,11 @@ class StatefulSets(Workload):
         entry = self.cluster.store.get(pod.key)
         return entry.labels.get(REVISION_LABEL, "") if entry is not None else ""
 
+    def _is_available(self, obj: Object, pod: Pod) -> bool:
+        """Ready for long enough, and not on its way out."""
+        min_ready = self.cluster.timings.real(obj["spec"].get("minReadySeconds") or 0)
+        return not pod.deleting and available(pod, min_ready, time.time()) == 0
+
     async def _step(self, obj: Object, current: str, update: str) -> None:
         """Start what is missing, then stop what is too much, then replace what is outdated; in order one at a time."""
         spec = obj["spec"]
@@ -64,7 +69,7 @@ class StatefulSets(Workload):
                 await self._create(obj, ordinal, start, current, update)
             elif pod.phase in TERMINAL and not pod.deleting:
                 await self.control.delete(obj, [pod])
-            elif pod.ready and not pod.deleting:
+            elif self._is_available(obj, pod):
                 continue
             if ordered:
                 return
@@ -88,7 +93,7 @@ class StatefulSets(Workload):
             if self._revision(pod) != update and not pod.deleting:
                 await self.control.delete(obj, [pod])
                 return
-            if not pod.ready or pod.deleting:
+            if not self._is_available(obj, pod):
                 return
 
     async def _create(self, obj: Object, ordinal: int, start: int, current: str, update: str) -> None:

@@ -29,6 +29,14 @@ async def ordered(pair: Pair) -> None:
     pair.same("order", view.starts)
 
 
+async def ordered_with_patience(pair: Pair) -> None:
+    await pair.create(STATEFULSETS, stateful_set(2, minReadySeconds=2))
+    await pair.agree("started", _settled(2, 2))
+    await pair.patch(STATEFULSETS, "web", with_image(NEXT))
+    await pair.agree("updated", lambda side: _settled(2, 2)(side) and _images(side) == {NEXT})
+    pair.same("order", view.starts)
+
+
 async def parallel(pair: Pair) -> None:
     await pair.create(STATEFULSETS, stateful_set(3, podManagementPolicy="Parallel"))
     await pair.agree("started", _settled(3, 3))
@@ -62,4 +70,4 @@ def _images(side: Side) -> set[str]:
     return {pod["spec"]["containers"][0]["image"] for pod in side.all("Pod")}
 
 
-SCENARIOS = (ordered, parallel, partition, on_delete)
+SCENARIOS = (ordered, ordered_with_patience, parallel, partition, on_delete)
