@@ -194,3 +194,29 @@ async def test_names_of_another_definition_are_not_taken_over(defined: HttpClien
     conditions = {c["type"]: (c["status"], c["reason"]) for c in made.body["status"]["conditions"]}
     assert conditions == {"NamesAccepted": ("False", "KindConflict"), "Established": ("False", "NotAccepted")}
     assert (await defined.get("/apis/example.com/v1/namespaces/default/gadgets")).code == 404
+
+
+async def test_an_object_stored_before_a_default_came_shows_it_when_read(client: HttpClient) -> None:
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    spec: dict[str, Any] = {"type": "object", "properties": {"size": {"type": "integer"}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": spec}}
+    names = {"plural": "jars", "kind": "Jar"}
+    made = await client.post(
+        definitions,
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "jars.example.com"},
+            "spec": {"group": "example.com", "scope": "Cluster", "names": names, "versions": [version]},
+        },
+    )
+    assert made.code == 201
+    jar = {"apiVersion": "example.com/v1", "kind": "Jar", "metadata": {"name": "old"}, "size": 1}
+    assert (await client.post("/apis/example.com/v1/jars", jar)).code == 201
+    spec["properties"]["lid"] = {"type": "string", "default": "cork"}
+    patched = await client.patch(f"{definitions}/jars.example.com", {"spec": {"versions": [version]}})
+    assert patched.code == 200
+    assert (await client.get("/apis/example.com/v1/jars/old")).body["lid"] == "cork"
+    assert [one["lid"] for one in (await client.get("/apis/example.com/v1/jars")).body["items"]] == ["cork"]
+    events = await client.watch("/apis/example.com/v1/jars", timeoutSeconds="1")
+    assert [event["object"]["lid"] for event in events] == ["cork"]

@@ -271,6 +271,7 @@ class Connection(asyncio.Protocol):
                 self._arrived = asyncio.get_running_loop().create_future()
                 await self._arrived
             self._write(view[start : start + PIECE])
+            await asyncio.sleep(0)  # sealing a piece takes time, and others wait
 
     def _write(self, data: bytes | memoryview) -> None:
         if self._transport is not None:

@@ -87,7 +87,7 @@ def object_key(kind: Kind, namespace: str, name: str) -> str:
 
 def served(kind: Kind, entry: Entry) -> bytes:
     """The object in the version `kind` serves: the stored bytes themselves wherever that is the stored version."""
-    if entry.api_version == kind.api_version:
+    if entry.api_version == kind.api_version and entry.version >= kind.rules_since:
         return entry.value
     obj = entry.decode()
     if kind.from_storage is not None:

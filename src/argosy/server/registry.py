@@ -136,6 +136,8 @@ class Kind(msgspec.Struct, frozen=True):
     #: Conversions to and from the storage version, in place; None means only apiVersion differs.
     to_storage: Callable[[Object], None] | None = None
     from_storage: Callable[[Object], None] | None = None
+    #: Objects stored before this version were written by other rules: `from_storage` brings them up to date as they are read.
+    rules_since: int = 0
     #: Storage group where it differs (core Events and events.k8s.io Events are the same objects).
     storage_group: str | None = None
     #: Said with every answer where this version is on its way out.

@@ -7,6 +7,7 @@ from argosy.server.admission_plugins import Definitions, Priorities, Requesters,
 from argosy.server.app import Server
 from argosy.server.crd import CustomResources
 from argosy.server.discovery import Discovery
+from argosy.server.kinds.certificates import ApprovalStrategy
 from argosy.server.kinds.pods import EphemeralContainersStrategy, ResizeStrategy
 from argosy.server.kinds.services import ServiceAllocator
 from argosy.server.lifecycle.definitions import DefinitionCleanup
@@ -37,6 +38,7 @@ def wire(server: Server) -> None:
     _serve_custom_resources(server)
     _publish(server)
     _add_pod_views(server)
+    _add_approval(server)
     install(server)
     server.on_open(DefinitionCleanup(server).start)
     server.on_open(lambda: start_event_expiry(server))
@@ -70,6 +72,12 @@ def _publish(server: Server) -> None:
         return openapi.respond(request.path, request.headers)
 
     server.responders += [discover, describe]
+
+
+def _add_approval(server: Server) -> None:
+    requests = server.registry.find("certificates.k8s.io", "v1", "certificatesigningrequests")
+    type = getattr(requests.strategy, "type", None) if requests is not None else None
+    server.views["certificates.k8s.io", "certificatesigningrequests", "approval"] = ApprovalStrategy(type)
 
 
 def _add_pod_views(server: Server) -> None:

@@ -71,6 +71,7 @@ def _kind(definition: Object, version: Object, names: Object, storage: str) -> K
         scale=_scale_paths(scale) if scale else None,
         storage_version=storage,
         from_storage=strategy.from_stored,
+        rules_since=int(definition["metadata"].get("resourceVersion") or 0),
         deprecation=_deprecation(spec["group"], version, names["kind"]),
     )
 

@@ -12,6 +12,7 @@ from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds.builtin import BuiltinStrategy, declare
+from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]
@@ -99,13 +100,43 @@ class SigningRequestStrategy(BuiltinStrategy):
             errors.append(invalid("spec.expirationSeconds", seconds, detail))
         return errors + _conditions(_conditions_of(obj))
 
+    def prepare_status(self, new: Object, old: Object) -> None:
+        super().prepare_status(new, old)
+        _fill_times(new, old)
+
     def validate_status(self, new: Object, old: Object) -> list[FieldError]:
         errors = _conditions(_conditions_of(new))
         before, after = _decided(old), _decided(new)
         for kind in (*DECISIONS, "Failed"):
             if before.get(kind, 0) > after.get(kind, 0):
                 errors.append(forbidden("status.conditions", f'updates may not remove a condition of type "{kind}"'))
-        return errors
+        return errors + self._decisions(before, after)
+
+    def _decisions(self, before: dict[str, int], after: dict[str, int]) -> list[FieldError]:
+        """Who signs does not decide: that is done through /approval, which is a right of its own."""
+        return [
+            forbidden("status.conditions", f'updates may not add a condition of type "{kind}"')
+            for kind in DECISIONS
+            if after.get(kind, 0) > before.get(kind, 0)
+        ]
+
+
+class ApprovalStrategy(SigningRequestStrategy):
+    """/approval: the conditions change, and nothing else of the request."""
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        conditions = _conditions_of(new)
+        super().prepare_update(new, old)
+        new["status"] = {key: value for key, value in (old.get("status") or {}).items() if key != "conditions"}
+        if conditions:
+            new["status"]["conditions"] = conditions
+        _fill_times(new, old)
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        return self.validate_status(new, old)
+
+    def _decisions(self, before: dict[str, int], after: dict[str, int]) -> list[FieldError]:
+        return []
 
 
 def _request(request: str | None) -> list[FieldError]:
@@ -144,6 +175,15 @@ def _signer(name: str) -> list[FieldError]:
 
 def _conditions_of(obj: Object) -> list[Mapping[str, Any]]:
     return (obj.get("status") or {}).get("conditions") or []
+
+
+def _fill_times(new: Object, old: Object) -> None:
+    """A condition without times gets the present, or keeps the time since which it has its status."""
+    since = {(c.get("type"), c.get("status")): c.get("lastTransitionTime") for c in _conditions_of(old)}
+    for condition in (new.get("status") or {}).get("conditions") or ():
+        kept = since.get((condition.get("type"), condition.get("status")))
+        condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now()
+        condition["lastTransitionTime"] = condition.get("lastTransitionTime") or kept or now()
 
 
 def _decided(obj: Object) -> dict[str, int]:
