@@ -168,6 +168,8 @@ class Cache(Generic[T]):
         A deletion may carry the version we know: that of an object which our own write moved out of the selection.
         """
         cached = self._objects.get(key)
+        if cached is None and not self._forgotten:
+            return False
         if cached is not None and cached.metadata.resource_version == metadata.resource_version:
             return not deleted
         number = version_number(metadata.resource_version)

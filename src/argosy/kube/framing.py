@@ -34,14 +34,14 @@ class Lines:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that `chunk` completes, without their newlines and without empty ones."""
-        first, newline, rest = chunk.partition(b"\n")
-        self._size += len(first)
+        lines = chunk.split(b"\n")
+        self._size += len(lines[0])
         if self._size > self._limit:
             raise TransportError(f"a watch event is longer than {self._limit} bytes")
-        self._partial.append(first)
-        if not newline:
+        self._partial.append(lines[0])
+        if len(lines) == 1:
             return []
-        lines = [b"".join(self._partial), *rest.split(b"\n")]
+        lines[0] = b"".join(self._partial)
         tail = lines.pop()
         self._partial = [tail]
         self._size = len(tail)

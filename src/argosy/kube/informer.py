@@ -193,22 +193,22 @@ class Informer(Cache[T]):
         heard = False
         try:
             async with asyncio.timeout(self._liveness) as silence, self._stream() as events:
-                self.last_event = time.monotonic()
-                loop = asyncio.get_running_loop()
-                moved = loop.time()
+                moved = self.last_event = time.monotonic()
                 pause = moved + SLICE
+                loop = asyncio.get_running_loop()
                 async for event in events:
                     self._take(event)
-                    heard = True
-                    self._alive()
-                    now = loop.time()
+                    if not heard:
+                        heard = True
+                        self._alive()
+                    now = self.last_event = time.monotonic()
                     # Moving the deadline with every event of a burst would cost more than the events.
                     if now - moved > self._liveness / 20:
-                        silence.reschedule(now + self._liveness)
+                        silence.reschedule(loop.time() + self._liveness)
                         moved = now
                     if now >= pause:
                         await asyncio.sleep(0)
-                        pause = loop.time() + SLICE
+                        pause = time.monotonic() + SLICE
         except TimeoutError:
             raise TransportError(f"nothing was heard for {self._liveness:g} s") from None
         finally:
