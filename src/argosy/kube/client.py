@@ -17,7 +17,7 @@ from argosy.kube import query as queries
 from argosy.kube import warning
 from argosy.kube.discovery import Discovery, discover
 from argosy.kube.errors import Gone, TransportError, from_response
-from argosy.kube.objects import DecodeError, Metadata, Partial, decode, encode
+from argosy.kube.objects import DecodeError, Partial, decode, encode
 from argosy.kube.query import Listing, Selection, Writing
 from argosy.kube.resource import Resource
 from argosy.kube.shards import Shard
@@ -186,7 +186,7 @@ class Client:
         """Create an object, or POST to a subresource of `name`. Without a namespace, the object's own is used."""
         body = encode(obj)
         if namespace is None and resource.namespaced:
-            namespace = _metadata(body).namespace or None
+            namespace = _names(body).namespace or None
         path = queries.path(resource, namespace, name, writing.get("subresource"))
         return await self._object(into, "POST", path, queries.write(self.field_manager, writing), body, JSON_BODY)
 
@@ -435,21 +435,31 @@ class Client:
 JSON_BODY = {"content-type": "application/json"}
 
 
-def _metadata(body: bytes) -> Metadata:
+class _Names(msgspec.Struct):
+    name: str | None = None
+    namespace: str | None = None
+
+
+class _Named(msgspec.Struct):
+    metadata: _Names = msgspec.field(default_factory=_Names)
+
+
+def _names(body: bytes) -> _Names:
+    """What a body says of where it belongs; all else in it is for the server to judge."""
     try:
-        return decode(body, Partial).metadata
+        return decode(body, _Named).metadata
     except DecodeError as error:
         raise ValueError(f"not an object: {error}") from None
 
 
 def _named(resource: Resource, body: bytes, namespace: str | None, what: str) -> tuple[str | None, str]:
     """The namespace (the object's own where none is given) and name of the object in a body."""
-    metadata = _metadata(body)
-    if not metadata.name:
+    names = _names(body)
+    if not names.name:
         raise ValueError(f"{what} needs metadata.name")
     if namespace is None and resource.namespaced:
-        namespace = metadata.namespace or None
-    return namespace, metadata.name
+        namespace = names.namespace or None
+    return namespace, names.name
 
 
 def _why(body: bytes, error: DecodeError) -> str:

@@ -170,7 +170,8 @@ def _merge_objects(current: list[Any], items: list[Any], merge_key: str, type: T
             merged[index] = _merged(merged[index], item, type)
         else:
             positions[identity(item, merge_key)] = len(merged)
-            merged.append(_as_new(item))
+            # As it is, directives inside included: kube-apiserver looks at them only where there is something to merge.
+            merged.append(item)
     return merged
 
 
@@ -242,18 +243,6 @@ def _holds_objects(*lists: list[Any]) -> bool:
     if len(kinds) > 1:
         raise StrategicPatchError(f"list element types are not identical: {_shown(list(lists))}")
     return True in kinds
-
-
-def _as_new(item: dict[str, Any]) -> dict[str, Any]:
-    """An item that was not in the list before: with nothing to replace, what was to replace it stays."""
-    fields = {
-        key: {name: inner for name, inner in value.items() if name != DIRECTIVE}
-        if isinstance(value, dict) and value.get(DIRECTIVE) == "replace"
-        else value
-        for key, value in item.items()
-    }
-    taken: dict[str, Any] = _without_directives(fields)
-    return taken
 
 
 def _without_directives(value: Any) -> Any:

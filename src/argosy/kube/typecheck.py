@@ -7,7 +7,7 @@ for what is right. Values are not validated beyond what a decoder can see; that 
 
 import binascii
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -219,7 +219,7 @@ def _time(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type
 def _unreadable_time(value: str, layout: str) -> str:
     """Go names the first element of the layout it could not read, and what stood there."""
     rest = value
-    elements = _TIME_ELEMENTS
+    elements: Sequence[tuple[str, str]] = _TIME_ELEMENTS
     if layout == _LAYOUTS["micro-time"]:
         *before, _, zone = _TIME_ELEMENTS
         elements = (*before, (r"\d\d", "05"), (r"\.\d{6}(?!\d)", ".000000"), zone)

@@ -2,7 +2,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from argosy.kube import apply3way, mergepatch, schema, strategic
@@ -93,7 +93,7 @@ def test_patch_gives_what_kubernetes_gives(doc: dict[str, Any], patch: dict[str,
 @pytest.mark.parametrize(
     ("patch", "message"),
     [
-        (pod_spec(containers=[{"image": "x"}]), 'map: {"image":"x"} does not contain declared merge key: name'),
+        (pod_spec(containers=[{"image": "x"}]), "map: map[image:x] does not contain declared merge key: name"),
         (pod_spec(containers=[{"name": "a", "$patch": "bogus"}]), "unknown patch type: bogus in map"),
         (pod_spec(containers=[{"name": "a", "$patch": "merge"}]), "merging lists cannot yet be specified in the patch"),
         (pod_spec(containers=["a"]), "list element types are not identical"),
@@ -108,12 +108,24 @@ def test_patch_gives_what_kubernetes_gives(doc: dict[str, Any], patch: dict[str,
             pod_spec(**{"containers": [{"name": "b"}], "$setElementOrder/containers": [{"name": "a"}]}),
             "doesn't match $setElementOrder list",
         ),
+        (pod_spec(**{"volumes": [], "$setElementOrder/volumes": []}), "no elements in any of the given slices"),
     ],
 )
 def test_malformed_patches_are_refused(patch: Any, message: str) -> None:
     with pytest.raises(StrategicPatchError) as error:
         strategic.apply({"metadata": {}, **pod_spec(containers=containers("a"))}, patch, DEPLOYMENT)
     assert message in str(error.value)
+
+
+def test_directives_where_nothing_is_merged_are_fields_like_others() -> None:
+    """As in kube-apiserver, where whoever decodes the object does not know them."""
+    new = {"name": "b", "resources": {"$patch": "replace", "limits": None}}
+    merged = strategic.apply(pod_spec(containers=containers("a")), pod_spec(containers=[new]), DEPLOYMENT)
+    assert merged == pod_spec(containers=[new, *containers("a")])
+    labelled = strategic.apply(
+        {"metadata": {}}, {"metadata": {"labels": {"$retainKeys": ["x"], "y": None}}}, DEPLOYMENT
+    )
+    assert labelled == {"metadata": {"labels": {"$retainKeys": ["x"]}}}
 
 
 def test_three_way_removes_what_was_applied_and_leaves_what_others_set() -> None:
@@ -194,6 +206,7 @@ deployments = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(deployments, deployments)
 def test_two_way_patch_leads_from_one_to_the_other(original: dict[str, Any], modified: dict[str, Any]) -> None:
     before = copy.deepcopy((original, modified))
@@ -202,6 +215,7 @@ def test_two_way_patch_leads_from_one_to_the_other(original: dict[str, Any], mod
     assert (original, modified) == before
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(deployments, deployments, deployments)
 def test_after_a_three_way_patch_there_is_nothing_left_to_apply(last: Any, current: Any, modified: Any) -> None:
     patched = strategic.apply(current, apply3way.three_way(last, current, modified, DEPLOYMENT), DEPLOYMENT)
