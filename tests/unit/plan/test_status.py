@@ -221,6 +221,12 @@ class TestAnyKind:
         assert self.merged(synced) is None
 
 
+def test_what_members_say_of_a_definition_is_not_what_the_control_plane_serves(synced):
+    source = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "a"}}
+    refused = {"status": {"conditions": [{"type": "Established", "status": "False"}], "storedVersions": ["v1"]}}
+    assert source_status(source, synced.typed, seen(m1=refused, m2=refused), EARLY) is None
+
+
 def test_feedback_mirrors_the_federated_object(synced):
     annotations = feedback_of(synced.source, synced.typed)
     assert annotations == {keys.SCHEDULING: synced.annotations[keys.SCHEDULING]}
