@@ -43,7 +43,7 @@ def _shown_types(step: Step, answer: dict[str, Any]) -> None:
     body = answer.get("body")
     causes = (body.get("details") or {}).get("causes") or [] if isinstance(body, dict) else []
     for cause in causes:
-        if cause.get("field") in ("spec", "spec.template"):
+        if cause.get("field") in ("spec", "spec.template", "spec.podFailurePolicy"):
             cause["message"] = _LONG.split(cause["message"], maxsplit=1)[0]
             body["message"] = body["message"].partition(": ")[0]
 

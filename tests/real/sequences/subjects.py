@@ -62,7 +62,7 @@ COMMON: list[Tried] = [
     (("metadata", "resourceVersion"), ["0", "", "abc", ABSENT]),
     (("metadata", "selfLink"), ["/x"]),
     (("metadata", "namespace"), ["elsewhere", "", ABSENT]),
-    (("metadata", "name"), ["Bad_Name", "", "x" * 260, "other"]),
+    (("metadata", "name"), ["Bad_Name", "", "x" * 260, "other-{id}"]),
     (("metadata", "unknown"), [1]),
     (("unknown",), ["x", {"a": 1}]),
     (("kind",), ["Nonsense", "", ABSENT, "ConfigMap"]),

@@ -70,7 +70,7 @@ def _name(meta: Object) -> bool:
 
 def _check_place(call: Call, obj: Object) -> None:
     meta = obj["metadata"]
-    if not meta.get("namespace"):
+    if not meta.get("namespace") or not call.kind.namespaced:
         meta.pop("namespace", None)
     if call.kind.namespaced and meta.setdefault("namespace", call.namespace) != call.namespace:
         raise status.bad_request(

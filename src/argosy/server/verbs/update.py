@@ -67,7 +67,7 @@ def check_name(call: Call, obj: Object) -> None:
         raise status.bad_request(text)
     if name != call.name:
         raise status.bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
-    if not meta.get("namespace"):
+    if not meta.get("namespace") or not call.kind.namespaced:
         meta.pop("namespace", None)
     if call.kind.namespaced and meta.setdefault("namespace", call.namespace) != call.namespace:
         raise status.bad_request(
