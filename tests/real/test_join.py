@@ -245,9 +245,10 @@ async def test_a_kubeconfig_with_a_credential_plugin(hub, tmp_path):
     code, said = await argosy(hub, tmp_path, "join", "m1", "--kubeconfig", str(path), "--timeout", "120")
     assert (code, "was a member already" in said) == (0, True), said
     assert await hub.account_token() != secret[keys.SECRET_SERVICE_ACCOUNT_TOKEN]
-    code, said = await argosy(hub, tmp_path, "unjoin", "m1", "--timeout", "120")
+    code, said = await argosy(hub, tmp_path, "unjoin", "m1", "--cascade", "--timeout", "120")
     assert code == 0, said
     await hub.eventually(hub.is_clean)
+    assert await hub.replicas() == {}
 
 
 async def test_a_user_without_the_rights_to_make_an_account_is_told_and_nothing_is_left(hub, tmp_path):
