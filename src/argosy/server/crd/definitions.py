@@ -6,7 +6,7 @@ nobody has to wait. A definition whose names are taken is stored, not served, an
 is written again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argosy.kube.conditions import find, is_true, set_condition
@@ -50,13 +50,26 @@ def _kinds(definition: Object) -> list[Kind]:
         return []
     names = status.get("acceptedNames") or spec["names"]
     storage = next(v["name"] for v in spec["versions"] if v.get("storage"))
-    return [_kind(definition, version, names, storage) for version in spec["versions"] if version.get("served")]
+    strategies = {version["name"]: CustomResourceStrategy(version) for version in spec["versions"]}
+    return [
+        _kind(definition, version, names, storage, strategies) for version in spec["versions"] if version.get("served")
+    ]
 
 
-def _kind(definition: Object, version: Object, names: Object, storage: str) -> Kind:
+def _kind(
+    definition: Object, version: Object, names: Object, storage: str, strategies: Mapping[str, CustomResourceStrategy]
+) -> Kind:
     spec, subresources = definition["spec"], version.get("subresources") or {}
     scale = subresources.get("scale")
-    strategy = CustomResourceStrategy(version)
+    strategy = strategies[version["name"]]
+
+    def from_storage(obj: Object) -> None:
+        """Defaulted by the version it is stored in, then seen through this one."""
+        stored = strategies.get(obj["apiVersion"].rpartition("/")[2])
+        if stored is not None:
+            stored.default(obj)
+        strategy.from_stored(obj)
+
     return Kind(
         group=spec["group"],
         version=version["name"],
@@ -70,7 +83,7 @@ def _kind(definition: Object, version: Object, names: Object, storage: str) -> K
         subresources=frozenset(name for name in ("status", "scale") if subresources.get(name) is not None),
         scale=_scale_paths(scale) if scale else None,
         storage_version=storage,
-        from_storage=strategy.from_stored,
+        from_storage=from_storage,
         rules_since=int(definition["metadata"].get("resourceVersion") or 0),
         deprecation=_deprecation(spec["group"], version, names["kind"]),
     )

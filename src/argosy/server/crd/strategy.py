@@ -52,9 +52,8 @@ class CustomResourceStrategy(Strategy):
         self.printer = columns_printer(version.get("additionalPrinterColumns") or ())
 
     def from_stored(self, obj: Object) -> None:
-        """An object stored in another version, or by an older schema, shows what this one knows, with its defaults."""
+        """An object stored in another version, or by an older schema, shows only what this one knows."""
         prune(obj, self._structure)
-        self.default(obj)
 
     def decode(self, obj: Object) -> Decoded:
         unknown = tuple(prune(obj, self._structure))
