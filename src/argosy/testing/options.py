@@ -32,8 +32,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         return "*" in self.controllers or "serviceaccount-controller" in self.controllers
 
 
-#: A federation's control plane: nothing there runs the templates.
-CONTROL_PLANE = Options(nodes=0, controllers=("namespace-controller", "garbage-collector-controller"))
+#: A federation's control plane: nothing there runs the templates. Volumes and claims would get a finalizer that only a
+#: controller which does not run there takes away: they could never be deleted.
+CONTROL_PLANE = Options(
+    nodes=0,
+    controllers=("namespace-controller", "garbage-collector-controller"),
+    apiserver_arguments=("--disable-admission-plugins=StorageObjectInUseProtection",),
+)
 #: The API as such: namespaces and service accounts as everywhere, and nobody who touches what a test writes.
 API_SERVER = Options(
     nodes=0,
