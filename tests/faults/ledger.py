@@ -3,10 +3,10 @@
 import asyncio
 import random
 from collections.abc import Awaitable
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from argosy.kube.client import Client, Patch
-from argosy.kube.errors import TransportError
+from argosy.kube.errors import ApiError, TransportError
 from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, deployment
 
 __all__ = ["POLICY", "Ledger", "State", "Writer", "flat_out"]
@@ -22,26 +22,33 @@ class State(NamedTuple):
     image: str = ""
 
 
-class Ledger:
+S = TypeVar("S")
+
+
+class Ledger(Generic[S]):
     """By name of the object; None is "deleted"."""
 
     def __init__(self) -> None:
-        self.acknowledged: dict[str, State | None] = {}
+        self.acknowledged: dict[str, S | None] = {}
         #: Sent and not answered: may or may not have happened.
-        self.open: dict[str, State | None] = {}
+        self.open: dict[str, S | None] = {}
         #: Whatever a write was begun for since `forget_touched`.
         self.touched: set[str] = set()
         self.writes = 0
         self.highest = 0
 
-    async def write(self, name: str, state: State | None, request: Awaitable[dict[str, Any]]) -> bool:
-        """False when no answer came."""
+    async def write(self, name: str, state: S | None, request: Awaitable[dict[str, Any]]) -> bool:
+        """False when no answer came, or one that leaves open what happened."""
         highest = self.highest
         self.touched.add(name)
         self.open[name] = state
         try:
             answer = await request
         except TransportError:
+            return False
+        except ApiError as error:
+            if error.code < 500:
+                raise
             return False
         version = int(answer.get("metadata", {}).get("resourceVersion") or 0)
         assert version == 0 or version > highest, f"the version of {name} went back: {version} after {highest}"
@@ -51,23 +58,26 @@ class Ledger:
         self.writes += 1
         return True
 
-    def allowed(self, name: str) -> list[State | None]:
+    def allowed(self, name: str) -> list[S | None]:
         known = [self.acknowledged.get(name)]
         return [*known, self.open[name]] if name in self.open else known
 
-    def resolve(self, found: dict[str, State]) -> None:
+    def resolve(self, found: dict[str, S]) -> None:
         """Every acknowledged write is there, and nothing that nobody wrote; what was open is now known."""
         for name in self.acknowledged.keys() | self.open.keys() | found.keys():
-            state = found.get(name)
-            assert state in self.allowed(name), f"{name}: found {state}, allowed {self.allowed(name)}"
-            self.acknowledged[name] = state
-        self.open.clear()
+            self.settle(name, found.get(name))
+
+    def settle(self, name: str, found: S | None) -> None:
+        """The same of one object."""
+        assert found in self.allowed(name), f"{name}: found {found}, allowed {self.allowed(name)}"
+        self.acknowledged[name] = found
+        self.open.pop(name, None)
 
 
 class Writer:
     """One client with a few Deployments of its own, which it makes, changes and deletes until the server is gone."""
 
-    def __init__(self, number: int, ledger: Ledger, chance: random.Random, most: int = 3):
+    def __init__(self, number: int, ledger: Ledger[State], chance: random.Random, most: int = 3):
         self._prefix = f"w{number}"
         self._ledger = ledger
         self._chance = chance
@@ -101,7 +111,7 @@ class Writer:
         return await ledger.write(name, state, request)
 
 
-async def flat_out(name: str, ledger: Ledger, client: Client) -> None:
+async def flat_out(name: str, ledger: Ledger[State], client: Client) -> None:
     """Count up in a ConfigMap without a pause until the server is gone."""
     number = 0
     if ledger.acknowledged.get(name) is None:

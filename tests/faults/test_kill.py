@@ -32,7 +32,7 @@ CONVERGENCE = 10.0
 async def test_killed_while_clients_write_nothing_is_lost_leaked_or_written_twice(tmp_path: Path) -> None:
     print(f"ARGOSY_SEED={SEED}")
     chance = random.Random(SEED)
-    plane, ledger = Plane(tmp_path / "plane"), Ledger()
+    plane, ledger = Plane(tmp_path / "plane"), Ledger[State]()
     async with SimulatedMembers(tmp_path / "members", 3, speed=20) as members:
         try:
             await plane.start()
@@ -78,7 +78,7 @@ async def test_killed_while_clients_write_nothing_is_lost_leaked_or_written_twic
     assert unanswered >= KILLS // 2
 
 
-async def prepare(client: Client, members: SimulatedMembers, ledger: Ledger) -> None:
+async def prepare(client: Client, members: SimulatedMembers, ledger: Ledger[State]) -> None:
     """Members joined, a policy, and Deployments that nobody touches any more."""
     for name in members.names:
         await membership.register(client, name, members.connection(name), {})

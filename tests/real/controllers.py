@@ -3,7 +3,7 @@
 import asyncio
 import re
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from argosy.testing.pytest_plugin import Kubernetes
 from tests.harness.eventually import eventually
 from tests.harness.user import NAMESPACES, SECRETS, User, cluster_secret, federated_cluster
 
-__all__ = ["Controllers", "StockFederation", "Write", "stock_federation"]
+__all__ = ["MEMBER", "PLANE", "Controllers", "StockFederation", "Write", "stock_federation", "writes"]
 
 PLANE = msgspec.structs.replace(CONTROL_PLANE, audit=True)
 #: Nobody runs pods: what is looked at is who writes.
@@ -134,17 +134,22 @@ class StockFederation(User):
 
     def writes(self) -> list[Write]:
         """All writes of controllers processes so far, in the control plane ("") and in members."""
-        return [
-            write
-            for name, cluster in {"": self.plane, **self.clusters}.items()
-            for event in cluster.audit
-            if (write := _write(name, event)) is not None
-        ]
+        return writes({"": self.plane, **self.clusters})
 
     async def close(self) -> None:
         await asyncio.gather(*(each.process.stop() for each in self._started))
         for client in (self._client, *self._members.values()):
             await client.close()
+
+
+def writes(clusters: Mapping[str, Cluster]) -> list[Write]:
+    """All writes of controllers processes so far in these clusters, whose logs are on."""
+    return [
+        write
+        for name, cluster in clusters.items()
+        for event in cluster.audit
+        if (write := _write(name, event)) is not None
+    ]
 
 
 def _write(cluster: str, event: dict[str, Any]) -> Write | None:

@@ -1,0 +1,60 @@
+"""`python -m tests.faults.storm --ground b|c --seed N --minutes M`: one storm, its table, and 1 where anything was wrong."""
+
+import argparse
+import asyncio
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+from argosy.testing import BinariesMissing, clusters
+from tests.faults.storm.run import Outcome, storm
+from tests.faults.storm.stage import stage
+from tests.real.controllers import MEMBER, PLANE
+
+MEMBERS = 3
+
+
+async def run(ground: str, seed: int, seconds: float, folder: Path) -> Outcome:
+    async with clusters(MEMBERS, MEMBER) as members:
+        if ground == "b":
+            async with stage("b", None, members, folder) as made:
+                return await storm(made, seed, seconds)
+        async with clusters(1, PLANE) as (plane,), stage("c", plane, members, folder) as made:
+            return await storm(made, seed, seconds)
+
+
+def shown(outcome: Outcome) -> str:
+    lines = [f"{part:<12} {what:<50} {value:>8g}" for part, what, value in outcome.table]
+    lines += ["", *(f"VIOLATION {text}" for text in outcome.violations[:50])]
+    if len(outcome.violations) > 50:
+        lines.append(f"… and {len(outcome.violations) - 50} more")
+    lines.append("nothing was wrong" if not outcome.violations else f"{len(outcome.violations)} violations")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.storm", description=__doc__)
+    parser.add_argument("--ground", choices=("b", "c"), default="c", help="embedded or stock control plane")
+    parser.add_argument("--seed", type=int, default=None, help="repeats a storm's plan; drawn where it is not given")
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument(
+        "--keep", type=Path, default=None, help="a folder for the logs of our own processes, to be kept"
+    )
+    arguments = parser.parse_args()
+    seed = random.randrange(10**6) if arguments.seed is None else arguments.seed
+    print(f"ground ({arguments.ground}), seed {seed}, {arguments.minutes:g} minutes", flush=True)
+    with tempfile.TemporaryDirectory(prefix="argosy-storm-") as temporary:
+        folder = arguments.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            outcome = asyncio.run(run(arguments.ground, seed, arguments.minutes * 60, folder))
+        except BinariesMissing as error:
+            print(f"error: {error}")
+            return 2
+    print(shown(outcome))
+    return 1 if outcome.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
