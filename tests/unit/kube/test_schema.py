@@ -193,9 +193,15 @@ def test_nulls_go_and_quantities_and_times_become_canonical() -> None:
     assert container["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi", "storage": "0"}
     assert container["args"] == ["a", ""]
     assert obj["metadata"] == {"name": "web", "labels": {"app": "web"}, "creationTimestamp": "2024-05-06T05:08:09Z"}
-    lease: dict[str, Any] = {"spec": {"renewTime": "2024-05-06T07:08:09Z"}}
-    check(of_kind("coordination.k8s.io", "v1", "Lease"), lease)
-    assert lease == {"spec": {"renewTime": "2024-05-06T07:08:09.000000Z"}}
+    lease: dict[str, Any] = {"spec": {"renewTime": "2024-05-06T07:08:09.000001+02:00"}}
+    assert check(of_kind("coordination.k8s.io", "v1", "Lease"), lease) == schema.Checked()
+    assert lease == {"spec": {"renewTime": "2024-05-06T05:08:09.000001Z"}}
+
+
+def test_a_micro_time_has_six_digits() -> None:
+    lease = {"spec": {"renewTime": "2024-05-06T07:08:09Z"}}
+    (found,) = check(of_kind("coordination.k8s.io", "v1", "Lease"), lease).mistyped
+    assert 'cannot parse "Z" as ".000000"' in found
 
 
 def test_free_form_fields_are_left_alone() -> None:
