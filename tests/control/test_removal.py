@@ -160,3 +160,25 @@ async def _has(fed, expected):
 
 async def _annotated(fed):
     return (await fed.federated())["metadata"]["annotations"].get(keys.PAUSED) == "true"
+
+
+async def test_a_source_deleted_before_it_had_our_finalizer_leaves_nothing_behind(fed, monkeypatch):
+    """Whoever would see its deletion does not exist, so neither may a federated object."""
+    assert fed.manager is not None
+    client = fed.manager.federate._client
+    patch, refused = client.patch, []
+
+    async def too_late(resource, name, *arguments, **options):
+        if resource == DEPLOYMENTS and not refused:
+            await fed.client.delete(DEPLOYMENTS, name, "default")
+            refused.append(name)
+        return await patch(resource, name, *arguments, **options)
+
+    monkeypatch.setattr(client, "patch", too_late)
+    await fed.policy(**EVERYWHERE)
+    await fed.deploy(replicas=1)
+    await eventually(lambda: refused)
+    await fed.deploy("next", replicas=1)
+    await fed.eventually_replicas({"m1": 1, "m2": 1}, "next")
+    listed = await fed.client.list(resources.FEDERATED_OBJECTS, "default")
+    assert [each["metadata"]["name"] for each in listed.items] == ["next-deployments.apps"]

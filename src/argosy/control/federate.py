@@ -166,7 +166,8 @@ class Federate:
         if outcome.object is None and cleaned is wanted:
             await self._mark_source(key, config, source, wanted)
             return None
-        await self._mark_source(key, config, source, cleaned)
+        if not await self._mark_source(key, config, source, cleaned):
+            return None  # deleted before it had our finalizer, and so nothing was ever made of it
         await self._store(key, config, cleaned, outcome.create)
         for note in outcome.notes:
             self._recorder.on(_reference(source), note.type, note.reason, note.message)
@@ -209,8 +210,11 @@ class Federate:
 
     async def _mark_source(
         self, key: SourceKey, config: FederatedTypeConfig, source: Object, federated: Object
-    ) -> None:
-        """Our finalizer and the feedback annotations on the source, in one write, if either is missing."""
+    ) -> bool:
+        """Our finalizer and the feedback annotations on the source, in one write, if either is missing.
+
+        False where the source is not there any more.
+        """
         metadata = source["metadata"]
         changes: Object = {}
         finalizers = metadata.get("finalizers") or []
@@ -224,22 +228,24 @@ class Federate:
                 changed = {name: after.get(name) for name in keys.FEEDBACK_ANNOTATIONS}
                 changes["annotations"] = {n: v for n, v in changed.items() if before.get(n) != v}
         if not changes:
-            return
+            return True
         # On what was read: a list is replaced whole, and the answer must not show a user's write as if it were ours.
         changes["resourceVersion"] = metadata["resourceVersion"]
-        await self._patch_source(key, config, changes)
+        return await self._patch_source(key, config, changes)
 
-    async def _patch_source(self, key: SourceKey, config: FederatedTypeConfig, metadata: Object) -> None:
+    async def _patch_source(self, key: SourceKey, config: FederatedTypeConfig, metadata: Object) -> bool:
+        """False where it is gone."""
         namespace, name = split_key(key.key)
         try:
             raw = await self._client.patch(
                 config.resource, name, {"metadata": metadata}, namespace or None, kind=Patch.MERGE, into=bytes
             )
         except NotFound:
-            return
+            return False
         self._metrics.control_writes.labels(config.kind, "patch").inc()
         if metadata.get("finalizers") != []:
             self._caches.remember_source("federate", raw, key.type)
+        return True
 
     async def _store(self, key: SourceKey, config: FederatedTypeConfig, federated: Object, create: bool) -> None:
         resource = resources.federated_objects(config.namespaced)
