@@ -8,20 +8,20 @@ import tempfile
 from pathlib import Path
 
 from argosy.testing import BinariesMissing, clusters
-from tests.faults.storm.run import Outcome, storm
+from tests.faults.storm.run import CONVERGENCE, Outcome, storm
 from tests.faults.storm.stage import stage
 from tests.real.controllers import MEMBER, PLANE
 
 MEMBERS = 3
 
 
-async def run(ground: str, seed: int, seconds: float, folder: Path) -> Outcome:
+async def run(ground: str, seed: int, seconds: float, convergence: float, folder: Path) -> Outcome:
     async with clusters(MEMBERS, MEMBER) as members:
         if ground == "b":
             async with stage("b", None, members, folder) as made:
-                return await storm(made, seed, seconds)
+                return await storm(made, seed, seconds, convergence)
         async with clusters(1, PLANE) as (plane,), stage("c", plane, members, folder) as made:
-            return await storm(made, seed, seconds)
+            return await storm(made, seed, seconds, convergence)
 
 
 def shown(outcome: Outcome) -> str:
@@ -29,6 +29,7 @@ def shown(outcome: Outcome) -> str:
     lines += ["", *(f"VIOLATION {text}" for text in outcome.violations[:50])]
     if len(outcome.violations) > 50:
         lines.append(f"… and {len(outcome.violations) - 50} more")
+    lines += outcome.lines
     lines.append("nothing was wrong" if not outcome.violations else f"{len(outcome.violations)} violations")
     return "\n".join(lines)
 
@@ -41,6 +42,7 @@ def main() -> int:
     parser.add_argument(
         "--keep", type=Path, default=None, help="a folder for the logs of our own processes, to be kept"
     )
+    parser.add_argument("--convergence", type=float, default=CONVERGENCE, help="seconds until all must be well again")
     arguments = parser.parse_args()
     seed = random.randrange(10**6) if arguments.seed is None else arguments.seed
     print(f"ground ({arguments.ground}), seed {seed}, {arguments.minutes:g} minutes", flush=True)
@@ -48,7 +50,7 @@ def main() -> int:
         folder = arguments.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            outcome = asyncio.run(run(arguments.ground, seed, arguments.minutes * 60, folder))
+            outcome = asyncio.run(run(arguments.ground, seed, arguments.minutes * 60, arguments.convergence, folder))
         except BinariesMissing as error:
             print(f"error: {error}")
             return 2

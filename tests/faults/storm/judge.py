@@ -22,7 +22,10 @@ from tests.faults.storm.tenants import NAMESPACE, App, Journal, Placement
 from tests.faults.storm.witness import Term, Wanted, Witness
 from tests.real.controllers import Write
 
-__all__ = ["Held", "Judge"]
+__all__ = ["Held", "Judge", "told"]
+
+#: Objects of which everything is told.
+_TOLD = 3
 
 #: Seconds between a decision and the delete that follows from it, on a busy machine.
 _SLACK = 10.0
@@ -175,3 +178,20 @@ def _lost(terms: list[Term], write: Write) -> float | None:
 
 def _told(terms: list[Term]) -> str:
     return ", ".join(f"{term.holder} since {term.since:%H:%M:%S.%f}" for term in terms)
+
+
+def told(clusters: Mapping[str, Cluster], names: list[str]) -> list[str]:
+    """What the audit logs have about the first few of these objects, their federated objects and their copies."""
+    wanted = {name.partition("/")[2]: name for name in names if "/" in name}
+    lines = []
+    for bare in list(wanted)[:_TOLD]:
+        about = {bare, *(f"{bare}-{plural}" for plural in ("deployments.apps", "configmaps"))}
+        lines += [
+            f"{event['requestReceivedTimestamp']} {name:<6} {event['verb']:<7}"
+            f" {event['requestURI'].partition('?')[0].rpartition(NAMESPACE)[2]} {event['responseStatus'].get('code')}"
+            f" by {event['user']['username']} {event['userAgent'][-40:]}"
+            for name, cluster in clusters.items()
+            for event in cluster.audit
+            if (event.get("objectRef") or {}).get("name") in about
+        ]
+    return sorted(lines)

@@ -40,6 +40,8 @@ _MEMBER = (Kind.KILL, Kind.KILL_ALL, Kind.PAUSE, Kind.CUT, Kind.SILENCE)
 _PLANE = {"b": (Kind.KILL, Kind.PAUSE), "c": (Kind.KILL, Kind.KILL_ALL, Kind.PAUSE)}
 _LEADER = (Kind.KILL, Kind.PAUSE, Kind.OUTSLEEP, Kind.CUT, Kind.SILENCE)
 _STANDBY = (Kind.KILL, Kind.OUTSLEEP)
+#: Seconds from the beginning until somebody else leads for certain: the lease, a look or two, and a busy machine.
+_TAKEN_OVER = 23.0
 #: Seconds between the beginnings of two faults.
 _GAP = (1.0, 6.0)
 
@@ -53,13 +55,14 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 def plan(seed: int, ground: str, members: list[str], seconds: float) -> list[Fault]:
-    """However short the storm, the control plane is hit in it, and on (c) a leader sleeps beyond its lease."""
+    """However short the storm, the control plane is hit in it, and on (c) a leader sleeps while another takes its lease."""
     chance = random.Random(seed)
     faults = [_fault(chance, 2.0, LEADER, (Kind.OUTSLEEP,))] if ground == "c" else []
-    faults.append(_fault(chance, seconds * chance.uniform(0.3, 0.7), PLANE, _PLANE[ground]))
+    undisturbed = _TAKEN_OVER if ground == "c" else 0.0
+    faults.append(_fault(chance, max(undisturbed, seconds * chance.uniform(0.3, 0.8)), PLANE, _PLANE[ground]))
     at = chance.uniform(1.0, 3.0)
     while at < seconds:
-        target = _target(chance, ground, members)
+        target = _target(chance, ground, members) if at >= undisturbed else chance.choice(members)
         kinds = {PLANE: _PLANE[ground], LEADER: _LEADER, STANDBY: _STANDBY}.get(target, _MEMBER)
         faults.append(_fault(chance, at, target, kinds))
         at += chance.uniform(*_GAP)

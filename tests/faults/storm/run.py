@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import time
 from collections import Counter
 
@@ -9,7 +10,7 @@ import msgspec
 
 from argosy.kube.client import Client
 from tests.faults.storm.intruder import Intruder
-from tests.faults.storm.judge import Held, Judge
+from tests.faults.storm.judge import Held, Judge, told
 from tests.faults.storm.plan import Fault, plan
 from tests.faults.storm.stage import Stage
 from tests.faults.storm.survey import Survey
@@ -18,19 +19,23 @@ from tests.faults.storm.witness import Witness
 from tests.harness.user import NAMESPACES
 from tests.real.controllers import writes
 
-__all__ = ["Outcome", "storm"]
+__all__ = ["CONVERGENCE", "Outcome", "storm"]
 
 #: Back-off is a minute at most, after which everything must have been tried again.
 CONVERGENCE = 240.0
+#: Where a line of a log begins.
+_ENTRY = re.compile(r"^(?=\d{4}-\d\d-\d\dT)", re.MULTILINE)
 _MODES = ("Divide", "Duplicate", "Divide")
 
 
 class Outcome(msgspec.Struct):
     violations: list[str]
+    #: What the audit logs have about the objects concerned.
+    lines: list[str]
     table: list[tuple[str, str, float]]
 
 
-async def storm(stage: Stage, seed: int, seconds: float) -> Outcome:
+async def storm(stage: Stage, seed: int, seconds: float, convergence: float = CONVERGENCE) -> Outcome:
     journal, witness = Journal(), Witness(stage.client)
     await stage.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     tenants = [
@@ -45,7 +50,9 @@ async def storm(stage: Stage, seed: int, seconds: float) -> Outcome:
             stack.push_async_callback(members[name].close)
         intruder = Intruder(members, seed)
         watching = asyncio.create_task(witness.run())
-        stack.callback(watching.cancel)
+        supervising = asyncio.create_task(stage.supervise())
+        for task in (watching, supervising):
+            stack.callback(task.cancel)
         weather = Weather(stage)
         over = asyncio.Event()
         clients = [asyncio.create_task(each.run(over)) for each in (*tenants, intruder)]
@@ -54,15 +61,19 @@ async def storm(stage: Stage, seed: int, seconds: float) -> Outcome:
         healed = time.monotonic()
         problems = [str(end) for end in await asyncio.gather(*clients, return_exceptions=True) if end is not None]
         survey = Survey(stage.client, members, journal)
-        differences = await _converged(survey, healed + CONVERGENCE)
+        differences = await _converged(survey, healed + convergence)
         took = time.monotonic() - healed
         judge = Judge(journal, witness, weather.happened)
         judge.deletions(stage.clusters)
         judge.placements()
         if stage.stock_plane is not None:
             judge.leaders(writes({"": stage.stock_plane, **stage.clusters}))
+        logs = stage.clusters if stage.stock_plane is None else {"plane": stage.stock_plane, **stage.clusters}
+        told_of = told(logs, [text.partition(" ")[0].rstrip(":") for text in (*differences, *judge.violations)])
         violations = [*problems, *weather.problems, *differences, *judge.violations, *_tracebacks(stage)]
-        return Outcome(violations, _table(journal, weather, intruder, survey, judge, witness, took))
+        return Outcome(
+            violations, told_of, _table(journal, weather, intruder, survey, judge, witness, took, stage.restarts)
+        )
 
 
 class Weather:
@@ -110,11 +121,13 @@ async def _converged(survey: Survey, deadline: float) -> list[str]:
 
 
 def _tracebacks(stage: Stage) -> list[str]:
-    return [
-        f"{name} has a traceback in its log: …{log[log.index('Traceback') - 500 :][:3000]}"
-        for name, log in stage.logs().items()
-        if "Traceback" in log
-    ]
+    """In the logs of our own processes, but for what uvloop says of a connection that was reset in the middle of TLS."""
+    found = []
+    for name, log in stage.logs().items():
+        entries = _ENTRY.split(log)
+        ours = [each for each in entries if "Traceback" in each and "Fatal error on SSL protocol" not in each]
+        found += [f"{name} has a traceback in its log: {each[:3000]}" for each in ours[:3]]
+    return found
 
 
 def _table(
@@ -125,6 +138,7 @@ def _table(
     judge: Judge,
     witness: Witness,
     took: float,
+    restarts: int,
 ) -> list[tuple[str, str, float]]:
     faults = Counter(f"{_role(held.target)} {held.kind}" for held in weather.happened)
     rows: list[tuple[str, str, float]] = [("faults", kind, count) for kind, count in sorted(faults.items())]
@@ -135,6 +149,7 @@ def _table(
     rows += [("deletes", reason, count) for reason, count in sorted(judge.deletes.items())]
     rows += [("controllers", what, count) for what, count in sorted(judge.writes.items())]
     rows.append(("controllers", "terms of leaders", judge.terms))
+    rows.append(("controllers", "ended by themselves", restarts))
     rows.append(("witness", "lists of federated objects", witness.objects.lists))
     rows.append(("end", "copies, each as rendered", survey.copies))
     rows.append(("end", "seconds from the last fault to convergence", round(took, 1)))

@@ -173,6 +173,8 @@ class Stage(Ground):
         self.folder = folder
         self._ways: list[Relay] = []
         self.controllers: list[Controllers] = []
+        #: Controllers that ended by themselves.
+        self.restarts = 0
         chosen = _StockPlane(plane) if plane is not None else EmbeddedProcess(folder)
         super().__init__(chosen, [_member(cluster, name) for name, cluster in self.clusters.items()], patience=_START)
         self.targets: dict[str, Target] = {
@@ -205,6 +207,15 @@ class Stage(Ground):
     async def stop_controllers(self) -> None:
         for each in self.controllers:
             await each.process.stop(grace=30.0)
+
+    async def supervise(self) -> None:
+        """Controllers that end by themselves are started again, as whoever runs them would."""
+        while True:
+            for each in self.controllers:
+                if each.process.crashed:
+                    self.restarts += 1
+                    each.start()
+            await asyncio.sleep(1.0)
 
     async def target(self, name: str) -> Target | None:
         """None for a leader while there is none, or nobody to ask."""

@@ -1,6 +1,7 @@
 """Witness: what the control plane wanted when, and who led it: all versions of federated objects and of the lease, by watch.
 
-A watch goes on where it ended, so a killed API server loses no version; times are when we were told.
+Times are when we were told. Of what was written in the last moment before an API server was killed only the result may be
+seen: kube-apiserver does not remember versions from before its start, and has it listed again.
 """
 
 import asyncio
