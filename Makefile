@@ -6,8 +6,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 NAME ?= propagate
 MEMBERS ?= 3
+GROUND ?= c
+MINUTES ?= 10
 
-.PHONY: help venv dev up down test test-fast kubernetes test-real test-skew lint format bench lock clean
+.PHONY: help venv dev up down test test-fast kubernetes test-real test-skew faults lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -58,6 +60,9 @@ test-real: dev ## run the tests against stock Kubernetes
 test-skew: dev kubernetes ## run the scenarios with members of the oldest Kubernetes that may be one
 	@$(BIN)/python scripts/kubernetes/build.py --oldest
 	@ARGOSY_MEMBERS=oldest $(BIN)/python -m pytest tests/real/test_scenarios.py -vv --durations=10
+
+faults: dev kubernetes ## kills, pauses and cuts at random under change: make faults GROUND=b MINUTES=10 SEED=1
+	@$(BIN)/python -m tests.faults.storm --ground $(GROUND) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 lint: dev ## style, types and the direction of imports
 	@$(BIN)/ruff check .

@@ -22,7 +22,7 @@ from argosy.testing.pytest_plugin import Kubernetes
 from tests.harness.eventually import eventually
 from tests.harness.user import NAMESPACES, SECRETS, User, cluster_secret, federated_cluster
 
-__all__ = ["MEMBER", "PLANE", "Controllers", "StockFederation", "Write", "stock_federation", "writes"]
+__all__ = ["PLANE", "Controllers", "StockFederation", "Write", "stock_federation", "writes"]
 
 PLANE = msgspec.structs.replace(CONTROL_PLANE, audit=True)
 #: Nobody runs pods: what is looked at is who writes.

@@ -2,15 +2,17 @@
 
 import argparse
 import asyncio
+import logging
 import random
 import sys
 import tempfile
 from pathlib import Path
 
 from argosy.testing import BinariesMissing, clusters
-from tests.faults.storm.run import CONVERGENCE, Outcome, storm
-from tests.faults.storm.stage import stage
-from tests.real.controllers import MEMBER, PLANE
+from tests.faults.storm.report import Outcome, shown
+from tests.faults.storm.run import CONVERGENCE, storm
+from tests.faults.storm.stage import MEMBER, stage
+from tests.real.controllers import PLANE
 
 MEMBERS = 3
 
@@ -18,20 +20,10 @@ MEMBERS = 3
 async def run(ground: str, seed: int, seconds: float, convergence: float, folder: Path) -> Outcome:
     async with clusters(MEMBERS, MEMBER) as members:
         if ground == "b":
-            async with stage("b", None, members, folder) as made:
+            async with stage(None, members, folder) as made:
                 return await storm(made, seed, seconds, convergence)
-        async with clusters(1, PLANE) as (plane,), stage("c", plane, members, folder) as made:
+        async with clusters(1, PLANE) as (plane,), stage(plane, members, folder) as made:
             return await storm(made, seed, seconds, convergence)
-
-
-def shown(outcome: Outcome) -> str:
-    lines = [f"{part:<12} {what:<50} {value:>8g}" for part, what, value in outcome.table]
-    lines += ["", *(f"VIOLATION {text}" for text in outcome.violations[:50])]
-    if len(outcome.violations) > 50:
-        lines.append(f"… and {len(outcome.violations) - 50} more")
-    lines += outcome.lines
-    lines.append("nothing was wrong" if not outcome.violations else f"{len(outcome.violations)} violations")
-    return "\n".join(lines)
 
 
 def main() -> int:
@@ -44,6 +36,8 @@ def main() -> int:
     )
     parser.add_argument("--convergence", type=float, default=CONVERGENCE, help="seconds until all must be well again")
     arguments = parser.parse_args()
+    # Watches that break are the point here.
+    logging.getLogger("argosy").setLevel(logging.CRITICAL)
     seed = random.randrange(10**6) if arguments.seed is None else arguments.seed
     print(f"ground ({arguments.ground}), seed {seed}, {arguments.minutes:g} minutes", flush=True)
     with tempfile.TemporaryDirectory(prefix="argosy-storm-") as temporary:

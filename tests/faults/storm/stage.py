@@ -1,7 +1,7 @@
 """What a storm happens to: a ground (b) or (c) whose control plane and controllers are processes that can be killed.
 
-    Stage("b", None, members, folder)    `argosy up` in one process, stock members
-    Stage("c", plane, members, folder)   stock control plane, two `argosy controllers`, stock members
+    stage(None, members, folder)    (b) `argosy up` in one process, stock members
+    stage(plane, members, folder)   (c) stock control plane, two `argosy controllers`, stock members
 
 Each part that can fail is a target; those of the network are relays, in front of each member and, on (c), between each
 controllers process and the control plane.
@@ -14,6 +14,8 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from argosy.api import keys
 from argosy.cli import access
 from argosy.kube import config
@@ -21,7 +23,7 @@ from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, TransportError
 from argosy.kube.http import HttpTransport
 from argosy.kube.lease import LEASES
-from argosy.testing import Cluster, StartError, kubeconfig
+from argosy.testing import API_SERVER, Cluster, StartError, kubeconfig
 from argosy.testing.component import Component
 from argosy.testing.ports import free_ports
 from tests.faults.processes import EAGER
@@ -33,7 +35,10 @@ from tests.harness.planes import StockPlane
 from tests.harness.relay import Relay
 from tests.real.controllers import Controllers
 
-__all__ = ["FEDERATION", "Stage", "Target", "stage"]
+__all__ = ["FEDERATION", "MEMBER", "Stage", "Target", "stage"]
+
+#: With somebody who writes copies' statuses and annotations beside us; without pods, which would cost a lot and show nothing.
+MEMBER = msgspec.structs.replace(API_SERVER, audit=True, controllers=(*API_SERVER.controllers, "deployment-controller"))
 
 #: Who our controllers are to the members, so that audit logs tell them from everybody else.
 FEDERATION = "federation"
@@ -166,12 +171,11 @@ class _StockPlane(StockPlane):
 
 
 class Stage(Ground):
-    def __init__(self, letter: str, plane: Cluster | None, members: Sequence[Cluster], folder: Path):
-        self.letter = letter
+    def __init__(self, plane: Cluster | None, members: Sequence[Cluster], folder: Path):
+        self.letter = "b" if plane is None else "c"
         self.clusters = {f"m{number}": cluster for number, cluster in enumerate(members, 1)}
         self.stock_plane = plane
         self.folder = folder
-        self._ways: list[Relay] = []
         self.controllers: list[Controllers] = []
         #: Controllers that ended by themselves.
         self.restarts = 0
@@ -184,6 +188,11 @@ class Stage(Ground):
             self.targets[PLANE] = Target(PLANE, chosen.process)
         else:
             self.targets[PLANE] = ClusterTarget(PLANE, chosen.cluster)
+
+    @property
+    def audited(self) -> dict[str, Cluster]:
+        """All whose logs tell of writes, by name; the control plane's is there where it is stock."""
+        return self.clusters if self.stock_plane is None else {PLANE: self.stock_plane, **self.clusters}
 
     async def start_controllers(self) -> None:
         if self.stock_plane is None:
@@ -245,6 +254,7 @@ def _member(cluster: Cluster, name: str) -> Candidate:
 
 
 @contextlib.asynccontextmanager
-async def stage(letter: str, plane: Cluster | None, members: Sequence[Cluster], folder: Path) -> AsyncIterator[Stage]:
-    async with Stage(letter, plane, members, folder) as made:
+async def stage(plane: Cluster | None, members: Sequence[Cluster], folder: Path) -> AsyncIterator[Stage]:
+    made = Stage(plane, members, folder)
+    async with made:
         yield made
