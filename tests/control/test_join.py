@@ -17,7 +17,8 @@ from argosy.kube.resource import Resource
 from argosy.server.embedded import EmbeddedServer
 from tests.harness import eventually as waiting
 from tests.harness.eventually import holds
-from tests.harness.federation import DEPLOYMENTS, NAMESPACES, QUICK, SECRETS, Federation
+from tests.harness.federation import DEPLOYMENTS, EVENTS, NAMESPACES, QUICK, SECRETS, Federation
+from tests.harness.relay import Relay
 
 #: Generous: what comes true does so in a moment, on a machine that has nothing else to do.
 eventually = functools.partial(waiting.eventually, timeout=30.0)
@@ -171,6 +172,27 @@ async def test_a_token_that_is_refused_for_good_is_told_with_the_way_out(party):
     message = await party.told("CredentialsRejected", "401", "argosy join m1 --kubeconfig")
     assert "eyJ" not in message
     assert await party.replicas() == {"m1": 1}
+
+
+async def test_a_token_that_cannot_be_kept_is_told_and_the_member_is_looked_after_all_the_same(monkeypatch):
+    async with Party(timings=RESTLESS) as fed:
+        asked = 0
+
+        async def refuse(cluster: FederatedCluster, token: bytes | None) -> None:
+            nonlocal asked
+            asked += 1
+            raise Forbidden(403, "Forbidden", "secrets is forbidden", {})
+
+        monkeypatch.setattr(fed.manager.clusters.access, "keep_token", refuse)
+        await fed.told("TokenNotRenewed", "secrets is forbidden")
+        before = asked
+        probed = (await fed.cluster()).condition("Ready").last_probe_time
+
+        async def probed_again() -> bool:
+            return (await fed.cluster()).condition("Ready").last_probe_time != probed
+
+        await eventually(probed_again)
+        assert asked - before <= 4, "one a health period"
 
 
 async def test_a_legacy_token_goes_on_working(party):
@@ -359,24 +381,58 @@ def _pair(data: dict[str, bytes]) -> dict[str, bytes]:
     return {key: data[key] for key in (keys.SECRET_CLIENT_CERTIFICATE, keys.SECRET_CLIENT_KEY)}
 
 
+async def _mistake(fed: Party, other: EmbeddedServer, url: str) -> None:
+    """Have m1's credentials and address be those of a cluster that is somebody else's member."""
+    namespace = {"name": keys.SYSTEM_NAMESPACE, "annotations": {keys.FEDERATED_CLUSTER_UID: "other"}}
+    await other.client().create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": namespace})
+    pair = other.authority.issue("admin", groups=["system:masters"])
+    await fed.put(
+        **{
+            keys.SECRET_CA: other.authority.certificate,
+            keys.SECRET_CLIENT_CERTIFICATE: pair.certificate,
+            keys.SECRET_CLIENT_KEY: pair.key,
+        }
+    )
+    await fed.client.patch(resources.FEDERATED_CLUSTERS, "m1", {"spec": {"apiEndpoint": url}})
+
+
+async def _told_as_event(fed: Party) -> bool:
+    events = (await fed.client.list(EVENTS)).items
+    return any("is not the one that joined" in event["message"] for event in events)
+
+
 async def test_another_cluster_at_a_new_address_is_not_taken_for_the_member():
     async with Party(accounts=False) as fed, Outsider() as other:
         await fed.policy()
-        namespace = {"name": keys.SYSTEM_NAMESPACE, "annotations": {keys.FEDERATED_CLUSTER_UID: "other"}}
-        await other.client().create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": namespace})
-        pair = other.authority.issue("admin", groups=["system:masters"])
-        await fed.put(
-            **{
-                keys.SECRET_CA: other.authority.certificate,
-                keys.SECRET_CLIENT_CERTIFICATE: pair.certificate,
-                keys.SECRET_CLIENT_KEY: pair.key,
-            }
-        )
-        await fed.client.patch(resources.FEDERATED_CLUSTERS, "m1", {"spec": {"apiEndpoint": other.url}})
+        await _mistake(fed, other, other.url)
         await fed.told("CredentialsUnusable", "is not the one that joined")
         await fed.propagates()
         with pytest.raises(NotFound):
             await other.client().get(DEPLOYMENTS, "web", "default")
+
+
+async def test_nor_by_controllers_that_never_saw_the_one_that_joined():
+    async with Party(accounts=False) as fed, Outsider() as other:
+        await fed.policy()
+        await fed.propagates()
+        await fed.stop_controllers()
+        await _mistake(fed, other, other.url)
+        await fed.start_controllers()
+        await eventually(lambda: _told_as_event(fed))
+        assert fed.manager.members.get("m1") is None
+        assert (await other.client().list(DEPLOYMENTS)).items == []
+
+
+async def test_nor_when_it_did_not_answer_at_first():
+    async with Party(accounts=False) as fed, Outsider() as other, Relay("127.0.0.1", other.port) as relay:
+        await fed.stop_controllers()
+        await _mistake(fed, other, relay.url)
+        relay.refuse()
+        await fed.start_controllers()
+        await eventually(lambda: fed.manager.members.get("m1") is not None)
+        relay.heal()
+        await eventually(lambda: _told_as_event(fed))
+        await eventually(lambda: fed.manager.members.get("m1") is None)
 
 
 # Rights.

@@ -60,9 +60,11 @@ class Problem(msgspec.Struct, frozen=True):
 class _Entry:
     """What is remembered of the way into one member while it is connected."""
 
-    def __init__(self, connection: Connection, link: Link):
+    def __init__(self, connection: Connection, link: Link, recognized: bool):
         self.connection = connection
         self.link = link
+        #: Whether what answers there was seen to be the member that joined.
+        self.recognized = recognized
         self.problems: dict[str, str] = {}
         #: Until when a renewal that failed is not tried again.
         self.patience = 0.0
@@ -132,10 +134,12 @@ class Access:
         """The member over a connection with what is in the secret, or with what was there before if that is of no use."""
         name = cluster.name
         entry, member = self._entries.get(name), self._members.get(name)
+        if entry is not None and member is not None and not entry.recognized:
+            await self._recognize_late(cluster, entry, member)
         try:
             connection = self.connection(cluster)
             if entry is None or member is None:
-                return await self._connect_first(name, connection)
+                return await self._connect_first(cluster, connection)
             if entry.connection != connection:
                 await self._exchange(cluster, entry, connection)
         except (CredentialsError, *_FAILURES) as error:
@@ -149,25 +153,52 @@ class Access:
         entry.problems.pop(texts.CREDENTIALS_UNUSABLE_REASON, None)
         return member
 
-    async def _connect_first(self, name: str, connection: Connection) -> Member:
+    async def _connect_first(self, cluster: FederatedCluster, connection: Connection) -> Member:
+        """The secret may have changed while nobody looked: what is at another address is not written to."""
+        name = cluster.name
         client = self._connect(name, connection)
+        try:
+            recognized = await self._recognized(cluster, client, connection)
+        except BaseException:
+            await client.close()
+            raise
         link = Link(name, client.transport, on_rejected=lambda: self.on_rejected(name))
         member = Member(name, Client(link, field_manager=client.field_manager), self._timings)
-        self._entries[name] = _Entry(connection, link)
+        self._entries[name] = _Entry(connection, link, recognized)
         await self._members.connect(member)
         return member
+
+    async def _recognized(self, cluster: FederatedCluster, client: Client, connection: Connection) -> bool:
+        """Whether it certainly is the member that joined; one that gives no answer is asked again, with the next look."""
+        try:
+            async with asyncio.timeout(min(_TRIAL, self._timings.health_period / 2)):
+                await self._recognize(cluster, client, connection)
+        except _FAILURES:
+            return False
+        return True
+
+    async def _recognize_late(self, cluster: FederatedCluster, entry: _Entry, member: Member) -> None:
+        try:
+            entry.recognized = await self._recognized(cluster, member.client, entry.connection)
+        except CredentialsError:
+            await self.disconnect(cluster.name)
+            raise
+
+    async def _recognize(self, cluster: FederatedCluster, client: Client, connection: Connection) -> None:
+        if not await join.is_ours(client, cluster):
+            raise CredentialsError(f"the cluster at {connection.server} is not the one that joined")
 
     async def _exchange(self, cluster: FederatedCluster, entry: _Entry, connection: Connection) -> None:
         """Go over to other credentials, or another address, once the member answers to them."""
         client = self._connect(cluster.name, connection)
         try:
             async with asyncio.timeout(_TRIAL):
-                if not await join.is_ours(client, cluster):
-                    raise CredentialsError(f"the cluster at {connection.server} is not the one that joined")
+                await self._recognize(cluster, client, connection)
         except BaseException:
             await client.close()
             raise
         entry.connection = connection
+        entry.recognized = True
         entry.rules = None
         entry.problems.pop(texts.TOKEN_NOT_RENEWED_REASON, None)
         entry.link.exchange(client.transport)
@@ -211,18 +242,16 @@ class Access:
             or not self._is_due(cluster, entry)
         ):
             return False
+        # Whether this one was not to be had, could not be kept, or is refused too: asking at once for another would not help.
+        entry.patience = time.monotonic() + self._timings.health_period
         try:
-            token = await self._next_token(cluster, entry, member)
+            await self.keep_token(cluster, await self._next_token(cluster, entry, member))
         except (CredentialsError, *_FAILURES) as error:
-            entry.patience = time.monotonic() + self._timings.health_period
             entry.problems[texts.TOKEN_NOT_RENEWED_REASON] = (
                 f"the service account's token was not renewed: {_told(error)}; to give it a new one, run:"
                 f" argosy join {cluster.name} --kubeconfig <of an administrator of the member>"
             )
             return False
-        await self.keep_token(cluster, token)
-        # Should the member refuse this one too, asking at once for another would not help.
-        entry.patience = time.monotonic() + self._timings.health_period
         entry.problems.pop(texts.TOKEN_NOT_RENEWED_REASON, None)
         return True
 
