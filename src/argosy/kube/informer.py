@@ -118,7 +118,11 @@ class Informer(Cache[T]):
                 # Whatever else the server has against this watch (a version it cannot read, say), a list may settle it.
                 self._list_wanted |= error.code in (400, 422)
                 self._failed(error)
-            except (TransportError, DecodeError) as error:
+            except DecodeError as error:
+                # An event that is none would come again from the version before it; a list goes past it.
+                self._list_wanted = True
+                self._failed(error)
+            except TransportError as error:
                 self._failed(error)
             await asyncio.sleep(max(self._backoff.delay(self._failures), self._told_to_wait))
 

@@ -1,5 +1,6 @@
 """Watch framing: any cut of the stream gives the same events; bad lines are errors."""
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,3 +70,31 @@ def test_an_event_may_be_written_as_json_allows(line: str, type_: str) -> None:
 
 def test_what_follows_the_object_is_no_part_of_it() -> None:
     assert event(b'{"type":"ADDED","object":{"a":{}},"more":1}') == Event("ADDED", b'{"a":{}}')
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 9) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=6,
+)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["type", "object", "more"]), _VALUES), max_size=4),
+    st.booleans(),
+    st.binary(max_size=3),
+)
+def test_what_is_cut_out_is_the_object_or_no_json(fields: list[tuple[str, object]], typed: bool, tail: bytes) -> None:
+    """However a server writes its events, none is read as something that it does not say."""
+    pairs = [("type", "ADDED"), *fields] if typed else fields
+    line = b"{" + b",".join(orjson.dumps(name) + b":" + orjson.dumps(value) for name, value in pairs) + b"}" + tail
+    try:
+        found = event(line)
+    except TransportError:
+        return
+    try:
+        cut = orjson.loads(found.object)
+    except orjson.JSONDecodeError:
+        return
+    whole = orjson.loads(line)
+    assert (whole["type"], whole["object"]) == (found.type, cut)
