@@ -10,6 +10,7 @@ ones, in any order: the new ones begin when the last of the old ones has let go 
 
 import asyncio
 import logging
+import random
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -55,6 +56,8 @@ class Division:
                 return await elector.run(partial(self._lead, elector, lead))
             except (LeaseLost, Divided) as why:
                 log.warning("%s; standing again", why)
+                # Two that saw each other must not step back and come again in step.
+                await asyncio.sleep(self._retry * random.random())
 
     async def _lead(self, elector: LeaderElector, lead: Callable[[LeaderElector], Awaitable[None]]) -> None:
         await self._begin()
