@@ -91,8 +91,18 @@ class ShardedFederation(Federation):
     def _noting(self, shard: Shard, cluster: str, client: Client) -> Client:
         return Client(Noting(client.transport, lambda *what: self.notes.append((str(shard), cluster, *what))))
 
+    def ready_clusters(self) -> list[str]:
+        """Those that every shard has seen to be: each schedules by what it sees."""
+        seen = [{cluster.name for cluster in each.caches.clusters.values() if cluster.ready} for each in self.managers]
+        return sorted(set.intersection(*seen))
+
     async def settled(self) -> None:
-        await _still(lambda: len([note for note in self.notes if "/federatedclusters/" not in note[3]]))
+        await _still(lambda: len([note for note in self.notes if "/federatedclusters/" not in note[3]]) + self._busy())
+
+    def _busy(self) -> float:
+        """Never twice the same while a worker has something to do: on a busy machine nothing may be written for long."""
+        queues = [loop.queue for each in self.managers for loop in (each.federate, each.dispatch, each.aggregate)]
+        return random.random() if any(len(queue) or queue.processing for queue in queues) else 0.0
 
     async def copies_everywhere(self, resource: Any) -> dict[str, dict[str, str]]:
         """uid of each managed object, by member and key."""
