@@ -22,6 +22,7 @@ from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, TransportError
 from argosy.kube.http import HttpTransport
 from argosy.kube.informer import Change, Informer
+from argosy.kube.lease import LEASES
 from argosy.kube.objects import Metadata
 from argosy.kube.resource import Resource
 from argosy.testing import CONTROL_PLANE, Cluster, Options, clusters
@@ -76,7 +77,7 @@ class Ground:
         #: Deployment -> members that hold it, as their watches tell.
         self.present: dict[str, dict[str, Deployment]] = {}
         self.sources: Informer[Deployment] = Informer(self.client, DEPLOYMENTS, Deployment, namespace="default")
-        #: What was written beside the objects themselves, as watches tell: events, and the clusters' heartbeats.
+        #: What was written beside the objects themselves, as watches tell: events, and the heartbeats of clusters and leases.
         self.events = 0
         self.heartbeats = 0
         self.changed = asyncio.Event()
@@ -109,7 +110,9 @@ class Ground:
         events.add_handler(self._event)
         heartbeats: Informer[Any] = Informer(self.client, resources.FEDERATED_CLUSTERS, Deployment)
         heartbeats.add_handler(self._heartbeat)
-        informers += [events, heartbeats]
+        leases: Informer[Any] = Informer(self.client, LEASES, Deployment)
+        leases.add_handler(self._heartbeat)
+        informers += [events, heartbeats, leases]
         self._tasks = [asyncio.create_task(informer.run()) for informer in informers]
         for informer in informers:
             await informer.synced.wait()

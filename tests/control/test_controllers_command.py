@@ -1,11 +1,25 @@
-"""`argosy controllers` and bad options: one line, and nothing is started."""
+"""`argosy controllers`: bad options are one line, and nothing is started; beside `argosy up` it waits."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
 
+from argosy.api import keys
+from argosy.api.shards import WHOLE, lease_name
+from argosy.cli import access
 from argosy.cli.controllers import _shard
 from argosy.cli.failures import Failure
 from argosy.cli.probes import Probes
+from argosy.cli.standing import IDENTITY, Standing
+from argosy.control.division import Division
+from argosy.control.install import install
+from argosy.kube.lease import LeaderElector
+from argosy.server.embedded import EmbeddedServer
+from argosy.server.identity import User
+from tests.harness.eventually import eventually
 
 
 @pytest.mark.parametrize(
@@ -46,3 +60,55 @@ async def test_probes_tell_what_is_waited_for() -> None:
             assert (answer.status, await answer.text()) == (200, "ok: waiting for somebody")
     finally:
         await probes.close()
+
+
+async def test_controllers_wait_for_those_of_argosy_up_and_those_for_them() -> None:
+    async with _plane() as server:
+        client = server.client()
+        standing = Standing(server.client(User(access.CONTROLLERS, ("system:authenticated",))))
+        inside = asyncio.create_task(standing.run())
+        await eventually(standing.ready.is_set, 30)
+        outside = LeaderElector(client, keys.SYSTEM_NAMESPACE, lease_name(WHOLE), "outside", renew=0.2, retry=0.1)
+        led: list[LeaderElector] = []
+
+        async def lead(elector: LeaderElector) -> None:
+            led.append(elector)
+            await asyncio.Event().wait()
+
+        others = asyncio.create_task(Division(client, WHOLE).run(lambda: outside, lead))
+        await eventually(lambda: outside.holder == IDENTITY)
+        await _ended(inside)
+        await eventually(lambda: led)
+        again = Standing(client)
+        inside = asyncio.create_task(again.run())
+        await eventually(lambda: "held by outside" in again.waiting)
+        assert not again.ready.is_set()
+        await _ended(others)
+        await eventually(again.ready.is_set, 30)
+        await _ended(inside)
+
+
+async def test_argosy_up_does_not_wait_for_one_that_was_killed() -> None:
+    async with _plane() as server:
+        client = server.client()
+        killed = LeaderElector(client, keys.SYSTEM_NAMESPACE, lease_name(WHOLE), IDENTITY, duration=600)
+        await killed.acquire()
+        standing = Standing(client)
+        inside = asyncio.create_task(standing.run())
+        await eventually(standing.ready.is_set, 30)
+        await _ended(inside)
+
+
+@contextlib.asynccontextmanager
+async def _plane() -> AsyncIterator[EmbeddedServer]:
+    server = EmbeddedServer(None)
+    await server.start()
+    await install(server.client(), chosen=access.INSTALLATION)
+    yield server
+    await server.stop()
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

@@ -21,8 +21,8 @@ from argosy.cli.folder import DataFolder
 from argosy.cli.loop import stop_on_signals
 from argosy.cli.members import SimulatedMembers
 from argosy.cli.progress import Progress
+from argosy.cli.standing import Standing
 from argosy.control.install import install
-from argosy.control.manager import Manager
 from argosy.kube import config
 from argosy.kube.client import Client
 from argosy.server import kubeconfig
@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 
 CONTEXT = "argosy"
 MEMBER_READY = 30.0
+#: After so long it is told what the controllers wait for.
+PATIENCE = 5.0
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -75,7 +77,7 @@ async def run(settings: Settings, progress: Progress, when_ready: Callable[[Clie
             stack.push_async_callback(members.stop)
             await _unless(stop, members.start(progress))
         progress.step("starting the controllers")
-        watched = {await stack.enter_async_context(_controllers(server))}
+        watched = {await stack.enter_async_context(_controllers(server, progress))}
         if settings.members and not stop.is_set():
             watched.add(await stack.enter_async_context(_running(members.run(_Silent()), "simulated members")))
             progress.step("waiting for them to join")
@@ -126,15 +128,17 @@ def _last_port(path: Path) -> int:
 
 
 @contextlib.asynccontextmanager
-async def _controllers(server: EmbeddedServer) -> AsyncIterator[asyncio.Task[Any]]:
-    client = server.client(User(access.CONTROLLERS, ("system:authenticated",)))
-    manager = Manager(client)
-    server.server.metrics.registry.register(manager.metrics.registry)
-    server.server.health.live["controllers"] = lambda: "; ".join(manager.problems()) or None
-    server.server.health.ready["controllers"] = lambda: None if manager.ready.is_set() else "not ready yet"
-    async with _running(manager.run(), "controllers") as task:
-        ready = asyncio.ensure_future(manager.ready.wait())
-        await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
+async def _controllers(server: EmbeddedServer, progress: Progress) -> AsyncIterator[asyncio.Task[Any]]:
+    standing = Standing(server.client(User(access.CONTROLLERS, ("system:authenticated",))))
+    server.server.metrics.registry.register(standing.metrics.registry)
+    server.server.health.live["controllers"] = lambda: standing.problems or None
+    server.server.health.ready["controllers"] = lambda: standing.waiting or None
+    async with _running(standing.run(), "controllers") as task:
+        ready = asyncio.ensure_future(standing.ready.wait())
+        done, _ = await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE)
+        if not done:
+            progress.step(f"starting the controllers: {standing.waiting}")
+            await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()
         if task.done():
             task.result()
