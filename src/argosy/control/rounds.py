@@ -50,6 +50,7 @@ class Rounds(Generic[K]):
                 results[cluster] = late.task.result()
             else:
                 tasks[cluster] = asyncio.ensure_future(work.run())
+                tasks[cluster].add_done_callback(_looked_at)
         try:
             if tasks:
                 await asyncio.wait(tasks.values(), timeout=self._patience)
@@ -77,6 +78,12 @@ class Rounds(Generic[K]):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _looked_at(task: asyncio.Future[Applied]) -> None:
+    """Of several that fail together (all do, when the lease is lost) one is told, and the others need not be."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _succeeded(task: asyncio.Future[Applied]) -> bool:
