@@ -182,3 +182,19 @@ async def test_a_source_deleted_before_it_had_our_finalizer_leaves_nothing_behin
     await fed.eventually_replicas({"m1": 1, "m2": 1}, "next")
     listed = await fed.client.list(resources.FEDERATED_OBJECTS, "default")
     assert [each["metadata"]["name"] for each in listed.items] == ["next-deployments.apps"]
+
+
+async def test_a_source_that_slips_past_its_finalizer_takes_its_copies_along(fed):
+    """kube-apiserver does that to one which gets its finalizer while it is being deleted."""
+    await deployed(fed)
+    store = fed.plane.server.store
+    (key,) = (
+        key for table in store.tables().values() for key in table.entries if key.endswith("deployments/default/web")
+    )
+    await store.discard(store.get(key))
+    await fed.eventually_replicas({})
+
+    async def nothing_left():
+        return not (await fed.client.list(resources.FEDERATED_OBJECTS, "default")).items
+
+    await eventually(nothing_left)

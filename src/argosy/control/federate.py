@@ -60,6 +60,8 @@ class Federate:
         self._exclude = exclude_namespaces
         self._all = federate_all
         self._unplaced: set[SourceKey] = set()
+        #: Uids of sources that were deleted in spite of our finalizer.
+        self._slipped: dict[SourceKey, str] = {}
         self.queue: WorkQueue[SourceKey] = WorkQueue()
 
     # What wakes a source.
@@ -70,6 +72,9 @@ class Federate:
             self._unplaced.discard(key)
             for marks in self._marks:
                 marks.drop(key)
+            if change.old is not None and _slipped(change.old.metadata, change.missing):
+                self._slipped[key] = change.old.metadata.uid
+                self.queue.add(key)
             return
         if self._caches.writer is None and self._concerns(key, change.new.metadata):
             if change.old is None or change.old.metadata.generation != change.new.metadata.generation:
@@ -141,7 +146,13 @@ class Federate:
     async def reconcile(self, key: SourceKey) -> Result | None:
         config = self._caches.catalog.get(key.type)
         raw = self._caches.source_raw(key)
-        if config is None or raw is None:
+        if config is None:
+            return None
+        slipped = self._slipped.get(key)
+        if raw is None and slipped is not None:
+            await self._delete_slipped(key, config, slipped)
+        self._slipped.pop(key, None)
+        if raw is None:
             return None  # a source that is gone is not a reason to do anything: dispatch asks what that means
         source = decode(raw, dict)
         source.setdefault("apiVersion", config.api_version)
@@ -168,6 +179,8 @@ class Federate:
             return None
         if not await self._mark_source(key, config, source, cleaned):
             return None  # deleted before it had our finalizer, and so nothing was ever made of it
+        if self._caches.source(key) is None:
+            return None  # the same, in the moment it got it
         await self._store(key, config, cleaned, outcome.create)
         for note in outcome.notes:
             self._recorder.on(_reference(source), note.type, note.reason, note.message)
@@ -295,6 +308,25 @@ class Federate:
             self._metrics.control_writes.labels(resource.kind, "delete").inc()
         return None
 
+    async def _delete_slipped(self, key: SourceKey, config: FederatedTypeConfig, uid: str) -> None:
+        """The federated object goes, and says that this is meant."""
+        view = self._caches.federated_view(key)
+        if view is None or not any(owner.uid == uid for owner in view.metadata.owner_references):
+            return
+        resource, metadata = resources.federated_objects(config.namespaced), view.metadata
+        confirmed = {"metadata": {"uid": metadata.uid, "annotations": {keys.CONFIRM_DELETION: "true"}}}
+        namespace = metadata.namespace or None
+        try:
+            await self._client.patch(resource, metadata.name, confirmed, namespace, kind=Patch.MERGE, into=bytes)
+            self._metrics.control_writes.labels(resource.kind, "patch").inc()
+            if not metadata.deletion_timestamp:
+                await self._client.delete(
+                    resource, metadata.name, namespace, uid=metadata.uid, propagation="Background"
+                )
+                self._metrics.control_writes.labels(resource.kind, "delete").inc()
+        except NotFound:
+            return
+
     async def _is_stored(self, key: SourceKey, config: FederatedTypeConfig) -> bool:
         """Asked of the server: without its federated object nobody would clean the members any more."""
         namespace, name = split_key(key.federated_key)
@@ -303,6 +335,15 @@ class Federate:
         except NotFound:
             return False
         return True
+
+
+def _slipped(last: Metadata, missing: bool) -> bool:
+    """Whether a source that is gone was deleted, by somebody's word, although it had our finalizer.
+
+    kube-apiserver looks for finalizers before it deletes, not while: one that comes in between keeps nothing. Who takes the
+    finalizer away first, or loses the object otherwise, did not say that its copies should go.
+    """
+    return not missing and keys.FEDERATE_FINALIZER in last.finalizers and not last.deletion_timestamp
 
 
 def _without_settled_removals(federated: Object, view: FederatedView | None) -> Object:

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from argosy.kube.objects import DecodeError, Identified, Identity, Partial, decode, key_of, version_number
+from argosy.kube.objects import UNREADABLE, DecodeError, Identified, Identity, Partial, decode, key_of, version_number
 
 __all__ = ["Cache", "Change", "Relist"]
 
@@ -28,6 +28,8 @@ class Change(msgspec.Struct, Generic[T], frozen=True):
     key: str
     old: T | None
     new: T | None
+    #: It went in the sense that a list did not have it: nobody said that it was deleted.
+    missing: bool = False
 
 
 Handler = Callable[[Change[T]], None]
@@ -146,7 +148,7 @@ class Cache(Generic[T]):
         """
         try:
             obj = self._decoder.decode(raw)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             return self._decoded_slowly(raw)
         return obj if self._keep is None or self._keep(obj.metadata) else None
 
@@ -198,14 +200,14 @@ class Cache(Generic[T]):
         self._reindex(key, old, obj)
         self._notify(Change(key, old, obj))
 
-    def _drop(self, key: str) -> None:
+    def _drop(self, key: str, missing: bool = False) -> None:
         old = self._objects.pop(key, None)
         if old is None:
             return
         if self._raw is not None:
             self._raw.pop(key, None)
         self._reindex(key, old, None)
-        self._notify(Change(key, old, None))
+        self._notify(Change(key, old, None, missing))
 
     def _reindex(self, key: str, old: T | None, new: T | None) -> None:
         for name, indexer in self._indexers.items():
@@ -263,7 +265,7 @@ class Relist(Generic[T]):
     def finish(self) -> None:
         cache = self._cache
         for key in self._gone():
-            cache._drop(key)
+            cache._drop(key, missing=True)
         if self._rewound:
             cache._forgotten.clear()
             cache.version = self._version
