@@ -11,7 +11,8 @@ from argosy.api.policies import TargetClusters
 from argosy.plan import adoption, metadata, retain
 from argosy.plan.aggregate import feedback
 from argosy.plan.federate import source_of_events
-from argosy.plan.kinds import pod
+from argosy.plan.kinds import job, pod
+from argosy.plan.kinds.observation import Aggregation, Observation
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.override import OverrideError, rule_matches
 from argosy.plan.placement import merged_overrides
@@ -137,6 +138,21 @@ def _retain(case: Case) -> Case:
     return {"error": False, "object": {**kept, "spec": {"initContainers": None, **kept["spec"]}}}
 
 
+def _aggregate_job(case: Case) -> Case:
+    source = {"apiVersion": "batch/v1", "kind": "Job", **case["source_object"]}
+    observations = [Observation(cluster, obj) for cluster, obj in case["cluster_objects"].items()]
+    aggregation = Aggregation(source, observations, case["cluster_objects_up_to_date"], "now")
+    status = kind_of(source).aggregate(aggregation)
+    for condition in (status or {}).get("conditions") or ():
+        condition.pop("lastTransitionTime", None)
+    return {"need_update": status != source["status"], "status": status}
+
+
+def _job_finished(case: Case) -> Case:
+    status = {"conditions": [{"type": case["condition_type"], "status": case["condition_status"]}]}
+    return {"finished_with_failed": job.failed(status)}
+
+
 def _override_target(case: Case) -> Case:
     stated = case["target_clusters"]
     target = None if stated is None else msgspec.convert(stated, TargetClusters)
@@ -178,6 +194,8 @@ ADAPTERS: dict[str, Callable[[Case], Any]] = {
     "adoption": _adoption,
     "derived_service": _derived_service,
     "event_defederate": _events,
+    "status_aggregate_job": _aggregate_job,
+    "status_job_finished": _job_finished,
     "status_source_feedback": _feedback,
     "sync_propagation_status": _propagation_status,
     "sync_retain": _retain,

@@ -1,12 +1,19 @@
-"""Job: each cluster's job controller makes the selector and the labels that tie its pods to it."""
+"""Job: each cluster's job controller makes the selector and the labels that tie its pods to it; it has ended when all have.
 
-from typing import Final
+Kubernetes takes back nothing a Job's status once said (counts, times, its end), so neither does the merge where it can help it.
+"""
 
+from collections.abc import Sequence
+from typing import Any, Final
+
+from argosy.kube.conditions import is_true
 from argosy.plan import fields
 from argosy.plan.fields import Json
+from argosy.plan.kinds.conditions import settled, unreachable
 from argosy.plan.kinds.kind import Kind
+from argosy.plan.kinds.observation import Aggregation, Observation
 
-__all__ = ["KIND"]
+__all__ = ["KIND", "failed"]
 
 #: The label was renamed in Kubernetes 1.27; controllers write both.
 _GENERATED: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
@@ -32,4 +39,96 @@ def _retain(desired: Json, observed: Json) -> Json:
     return desired
 
 
-KIND: Final = Kind(pod_spec=("spec", "template", "spec"), strip=_strip, retain=_retain)
+_COUNTS: Final = ("active", "ready", "terminating", "succeeded", "failed")
+#: What a Job's controller counts once and for all.
+_ENDED: Final = ("succeeded", "failed")
+#: An end is announced before it is reached: Kubernetes wants the one with the other.
+_ANNOUNCED: Final = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
+
+
+def failed(status: Json) -> bool:
+    return is_true(status.get("conditions"), "Failed")
+
+
+def _aggregate(aggregation: Aggregation) -> Json | None:
+    members = aggregation.present
+    if not members:
+        return None
+    before = aggregation.status
+    if not aggregation.complete:
+        return {**before, "conditions": _with_times([*_untimed(before), *unreachable(aggregation)], aggregation)}
+    end = _end(members) if len(members) == len(aggregation.observations) else []
+    status = _counts(members, before if _still_holds(before, end) else {})
+    start = _start(aggregation)
+    if start:
+        status["startTime"] = start
+    if end and end[0]["type"] == "Complete":
+        status["completionTime"] = before.get("completionTime") or max(_said(members, "completionTime"), default=start)
+    conditions = _with_times([*end, *unreachable(aggregation)], aggregation)
+    return {**status, "conditions": conditions} if conditions else status
+
+
+def _still_holds(before: Json, end: Sequence[Json]) -> bool:
+    """An end that the members contradict was not theirs, and neither were its counts."""
+    return all(
+        each["type"] in {stated["type"] for stated in end} for each in _untimed(before) if each["type"] in _ANNOUNCED
+    )
+
+
+def _counts(members: Sequence[Observation], before: Json) -> Json:
+    """What has ended stays counted when its cluster leaves. Zero counts are left out, as Kubernetes does."""
+    sums = {field: sum(int(_status(each).get(field) or 0) for each in members) for field in _COUNTS}
+    for field in _ENDED:
+        sums[field] = max(sums[field], int(before.get(field) or 0))
+    return {field: count for field, count in sums.items() if count}
+
+
+def _start(aggregation: Aggregation) -> str | None:
+    """The earliest, once all have begun: it cannot be moved afterwards."""
+    before = aggregation.status.get("startTime")
+    started = _said(aggregation.present, "startTime")
+    if len(started) < len(aggregation.observations):
+        return before
+    return min([*started, *([before] if before else [])], default=None)
+
+
+def _end(members: Sequence[Observation]) -> list[Json]:
+    completed = [each.cluster for each in members if is_true(_status(each).get("conditions"), "Complete")]
+    broken = [each.cluster for each in members if failed(_status(each))]
+    if len(completed) + len(broken) < len(members):
+        return []
+    if not broken:
+        type, reason, message = "Complete", "Completed", f"Job completed in clusters {_named(completed)}"
+    elif not completed:
+        type, reason, message = "Failed", "Failed", f"Job failed in clusters {_named(broken)}"
+    else:
+        type, reason = "Failed", "Mixed"
+        message = f"Job completed in clusters {_named(completed)} and failed in member clusters {_named(broken)}"
+    end = {"type": type, "status": "True", "reason": reason, "message": message}
+    announced = any(is_true(_status(each).get("conditions"), _ANNOUNCED[type]) for each in members)
+    return [end, {**end, "type": _ANNOUNCED[type]}] if announced else [end]
+
+
+def _named(clusters: Sequence[str]) -> str:
+    return f"[{','.join(sorted(clusters))}]"
+
+
+def _said(members: Sequence[Observation], field: str) -> list[str]:
+    return [str(_status(each)[field]) for each in members if _status(each).get(field)]
+
+
+def _status(member: Observation) -> dict[str, Any]:
+    status = (member.object or {}).get("status")
+    return status if isinstance(status, dict) else {}
+
+
+def _untimed(status: Json) -> list[Json]:
+    return [{k: v for k, v in each.items() if not k.startswith("last")} for each in status.get("conditions") or ()]
+
+
+def _with_times(wanted: Sequence[Json], aggregation: Aggregation) -> list[Json]:
+    by_type = {each["type"]: each for each in wanted}
+    return settled(list(by_type.values()), aggregation.status.get("conditions"), aggregation.now)
+
+
+KIND: Final = Kind(pod_spec=("spec", "template", "spec"), strip=_strip, retain=_retain, aggregate=_aggregate)
