@@ -3,6 +3,7 @@
 import msgspec
 
 from argosy.kube.errors import TransportError, from_status
+from argosy.kube.objects import UNREADABLE
 from argosy.kube.transport import Event
 
 __all__ = ["MAX_LINE", "Lines", "event"]
@@ -64,6 +65,6 @@ def event(line: bytes) -> Event:
         if found.type == "ERROR":
             status = msgspec.json.decode(found.object, type=dict)
             raise from_status(status)
-    except (msgspec.DecodeError, ValueError, TypeError, AttributeError) as error:
+    except (*UNREADABLE, ValueError, TypeError, AttributeError) as error:
         raise TransportError(f"a watch event is not one: {error}") from None
     raise TransportError(f"a watch event has the unknown type {found.type[:40]!r}")

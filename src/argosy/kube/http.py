@@ -27,6 +27,7 @@ from argosy.kube.backoff import Backoff
 from argosy.kube.config import Connection
 from argosy.kube.credentials import ConfigError, Credential, bearer, token_expired
 from argosy.kube.errors import TransportError, from_response
+from argosy.kube.objects import UNREADABLE
 from argosy.kube.ratelimit import TokenBucket
 from argosy.kube.tls import client_context, expired, proxy_for, tls_failure
 from argosy.kube.transport import Event, Page, Request, Response
@@ -146,7 +147,7 @@ class HttpTransport:
             raise from_response(response.status, response.headers, response.body)
         try:
             found = self._list_decoder.decode(response.body)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             why = "it is an HTML page" if response.body.lstrip()[:1] == b"<" else str(error)
             raise TransportError(f"{self._base}: {request.path} did not answer a Kubernetes list: {why}") from None
         # Anything else that is JSON would pass for an empty list, and an empty list deletes.

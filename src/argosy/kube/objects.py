@@ -10,6 +10,7 @@ import msgspec
 import orjson
 
 __all__ = [
+    "UNREADABLE",
     "DecodeError",
     "HasMetadata",
     "Identified",
@@ -36,6 +37,12 @@ else:
     Text = str | None
     Labels = dict[str, str] | None
     Finalizers = tuple[str, ...] | None
+
+
+#: What msgspec raises for bytes that are not what they should be, whoever sent them.
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+#: Versions are 64-bit numbers.
+_LONGEST_VERSION = 20
 
 
 class DecodeError(ValueError):
@@ -142,7 +149,9 @@ def split_key(key: str) -> tuple[str, str]:
 
 def version_number(resource_version: str) -> int | None:
     """A resourceVersion as a number, by which versions of one resource are ordered; None when it is not one."""
-    return int(resource_version) if resource_version.isascii() and resource_version.isdigit() else None
+    if len(resource_version) > _LONGEST_VERSION or not resource_version.isascii() or not resource_version.isdigit():
+        return None
+    return int(resource_version)
 
 
 def decode(raw: bytes, into: type[T]) -> T:
@@ -161,7 +170,7 @@ def decode(raw: bytes, into: type[T]) -> T:
         return msgspec.json.decode(raw, type=into)
     except msgspec.ValidationError as error:
         return _decode_without_nulls(raw, into, error)
-    except (msgspec.DecodeError, orjson.JSONDecodeError, RecursionError) as error:
+    except (*UNREADABLE, orjson.JSONDecodeError) as error:
         raise DecodeError(f"not valid JSON: {error}") from None
 
 

@@ -30,7 +30,10 @@ def listed(version: str, *names: str) -> bytes:
         b'{"type":"DELETED","object":{"metadata":{"name":"a","namespace":"n","resourceVersion":"6"}}}}\n',
         b'{"type":"DELETED","object":[{}}\n',
         b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}},"more":{}}\n',
+        b'{"type":"ADDED","object":{"metadata":{"name":"\xff","namespace":"n"}}}\n',
+        b'{"type":"ADDED","object":{"metadata":{"name":"b"},"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}}\n",
     ],
+    ids=lambda line: line[:24],
 )
 async def test_an_event_that_cannot_be_read_changes_nothing_and_a_list_goes_past_it(line: bytes) -> None:
     peer = Peer(listed("5", "a"), stream(line, end=False), listed("7", "a", "c"), open=True)

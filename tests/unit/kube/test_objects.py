@@ -87,7 +87,9 @@ def test_keys_join_and_split() -> None:
     assert split_key("a") == ("", "a")
 
 
-@pytest.mark.parametrize(("text", "number"), [("12", 12), ("", None), ("abc", None), ("-1", None), ("٣", None)])
+@pytest.mark.parametrize(
+    ("text", "number"), [("12", 12), ("", None), ("abc", None), ("-1", None), ("٣", None), ("9" * 5000, None)]
+)
 def test_only_plain_numbers_are_version_numbers(text: str, number: int | None) -> None:
     assert version_number(text) == number
 
