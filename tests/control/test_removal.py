@@ -2,13 +2,14 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from argosy.api import keys, resources
 from argosy.kube.client import Patch
 from argosy.kube.errors import NotFound
 from tests.harness.eventually import eventually, holds
-from tests.harness.federation import DEPLOYMENTS, NAMESPACES, SECRETS, Federation
+from tests.harness.federation import DEPLOYMENTS, NAMESPACES, QUICK, SECRETS, Federation
 
 EVERYWHERE = {"schedulingMode": "Duplicate"}
 
@@ -187,14 +188,32 @@ async def test_a_source_deleted_before_it_had_our_finalizer_leaves_nothing_behin
 async def test_a_source_that_slips_past_its_finalizer_takes_its_copies_along(fed):
     """kube-apiserver does that to one which gets its finalizer while it is being deleted."""
     await deployed(fed)
-    store = fed.plane.server.store
-    (key,) = (
-        key for table in store.tables().values() for key in table.entries if key.endswith("deployments/default/web")
-    )
-    await store.discard(store.get(key))
+    await _lose_source(fed)
     await fed.eventually_replicas({})
 
     async def nothing_left():
         return not (await fed.client.list(resources.FEDERATED_OBJECTS, "default")).items
 
     await eventually(nothing_left)
+
+
+async def test_a_source_that_is_lost_later_leaves_its_copies():
+    """Its finalizer was there when whoever deleted it looked, so nobody did: the store lost it."""
+    async with Federation(2, timings=msgspec.structs.replace(QUICK, longest_request=0.0)) as fed:
+        await deployed(fed)
+        await _lose_source(fed)
+
+        async def held():
+            conditions = (await fed.federated())["status"]["conditions"]
+            return any(c["type"] == "Propagated" and c.get("reason") == "DeletionNotConfirmed" for c in conditions)
+
+        await eventually(held, why="the federated object says what it waits for")
+        assert await fed.replicas() == {"m1": 1, "m2": 1}
+
+
+async def _lose_source(fed):
+    store = fed.plane.server.store
+    (key,) = (
+        key for table in store.tables().values() for key in table.entries if key.endswith("deployments/default/web")
+    )
+    await store.discard(store.get(key))

@@ -5,7 +5,9 @@ source gets our finalizer, together with the feedback annotations, before the fe
 ever made whose deletion we would miss.
 """
 
+import math
 import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -60,6 +62,8 @@ class Federate:
         self._exclude = exclude_namespaces
         self._all = federate_all
         self._unplaced: set[SourceKey] = set()
+        #: When sources got our finalizer, the latest last; those of long ago are forgotten.
+        self._finalized: dict[SourceKey, float] = {}
         #: Uids of sources that were deleted in spite of our finalizer.
         self._slipped: dict[SourceKey, str] = {}
         self.queue: WorkQueue[SourceKey] = WorkQueue()
@@ -72,7 +76,8 @@ class Federate:
             self._unplaced.discard(key)
             for marks in self._marks:
                 marks.drop(key)
-            if change.old is not None and _slipped(change.old.metadata, change.missing):
+            just_finalized = self._was_just_finalized(key)
+            if change.old is not None and just_finalized and _slipped(change.old.metadata, change.missing):
                 self._slipped[key] = change.old.metadata.uid
                 self.queue.add(key)
             return
@@ -233,6 +238,7 @@ class Federate:
         finalizers = metadata.get("finalizers") or []
         if keys.FEDERATE_FINALIZER not in finalizers:
             changes["finalizers"] = sorted({*finalizers, keys.FEDERATE_FINALIZER})
+            self._note_finalized(key)
         kind = kind_of(source)
         if config.spec.status_aggregation.enabled and kind.feedback and not kind.feedback_with_status:
             before = annotations_of(source)
@@ -245,6 +251,16 @@ class Federate:
         # On what was read: a list is replaced whole, and the answer must not show a user's write as if it were ours.
         changes["resourceVersion"] = metadata["resourceVersion"]
         return await self._patch_source(key, config, changes)
+
+    def _note_finalized(self, key: SourceKey) -> None:
+        now = time.monotonic()
+        self._finalized.pop(key, None)
+        self._finalized[key] = now
+        while now - next(iter(self._finalized.values())) > self._timings.longest_request:
+            del self._finalized[next(iter(self._finalized))]
+
+    def _was_just_finalized(self, key: SourceKey) -> bool:
+        return time.monotonic() - self._finalized.pop(key, -math.inf) <= self._timings.longest_request
 
     async def _patch_source(self, key: SourceKey, config: FederatedTypeConfig, metadata: Object) -> bool:
         """False where it is gone."""
@@ -340,8 +356,9 @@ class Federate:
 def _slipped(last: Metadata, missing: bool) -> bool:
     """Whether a source that is gone was deleted, by somebody's word, although it had our finalizer.
 
-    kube-apiserver looks for finalizers before it deletes, not while: one that comes in between keeps nothing. Who takes the
-    finalizer away first, or loses the object otherwise, did not say that its copies should go.
+    kube-apiserver looks for finalizers before it deletes, not while: one that comes in between keeps nothing. That is only
+    said of those that have just got it. Who takes the finalizer away first, or loses the object otherwise (in the store, say),
+    did not say that its copies should go.
     """
     return not missing and keys.FEDERATE_FINALIZER in last.finalizers and not last.deletion_timestamp
 

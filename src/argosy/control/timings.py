@@ -51,6 +51,8 @@ class Timings(msgspec.Struct, frozen=True):
     deletion_recheck: float = 5.0
     cascade_recheck: float = 10.0
     conflict: float = 0.5
+    #: How long an API server works on a request: one that deletes a source may have begun before the source had our finalizer.
+    longest_request: float = 60.0
     #: Back-off of a key that fails.
     retry_first: float = 0.5
     retry_most: float = 60.0
