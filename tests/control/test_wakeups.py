@@ -43,6 +43,23 @@ async def test_a_users_write_under_our_own_answer_is_not_missed(fed):
     await fed.eventually_replicas({"m1": 4, "m2": 4})
 
 
+async def test_a_watch_on_a_member_that_dies_comes_back(fed, monkeypatch):
+    await fed.policy(**EVERYWHERE)
+    await fed.deploy(replicas=1)
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+    await _settled(fed)
+    informer = fed.manager.collector.informers()["m1", "deployments.apps"]
+    take = informer._take
+
+    def die(event):
+        monkeypatch.setattr(informer, "_take", take)
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(informer, "_take", die)
+    await fed.member("m1").patch(DEPLOYMENTS, "web", {"spec": {"replicas": 5}}, "default")
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+
+
 async def test_a_secret_that_comes_later_connects_and_carries_what_waited(fed):
     await fed.policy(**EVERYWHERE)
     secret = await fed.client.get(SECRETS, "m2", keys.SYSTEM_NAMESPACE)

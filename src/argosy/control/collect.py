@@ -98,7 +98,8 @@ class Collector:
 
         informer.add_handler(tell)
         self._informers[cluster, type_name] = informer
-        member.tasks.start(f"collect {type_name} in {cluster}", informer.run)
+        # Nobody asks a member's tasks how they are: a watch that died would look like one where nothing happens.
+        member.tasks.start(f"collect {type_name} in {cluster}", informer.run, restart=True)
 
     def _member_changed(self, name: str, member: Member | None) -> None:
         for cluster, type_name in [key for key in self._informers if key[0] == name]:

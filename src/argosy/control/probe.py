@@ -88,9 +88,9 @@ class Prober:
             return
         watched = _Watched(member, self._excluded, self._timings)
         self._watched[name] = watched
-        member.tasks.start(f"watch nodes in {name}", watched.nodes.run)
-        member.tasks.start(f"watch pods in {name}", watched.pods.run)
-        member.tasks.start(f"capacity of {name}", lambda: self._follow(name, watched))
+        member.tasks.start(f"watch nodes in {name}", watched.nodes.run, restart=True)
+        member.tasks.start(f"watch pods in {name}", watched.pods.run, restart=True)
+        member.tasks.start(f"capacity of {name}", lambda: self._follow(name, watched), restart=True)
 
     async def _follow(self, name: str, watched: "_Watched") -> None:
         """Carry changed totals into the fleet snapshot, many pod events at a time."""
