@@ -39,7 +39,7 @@ _MEMBER = (Kind.KILL, Kind.KILL_ALL, Kind.PAUSE, Kind.CUT, Kind.SILENCE)
 #: By ground.
 _PLANE = {"b": (Kind.KILL, Kind.PAUSE), "c": (Kind.KILL, Kind.KILL_ALL, Kind.PAUSE)}
 _LEADER = (Kind.KILL, Kind.PAUSE, Kind.OUTSLEEP, Kind.CUT, Kind.SILENCE)
-_STANDBY = (Kind.KILL, Kind.OUTSLEEP)
+_STANDBY = (Kind.KILL, Kind.PAUSE)
 #: Seconds from the beginning until somebody else leads for certain: the lease, a look or two, and a busy machine.
 _TAKEN_OVER = 23.0
 #: Seconds between the beginnings of two faults.
@@ -70,9 +70,9 @@ def plan(seed: int, ground: str, members: list[str], seconds: float) -> list[Fau
 
 
 def _target(chance: random.Random, ground: str, members: list[str]) -> str:
-    if chance.random() < 0.6:
+    if chance.random() < 0.5:
         return chance.choice(members)
-    return PLANE if ground == "b" else chance.choice((PLANE, LEADER, LEADER, STANDBY))
+    return PLANE if ground == "b" else chance.choice((PLANE, LEADER, LEADER, LEADER, STANDBY))
 
 
 def _fault(chance: random.Random, at: float, target: str, kinds: tuple[Kind, ...]) -> Fault:
