@@ -43,6 +43,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="argosy-storm-") as temporary:
         folder = arguments.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            print(f"error: {folder} is not empty: a storm needs a folder of its own")
+            return 2
         try:
             outcome = asyncio.run(run(arguments.ground, seed, arguments.minutes * 60, arguments.convergence, folder))
         except BinariesMissing as error:
