@@ -73,6 +73,14 @@ def test_a_delete_long_after_the_cluster_came_back_is_told_unless_it_was_held_up
     assert dict(silent.deletes) == {"left the placement (and came back meanwhile)": 1}
 
 
+def test_a_delete_while_the_witness_saw_nothing_is_counted_apart() -> None:
+    case = judge(faults=(held("plane", Kind.KILL, 48, 52),), t1_1=[(0, BOTH)])
+    case.deletions({"m2": Logged(deleted(47))})  # type: ignore[dict-item]
+    assert dict(case.deletes) == {"not witnessed, the control plane being away": 1}
+    case.deletions({"m2": Logged(deleted(70))})  # type: ignore[dict-item]
+    assert len(case.violations) == 1
+
+
 def test_a_placement_that_shrinks_by_itself_is_told() -> None:
     for asked, wrong in ((("m1",), 0), (("m1", "m2"), 1)):
         case = judge(t1_1=[(0, BOTH), (50, ONE)])

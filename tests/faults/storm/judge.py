@@ -29,6 +29,8 @@ _TOLD = 3
 
 #: Seconds between a decision and the delete that follows from it, on a busy machine.
 _SLACK = 10.0
+#: ... between a write and our being told of it.
+_TOLD_LATE = 5.0
 #: ... between a tenant's change and the placement that follows from it: nobody may lead for a while.
 _SCHEDULED = 120.0
 
@@ -54,6 +56,7 @@ class Judge:
         self._journal = journal
         self._witness = witness
         self._held = [fault for fault in faults if fault.kind in HELD]
+        self._outages = [fault for fault in faults if fault.target == PLANE]
         self.violations: list[str] = []
         self.deletes: Counter[str] = Counter()
         self.writes: Counter[str] = Counter()
@@ -76,14 +79,21 @@ class Judge:
         states = self._witness.wanted.get(deletion.name)
         if states is None:
             return None
-        now = _during(states, deletion.received, deletion.received + 1.0)
+        blind = self._blind(deletion.received)
+        now = _during(states, deletion.received, max(deletion.received + _TOLD_LATE, blind or 0.0))
         since = min(deletion.received - _SLACK, self._sent(deletion.cluster, deletion.received))
         for late, known in (("", now), (" (and came back meanwhile)", _during(states, since, deletion.received))):
             if any(clusters is None for clusters in known):
                 return f"source deleted{late}"
             if any(clusters is not None and deletion.cluster not in clusters for clusters in known):
                 return f"left the placement{late}"
-        return None
+        # A version may have come and gone while nobody could be told of it.
+        return None if blind is None else "not witnessed, the control plane being away"
+
+    def _blind(self, when: float) -> float | None:
+        """Until when the witness may not have seen what was stored then: a watch that broke is opened again, some time later."""
+        ends = [each.ended + _SLACK for each in self._outages if each.begun - _TOLD_LATE < when < each.ended + _SLACK]
+        return max(ends, default=None)
 
     def _sent(self, target: str, received: float) -> float:
         """The earliest time a request that arrived then may have been sent at."""

@@ -88,7 +88,8 @@ class Target:
 
     async def _start(self) -> None:
         assert self.process is not None
-        self.process.start()
+        if not self.process.running:  # it may have ended by itself before, and be started again already
+            self.process.start()
 
 
 class ClusterTarget(Target):
