@@ -24,7 +24,7 @@ def outcomes(
     request: pytest.FixtureRequest, kubernetes_session: SharedClusters, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, BaseException | None]:
     """What became of each scenario that was asked for."""
-    asked = {item.callspec.params["scenario"] for item in request.session.items if hasattr(item, "callspec")}
+    asked = {item.callspec.params.get("scenario") for item in request.session.items if hasattr(item, "callspec")}
     names = [name for name in SCENARIOS if name in asked]
     return asyncio.run(_play(names, kubernetes_session, tmp_path_factory.mktemp("simulation")))
 
