@@ -30,7 +30,9 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 async def _stoppable(main: Coroutine[Any, Any, None]) -> None:
     task = asyncio.current_task()
     assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    # SIGINT too: in the background of a script it is ignored unless somebody asks for it.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     await main
 
 
