@@ -8,6 +8,8 @@ NAME ?= propagate
 MEMBERS ?= 3
 GROUND ?= c
 MINUTES ?= 10
+# Tests wait more than they compute.
+WORKERS ?= 3
 
 .PHONY: help venv dev up down test test-fast kubernetes test-real test-skew faults lint format bench lock clean
 .DEFAULT_GOAL := help
@@ -43,8 +45,9 @@ up: venv ## start a federation with three simulated members and an example appli
 down: ## stop it
 	@test ! -x $(BIN)/argosy || $(BIN)/argosy down --data .argosy
 
+# Tests of one file share what it starts, so that a file stays with one worker.
 test: dev ## run all tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-fast: dev ## run the tests that take milliseconds
 	@$(BIN)/python -m pytest tests/unit
@@ -55,7 +58,7 @@ kubernetes: venv ## build the stock Kubernetes that test-real runs against (need
 # Without Go there is nothing to run against: the build says so in one line, and the tests are skipped by name. Not so in CI.
 test-real: dev ## run the tests against stock Kubernetes
 	@$(BIN)/python scripts/kubernetes/build.py || test "$$CI" != true
-	@$(BIN)/python -m pytest tests/real -vv -rs --durations=10
+	@$(BIN)/python -m pytest tests/real -n $(WORKERS) --dist loadfile --no-loadscope-reorder -vv -rs --durations=20
 
 test-skew: dev kubernetes ## run the scenarios with members of the oldest Kubernetes that may be one
 	@$(BIN)/python scripts/kubernetes/build.py --oldest

@@ -50,6 +50,8 @@ class Cache(Generic[T]):
         self._decoder = msgspec.json.Decoder(into)
         #: The version up to which every event was seen; "" before the first list.
         self.version = ""
+        #: The same as a number, where it is one.
+        self._seen: int | None = None
         self._objects: dict[str, T] = {}
         self._raw: dict[str, bytes] | None = {} if keep_raw else None
         self._keep = keep
@@ -117,7 +119,7 @@ class Cache(Generic[T]):
         if obj is None:
             return
         number = version_number(obj.metadata.resource_version)
-        seen = version_number(self.version)
+        seen = self._seen
         # The watch is past this version: what it brought since, a deletion maybe, is newer than the answer.
         if number is not None and seen is not None and number <= seen:
             return
@@ -130,8 +132,7 @@ class Cache(Generic[T]):
         number = version_number(resource_version)
         if number is None:
             return
-        seen = version_number(self.version)
-        if seen is None or number > seen:
+        if self._seen is None or number > self._seen:
             self._forgotten[key] = max(number, self._forgotten.get(key, 0))
         cached = self._objects.get(key)
         if cached is not None and (version_number(cached.metadata.resource_version) or 0) <= number:
@@ -181,11 +182,11 @@ class Cache(Generic[T]):
         return known is not None and number <= known
 
     def _advance(self, version: str) -> None:
-        number, seen = version_number(version), version_number(self.version)
-        if number is not None and seen is not None and number <= seen:
+        number = version_number(version)
+        if number is not None and self._seen is not None and number <= self._seen:
             return
         if version:
-            self.version = version
+            self.version, self._seen = version, number
         if self._forgotten and number is not None:
             self._forgotten = {key: floor for key, floor in self._forgotten.items() if floor > number}
 
@@ -197,7 +198,8 @@ class Cache(Generic[T]):
         self._objects[key] = obj
         if self._raw is not None:
             self._raw[key] = raw
-        self._reindex(key, old, obj)
+        if self._indexers:
+            self._reindex(key, old, obj)
         self._notify(Change(key, old, obj))
 
     def _drop(self, key: str, missing: bool = False) -> None:
@@ -206,7 +208,8 @@ class Cache(Generic[T]):
             return
         if self._raw is not None:
             self._raw.pop(key, None)
-        self._reindex(key, old, None)
+        if self._indexers:
+            self._reindex(key, old, None)
         self._notify(Change(key, old, None, missing))
 
     def _reindex(self, key: str, old: T | None, new: T | None) -> None:
@@ -222,17 +225,21 @@ class Cache(Generic[T]):
                 index.setdefault(value, {})[key] = None
 
     def _notify(self, change: Change[T]) -> None:
-        self._pending.append(change)
         if self._notifying:
+            self._pending.append(change)
             return
         self._notifying = True
         try:
+            self._tell(change)
             while self._pending:
-                change = self._pending.popleft()
-                for handler in self._handlers:
-                    _call(handler, change)
+                self._tell(self._pending.popleft())
         finally:
             self._notifying = False
+
+
+    def _tell(self, change: Change[T]) -> None:
+        for handler in self._handlers:
+            _call(handler, change)
 
 
 class Relist(Generic[T]):
@@ -243,7 +250,7 @@ class Relist(Generic[T]):
         self._version = version
         self._number = version_number(version)
         self._listed: set[str] = set()
-        seen = version_number(cache.version)
+        seen = cache._seen
         self._rewound = seen is not None and self._number is not None and self._number < seen
 
     def offer(self, raw: bytes) -> None:
@@ -268,7 +275,7 @@ class Relist(Generic[T]):
             cache._drop(key, missing=True)
         if self._rewound:
             cache._forgotten.clear()
-            cache.version = self._version
+            cache.version, cache._seen = self._version, self._number
         else:
             cache._advance(self._version)
 

@@ -137,7 +137,7 @@ def test_wrong_expressions_are_refused(expression: dict[str, Any], message: str)
     assert str(error.value) == message
 
 
-keys = st.from_regex(r"[a-z]([a-z0-9.-]{0,5}[a-z0-9])?(/[a-z])?", fullmatch=True)
+keys = st.from_regex(r"[a-z]([a-z0-9-]{0,5}[a-z0-9])?(\.[a-z0-9]{1,2}){0,2}(/[a-z])?", fullmatch=True)
 values = st.from_regex(r"([a-z0-9]([a-z0-9._-]{0,4}[a-z0-9])?)?", fullmatch=True)
 requirement = st.one_of(
     st.builds("{}={}".format, keys, values),
