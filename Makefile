@@ -62,7 +62,7 @@ test-real: dev ## run the tests against stock Kubernetes
 
 test-skew: dev kubernetes ## run the scenarios with members of the oldest Kubernetes that may be one
 	@$(BIN)/python scripts/kubernetes/build.py --oldest
-	@ARGOSY_MEMBERS=oldest $(BIN)/python -m pytest tests/real/test_scenarios.py -vv --durations=10
+	@ARGOSY_MEMBERS=oldest $(BIN)/python -m pytest tests/real/test_scenarios_*.py -n 2 --dist loadfile -vv --durations=10
 
 faults: dev kubernetes ## kills, pauses and cuts at random under change: make faults GROUND=b MINUTES=10 SEED=1
 	@$(BIN)/python -m tests.faults.storm --ground $(GROUND) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

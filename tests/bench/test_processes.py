@@ -17,9 +17,12 @@ from bench.processes import argosy, child, pid_of, run
 async def main():
     with tempfile.TemporaryDirectory(dir=sys.argv[1]) as folder:
         server = argosy("server", pathlib.Path(folder), "server", "--data", folder, "--port", "0")
-        load = await child("bench.load")
-        print(pid_of(server), load.pid, folder, flush=True)
-        await asyncio.Event().wait()
+        try:
+            load = await child("bench.load")
+            print(pid_of(server), load.pid, folder, flush=True)
+            await asyncio.Event().wait()
+        finally:
+            await server.stop()
 
 run(main())
 """

@@ -2,7 +2,7 @@
 
 The modules here hold the scenarios (`workloads`, `drift`, `namespaces`, `membership`, `outages`, `restarts`, `custom`); the
 fixtures `ground` and `world` come from the module that collects them: `test_simulated` here (part of `make test`), and
-`tests/real/test_scenarios` (part of `make test-real`).
+`tests/real/test_scenarios_*` (part of `make test-real`).
 """
 
 import pytest

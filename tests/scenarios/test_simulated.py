@@ -1,4 +1,4 @@
-"""The scenarios on an embedded control plane with simulated members; `tests/real/test_scenarios` has the stock ones."""
+"""The scenarios on an embedded control plane with simulated members; `tests/real/test_scenarios_*` have the stock ones."""
 
 from collections.abc import AsyncIterator
 
