@@ -23,6 +23,8 @@ CACHE = Path(os.environ.get("ARGOSY_CACHE") or Path(__file__).resolve().parent.p
 PACKAGES = ("kubernetes", "kubernetes_asyncio", "kr8s")
 #: Bars: as many times the objects a second, and as small a part of the memory, as the best of the others.
 FASTER, SMALLER = 10.0, 10.0
+#: On a shared machine one run says little: those that end soon run so often, ours and theirs alike, and the fastest counts.
+ROUNDS, SOON = 3, 30.0
 
 
 @asynccontextmanager
@@ -36,6 +38,15 @@ async def replay(recorded: Recording) -> AsyncIterator[dict[str, str]]:
     finally:
         process.stdin.close()
         await process.wait()
+
+
+async def best(name: str, url: str, count: int, warm_up: str) -> dict[str, float]:
+    found = await measured(name, url, count, warm_up)
+    for _ in range(ROUNDS - 1):
+        if found["seconds"] > SOON:
+            break
+        found = min(found, await measured(name, url, count, warm_up), key=lambda one: one["seconds"])
+    return found
 
 
 async def measured(name: str, url: str, count: int, warm_up: str) -> dict[str, float]:
@@ -78,7 +89,7 @@ async def main() -> None:
 async def compare(way: str, urls: dict[str, str], count: int, report: Report) -> None:
     results = {}
     for name in OURS | THEIRS:
-        results[name] = result = await measured(name, urls[way], count, urls["watch"])
+        results[name] = result = await best(name, urls[way], count, urls["watch"])
         report.add(f"{way}: {name}", count / result["seconds"], "objects/s")
         report.add(f"{way}: {name}, CPU", result["cpu"] / count * 1e6, "µs each", "lower")
         report.add(f"{way}: {name}, held", result["bytes"] / count / 1024, "KiB each", "lower")
