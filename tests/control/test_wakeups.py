@@ -1,6 +1,7 @@
 """No change is missed, whoever writes at the same moment; and nobody works without a reason."""
 
-import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -8,6 +9,7 @@ from argosy.api import keys, resources
 from argosy.api.types import FederatedCluster
 from argosy.kube.client import Client
 from argosy.kube.errors import NotFound
+from argosy.kube.informer import Informer
 from argosy.kube.resource import Resource
 from tests.harness.eventually import eventually, holds
 from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, SECRETS, Federation
@@ -25,21 +27,41 @@ async def fed():
 
 
 async def test_a_users_write_under_our_own_answer_is_not_missed(fed):
-    """The answer to our own write shows the user's too; their event, when it comes, is nothing new."""
+    """The answer to dispatch's status shows what somebody did to the federated object; their event is nothing new then."""
     await fed.policy(**EVERYWHERE)
     await fed.deploy(replicas=1)
     await fed.eventually_replicas({"m1": 1, "m2": 1})
     await _settled(fed)
-    fed.manager.tasks.cancel("watch sources deployments.apps")
-    await asyncio.sleep(0.05)
-    await fed.scale("web", 4)
-    # A member's report makes the aggregated status be written: its answer brings what the watch would have.
-    copy = await fed.member("m1").get(DEPLOYMENTS, "web", "default")
-    status = {"observedGeneration": copy["metadata"]["generation"], "replicas": 1, "readyReplicas": 1}
-    await fed.member("m1").patch(DEPLOYMENTS, "web", {"status": status}, "default", subresource="status")
-    await asyncio.sleep(0.5)
-    informer = fed.manager.caches.sources["deployments.apps"]
-    fed.manager.tasks.start("watch sources deployments.apps", informer.run)
+    informer = fed.manager.caches.federated[True]
+    async with _unwatched(fed, f"watch {informer.resource}", informer):
+        edit = {"spec": {"template": {"spec": {"replicas": 7}}}}
+        edited = await fed.client.patch(resources.FEDERATED_OBJECTS, "web-deployments.apps", edit, "default")
+        assert _generation(informer) < edited["metadata"]["generation"], "nobody has told us yet"
+        # A copy that is put right again has another version, which dispatch writes down.
+        await fed.member("m1").patch(DEPLOYMENTS, "web", {"spec": {"replicas": 5}}, "default")
+        await eventually(lambda: _generation(informer) >= edited["metadata"]["generation"], why="the answer showed it")
+
+    async def undone():
+        return (await fed.federated())["spec"]["template"]["spec"]["replicas"] == 1
+
+    await eventually(undone)
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+
+
+async def test_a_users_write_before_our_own_is_not_hidden_by_its_answer(fed):
+    """What is ours in a source is written on the version we know, or not at all: a user's event is always news."""
+    await fed.policy(**EVERYWHERE)
+    await fed.deploy(replicas=1)
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+    await _settled(fed)
+    async with _unwatched(fed, "watch sources deployments.apps", fed.manager.caches.sources["deployments.apps"]):
+        await fed.scale("web", 4)
+        # A member's report, for which the aggregated status is to be written.
+        copy = await fed.member("m1").get(DEPLOYMENTS, "web", "default")
+        status = {"observedGeneration": copy["metadata"]["generation"], "replicas": 1, "readyReplicas": 1}
+        await fed.member("m1").patch(DEPLOYMENTS, "web", {"status": status}, "default", subresource="status")
+        await eventually(lambda: _collected_ready(fed) == 1)
+        await fed.manager.aggregate.queue.idle()  # the source's status was written, or not, in the same pass
     await fed.eventually_replicas({"m1": 4, "m2": 4})
 
 
@@ -150,6 +172,25 @@ async def test_pausing_a_cluster_changes_no_status(fed):
         return (await fed.federated())["status"] == before["status"]
 
     await holds(unchanged, 0.4)
+
+
+@contextlib.asynccontextmanager
+async def _unwatched(fed: Federation, task: str, informer: Informer) -> AsyncIterator[None]:
+    """Meanwhile its cache learns of nothing but by our own writes' answers; afterwards the watch goes on where it was."""
+    await fed.manager.tasks.stop(task)
+    yield
+    fed.manager.tasks.start(task, informer.run)
+
+
+def _generation(informer: Informer) -> int:
+    return informer.get("default/web-deployments.apps").metadata.generation
+
+
+def _collected_ready(fed: Federation) -> int | None:
+    """What m1 reports, by the CollectedStatus we keep."""
+    collected = fed.manager.caches.collected[True].get("default/web-deployments.apps")
+    fields = {entry.cluster: entry.collected_fields for entry in collected.clusters}
+    return fields["m1"]["status"].get("readyReplicas")
 
 
 async def _settled(fed: Federation) -> dict:
