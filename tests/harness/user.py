@@ -1,6 +1,7 @@
 """User: what somebody does with a federation, and what can be seen of it. Shared by all federations tests run on."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from argosy.api import keys, resources
@@ -21,6 +22,7 @@ __all__ = [
     "User",
     "deployment",
     "federated_cluster",
+    "new_namespace",
     "weights",
 ]
 
@@ -149,6 +151,15 @@ async def exists(client: Client, resource: Resource, name: str, namespace: str |
     except NotFound:
         return False
     return True
+
+
+@asynccontextmanager
+async def new_namespace(client: Client, prefix: str) -> AsyncIterator[str]:
+    """Its name. Deleted afterwards, which is not waited for."""
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": prefix}}
+    name: str = (await client.create(NAMESPACES, body))["metadata"]["name"]
+    yield name
+    await client.delete(NAMESPACES, name)
 
 
 def weights(**by_cluster: int) -> dict[str, Any]:

@@ -1,11 +1,14 @@
 """Everything in this folder runs against stock Kubernetes: `make test-real`."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from argosy.testing.pytest_plugin import kubernetes, kubernetes_session  # noqa: F401
-
+from argosy.kube.client import Client
+from argosy.testing import API_SERVER
+from argosy.testing.pytest_plugin import Kubernetes, kubernetes, kubernetes_session  # noqa: F401
+from tests.harness.user import new_namespace
 
 #: The files that take longest: workers begin with these, so that none is left alone with one at the end.
 LONGEST = (
@@ -25,3 +28,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.real)
     items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+
+
+@pytest.fixture
+async def client(kubernetes: Kubernetes) -> AsyncIterator[Client]:  # noqa: F811
+    """An administrator's, of a kube-apiserver nobody but the tests writes to."""
+    made = (await kubernetes.shared(API_SERVER)).client()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def namespace(client: Client, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """The test's own."""
+    prefix = request.path.stem.removeprefix("test_").replace("_", "-")
+    async with new_namespace(client, f"{prefix}-") as name:
+        yield name

@@ -25,7 +25,6 @@ from tests.harness.relay import Relay
 
 MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 SECRETS = Resource("", "v1", "secrets", "Secret")
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 FAST = Backoff(base=0.02, cap=0.2)
 SELECTED = "test=kube"
 
@@ -33,21 +32,6 @@ SELECTED = "test=kube"
 def config_map(name: str, namespace: str = "default", **data: str) -> dict[str, Any]:
     metadata = {"name": name, "namespace": namespace, "labels": {"test": "kube"}}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-
-
-@pytest.fixture
-async def client(kubernetes: Kubernetes) -> AsyncIterator[Client]:
-    made = (await kubernetes.shared(API_SERVER)).client()
-    yield made
-    await made.close()
-
-
-@pytest.fixture
-async def namespace(client: Client) -> AsyncIterator[str]:
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "kube-"}}
-    name = (await client.create(NAMESPACES, body))["metadata"]["name"]
-    yield name
-    await client.delete(NAMESPACES, name)
 
 
 @asynccontextmanager

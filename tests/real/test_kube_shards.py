@@ -18,7 +18,6 @@ from tests.harness.eventually import eventually
 from tests.real.test_kube_informer import held, running
 
 MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 SHARDS = [Shard(index, 3) for index in range(3)]
 KNOWING = msgspec.structs.replace(API_SERVER, feature_gates={"ShardedListAndWatch": True})
 
@@ -33,14 +32,6 @@ async def client(kubernetes: Kubernetes, known: bool) -> AsyncIterator[Client]:
     made = (await kubernetes.shared(KNOWING if known else API_SERVER)).client()
     yield made
     await made.close()
-
-
-@pytest.fixture
-async def namespace(client: Client) -> AsyncIterator[str]:
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "shards-"}}
-    name = (await client.create(NAMESPACES, body))["metadata"]["name"]
-    yield name
-    await client.delete(NAMESPACES, name)
 
 
 async def create(client: Client, namespace: str, *names: str) -> None:

@@ -1,7 +1,6 @@
 """Every verb of the client on a real kube-apiserver: what it takes, what it answers, and how its refusals read."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -47,21 +46,6 @@ def deployment(name: str, namespace: str, *images: str) -> dict[str, Any]:
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": containers}}
     spec = {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": template}
     return obj(DEPLOYMENTS, name, namespace, spec=spec)
-
-
-@pytest.fixture
-async def client(kubernetes: Kubernetes) -> AsyncIterator[Client]:
-    made = (await kubernetes.shared(API_SERVER)).client()
-    yield made
-    await made.close()
-
-
-@pytest.fixture
-async def namespace(client: Client) -> AsyncIterator[str]:
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "verbs-"}}
-    name = (await client.create(NAMESPACES, body))["metadata"]["name"]
-    yield name
-    await client.delete(NAMESPACES, name)
 
 
 async def test_an_object_is_created_read_changed_and_deleted(client: Client, namespace: str) -> None:

@@ -24,9 +24,9 @@ from argosy.kube.schema import Type, load
 from argosy.testing import API_SERVER
 from argosy.testing.pytest_plugin import Kubernetes
 from tests.harness.eventually import eventually
+from tests.harness.user import new_namespace
 from tests.real import merges
 
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 RESOURCES = {
     "Deployment": Resource("apps", "v1", "deployments", "Deployment"),
@@ -39,21 +39,16 @@ SEQUENCES = 12
 
 
 @pytest.fixture
-async def client(kubernetes: Kubernetes) -> AsyncIterator[Client]:
-    made = Remembering((await kubernetes.shared(API_SERVER)).client().transport)
-    yield made
-    await made.close()
+def client(client: Client) -> Client:
+    return Remembering(client.transport)
 
 
 @pytest.fixture
 async def namespaces(client: Client) -> AsyncIterator[list[str]]:
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "merge-"}}
-    names = [(await client.create(NAMESPACES, body))["metadata"]["name"] for _ in range(2)]
-    for name in names:
-        await eventually(lambda name=name: client.get(ACCOUNTS, "default", name), 60)
-    yield names
-    for name in names:
-        await client.delete(NAMESPACES, name)
+    async with new_namespace(client, "merge-") as one, new_namespace(client, "merge-") as other:
+        for name in (one, other):
+            await eventually(lambda name=name: client.get(ACCOUNTS, "default", name), 60)
+        yield [one, other]
 
 
 class Remembering(Client):

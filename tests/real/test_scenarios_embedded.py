@@ -14,9 +14,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def ground(
-    kubernetes_session: SharedClusters, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Ground]:
+async def ground(kubernetes_session: SharedClusters, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ground]:
     members = await kubernetes_session.several(3, MEMBERS)
     async with embedded_ground(tmp_path_factory.mktemp("plane"), members) as made:
         yield made
