@@ -1,0 +1,15 @@
+"""What several files of this folder start with."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.harness.membership import Party
+
+
+@pytest.fixture
+async def party() -> AsyncIterator[Party]:
+    """A member with a service account, and a policy."""
+    async with Party() as fed:
+        await fed.policy()
+        yield fed

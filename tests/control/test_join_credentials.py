@@ -1,0 +1,100 @@
+"""A member's credentials and address change: good ones are used, bad ones cut nothing, another cluster's are seen through."""
+
+from argosy.api import keys, resources
+from argosy.server.embedded import EmbeddedServer
+from tests.harness.federation import DEPLOYMENTS, EVENTS, NAMESPACES
+from tests.harness.membership import Outsider, Party
+from tests.harness.relay import Relay
+from tests.harness.user import exists
+
+
+async def test_a_rotated_certificate_is_used_and_nothing_is_listed_again():
+    async with Party(accounts=False) as fed:
+        await fed.policy()
+        await fed.propagates("before")
+        member = fed.manager.members.get("m1")
+        informer = fed.manager.collector.informers()["m1", "deployments.apps"]
+        lists = informer.lists
+        pair = fed.servers["m1"].authority.issue("rotated", groups=["system:masters"])
+        await fed.put(**{keys.SECRET_CLIENT_CERTIFICATE: pair.certificate, keys.SECRET_CLIENT_KEY: pair.key})
+        await fed.eventually(lambda: fed.manager.clusters.access.in_use("m1").cert_data == pair.certificate)
+        await fed.propagates("after")
+        assert fed.manager.members.get("m1") is member
+        assert informer.lists == lists
+        assert fed.ready_clusters() == ["m1"]
+
+
+async def test_a_secret_of_no_use_cuts_nothing_and_is_told():
+    async with Party(accounts=False) as fed:
+        await fed.policy()
+        stranger = EmbeddedServer()
+        before = await fed.secret()
+        pair = stranger.authority.issue("admin", groups=["system:masters"])
+        await fed.put(**{keys.SECRET_CLIENT_CERTIFICATE: pair.certificate, keys.SECRET_CLIENT_KEY: pair.key})
+        await fed.told("CredentialsUnusable", 'secret "m1"', "earlier credentials stay in use")
+        await fed.propagates("certificate")
+        await fed.put(**{keys.SECRET_CLIENT_KEY: None})
+        await fed.told("CredentialsUnusable", "authentication information is missing")
+        await fed.put(**{keys.SECRET_CA: stranger.authority.certificate, **_pair(before)})
+        await fed.told("CredentialsUnusable", "certificate")
+        await fed.propagates("authority")
+        assert fed.ready_clusters() == ["m1"]
+        await fed.put(**before)
+        await fed.granted()
+
+
+def _pair(data: dict[str, bytes]) -> dict[str, bytes]:
+    return {key: data[key] for key in (keys.SECRET_CLIENT_CERTIFICATE, keys.SECRET_CLIENT_KEY)}
+
+
+async def _mistake(fed: Party, other: EmbeddedServer, url: str) -> None:
+    """Have m1's credentials and address be those of a cluster that is somebody else's member."""
+    namespace = {"name": keys.SYSTEM_NAMESPACE, "annotations": {keys.FEDERATED_CLUSTER_UID: "other"}}
+    await other.client().create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": namespace})
+    pair = other.authority.issue("admin", groups=["system:masters"])
+    await fed.put(
+        **{
+            keys.SECRET_CA: other.authority.certificate,
+            keys.SECRET_CLIENT_CERTIFICATE: pair.certificate,
+            keys.SECRET_CLIENT_KEY: pair.key,
+        }
+    )
+    await fed.client.patch(resources.FEDERATED_CLUSTERS, "m1", {"spec": {"apiEndpoint": url}})
+
+
+async def _told_as_event(fed: Party) -> bool:
+    events = (await fed.client.list(EVENTS)).items
+    return any("is not the one that joined" in event["message"] for event in events)
+
+
+async def test_another_cluster_at_a_new_address_is_not_taken_for_the_member():
+    async with Party(accounts=False) as fed, Outsider() as other:
+        await fed.policy()
+        await _mistake(fed, other, other.url)
+        await fed.told("CredentialsUnusable", "is not the one that joined")
+        await fed.propagates()
+        assert not await exists(other.client(), DEPLOYMENTS, "web", "default")
+
+
+async def test_nor_by_controllers_that_never_saw_the_one_that_joined():
+    async with Party(accounts=False) as fed, Outsider() as other:
+        await fed.policy()
+        await fed.propagates()
+        await fed.stop_controllers()
+        await _mistake(fed, other, other.url)
+        await fed.start_controllers()
+        await fed.eventually(lambda: _told_as_event(fed))
+        assert fed.manager.members.get("m1") is None
+        assert (await other.client().list(DEPLOYMENTS)).items == []
+
+
+async def test_nor_when_it_did_not_answer_at_first():
+    async with Party(accounts=False) as fed, Outsider() as other, Relay("127.0.0.1", other.port) as relay:
+        await fed.stop_controllers()
+        await _mistake(fed, other, relay.url)
+        relay.refuse()
+        await fed.start_controllers()
+        await fed.eventually(lambda: fed.manager.members.get("m1") is not None)
+        relay.heal()
+        await fed.eventually(lambda: _told_as_event(fed))
+        await fed.eventually(lambda: fed.manager.members.get("m1") is None)
