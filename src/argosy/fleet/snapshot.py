@@ -7,6 +7,7 @@ available capacity. Tables are built when first asked for.
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +17,29 @@ from argosy.fleet.fingerprint import FleetHashes
 from argosy.fleet.member import CPU, ApiKey, Member, member_of
 from argosy.fleet.taints import Mask, TaintTable
 
-__all__ = ["CPU", "GPU", "MEMORY", "Column", "Fleet", "Mask"]
+__all__ = ["CPU", "GPU", "LARGEST", "MEMORY", "Column", "Fleet", "Labelled", "Mask", "Rows"]
 
 MEMORY = "memory"
 GPU = "nvidia.com/gpu"
 
 Column = npt.NDArray[np.int64]
+"""One number a cluster, in the order of `Fleet.names`."""
+
+Rows = npt.NDArray[np.intp]
+"""Positions in such columns."""
+
+#: No number in a column is larger: sums of two of them still fit.
+LARGEST: Final = 2**62
 
 #: Answers to label questions kept per snapshot; policies are reused by many objects, so few are distinct.
 _ANSWERS_KEPT = 512
+
+
+class Labelled(NamedTuple):
+    """One label of all clusters: the distinct values, sorted, and which of them each cluster has; -1 where it has none."""
+
+    values: tuple[str, ...]
+    codes: npt.NDArray[np.int32]
 
 
 class Fleet:
@@ -33,6 +48,7 @@ class Fleet:
     def __init__(self, members: Iterable[Member] = ()) -> None:
         self._rows: dict[str, Member] = {member.name: member for member in sorted(members, key=lambda row: row.name)}
         self._answers: dict[object, Mask] = {}
+        self._labels: dict[str, Labelled] = {}
 
     @classmethod
     def of(cls, clusters: Iterable[FederatedCluster]) -> "Fleet":
@@ -99,13 +115,13 @@ class Fleet:
     def _replaced(self, before: Member, after: Member) -> "Fleet":
         fleet = Fleet()
         fleet._rows = self._rows | {after.name: after}
-        shared = {"names", "index"}
+        shared = {"names", "index", "everyone", "zeros", "_name_array"}
         if before.taints == after.taints:
             shared.add("taints")
         if before.apis is after.apis:
             shared.add("_api_sets")
         if before.labels == after.labels:
-            fleet._answers = self._answers
+            fleet._answers, fleet._labels = self._answers, self._labels
         if (before.labels_digest, before.taints_digest, before.apis_digest) == (
             after.labels_digest,
             after.taints_digest,
@@ -128,6 +144,20 @@ class Fleet:
         return fleet
 
     # Columns.
+
+    @cached_property
+    def everyone(self) -> Mask:
+        """All true, and always the same array: who returns it has refused nobody."""
+        everyone = np.ones(len(self._rows), dtype=np.bool_)
+        everyone.flags.writeable = False
+        return everyone
+
+    @cached_property
+    def zeros(self) -> Column:
+        """All 0, and always the same array: who returns it has nothing to say."""
+        zeros = np.zeros(len(self._rows), dtype=np.int64)
+        zeros.flags.writeable = False
+        return zeros
 
     @cached_property
     def joined(self) -> Mask:
@@ -190,6 +220,45 @@ class Fleet:
         mask = np.zeros(len(self._rows), dtype=np.bool_)
         mask[[self.index[name] for name in names if name in self.index]] = True
         return mask
+
+    def column(self, mapping: Mapping[str, int], default: int = 0) -> Column:
+        """Numbers by cluster name as a column; unknown names are left out, numbers beyond 2**62 cut there."""
+        column = np.full(len(self._rows), default, dtype=np.int64)
+        index = self.index
+        for name, number in mapping.items():
+            row = index.get(name)
+            if row is not None:
+                column[row] = number if -LARGEST <= number <= LARGEST else LARGEST if number > 0 else -LARGEST
+        return column
+
+    def rows_of(self, names: Iterable[str]) -> Rows:
+        """The rows of the clusters named, in that order; unknown names are left out."""
+        index = self.index
+        return np.array([index[name] for name in names if name in index], dtype=np.intp)
+
+    def names_of(self, rows: Rows) -> list[str]:
+        names: list[str] = self._name_array[rows].tolist()
+        return names
+
+    def labelled(self, key: str) -> Labelled:
+        """A label of all clusters as a coded column; kept while no labels change."""
+        known = self._labels.get(key)
+        if known is None:
+            found = [member.labels.get(key) for member in self._rows.values()]
+            values = tuple(sorted({value for value in found if value is not None}))
+            code = {value: position for position, value in enumerate(values)}
+            codes = np.array([-1 if value is None else code[value] for value in found], dtype=np.int32)
+            codes.flags.writeable = False
+            known = Labelled(values, codes)
+            if len(self._labels) < _ANSWERS_KEPT:
+                self._labels[key] = known
+        return known
+
+    @cached_property
+    def _name_array(self) -> npt.NDArray[np.object_]:
+        names = np.empty(len(self._rows), dtype=np.object_)
+        names[:] = self.names
+        return names
 
     @cached_property
     def _api_sets(self) -> tuple[list[frozenset[ApiKey]], npt.NDArray[np.intp]]:

@@ -1,147 +1,355 @@
 """The scheduling framework: runs filter, score, select and replicas plugins over the whole fleet at once.
 
-It owns what is common to all plugins: their order, which filter excluded a cluster first, normalisation and summing of
-scores, and how a profile changes the plugin sets. A plugin answers for all clusters in one call and knows nothing of the
-others. Who is placed where in the end, and what to do when nothing fits, is `schedule`'s matter.
+It owns what is common to all plugins: their order, which filter excluded a cluster first, normalisation, weighing and
+summing of scores, and how a profile changes the plugin sets. A plugin answers for all clusters in one call and knows
+nothing of the others. A plugin that lives elsewhere (`Remote`) is not called: the run yields an `Ask` and is sent the
+`Reply`, so that nothing here waits. Who is placed where in the end, and what to do when nothing fits, is `schedule`'s
+matter.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from argosy.api.profiles import Plugins, PluginSet
-from argosy.fleet.snapshot import Column, Fleet
-from argosy.fleet.taints import Mask
-from argosy.plan.replicas import ReplicaPlan
+from argosy.fleet.snapshot import Column, Fleet, Mask, Rows
 from argosy.plan.unit import Unit
 
 __all__ = [
     "MAX_SCORE",
-    "ClusterScore",
+    "Always",
+    "Ask",
+    "Division",
     "Filter",
     "Filtered",
     "FrameworkError",
     "Profile",
+    "Ranked",
+    "Reasons",
     "Registry",
+    "Remote",
     "Replicas",
+    "Reply",
     "Score",
+    "Scored",
     "Select",
     "merge_profile",
     "run_filters",
     "run_scores",
     "run_selects",
+    "share_of_best",
 ]
 
 MAX_SCORE = 100
+REFUSED_REMOTELY = "cluster(s) were filtered by webhookPlugin({name})"
 
 
 class FrameworkError(ValueError):
     """Scheduling with this profile or unit is impossible until someone changes it; the message says what."""
 
 
-class ClusterScore(NamedTuple):
-    cluster: str
-    score: int
+class Ranked(NamedTuple):
+    """Clusters by their rows in the fleet, in order of preference once selection has run, and their scores."""
+
+    rows: Rows
+    scores: Column
+
+
+class Division(msgspec.Struct, frozen=True, eq=False):
+    """Replicas for each of the rows asked for, and those kept there beyond what the cluster can run.
+
+    `steps` is how the planner came to it, in its own words.
+    """
+
+    replicas: Column
+    overflow: Column
+    steps: tuple[str, ...] = ()
+
+
+class Always(msgspec.Struct, frozen=True):
+    """A reason that is the same for every cluster."""
+
+    text: str
+
+    def __call__(self, unit: Unit, fleet: Fleet, row: int) -> str:
+        return self.text
+
+
+class Reasons(NamedTuple):
+    """The reasons of many rows: each distinct text once, and which of them holds for each row."""
+
+    texts: tuple[str, ...]
+    codes: npt.NDArray[np.int64]
 
 
 class Filter(NamedTuple):
-    """`feasible` answers for every cluster; `reason` says why the cluster at a row was refused."""
+    """`feasible` answers for every cluster; `reason` says why the cluster at a row was refused.
+
+    A filter that has nothing to say of a unit returns `fleet.everyone`, which costs nothing. A filter whose reasons differ
+    from cluster to cluster may also answer for many rows at once with `reasons`.
+    """
 
     name: str
     feasible: Callable[[Unit, Fleet], Mask]
     reason: Callable[[Unit, Fleet, int], str]
+    configure: Callable[[Any], "Filter"] | None = None
+    reasons: Callable[[Unit, Fleet, Rows], Reasons] | None = None
 
 
 def _as_it_is(scores: Column) -> Column:
     return scores
 
 
+def share_of_best(scores: Column) -> Column:
+    """The best score becomes 100 and the others their share of it; all stay where nothing is above 0."""
+    best = int(scores.max(initial=0))
+    if best <= 0:
+        return scores
+    if best > 2**56:
+        return np.array([MAX_SCORE * score // best for score in scores.tolist()], dtype=np.int64)
+    return MAX_SCORE * scores // best
+
+
 class Score(NamedTuple):
-    """`score` answers for every cluster, `normalize` maps the feasible clusters' scores to 0–100."""
+    """`score` answers for every cluster, `normalize` maps the feasible clusters' scores to 0–100.
+
+    A plugin that has nothing to say of a unit returns `fleet.zeros`, which costs nothing.
+    """
 
     name: str
     score: Callable[[Unit, Fleet], Column]
     normalize: Callable[[Column], Column] = _as_it_is
+    weight: int = 1
+    configure: Callable[[Any], "Score"] | None = None
 
 
 class Select(NamedTuple):
     """Reorders or shortens the list; gets what the select plugin before it returned. May raise FrameworkError."""
 
     name: str
-    select: Callable[[Unit, Sequence[ClusterScore]], list[ClusterScore]]
+    select: Callable[[Unit, Fleet, Ranked], Ranked]
+    configure: Callable[[Any], "Select"] | None = None
 
 
 class Replicas(NamedTuple):
-    """Divides the unit's replicas over the clusters given. May raise FrameworkError."""
+    """Divides the unit's replicas over the rows given. May raise FrameworkError."""
 
     name: str
-    divide: Callable[[Unit, Fleet, Sequence[str]], ReplicaPlan]
+    divide: Callable[[Unit, Fleet, Rows], Division]
+    configure: Callable[[Any], "Replicas"] | None = None
+
+
+class Remote(NamedTuple):
+    """A plugin that is not a function here: the decision asks, and somebody else answers."""
+
+    name: str
+    phase: Literal["filter", "score", "select"]
+    weight: int = 1
+
+
+class Ask(NamedTuple):
+    """A question to a Remote. `ranked` are the rows in question; scores are zeros but for select."""
+
+    plugin: str
+    phase: str
+    unit: Unit
+    fleet: Fleet
+    ranked: Ranked
+
+
+class Reply(NamedTuple):
+    """The answer to an Ask. `passed` and `scores` are aligned with the rows asked about, `rows` are those selected.
+
+    `errors` are by position in the rows asked about; `error` fails the whole phase.
+    """
+
+    passed: Mask | None = None
+    scores: Column | None = None
+    rows: Rows | None = None
+    errors: Mapping[int, str] = {}
+    error: str = ""
 
 
 class Profile(msgspec.Struct, frozen=True):
     """The plugins of one run, in order. `replicas` is by strategy, since a policy chooses it."""
 
-    filters: tuple[Filter, ...] = ()
-    scores: tuple[Score, ...] = ()
-    selects: tuple[Select, ...] = ()
+    filters: tuple[Filter | Remote, ...] = ()
+    scores: tuple[Score | Remote, ...] = ()
+    selects: tuple[Select | Remote, ...] = ()
     replicas: dict[str, Replicas] = {}
 
 
 class Registry(msgspec.Struct, frozen=True):
     """The plugins a profile may name, by extension point."""
 
-    filters: dict[str, Filter] = {}
-    scores: dict[str, Score] = {}
-    selects: dict[str, Select] = {}
+    filters: Mapping[str, Filter | Remote] = {}
+    scores: Mapping[str, Score | Remote] = {}
+    selects: Mapping[str, Select | Remote] = {}
 
 
-class Filtered(msgspec.Struct, frozen=True):
-    """Who passed all filters, and for each cluster that did not: the first filter it failed and why."""
+class Filtered(msgspec.Struct, frozen=True, eq=False):
+    """Who passed all filters, and for each cluster that did not: the first filter it failed."""
 
+    plugins: tuple[Filter | Remote, ...]
+    #: One entry a cluster: the position of the first filter it failed, -1 where it passed all.
+    failed: npt.NDArray[np.int16]
     feasible: Mask
-    failed: dict[str, tuple[str, str]]
+    #: Reasons that somebody else gave, and errors, by row.
+    told: dict[int, str]
 
-    def message(self) -> str:
+    def reasons(self, unit: Unit, fleet: Fleet, position: int) -> tuple[Rows, Reasons]:
+        """The rows that one filter was the first to refuse, and why."""
+        rows = np.flatnonzero(self.failed == position)
+        plugin = self.plugins[position]
+        if isinstance(plugin, Filter) and not (self.told and self.told.keys() & set(rows.tolist())):
+            if plugin.reasons is not None:
+                return rows, plugin.reasons(unit, fleet, rows)
+            if isinstance(plugin.reason, Always):
+                return rows, Reasons((plugin.reason.text,), np.zeros(len(rows), dtype=np.int64))
+        texts: dict[str, int] = {}
+        codes = [texts.setdefault(self._reason(plugin, unit, fleet, row), len(texts)) for row in rows.tolist()]
+        return rows, Reasons(tuple(texts), np.array(codes, dtype=np.int64))
+
+    def _reason(self, plugin: Filter | Remote, unit: Unit, fleet: Fleet, row: int) -> str:
+        told = self.told.get(row)
+        if told is not None:
+            return told
+        return (
+            REFUSED_REMOTELY.format(name=plugin.name) if isinstance(plugin, Remote) else plugin.reason(unit, fleet, row)
+        )
+
+    def refused_by(self) -> list[int]:
+        """The positions of the filters that refused somebody."""
+        positions: list[int] = np.unique(self.failed).tolist()
+        return positions[1:] if positions and positions[0] < 0 else positions
+
+    def message(self, unit: Unit, fleet: Fleet) -> str:
         """The text users know from Kubernetes: how many clusters were refused for which reason."""
-        counts = Counter(reason for _, reason in self.failed.values())
-        reasons = sorted(f"{count} {reason}" for reason, count in counts.items())
-        return f"0/{len(self.feasible)} clusters are available: {', '.join(reasons)}"
+        counts: Counter[str] = Counter()
+        for position in self.refused_by():
+            _, reasons = self.reasons(unit, fleet, position)
+            for text, count in zip(reasons.texts, np.bincount(reasons.codes).tolist(), strict=False):
+                counts[text] += count
+        listed = sorted(f"{count} {reason}" for reason, count in counts.items())
+        return f"0/{len(self.failed)} clusters are available: {', '.join(listed)}"
 
 
-def run_filters(filters: Iterable[Filter], unit: Unit, fleet: Fleet) -> Filtered:
-    remaining = np.ones(len(fleet), dtype=np.bool_)
-    failed: dict[str, tuple[str, str]] = {}
-    for plugin in filters:
-        passed = plugin.feasible(unit, fleet)
-        for row in np.flatnonzero(remaining & ~passed).tolist():
-            failed[fleet.names[row]] = (plugin.name, plugin.reason(unit, fleet, row))
-        remaining &= passed
+class Scored(msgspec.Struct, frozen=True, eq=False):
+    """The feasible clusters with the sum of their scores, in fleet order, and what each plugin gave (weighed)."""
+
+    ranked: Ranked
+    by_plugin: tuple[tuple[str, Column], ...]
+
+
+def run_filters(filters: Sequence[Filter | Remote], unit: Unit, fleet: Fleet) -> Generator[Ask, Reply, Filtered]:
+    """A filter that fails, or gives no answer for a cluster, excludes: what cannot be checked is not allowed."""
+    remaining = fleet.everyone
+    failed = np.full(len(fleet), -1, dtype=np.int16)
+    told: dict[int, str] = {}
+    for position, plugin in enumerate(filters):
+        if isinstance(plugin, Remote):
+            passed = yield from _asked_to_filter(plugin, unit, fleet, remaining, told)
+        else:
+            try:
+                passed = plugin.feasible(unit, fleet)
+            except FrameworkError as error:
+                passed = np.zeros(len(fleet), dtype=np.bool_)
+                told.update(dict.fromkeys(np.flatnonzero(remaining).tolist(), str(error)))
+        if passed is fleet.everyone:
+            continue
+        failed[remaining & ~passed] = position
+        remaining = remaining & passed
         if not remaining.any():
             break
-    return Filtered(remaining, failed)
+    return Filtered(tuple(filters), failed, remaining, told)
 
 
-def run_scores(scores: Iterable[Score], unit: Unit, fleet: Fleet, feasible: Mask) -> list[ClusterScore]:
-    """The sum of all score plugins for each feasible cluster, in fleet order."""
+def _asked_to_filter(
+    plugin: Remote, unit: Unit, fleet: Fleet, remaining: Mask, told: dict[int, str]
+) -> Generator[Ask, Reply, Mask]:
+    rows = np.flatnonzero(remaining)
+    reply = yield _ask(plugin, unit, fleet, Ranked(rows, np.zeros(len(rows), dtype=np.int64)))
+    passed = np.zeros(len(fleet), dtype=np.bool_)
+    if reply.error or reply.passed is None or len(reply.passed) != len(rows):
+        told.update(dict.fromkeys(rows.tolist(), reply.error or f"{plugin.name} gave no answer"))
+        return passed
+    passed[rows] = reply.passed
+    for at, error in reply.errors.items():
+        passed[rows[at]] = False
+        told[int(rows[at])] = error
+    return passed
+
+
+def run_scores(
+    scores: Sequence[Score | Remote], unit: Unit, fleet: Fleet, feasible: Mask
+) -> Generator[Ask, Reply, Scored]:
+    """The weighed sum of all score plugins for each feasible cluster, in fleet order."""
     rows = np.flatnonzero(feasible)
+    everyone = len(rows) == len(fleet)
     total = np.zeros(len(rows), dtype=np.int64)
-    if len(rows):
-        for plugin in scores:
-            total += plugin.normalize(plugin.score(unit, fleet)[rows])
-    return [ClusterScore(fleet.names[row], score) for row, score in zip(rows.tolist(), total.tolist(), strict=True)]
+    by_plugin: list[tuple[str, Column]] = []
+    for plugin in scores if len(rows) else ():
+        if isinstance(plugin, Remote):
+            given = yield from _asked_to_score(plugin, unit, fleet, rows)
+        else:
+            raw = plugin.score(unit, fleet)
+            if raw is fleet.zeros:
+                continue
+            given = plugin.normalize(raw if everyone else raw[rows])
+        if plugin.weight != 1:
+            given = given * plugin.weight
+        total += given
+        by_plugin.append((plugin.name, given))
+    return Scored(Ranked(rows, total), tuple(by_plugin))
 
 
-def run_selects(selects: Iterable[Select], unit: Unit, scored: Sequence[ClusterScore]) -> list[ClusterScore]:
-    chosen = list(scored)
+def _asked_to_score(plugin: Remote, unit: Unit, fleet: Fleet, rows: Rows) -> Generator[Ask, Reply, Column]:
+    reply = yield _ask(plugin, unit, fleet, Ranked(rows, np.zeros(len(rows), dtype=np.int64)))
+    _raise_first(plugin, fleet, rows, reply)
+    if reply.scores is None or len(reply.scores) != len(rows):
+        raise FrameworkError(f"score plugin {plugin.name!r} gave no answer")
+    return share_of_best(reply.scores)
+
+
+def run_selects(
+    selects: Sequence[Select | Remote], unit: Unit, fleet: Fleet, scored: Ranked
+) -> Generator[Ask, Reply, Ranked]:
+    chosen = scored
     for plugin in selects:
-        chosen = plugin.select(unit, chosen)
+        if isinstance(plugin, Remote):
+            chosen = yield from _asked_to_select(plugin, unit, fleet, chosen)
+        else:
+            chosen = plugin.select(unit, fleet, chosen)
     return chosen
 
 
-_Plugin = TypeVar("_Plugin", Filter, Score, Select)
+def _asked_to_select(plugin: Remote, unit: Unit, fleet: Fleet, ranked: Ranked) -> Generator[Ask, Reply, Ranked]:
+    reply = yield _ask(plugin, unit, fleet, ranked)
+    _raise_first(plugin, fleet, ranked.rows, reply)
+    score_of = dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
+    rows = None if reply.rows is None else reply.rows.tolist()
+    if rows is None or len(set(rows)) != len(rows) or not score_of.keys() >= set(rows):
+        raise FrameworkError(f"select plugin {plugin.name!r} did not choose from the clusters it was given")
+    return Ranked(np.array(rows, dtype=np.intp), np.array([score_of[row] for row in rows], dtype=np.int64))
+
+
+def _ask(plugin: Remote, unit: Unit, fleet: Fleet, ranked: Ranked) -> Ask:
+    return Ask(plugin.name, plugin.phase, unit, fleet, ranked)
+
+
+def _raise_first(plugin: Remote, fleet: Fleet, rows: Rows, reply: Reply) -> None:
+    """A score or a selection that is not whole is none."""
+    if reply.error:
+        raise FrameworkError(f"{plugin.phase} plugin {plugin.name!r}: {reply.error}")
+    for at, error in sorted(reply.errors.items()):
+        raise FrameworkError(f"{plugin.phase} plugin {plugin.name!r}, cluster {fleet.names[rows[at]]}: {error}")
+
+
+_Plugin = TypeVar("_Plugin", Filter | Remote, Score | Remote, Select | Remote)
 
 
 def merge_profile(default: Profile, registry: Registry, wanted: Plugins) -> Profile:

@@ -9,8 +9,8 @@ Deleting sources and reading policies and clusters are the caller's part; the fl
 """
 
 import re
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 import orjson
@@ -27,17 +27,18 @@ from argosy.plan import namespaces, pending
 from argosy.plan.explain import placement_text
 from argosy.plan.federate import federated_object
 from argosy.plan.fields import Json, equal
-from argosy.plan.framework import FrameworkError
+from argosy.plan.framework import Ask, FrameworkError, Reply
 from argosy.plan.held import Held, HeldReason, held_of, with_held
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.override import OverrideError, overrides
 from argosy.plan.placement import placed, with_overrides, with_placement, with_removals_noted
 from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
-from argosy.plan.schedule import Decision, profile_of, schedule
-from argosy.plan.triggers import decide, triggers_of
+from argosy.plan.schedule import Decision, decide, profile_of, unasked
+from argosy.plan.triggers import decide as whether_to_schedule
+from argosy.plan.triggers import triggers_of
 from argosy.plan.unit import UnitError, current_placement, unit_of
 
-__all__ = ["Note", "Outcome", "federate", "is_wanted"]
+__all__ = ["Note", "Outcome", "federate", "federate_steps", "is_wanted"]
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -72,7 +73,12 @@ def is_wanted(source: Json, type_config: FederatedTypeConfig, exclude: re.Patter
     )
 
 
-def federate(
+def federate(source: Json, existing: Json | None, type_config: FederatedTypeConfig, **given: Any) -> Outcome:
+    """One pass, given what `federate_steps` takes, with nobody to ask: a profile's remote plugins hold the object."""
+    return unasked(federate_steps(source, existing, type_config, **given))
+
+
+def federate_steps(
     source: Json,
     existing: Json | None,
     type_config: FederatedTypeConfig,
@@ -83,11 +89,12 @@ def federate(
     override_policies: Mapping[PolicyRef, OverridePolicy] | None = None,
     exclude_namespaces: re.Pattern[str] | None = None,
     wanted: bool = False,
-) -> Outcome:
+) -> Generator[Ask, Reply, Outcome]:
     """One pass over one source that is not being deleted.
 
     `policy`, `profile` and `override_policies` are those the source names, as far as they exist. `wanted` says that
     something besides the source asks for it: an object that leads it, or the choice to federate everything.
+    Yields what it has to ask plugins that live elsewhere.
     Raises NameTaken where the federated object belongs to another source.
     """
     metadata = source["metadata"]
@@ -101,7 +108,7 @@ def federate(
     base = federated_object(source, before, type_config)
     given = _Given(fleet, policy, profile, override_policies or {}, exclude_namespaces)
     run = _Pass(source, base, before, type_config, given)
-    run.steps()
+    yield from run.steps()
     result = run.result()
     if before is not None and equal(result, before):
         return Outcome(held=run.held, decision=run.decision)
@@ -135,7 +142,9 @@ class _Blocked(Exception):
         self.event = event
 
 
-_Step = Callable[["_Pass"], None]
+_Steps = Generator[Ask, Reply, None]
+#: A step that may ask is a generator.
+_Step = Callable[["_Pass"], _Steps | None]
 
 
 class _Pass:
@@ -179,7 +188,7 @@ class _Pass:
             keys.OVERRIDE_CONTROLLER: _Pass._override,
         }
 
-    def steps(self) -> None:
+    def steps(self) -> _Steps:
         controllers = self._type_config.spec.controllers
         waiting = True
         for number, step in enumerate(controllers):
@@ -190,7 +199,9 @@ class _Pass:
                 waiting = False
                 before = self.spec
                 try:
-                    run(self)
+                    asking = run(self)
+                    if asking is not None:
+                        yield from asking
                 except _Blocked as blocked:
                     self._hold(blocked.held, blocked.event)
                     return
@@ -231,7 +242,7 @@ class _Pass:
 
     # Scheduling.
 
-    def _schedule(self) -> None:
+    def _schedule(self) -> _Steps:
         event = EventReason.SCHEDULE_FEDERATED_OBJECT
         ref = propagation_ref(labels_of(self._source), self._namespace)
         if ref is None:
@@ -251,7 +262,8 @@ class _Pass:
         unplaced = not current or (
             self._held_before is not None and self._held_before.reason == HeldReason.UNSCHEDULABLE
         )
-        verdict = decide(self.annotations.get(keys.SCHEDULING_TRIGGERS), triggers, policy, placed=not unplaced)
+        stored = self.annotations.get(keys.SCHEDULING_TRIGGERS)
+        verdict = whether_to_schedule(stored, triggers, policy, placed=not unplaced)
         if not verdict.schedule or self.annotations.get(keys.NO_SCHEDULING):
             return
         try:
@@ -261,7 +273,7 @@ class _Pass:
             raise _Blocked(HeldReason.CANNOT_SCHEDULE, str(error), event) from None
         except FrameworkError as error:
             raise _Blocked(HeldReason.PROFILE_INVALID, f"SchedulingProfile {wanted_profile}: {error}", event) from None
-        self.decision = schedule(unit, self._given.fleet, plugins)
+        self.decision = yield from decide(unit, self._given.fleet, plugins)
         self._apply(self.decision, policy, current)
         self.annotations = {**self.annotations, keys.SCHEDULING_TRIGGERS: triggers.text}
         if self.decision.unschedulable:

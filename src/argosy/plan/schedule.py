@@ -3,18 +3,29 @@
 Pure: a unit and a fleet in, a Decision out, the same for the same inputs. It never takes an object away for lack of a
 better idea: where nothing fits, or the plan would leave no cluster, the current placement stays and the Decision says
 why. A workload divided over clusters and scaled to 0 keeps its objects; a sticky one keeps its clusters and still scales.
+
+`decide` yields a question wherever the profile has a plugin that lives elsewhere; who drives it answers.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping
+from functools import cached_property
+from typing import TypeVar
 
 import msgspec
+import numpy as np
 
 from argosy.api.types import SchedulingProfile
-from argosy.fleet.snapshot import Fleet
+from argosy.fleet.snapshot import Column, Fleet, Rows
 from argosy.plan.framework import (
+    Ask,
+    Division,
+    Filtered,
     FrameworkError,
     Profile,
+    Ranked,
     Replicas,
+    Reply,
+    Scored,
     merge_profile,
     run_filters,
     run_scores,
@@ -23,39 +34,95 @@ from argosy.plan.framework import (
 from argosy.plan.plugins import DEFAULT_PROFILE, IN_TREE
 from argosy.plan.unit import Unit
 
-__all__ = ["DEFAULT", "Decision", "profile_of", "schedule"]
+__all__ = ["DEFAULT", "Decision", "decide", "profile_of", "schedule", "unasked"]
 
 DEFAULT = DEFAULT_PROFILE
 
 NO_REPLICAS_ASSIGNED = "no cluster may take any of the {total} replicas: weights, maximums or capacities are 0"
 NO_CLUSTER_ALLOWED = "maxClusters is 0: the object is placed nowhere"
 NOTHING_TO_DIVIDE = "0 replicas are wanted and the object was not placed before"
+NOBODY_TO_ASK = "there is nobody to ask {phase} plugin {plugin!r}"
+
+T = TypeVar("T")
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What was decided, and why.
+class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
+    """What was decided, and why: arrays over the clusters considered, told in names on demand.
 
     `placements` is what is to hold from now on: replicas per cluster, None where the object is duplicated. With
     `unschedulable` set it is the placement that stays for want of a better one, and `message` says what is missing.
     """
 
-    placements: dict[str, int | None] = {}
+    unit: Unit
+    #: The clusters that were considered; all rows are rows of it.
+    fleet: Fleet
     unschedulable: bool = False
     message: str = ""
-    #: For each cluster that was refused: the first filter it failed, and the reason.
-    rejected: dict[str, tuple[str, str]] = {}
-    scores: dict[str, int] = {}
-    #: Clusters that were chosen, best first; those that got no replicas included.
-    selected: tuple[str, ...] = ()
-    #: Replicas kept in a cluster although it could not run them.
-    overflow: dict[str, int] = {}
+    sticky: bool = False
     #: Replicas that found no cluster because of maximums and capacities.
     shortfall: int = 0
-    sticky: bool = False
+
+    # How it came about, as far as it came.
+    filtered: Filtered | None = None
+    scored: Scored | None = None
+    #: Who was chosen, best first; those that got no replicas included.
+    ranked: Ranked | None = None
+    #: For the rows of `ranked`.
+    division: Division | None = None
+
+    # The result: either rows and numbers, or what is kept (clusters the fleet does not know included).
+    rows: Rows | None = None
+    #: None where the object is duplicated.
+    replicas: Column | None = None
+    kept: Mapping[str, int | None] = {}
+
+    @cached_property
+    def placements(self) -> dict[str, int | None]:
+        if self.rows is None:
+            return {name: self.kept[name] for name in sorted(self.kept)}
+        names = self.fleet.names_of(self.rows)
+        return dict.fromkeys(names) if self.replicas is None else dict(zip(names, self.replicas.tolist(), strict=True))
 
     @property
     def clusters(self) -> tuple[str, ...]:
-        return tuple(sorted(self.placements))
+        return tuple(self.placements)
+
+    @cached_property
+    def rejected(self) -> dict[str, tuple[str, str]]:
+        """For each cluster that was refused: the first filter it failed, and the reason."""
+        if self.filtered is None:
+            return {}
+        refused: dict[str, tuple[str, str]] = {}
+        for position in self.filtered.refused_by():
+            rows, reasons = self.filtered.reasons(self.unit, self.fleet, position)
+            plugin = self.filtered.plugins[position].name
+            for name, code in zip(self.fleet.names_of(rows), reasons.codes.tolist(), strict=True):
+                refused[name] = (plugin, reasons.texts[code])
+        return refused
+
+    @cached_property
+    def scores(self) -> dict[str, int]:
+        """The sum of all scores of each cluster that passed the filters."""
+        if self.scored is None:
+            return {}
+        rows, scores = self.scored.ranked
+        return dict(zip(self.fleet.names_of(rows), scores.tolist(), strict=True))
+
+    @cached_property
+    def selected(self) -> tuple[str, ...]:
+        """Clusters that were chosen, best first; those that got no replicas included."""
+        if self.sticky:
+            return self.clusters
+        return () if self.ranked is None else tuple(self.fleet.names_of(self.ranked.rows))
+
+    @cached_property
+    def overflow(self) -> dict[str, int]:
+        """Replicas kept in a cluster although it could not run them."""
+        if self.division is None or self.ranked is None or self.unschedulable:
+            return {}
+        kept = np.flatnonzero(self.division.overflow > 0)
+        names = self.fleet.names_of(self.ranked.rows[kept])
+        return dict(zip(names, self.division.overflow[kept].tolist(), strict=True))
 
 
 def profile_of(profile: SchedulingProfile | None) -> Profile:
@@ -64,98 +131,121 @@ def profile_of(profile: SchedulingProfile | None) -> Profile:
 
 
 def schedule(unit: Unit, fleet: Fleet, profile: Profile = DEFAULT) -> Decision:
+    """Decide where a unit runs, with nobody to ask: a plugin that lives elsewhere makes the decision impossible."""
+    return unasked(decide(unit, fleet, profile))
+
+
+def unasked(steps: Generator[Ask, Reply, T]) -> T:
+    """Runs to the end what may ask, where there is nobody to ask."""
+    try:
+        ask = next(steps)
+        while True:
+            ask = steps.throw(FrameworkError(NOBODY_TO_ASK.format(phase=ask.phase, plugin=ask.plugin)))
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
+def decide(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Decision]:
     """Decide where a unit runs. Considers the joined members of the fleet."""
     fleet = fleet.joined_only()
     try:
         if unit.sticky and unit.current:
-            return Decision(
-                placements=_scaled_in_place(unit, fleet, profile), selected=_order(unit.current), sticky=True
-            )
-        return _decide(unit, fleet, profile)
+            return Decision(unit=unit, fleet=fleet, kept=_scaled_in_place(unit, fleet, profile), sticky=True)
+        return (yield from _decided(unit, fleet, profile))
     except FrameworkError as error:
-        return Decision(placements=dict(unit.current), unschedulable=True, message=str(error))
+        return Decision(unit=unit, fleet=fleet, kept=unit.current, unschedulable=True, message=str(error))
 
 
-def _decide(unit: Unit, fleet: Fleet, profile: Profile) -> Decision:
-    filtered = run_filters(profile.filters, unit, fleet)
+def _decided(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Decision]:
+    filtered = yield from run_filters(profile.filters, unit, fleet)
     if not filtered.feasible.any():
         return Decision(
-            placements=_held(unit, fleet, profile),
+            unit=unit,
+            fleet=fleet,
+            kept=_held(unit, fleet, profile),
             unschedulable=True,
-            message=filtered.message(),
-            rejected=filtered.failed,
+            message=filtered.message(unit, fleet),
+            filtered=filtered,
         )
-    scored = run_scores(profile.scores, unit, fleet, filtered.feasible)
-    selected = tuple(item.cluster for item in run_selects(profile.selects, unit, scored))
-    outline = Decision(rejected=filtered.failed, scores=dict(scored), selected=selected)
-    if not selected:
+    scored = yield from run_scores(profile.scores, unit, fleet, filtered.feasible)
+    ranked = yield from run_selects(profile.selects, unit, fleet, scored.ranked)
+    outline = Decision(unit=unit, fleet=fleet, filtered=filtered, scored=scored, ranked=ranked)
+    if not len(ranked.rows):
         return msgspec.structs.replace(outline, message=NO_CLUSTER_ALLOWED)
     if not unit.divides:
-        return msgspec.structs.replace(outline, placements=dict.fromkeys(_order(selected)))
-    return _divided(unit, fleet, profile, outline)
+        return msgspec.structs.replace(outline, rows=np.sort(ranked.rows))
+    return _divided(outline, profile)
 
 
-def _divided(unit: Unit, fleet: Fleet, profile: Profile, outline: Decision) -> Decision:
+def _divided(outline: Decision, profile: Profile) -> Decision:
+    unit, fleet, ranked = outline.unit, outline.fleet, outline.ranked
+    assert ranked is not None
     total = unit.desired_replicas or 0
     if total <= 0:
-        return _scaled_to_zero(unit, outline)
-    plan = _replicas_plugin(unit, profile).divide(unit, fleet, outline.selected)
-    placements: dict[str, int | None] = {
-        name: number for name in _order(outline.selected) if (number := plan.total(name)) > 0
-    }
-    if not placements:
+        return _scaled_to_zero(outline, ranked)
+    division = _replicas_plugin(unit, profile).divide(unit, fleet, ranked.rows)
+    numbers = division.replicas + division.overflow
+    # In the order of names, which is that of rows; a cluster without replicas gets no object.
+    order = np.argsort(ranked.rows)
+    order = order[numbers[order] > 0]
+    if not len(order):
         return msgspec.structs.replace(
             outline,
-            placements=_held(unit, fleet, profile),
+            kept=_held(unit, fleet, profile),
             unschedulable=True,
             message=NO_REPLICAS_ASSIGNED.format(total=total),
+            division=division,
             shortfall=total,
         )
     return msgspec.structs.replace(
         outline,
-        placements=placements,
-        overflow={name: number for name, number in plan.overflow.items() if number > 0},
-        shortfall=max(total - sum(plan.replicas.values()), 0),
+        rows=ranked.rows[order],
+        replicas=numbers[order],
+        division=division,
+        shortfall=max(total - int(division.replicas.sum()), 0),
     )
 
 
-def _scaled_to_zero(unit: Unit, outline: Decision) -> Decision:
+def _scaled_to_zero(outline: Decision, ranked: Ranked) -> Decision:
     """The objects stay where they are, with 0 replicas, so that scaling up again finds them there."""
-    if not unit.current:
+    if not outline.unit.current:
         return msgspec.structs.replace(outline, message=NOTHING_TO_DIVIDE)
-    staying = [name for name in outline.selected if name in unit.current] or outline.selected
-    return msgspec.structs.replace(outline, placements=dict.fromkeys(_order(staying), 0))
+    rows = np.sort(ranked.rows)
+    staying = rows[outline.fleet.mask_of(outline.unit.current)[rows]]
+    rows = staying if len(staying) else rows
+    return msgspec.structs.replace(outline, rows=rows, replicas=np.zeros(len(rows), dtype=np.int64))
 
 
-def _held(unit: Unit, fleet: Fleet, profile: Profile) -> dict[str, int | None]:
+def _held(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None]:
     """The current placement, for want of a better one; only a changed replica count is followed."""
     numbers = unit.current.values()
     running = sum(number for number in numbers if number is not None)
     if not unit.divides or (running == unit.desired_replicas and None not in numbers):
-        return dict(unit.current)
+        return unit.current
     return _scaled_in_place(unit, fleet, profile)
 
 
-def _scaled_in_place(unit: Unit, fleet: Fleet, profile: Profile) -> dict[str, int | None]:
+def _scaled_in_place(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None]:
     """The same clusters; in Divide mode the replicas follow the desired count without moving between them.
 
     A cluster the fleet does not know keeps its number, and that number counts: not knowing a cluster is no reason to
     start its replicas elsewhere.
     """
     if not unit.divides:
-        return dict.fromkeys(_order(unit.current))
-    known = [name for name in _order(unit.current) if name in fleet]
+        return dict.fromkeys(unit.current)
+    rows = fleet.rows_of(sorted(unit.current))
+    if not len(rows):
+        return unit.current
+    known = fleet.names_of(rows)
     unknown = {name: number for name, number in unit.current.items() if name not in fleet}
-    if not known:
-        return dict(unit.current)
     total = max((unit.desired_replicas or 0) - sum(number or 0 for number in unknown.values()), 0)
     weights = {name: unit.weights.get(name, 0) for name in known} if unit.weights else {}
     if weights and not any(weights.values()):
         weights = dict.fromkeys(known, 1)
     inside = msgspec.structs.replace(unit, desired_replicas=total, avoid_disruption=True, weights=weights)
-    plan = _replicas_plugin(unit, profile).divide(inside, fleet, known)
-    scaled: dict[str, int | None] = {name: plan.total(name) for name in known}
-    return _sorted({**unknown, **scaled})
+    division = _replicas_plugin(unit, profile).divide(inside, fleet, rows)
+    return {**unknown, **dict(zip(known, (division.replicas + division.overflow).tolist(), strict=True))}
 
 
 def _replicas_plugin(unit: Unit, profile: Profile) -> Replicas:
@@ -163,11 +253,3 @@ def _replicas_plugin(unit: Unit, profile: Profile) -> Replicas:
     if plugin is None:
         raise FrameworkError(f"there is no replicas plugin for strategy {unit.replicas_strategy!r}")
     return plugin
-
-
-def _order(names: Iterable[str] | Sequence[str]) -> tuple[str, ...]:
-    return tuple(sorted(names))
-
-
-def _sorted(placements: Mapping[str, int | None]) -> dict[str, int | None]:
-    return {name: placements[name] for name in sorted(placements)}

@@ -1,9 +1,10 @@
 """The plugins one by one, over a whole fleet at once."""
 
+import numpy as np
 import pytest
 
 from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm, Toleration
-from argosy.plan.framework import ClusterScore, FrameworkError
+from argosy.plan.framework import FrameworkError, Ranked
 from argosy.plan.plugins import (
     cluster_affinity,
     cluster_capacity_weight,
@@ -123,8 +124,9 @@ def test_preferred_terms_add_their_weights():
     )
     scores = cluster_affinity.score(unit(affinity=Affinity(preferred=preferred)), members)
     assert scores.tolist() == [2, 10, 0]
-    assert cluster_affinity.normalize(scores).tolist() == [20, 100, 0]
-    assert cluster_affinity.normalize(scores * 0).tolist() == [0, 0, 0]
+    assert cluster_affinity.SCORE.normalize(scores).tolist() == [20, 100, 0]
+    assert cluster_affinity.SCORE.normalize(scores * 0).tolist() == [0, 0, 0]
+    assert cluster_affinity.SCORE.normalize(np.array([2**62, 2**61, 0])).tolist() == [100, 50, 0]
 
 
 def test_balanced_allocation_prefers_even_use():
@@ -152,17 +154,23 @@ def test_resource_scores_survive_absurd_amounts():
     assert cluster_resources_balanced_allocation.score(unit(), members).tolist() == [100]
 
 
+def names_selected(plugin, unit, scores):
+    members = fleet(*scores)
+    ranked = Ranked(members.rows_of(scores), np.array(list(scores.values()), dtype=np.int64))
+    return members.names_of(plugin.select(unit, members, ranked).rows)
+
+
 def test_priority_sort_orders_by_score_then_name():
-    scored = [ClusterScore("c", 1), ClusterScore("b", 2), ClusterScore("a", 1)]
-    assert [item.cluster for item in priority_sort.select(unit(), scored)] == ["b", "a", "c"]
-    assert [item.cluster for item in priority_sort.select(unit(priorities={"c": 1}), scored)] == ["c", "a", "b"]
+    scores = {"c": 1, "b": 2, "a": 1}
+    assert names_selected(priority_sort, unit(), scores) == ["b", "a", "c"]
+    assert names_selected(priority_sort, unit(priorities={"c": 1}), scores) == ["c", "a", "b"]
 
 
 def test_max_cluster_keeps_the_incoming_order_among_equals():
-    scored = [ClusterScore(name, 1) for name in "zyxwvutsrqponm"]
-    assert [item.cluster for item in max_cluster.select(unit(max_clusters=13), scored)] == list("zyxwvutsrqpon")
+    scores = dict.fromkeys("zyxwvutsrqponm", 1)
+    assert names_selected(max_cluster, unit(max_clusters=13), scores) == list("zyxwvutsrqpon")
     with pytest.raises(FrameworkError):
-        max_cluster.select(unit(max_clusters=-1), scored)
+        names_selected(max_cluster, unit(max_clusters=-1), scores)
 
 
 # Weights.
@@ -207,11 +215,10 @@ def test_gpu_units_follow_gpus():
         cluster("b", resources=amounts(cpu=("1", "1"), gpu=("3", "3"))),
     )
     wanted = unit(8, request=ResourceRequest(scalars={"nvidia.com/gpu": 1}))
-    assert cluster_capacity_weight.divide(wanted, members, ["a", "b"]).replicas == {"a": 2, "b": 6}
+    assert cluster_capacity_weight.divide(wanted, members, np.arange(2)).replicas.tolist() == [2, 6]
 
 
 def test_a_duplicated_object_counts_as_the_whole_number_in_each_cluster():
-    plan = cluster_capacity_weight.divide(
-        unit(6, current={"a": None, "b": None}), fleet("a", "b", "c"), ["a", "b", "c"]
-    )
-    assert plan.replicas == {"a": 4, "b": 2, "c": 0}
+    placed = unit(6, current={"a": None, "b": None})
+    division = cluster_capacity_weight.divide(placed, fleet("a", "b", "c"), np.array([2, 0, 1]))
+    assert division.replicas.tolist() == [0, 4, 2]

@@ -56,8 +56,9 @@ def available_to_percentage(vector: dict[str, Any]) -> dict[str, Any]:
 def replicas(vector: dict[str, Any]) -> dict[str, Any]:
     unit, fleet = units.unit(vector["scheduling_unit"]), units.fleet(vector["clusters"])
     names = [cluster["metadata"]["name"] for cluster in vector["clusters"]]
-    plan = cluster_capacity_weight.divide(unit, fleet, names)
-    given = [{"cluster": name, "replicas": plan.total(name)} for name in names if plan.total(name)]
+    division = cluster_capacity_weight.divide(unit, fleet, fleet.rows_of(names))
+    numbers = (division.replicas + division.overflow).tolist()
+    given = [{"cluster": name, "replicas": number} for name, number in zip(names, numbers, strict=True) if number]
     return {"replicas": given, "result": {"code": "Success", "reasons": []}}
 
 

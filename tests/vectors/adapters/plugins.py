@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from argosy.plan.framework import ClusterScore, Filter, FrameworkError, Score, Select
+import numpy as np
+
+from argosy.plan.framework import Filter, FrameworkError, Ranked, Score, Select
 from argosy.plan.plugins import (
     api_resources,
     cluster_affinity,
@@ -50,12 +52,17 @@ def scoring(plugin: Score) -> Answer:
 
 def selecting(plugin: Select) -> Answer:
     def answer(vector: dict[str, Any]) -> dict[str, Any]:
-        scored = [ClusterScore(item["cluster"], item["score"]) for item in vector["cluster_scores"]]
+        scored = vector["cluster_scores"]
+        fleet = units.fleet([{"metadata": {"name": item["cluster"]}} for item in scored])
+        ranked = Ranked(
+            fleet.rows_of(item["cluster"] for item in scored),
+            np.array([item["score"] for item in scored], dtype=np.int64),
+        )
         try:
-            chosen = plugin.select(units.unit(vector["scheduling_unit"]), scored)
+            chosen = plugin.select(units.unit(vector["scheduling_unit"]), fleet, ranked)
         except FrameworkError as error:
             return {"clusters": [], "result": {"code": "Unschedulable", "reasons": [str(error)]}}
-        return {"clusters": [item.cluster for item in chosen], "result": {"code": "Success", "reasons": []}}
+        return {"clusters": fleet.names_of(chosen.rows), "result": {"code": "Success", "reasons": []}}
 
     return answer
 

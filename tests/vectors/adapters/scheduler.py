@@ -1,16 +1,15 @@
 """The scheduler around its plugins: units, triggers and the whole decision."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from argosy.api import keys
 from argosy.api.types import SchedulingProfile
-from argosy.fleet.snapshot import Fleet
+from argosy.fleet.snapshot import Fleet, Rows
 from argosy.plan import triggers_kubeadmiral
-from argosy.plan.framework import Filter, Profile, Registry, Replicas, Score, Select, merge_profile
-from argosy.plan.replicas import ReplicaPlan
+from argosy.plan.framework import Division, Filter, Profile, Registry, Replicas, Score, Select, merge_profile
 from argosy.plan.schedule import schedule
 from argosy.plan.triggers import Difference, triggers_of, verdict
 from argosy.plan.unit import Unit, current_placement, unit_of
@@ -117,11 +116,11 @@ def _score(name: str) -> Score:
 
 
 def _select(name: str) -> Select:
-    return Select(name, lambda unit, scored: list(scored))
+    return Select(name, lambda unit, fleet, ranked: ranked)
 
 
-def _one_each(unit: Unit, fleet: Fleet, clusters: Sequence[str]) -> ReplicaPlan:
-    return ReplicaPlan(dict.fromkeys(clusters, 1), {})
+def _one_each(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
+    return Division(np.ones(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64))
 
 
 def _verdict(changed: bool, deferred: str, text: str, stored: str | None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """APIResources: a cluster must serve the object's group, version and kind."""
 
 from argosy.fleet.snapshot import Fleet, Mask
-from argosy.plan.framework import Filter
+from argosy.plan.framework import Always, Filter
 from argosy.plan.unit import Unit
 
 REASON = "cluster(s) didn't support this APIVersion"
@@ -11,8 +11,4 @@ def feasible(unit: Unit, fleet: Fleet) -> Mask:
     return fleet.serving((unit.group, unit.version, unit.kind))
 
 
-def reason(unit: Unit, fleet: Fleet, row: int) -> str:
-    return REASON
-
-
-FILTER = Filter("APIResources", feasible, reason)
+FILTER = Filter("APIResources", feasible, Always(REASON))

@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 
-from argosy.fleet.snapshot import CPU, GPU, MEMORY, Fleet
+import numpy as np
+
+from argosy.fleet.snapshot import CPU, GPU, MEMORY, Fleet, Rows
 from argosy.fleet.taints import NO_SCHEDULE
-from argosy.plan.framework import FrameworkError, Replicas
-from argosy.plan.replicas import Preference, ReplicaPlan, plan_replicas
+from argosy.plan.framework import Division, FrameworkError, Replicas
+from argosy.plan.replicas import Preference, plan_replicas
 from argosy.plan.unit import Unit
 from argosy.plan.weights import MissingResource, dynamic_weights, reported
 
 
-def divide(unit: Unit, fleet: Fleet, clusters: Sequence[str]) -> ReplicaPlan:
+def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
+    clusters = fleet.names_of(rows)
     total = unit.desired_replicas or 0
     # Placed without a number: it was duplicated until now, so the whole count runs there.
     current = {name: total if number is None else number for name, number in unit.current.items()}
@@ -18,7 +21,7 @@ def divide(unit: Unit, fleet: Fleet, clusters: Sequence[str]) -> ReplicaPlan:
     repelling = fleet.taints.untolerated(unit.tolerations, NO_SCHEDULE)
     migration, applied = unit.migration_info, unit.applied_migration
     estimated = migration.estimated_capacity if unit.auto_migration and migration is not None else {}
-    return plan_replicas(
+    plan = plan_replicas(
         {
             name: Preference(
                 unit.min_replicas.get(name, 0),
@@ -35,6 +38,10 @@ def divide(unit: Unit, fleet: Fleet, clusters: Sequence[str]) -> ReplicaPlan:
         limited_capacity=_not_negative(applied.limited_capacity) if applied is not None else {},
         avoid_disruption=unit.avoid_disruption,
         keep_unschedulable=unit.keep_unschedulable,
+    )
+    return Division(
+        np.array([plan.replicas[name] for name in clusters], dtype=np.int64),
+        np.array([plan.overflow.get(name, 0) for name in clusters], dtype=np.int64),
     )
 
 

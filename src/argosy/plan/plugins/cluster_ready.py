@@ -1,7 +1,7 @@
 """ClusterReady: nothing new goes to a cluster that is not ready; what runs there stays."""
 
 from argosy.fleet.snapshot import Fleet, Mask
-from argosy.plan.framework import Filter
+from argosy.plan.framework import Always, Filter
 from argosy.plan.unit import Unit
 
 REASON = "cluster(s) were unready"
@@ -11,8 +11,4 @@ def feasible(unit: Unit, fleet: Fleet) -> Mask:
     return fleet.ready | fleet.mask_of(unit.current)
 
 
-def reason(unit: Unit, fleet: Fleet, row: int) -> str:
-    return REASON
-
-
-FILTER = Filter("ClusterReady", feasible, reason)
+FILTER = Filter("ClusterReady", feasible, Always(REASON))

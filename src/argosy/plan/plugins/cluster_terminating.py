@@ -1,7 +1,7 @@
 """ClusterTerminating: a cluster that is leaving takes nothing and keeps nothing."""
 
 from argosy.fleet.snapshot import Fleet, Mask
-from argosy.plan.framework import Filter
+from argosy.plan.framework import Always, Filter
 from argosy.plan.unit import Unit
 
 REASON = "cluster(s) were terminating"
@@ -11,8 +11,4 @@ def feasible(unit: Unit, fleet: Fleet) -> Mask:
     return ~fleet.terminating
 
 
-def reason(unit: Unit, fleet: Fleet, row: int) -> str:
-    return REASON
-
-
-FILTER = Filter("ClusterTerminating", feasible, reason)
+FILTER = Filter("ClusterTerminating", feasible, Always(REASON))

@@ -1,18 +1,20 @@
 """MaxCluster: at most so many clusters, the best ones."""
 
-from collections.abc import Sequence
+import numpy as np
 
-from argosy.plan.framework import ClusterScore, FrameworkError, Select
+from argosy.fleet.snapshot import Fleet
+from argosy.plan.framework import FrameworkError, Ranked, Select
 from argosy.plan.unit import Unit
 
 REASON = "max cluster is less than 0"
 
 
-def select(unit: Unit, scored: Sequence[ClusterScore]) -> list[ClusterScore]:
+def select(unit: Unit, fleet: Fleet, ranked: Ranked) -> Ranked:
     """The order that came in is kept among equals."""
     if unit.max_clusters is not None and unit.max_clusters < 0:
         raise FrameworkError(REASON)
-    return sorted(scored, key=lambda item: -item.score)[: unit.max_clusters]
+    best = np.argsort(-ranked.scores, kind="stable")[: unit.max_clusters]
+    return Ranked(ranked.rows[best], ranked.scores[best])
 
 
 SELECT = Select("MaxCluster", select)

@@ -1,18 +1,20 @@
 """PrioritySort: the order of clusters, by configured priority where there is one, else by score."""
 
-from collections.abc import Sequence
+import numpy as np
 
 from argosy.api import keys
-from argosy.plan.framework import ClusterScore, Select
+from argosy.fleet.snapshot import Fleet
+from argosy.plan.framework import Ranked, Select
 from argosy.plan.unit import Unit
 
 
-def select(unit: Unit, scored: Sequence[ClusterScore]) -> list[ClusterScore]:
-    """As soon as one cluster has a priority, scores no longer matter. Ties by name."""
-    ranked = list(scored)
+def select(unit: Unit, fleet: Fleet, ranked: Ranked) -> Ranked:
+    """As soon as one cluster has a priority, scores no longer matter. Ties by name, which is the order of rows."""
+    rows, scores = ranked
     if unit.priorities or (unit.divides and unit.replicas_strategy == keys.BINPACK):
-        ranked = [ClusterScore(item.cluster, unit.priorities.get(item.cluster, 0)) for item in scored]
-    return sorted(ranked, key=lambda item: (-item.score, item.cluster))
+        scores = fleet.column(unit.priorities)[rows]
+    order = np.lexsort((rows, -scores))
+    return Ranked(rows[order], scores[order])
 
 
 SELECT = Select("PrioritySort", select)
