@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from argosy.api.rules import ComputePower, Cost, FailureDomain, Locality, TopologySpreadConstraint, WorkloadAffinity
 from argosy.kube.objects import Metadata
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "OverrideRule",
     "PolicyStatus",
     "Preferences",
+    "PreferredTerm",
     "PropagationPolicy",
     "PropagationPolicySpec",
     "ReplicaRescheduling",
@@ -44,6 +46,13 @@ class ClusterSelectorTerm(msgspec.Struct, frozen=True, rename="camel", omit_defa
 
     match_expressions: tuple[ClusterSelectorRequirement, ...] = ()
     match_fields: tuple[ClusterSelectorRequirement, ...] = ()
+
+
+class PreferredTerm(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Clusters that match are preferred by this much."""
+
+    weight: int = 0
+    preference: ClusterSelectorTerm = ClusterSelectorTerm()
 
 
 class Toleration(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -109,6 +118,16 @@ class PropagationPolicySpec(msgspec.Struct, frozen=True, rename="camel", omit_de
     reschedule_policy: ReschedulePolicy | None = None
     #: The older way to say reschedulePolicy.disableRescheduling.
     sticky_cluster: bool = False
+
+    # Not known to KubeAdmiral; absent, they change nothing.
+    preferred_cluster_affinity: tuple[PreferredTerm, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    workload_affinity: WorkloadAffinity | None = None
+    workload_anti_affinity: WorkloadAffinity | None = None
+    compute_power: ComputePower | None = None
+    cost: Cost | None = None
+    locality: Locality | None = None
+    failure_domain: FailureDomain | None = None
 
     @property
     def sticky(self) -> bool:

@@ -11,7 +11,10 @@ from argosy.api.crds.upgrade import REVISION, revision, upgraded
 
 OURS = crds.manifests()[0]
 #: The schemas of each revision. A test below fails when they change without a new one: raise REVISION and add its digest.
-DIGESTS = {1: "7baa64b6ea558e9b4be0be6a04832434e93317104e3817b7f9a9e3ec0c826443"}
+DIGESTS = {
+    1: "7baa64b6ea558e9b4be0be6a04832434e93317104e3817b7f9a9e3ec0c826443",
+    2: "264476a4b3effccac713e221364c1dc7e6b6d68f4eb42d1998eb9ac323928007",
+}
 
 
 def stored(**spec):

@@ -3,6 +3,7 @@
 from typing import Any
 
 from argosy.api import keys
+from argosy.api.crds.rules import rules
 from argosy.api.crds.schema import anything, array, boolean, crd, integer, mapping, obj, string
 
 __all__ = ["manifests"]
@@ -16,16 +17,14 @@ _REQUIREMENT = obj(
     },
     ("key", "operator", "values"),
 )
-_TERMS = array(
-    "Clusters to choose from: those that match at least one term. Empty means all.",
-    obj(
-        "A term matches where all its conditions do; an empty term matches nothing.",
-        {
-            "matchExpressions": array("Conditions on the cluster's labels.", _REQUIREMENT),
-            "matchFields": array("Conditions on the cluster's fields.", _REQUIREMENT),
-        },
-    ),
+_TERM = obj(
+    "A term matches where all its conditions do; an empty term matches nothing.",
+    {
+        "matchExpressions": array("Conditions on the cluster's labels.", _REQUIREMENT),
+        "matchFields": array("Conditions on the cluster's fields.", _REQUIREMENT),
+    },
 )
+_TERMS = array("Clusters to choose from: those that match at least one term. Empty means all.", _TERM)
 _SELECTOR = mapping("Labels a cluster must have. Empty means any cluster.")
 _TOLERATIONS = array(
     "Taints of clusters that are no obstacle.",
@@ -128,6 +127,7 @@ _PROPAGATION_SPEC = obj(
         "autoMigration": _AUTO_MIGRATION,
         "reschedulePolicy": _RESCHEDULE,
         "stickyCluster": boolean("Older way to say reschedulePolicy.disableRescheduling."),
+        **rules(_TERM),
     },
     ("schedulingMode",),
 )
