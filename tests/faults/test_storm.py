@@ -81,6 +81,18 @@ def test_a_delete_while_the_witness_saw_nothing_is_counted_apart() -> None:
     assert len(case.violations) == 1
 
 
+def test_a_delete_of_what_nobody_saw_is_explained_by_the_tenant_who_deleted_it() -> None:
+    case = judge()
+    journal = case._journal
+    made, gone = (at(seconds).timestamp() for seconds in (40, 50))
+    journal.history["deployments/t1-1"] = [
+        Moment(made, made + 0.1, App(1, "i"), True),
+        Moment(gone, gone + 0.1, None, True),
+    ]
+    case.deletions({"m2": Logged(deleted(45), deleted(51))})  # type: ignore[dict-item]
+    assert dict(case.deletes) == {"NOT NEEDED": 1, "source deleted (by its tenant's word)": 1}
+
+
 def test_a_placement_that_shrinks_by_itself_is_told() -> None:
     for asked, wrong in ((("m1",), 0), (("m1", "m2"), 1)):
         case = judge(t1_1=[(0, BOTH), (50, ONE)])

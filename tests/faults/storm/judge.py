@@ -76,9 +76,7 @@ class Judge:
                     )
 
     def _reason(self, deletion: Deletion) -> str | None:
-        states = self._witness.wanted.get(deletion.name)
-        if states is None:
-            return None
+        states = self._witness.wanted.get(deletion.name, [])
         blind = self._blind(deletion.received)
         now = _during(states, deletion.received, max(deletion.received + _TOLD_LATE, blind or 0.0))
         since = min(deletion.received - _SLACK, self._sent(deletion.cluster, deletion.received))
@@ -87,6 +85,9 @@ class Judge:
                 return f"source deleted{late}"
             if any(clusters is not None and deletion.cluster not in clusters for clusters in known):
                 return f"left the placement{late}"
+        # An object may have come and gone between two looks of the witness; who deleted it knows.
+        if None in self._journal.meanwhile(deletion.name, since, deletion.received):
+            return "source deleted (by its tenant's word)"
         # A version may have come and gone while nobody could be told of it.
         return None if blind is None else "not witnessed, the control plane being away"
 
