@@ -22,8 +22,11 @@ __all__ = [
 class Plugin(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     name: str = ""
     type: str = ""
-    #: The plugin's weight; the key is spelt so in the API.
+    #: The plugin's weight as KubeAdmiral spells it; `weight` goes before it.
     wait: int = 0
+    weight: int = 0
+    #: Of a replicas plugin: the replicasStrategy it divides for; all of them if empty.
+    strategy: str = ""
 
 
 class PluginSet(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -35,6 +38,7 @@ class Plugins(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     filter: PluginSet = PluginSet()
     score: PluginSet = PluginSet()
     select: PluginSet = PluginSet()
+    replicas: PluginSet = PluginSet()
 
 
 class PluginConfig(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -1,7 +1,7 @@
 """The scheduling framework: runs filter, score, select and replicas plugins over the whole fleet at once.
 
 It owns what is common to all plugins: their order, which filter excluded a cluster first, normalisation, weighing and
-summing of scores, and how a profile changes the plugin sets. A plugin answers for all clusters in one call and knows
+summing of scores. A plugin answers for all clusters in one call and knows
 nothing of the others. A plugin that lives elsewhere (`Remote`) is not called: the run yields an `Ask` and is sent the
 `Reply`, so that nothing here waits. Who is placed where in the end, and what to do when nothing fits, is `schedule`'s
 matter.
@@ -9,13 +9,12 @@ matter.
 
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from argosy.api.profiles import Plugins, PluginSet
 from argosy.fleet.snapshot import Column, Fleet, Mask, Rows
 from argosy.plan.unit import Unit
 
@@ -30,14 +29,12 @@ __all__ = [
     "Profile",
     "Ranked",
     "Reasons",
-    "Registry",
     "Remote",
     "Replicas",
     "Reply",
     "Score",
     "Scored",
     "Select",
-    "merge_profile",
     "run_filters",
     "run_scores",
     "run_selects",
@@ -181,14 +178,6 @@ class Profile(msgspec.Struct, frozen=True):
     scores: tuple[Score | Remote, ...] = ()
     selects: tuple[Select | Remote, ...] = ()
     replicas: dict[str, Replicas] = {}
-
-
-class Registry(msgspec.Struct, frozen=True):
-    """The plugins a profile may name, by extension point."""
-
-    filters: Mapping[str, Filter | Remote] = {}
-    scores: Mapping[str, Score | Remote] = {}
-    selects: Mapping[str, Select | Remote] = {}
 
 
 class Filtered(msgspec.Struct, frozen=True, eq=False):
@@ -347,34 +336,3 @@ def _raise_first(plugin: Remote, fleet: Fleet, rows: Rows, reply: Reply) -> None
         raise FrameworkError(f"{plugin.phase} plugin {plugin.name!r}: {reply.error}")
     for at, error in sorted(reply.errors.items()):
         raise FrameworkError(f"{plugin.phase} plugin {plugin.name!r}, cluster {fleet.names[rows[at]]}: {error}")
-
-
-_Plugin = TypeVar("_Plugin", Filter | Remote, Score | Remote, Select | Remote)
-
-
-def merge_profile(default: Profile, registry: Registry, wanted: Plugins) -> Profile:
-    """The default profile with a SchedulingProfile's changes: drop the disabled, append the enabled in order.
-
-    Raises FrameworkError for a plugin that is unknown at its point or listed twice: a profile with a mistake schedules
-    nothing rather than something else than asked for.
-    """
-    return Profile(
-        filters=_merged("filter", default.filters, registry.filters, wanted.filter),
-        scores=_merged("score", default.scores, registry.scores, wanted.score),
-        selects=_merged("select", default.selects, registry.selects, wanted.select),
-        replicas=default.replicas,
-    )
-
-
-def _merged(
-    point: str, default: Sequence[_Plugin], known: Mapping[str, _Plugin], wanted: PluginSet
-) -> tuple[_Plugin, ...]:
-    disabled = {plugin.name for plugin in wanted.disabled}
-    merged = [] if "*" in disabled else [plugin for plugin in default if plugin.name not in disabled]
-    for plugin in wanted.enabled:
-        if plugin.name not in known:
-            raise FrameworkError(f"there is no {point} plugin {plugin.name!r}")
-        if any(present.name == plugin.name for present in merged):
-            raise FrameworkError(f"{point} plugin {plugin.name!r} is enabled twice")
-        merged.append(known[plugin.name])
-    return tuple(merged)

@@ -26,12 +26,12 @@ from argosy.plan.framework import (
     Replicas,
     Reply,
     Scored,
-    merge_profile,
     run_filters,
     run_scores,
     run_selects,
 )
 from argosy.plan.plugins import DEFAULT_PROFILE, IN_TREE
+from argosy.plan.profile import Registry, merge_profile
 from argosy.plan.unit import Unit
 
 __all__ = ["DEFAULT", "Decision", "decide", "profile_of", "schedule", "unasked"]
@@ -125,9 +125,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return dict(zip(names, self.division.overflow[kept].tolist(), strict=True))
 
 
-def profile_of(profile: SchedulingProfile | None) -> Profile:
+def profile_of(profile: SchedulingProfile | None, registry: Registry = IN_TREE) -> Profile:
     """The plugins a policy's profile asks for. Raises FrameworkError where it names one that is not there."""
-    return DEFAULT if profile is None else merge_profile(DEFAULT, IN_TREE, profile.spec.plugins)
+    return DEFAULT if profile is None else merge_profile(DEFAULT, registry, profile.spec)
 
 
 def schedule(unit: Unit, fleet: Fleet, profile: Profile = DEFAULT) -> Decision:

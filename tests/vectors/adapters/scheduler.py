@@ -9,7 +9,8 @@ from argosy.api import keys
 from argosy.api.types import SchedulingProfile
 from argosy.fleet.snapshot import Fleet, Rows
 from argosy.plan import triggers_kubeadmiral
-from argosy.plan.framework import Division, Filter, Profile, Registry, Replicas, Score, Select, merge_profile
+from argosy.plan.framework import Division, Filter, Profile, Replicas, Score, Select
+from argosy.plan.profile import Registry, merge_profile
 from argosy.plan.schedule import schedule
 from argosy.plan.triggers import Difference, triggers_of, verdict
 from argosy.plan.unit import Unit, current_placement, unit_of
@@ -63,7 +64,7 @@ def core_schedule(vector: dict[str, Any]) -> dict[str, Any]:
 
 def apply_profile(vector: dict[str, Any]) -> dict[str, Any]:
     """Plugins of the recorded names that do nothing; replicas plugins are no part of a profile and stay."""
-    base, plugins = vector["base"], units.read(vector["profile"], SchedulingProfile).spec.plugins
+    base, spec = vector["base"], units.read(vector["profile"], SchedulingProfile).spec
     every = [chr(letter) for letter in range(ord("a"), ord("z") + 1)]
     default = Profile(
         filters=tuple(_filter(name) for name in base["filter"]),
@@ -76,7 +77,7 @@ def apply_profile(vector: dict[str, Any]) -> dict[str, Any]:
         scores={name: _score(name) for name in every},
         selects={name: _select(name) for name in every},
     )
-    merged = merge_profile(default, registry, plugins)
+    merged = merge_profile(default, registry, spec)
     return {
         "filter": [plugin.name for plugin in merged.filters],
         "score": [plugin.name for plugin in merged.scores],

@@ -1,7 +1,7 @@
 """The plugins that come with the scheduler, and the set that runs unless a profile says otherwise."""
 
 from argosy.api import keys
-from argosy.plan.framework import Profile, Registry
+from argosy.plan.framework import Profile
 from argosy.plan.plugins import (
     api_resources,
     cluster_affinity,
@@ -15,6 +15,7 @@ from argosy.plan.plugins import (
     priority_sort,
     taint_toleration,
 )
+from argosy.plan.profile import Registry
 
 __all__ = ["DEFAULT_PROFILE", "IN_TREE"]
 
@@ -41,4 +42,5 @@ IN_TREE = Registry(
     filters={plugin.name: plugin for plugin in DEFAULT_PROFILE.filters},
     scores={plugin.name: plugin for plugin in DEFAULT_PROFILE.scores},
     selects={plugin.name: plugin for plugin in DEFAULT_PROFILE.selects},
+    replicas={plugin.name: plugin for plugin in DEFAULT_PROFILE.replicas.values()},
 )

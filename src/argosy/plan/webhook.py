@@ -1,0 +1,323 @@
+"""Webhook payloads: what a scheduling plugin behind HTTP is asked, and what its answers mean.
+
+Two forms. `v1alpha1` is KubeAdmiral's: filter and score ask about one cluster a call, select about all in one. A webhook that
+also lists `v1alpha1-batch` before it in its payloadVersions is asked about many clusters a call; schedulers that do not know
+that form pass over it. Select is the same in both. Pure: who sends the calls, and what became of them, is `control.webhooks`.
+
+Answers are somebody else's text: nothing in them is trusted but its type, unknown names are errors, and however many
+different complaints come, few are told.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from argosy.api.clusters import FederatedCluster
+from argosy.fleet.member import CPU
+from argosy.fleet.snapshot import MEMORY
+from argosy.kube.objects import DecodeError, decode
+from argosy.kube.quantity import BINARY_SI, Quantity
+from argosy.plan.framework import Ask, Reply
+from argosy.plan.unit import EPHEMERAL_STORAGE, Unit
+
+__all__ = [
+    "BATCH",
+    "FILTERED",
+    "SINGLE",
+    "Answer",
+    "Call",
+    "WebhookError",
+    "calls",
+    "cluster_payload",
+    "payload_version",
+    "reply",
+    "scheduling_unit",
+    "url_of",
+]
+
+SINGLE: Final = "v1alpha1"
+BATCH: Final = "v1alpha1-batch"
+#: Clusters in one call of the batch form.
+BATCH_SIZE: Final = 100
+FILTERED: Final = "cluster(s) were filtered by webhookPlugin({name})"
+NO_ANSWER: Final = "the answer says nothing about this cluster"
+OTHER_ERRORS: Final = "further errors"
+#: Different complaints told of one phase; a webhook may well have another one for every cluster.
+_TOLD: Final = 8
+_LONGEST: Final = 200
+_INT64: Final = range(-(2**63), 2**63)
+
+
+class WebhookError(Exception):
+    """A call failed, or its answer cannot be used; the message says why."""
+
+
+class Call(NamedTuple):
+    """One request, and the positions in `ask.ranked` that its answer is about."""
+
+    body: bytes
+    about: tuple[int, ...]
+
+
+class Answer(NamedTuple):
+    """What became of a call: the body that came back, or why none did."""
+
+    call: Call
+    body: bytes = b""
+    error: str = ""
+
+
+def payload_version(advertised: Iterable[str]) -> str | None:
+    """The form to use: the first of those advertised that is known here."""
+    return next((version for version in advertised if version in (SINGLE, BATCH)), None)
+
+
+def url_of(prefix: str, path: str) -> str:
+    """One slash between the two, whichever of them has it."""
+    return f"{prefix.rstrip('/')}/{path.lstrip('/')}" if prefix else path
+
+
+# What is asked.
+
+
+def scheduling_unit(unit: Unit) -> dict[str, Any]:
+    """The unit as webhooks know it. What is empty is left out, but for the clusters it runs in."""
+    affinity = unit.affinity
+    optional: dict[str, Any] = {
+        "namespace": unit.namespace,
+        "labels": unit.labels,
+        "annotations": unit.annotations,
+        "clusterSelector": unit.cluster_selector,
+        "clusterAffinity": affinity.required if affinity is not None else (),
+        "tolerations": unit.tolerations,
+        "placements": [_placement(unit, cluster) for cluster in sorted(unit.cluster_names)],
+    }
+    if unit.divides:
+        optional["currentReplicaDistribution"] = {name: number or 0 for name, number in sorted(unit.current.items())}
+    payload: dict[str, Any] = {
+        "apiVersion": f"{unit.group}/{unit.version}" if unit.group else unit.version,
+        "kind": unit.kind,
+        "resource": unit.resource,
+        "name": unit.name,
+        "schedulingMode": unit.mode,
+        "resourceRequest": _resource_request(unit),
+        "currentClusters": sorted(unit.current),
+        **{key: value for key, value in optional.items() if value},
+    }
+    if unit.desired_replicas is not None:
+        payload["desiredReplicas"] = unit.desired_replicas
+    if unit.max_clusters is not None:
+        payload["maxClusters"] = unit.max_clusters
+    return payload
+
+
+def _placement(unit: Unit, cluster: str) -> dict[str, Any]:
+    stated = (
+        ("minReplicas", unit.min_replicas),
+        ("maxReplicas", unit.max_replicas),
+        ("weight", unit.weights),
+    )
+    return {"cluster": cluster, "preferences": {key: of[cluster] for key, of in stated if cluster in of}}
+
+
+def _resource_request(unit: Unit) -> dict[str, str]:
+    request = unit.request
+    amounts = {
+        CPU: Quantity.from_milli(request.milli_cpu),
+        MEMORY: Quantity.from_value(request.memory, BINARY_SI),
+        EPHEMERAL_STORAGE: Quantity.from_value(request.ephemeral_storage, BINARY_SI),
+        **{name: Quantity.from_value(amount) for name, amount in sorted(request.scalars.items())},
+    }
+    return {name: amount.canonical() for name, amount in amounts.items()}
+
+
+def cluster_payload(cluster: FederatedCluster, version: str) -> bytes:
+    """The cluster as JSON. In the batch form without the APIs it serves: they are most of it, and seldom asked for."""
+    shown = msgspec.to_builtins(cluster)
+    shown["spec"].setdefault("useServiceAccount", False)
+    if version == BATCH:
+        shown["status"].pop("apiResourceTypes", None)
+    return msgspec.json.encode(shown)
+
+
+def calls(ask: Ask, cluster: Callable[[str], bytes | None], version: str) -> list[Call]:
+    """The requests that make up a question. A cluster of which there is no payload (it has just gone) is not asked about."""
+    names = [ask.fleet.names[row] for row in ask.ranked.rows.tolist()]
+    known = [(position, body) for position, name in enumerate(names) if (body := cluster(name)) is not None]
+    head = b'{"schedulingUnit":' + msgspec.json.encode(scheduling_unit(ask.unit))
+    if ask.phase == "select":
+        scores = ask.ranked.scores.tolist()
+        scored = (b'{"cluster":' + body + b',"score":%d}' % scores[position] for position, body in known)
+        body = head + b',"clusterScores":[' + b",".join(scored) + b"]}"
+        return [Call(body, tuple(position for position, _ in known))]
+    if version == BATCH:
+        return [
+            Call(
+                head + b',"clusters":[' + b",".join(body for _, body in some) + b"]}",
+                tuple(position for position, _ in some),
+            )
+            for some in (known[start : start + BATCH_SIZE] for start in range(0, len(known), BATCH_SIZE))
+        ]
+    return [Call(head + b',"cluster":' + body + b"}", (position,)) for position, body in known]
+
+
+# What is answered.
+
+
+class _Filtered(msgspec.Struct):
+    selected: bool = False
+    error: str = ""
+
+
+class _Scored(msgspec.Struct):
+    score: int = 0
+    error: str = ""
+
+
+class _Selected(msgspec.Struct, rename="camel"):
+    selected_cluster_names: list[str] = []
+    error: str = ""
+
+
+class _NamedFiltered(_Filtered):
+    name: str = ""
+
+
+class _NamedScored(_Scored):
+    name: str = ""
+
+
+class _ManyFiltered(msgspec.Struct):
+    clusters: list[_NamedFiltered] = []
+    error: str = ""
+
+
+class _ManyScored(msgspec.Struct):
+    clusters: list[_NamedScored] = []
+    error: str = ""
+
+
+def reply(ask: Ask, answers: Sequence[Answer], version: str) -> Reply:
+    """What the answers to all calls of a question say together."""
+    if ask.phase == "filter":
+        return _filter_reply(ask, answers, version)
+    try:
+        if ask.phase == "score":
+            return _score_reply(ask, answers, version)
+        return _select_reply(ask, answers)
+    except WebhookError as error:
+        return Reply(error=named(ask.plugin, str(error)))
+
+
+def named(plugin: str, message: str) -> str:
+    return f"webhookPlugin({plugin}): {message}"
+
+
+def _filter_reply(ask: Ask, answers: Sequence[Answer], version: str) -> Reply:
+    """A cluster that could not be asked about is not taken; one the unit runs in is not left for that reason either."""
+    passed = np.zeros(len(ask.ranked.rows), dtype=np.bool_)
+    errors = dict.fromkeys(range(len(passed)), NO_ANSWER)
+    for answer in answers:
+        for position, verdict in _verdicts(ask, answer, version, _Filtered, _ManyFiltered).items():
+            if isinstance(verdict, str):
+                errors[position] = verdict
+                continue
+            del errors[position]
+            passed[position] = verdict.selected
+    running = [p for p in errors if ask.fleet.names[ask.ranked.rows[p]] in ask.unit.current]
+    if running:
+        cluster = ask.fleet.names[ask.ranked.rows[running[0]]]
+        return Reply(error=named(ask.plugin, f"{errors[running[0]]} (asked about {cluster}, where it runs)"))
+    return Reply(passed=passed, errors={p: named(ask.plugin, text) for p, text in _few(errors).items()})
+
+
+def _score_reply(ask: Ask, answers: Sequence[Answer], version: str) -> Reply:
+    scores = np.zeros(len(ask.ranked.rows), dtype=np.int64)
+    missing = set(range(len(scores)))
+    for answer in answers:
+        for position, verdict in _verdicts(ask, answer, version, _Scored, _ManyScored).items():
+            if isinstance(verdict, str):
+                raise WebhookError(verdict)
+            if verdict.score not in _INT64:
+                raise WebhookError(f"a score of {str(verdict.score)[:30]} is out of range")
+            scores[position] = verdict.score
+            missing.discard(position)
+    if missing:
+        raise WebhookError(NO_ANSWER)
+    return Reply(scores=scores)
+
+
+def _select_reply(ask: Ask, answers: Sequence[Answer]) -> Reply:
+    answer = answers[0]
+    if answer.error:
+        raise WebhookError(answer.error)
+    chosen = _read(answer.body, _Selected)
+    if chosen.error:
+        raise WebhookError(_short(chosen.error))
+    row_of = {ask.fleet.names[ask.ranked.rows[position]]: ask.ranked.rows[position] for position in answer.call.about}
+    rows = []
+    for name in chosen.selected_cluster_names:
+        if name not in row_of:
+            raise WebhookError(f"it selected the cluster {_short(name)!r}, which is not among those it was given")
+        rows.append(row_of.pop(name))
+    return Reply(rows=np.array(rows, dtype=np.intp))
+
+
+_One = _Filtered | _Scored
+
+
+def _verdicts(
+    ask: Ask,
+    answer: Answer,
+    version: str,
+    one: type[_Filtered] | type[_Scored],
+    many: type[_ManyFiltered] | type[_ManyScored],
+) -> dict[int, Any]:
+    """By position: what the answer says of a cluster, or in words why it says nothing that can be used."""
+    about = answer.call.about
+    if answer.error:
+        return dict.fromkeys(about, answer.error)
+    try:
+        if version == SINGLE:
+            verdict: _One = _read(answer.body, one)
+            return {about[0]: _short(verdict.error) if verdict.error else verdict}
+        told = _read(answer.body, many)
+        if told.error:
+            raise WebhookError(_short(told.error))
+        by_name = {ask.fleet.names[ask.ranked.rows[position]]: position for position in about}
+        verdicts: dict[int, Any] = {}
+        for each in told.clusters:
+            if each.name not in by_name:
+                raise WebhookError(f"it answered about {_short(each.name)!r}, which it was not asked about")
+            verdicts[by_name.pop(each.name)] = _short(each.error) if each.error else each
+    except WebhookError as error:
+        return dict.fromkeys(about, str(error))
+    return verdicts
+
+
+def _read(body: bytes, into: Any) -> Any:
+    try:
+        return decode(body, into)
+    except DecodeError as error:
+        raise WebhookError(f"the answer cannot be read: {_short(str(error))}") from None
+
+
+def _few(errors: dict[int, str]) -> dict[int, str]:
+    """Explanations group clusters by reason; a reason of its own for every cluster would make them endless."""
+    kept: set[str] = set()
+    few = {}
+    for position, text in errors.items():
+        if text in kept or len(kept) < _TOLD:
+            kept.add(text)
+            few[position] = text
+        else:
+            few[position] = OTHER_ERRORS
+    return few
+
+
+def _short(text: str) -> str:
+    """A text of somebody else's in one line of bounded length."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 2 * _LONGEST]).split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
