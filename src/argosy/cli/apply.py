@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from argosy.kube.client import Client
     from argosy.kube.resource import Resource
 
-__all__ = ["apply", "apply_all"]
+__all__ = ["applied", "apply", "apply_all"]
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 #: A CRD or namespace applied a moment ago may not be served yet.
@@ -59,7 +59,7 @@ async def apply_all(
 
     for number, manifest in enumerate(manifests):
         try:
-            verb = await _apply(client, manifest.object, namespace, dry_run)
+            verb, _ = await applied(client, manifest.object, namespace, dry_run=dry_run)
         except Unauthorized:
             raise  # that is about who asks, not about this object
         except ApiError as error:
@@ -70,7 +70,10 @@ async def apply_all(
         say(f"{reference(manifest.object)} {verb}{' (dry run)' if dry_run else ''}")
 
 
-async def _apply(client: "Client", obj: dict[str, Any], default: str, dry_run: bool) -> str:
+async def applied(
+    client: "Client", obj: dict[str, Any], default: str, *, dry_run: bool = False
+) -> tuple[str, dict[str, Any]]:
+    """What was done (created, configured, unchanged), or in a dry run would be, and the object as it is then."""
     import orjson
 
     from argosy.kube.apply3way import three_way
@@ -88,16 +91,16 @@ async def _apply(client: "Client", obj: dict[str, Any], default: str, dry_run: b
         current = await client.get(resource, name, namespace)
     except NotFound:
         body = orjson.dumps(wanted)
-        await client.request("POST", resource.path(namespace), query=query, body=body, headers=_JSON)
-        return "created"
+        answer = await client.request("POST", resource.path(namespace), query=query, body=body, headers=_JSON)
+        return "created", orjson.loads(answer)
     type = _type_of(resource)
     patch = three_way(_last_applied(current), current, wanted, type)
     if not patch or _only_annotation(patch, current, wanted):
-        return "unchanged"
+        return "unchanged", current
     headers = {"content-type": str(Patch.MERGE if type is None else Patch.STRATEGIC)}
     path = resource.path(namespace, name)
-    await client.request("PATCH", path, query=query, body=orjson.dumps(patch), headers=headers)
-    return "configured"
+    answer = await client.request("PATCH", path, query=query, body=orjson.dumps(patch), headers=headers)
+    return "configured", orjson.loads(answer)
 
 
 _JSON = {"content-type": "application/json"}

@@ -7,11 +7,12 @@ either means that the process died.
 import json
 import os
 import sys
+import time
 from typing import Any, Protocol
 
 from argosy.cli.failures import Failure
 
-__all__ = ["Lines", "Pipe", "Progress", "Screen", "follow", "heard", "shown"]
+__all__ = ["Lines", "Pipe", "Progress", "Screen", "Ticker", "follow", "heard", "shown"]
 
 
 class Progress(Protocol):
@@ -67,6 +68,40 @@ class Screen:
         self._status.stop()
         self._status = None
         self._console.print(Text.assemble((mark, style), " ", self._current))
+
+
+class Ticker:
+    """How far long work is: nothing for the first two seconds; then one line of a terminal, a line now and then elsewhere."""
+
+    _PATIENCE = 2.0
+    _BETWEEN_LINES = 10.0
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + self._PATIENCE
+        self._status: Any = None
+
+    def __enter__(self) -> "Ticker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def at(self, text: str) -> None:
+        """To be called often."""
+        if self._status is not None:
+            self._status.update(text)
+            return
+        if time.monotonic() < self._next:
+            return
+        if not sys.stderr.isatty():
+            self._next = time.monotonic() + self._BETWEEN_LINES
+            print(text, file=sys.stderr, flush=True)
+            return
+        from rich.console import Console
+
+        self._status = Console(stderr=True).status(text)
+        self._status.start()
 
 
 class Pipe:

@@ -58,6 +58,8 @@ class Outcome(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...] = ()
     #: What scheduling decided, where it ran.
     decision: Decision | None = None
+    #: The settings that keep it from being scheduled although something changed.
+    deferred: str = ""
 
 
 def is_wanted(source: Json, type_config: FederatedTypeConfig, exclude: re.Pattern[str] | None = None) -> bool:
@@ -111,8 +113,8 @@ def federate_steps(
     yield from run.steps()
     result = run.result()
     if before is not None and equal(result, before):
-        return Outcome(held=run.held, decision=run.decision)
-    return Outcome(result, before is None, run.held, tuple(run.notes), run.decision)
+        return Outcome(held=run.held, decision=run.decision, deferred=run.deferred)
+    return Outcome(result, before is None, run.held, tuple(run.notes), run.decision, run.deferred)
 
 
 def _comparable(existing: Json | None) -> Json | None:
@@ -165,6 +167,7 @@ class _Pass:
         self.held: Held | None = None
         self.notes: list[Note] = []
         self.decision: Decision | None = None
+        self.deferred = ""
         self._pending = self._pending_at_start()
 
     def _pending_at_start(self) -> pending.Steps:
@@ -265,6 +268,7 @@ class _Pass:
         stored = self.annotations.get(keys.SCHEDULING_TRIGGERS)
         verdict = whether_to_schedule(stored, triggers, policy, placed=not unplaced)
         if not verdict.schedule or self.annotations.get(keys.NO_SCHEDULING):
+            self.deferred = verdict.deferred_reasons
             return
         try:
             unit = unit_of(template, self.annotations, current, policy, self._type_config)

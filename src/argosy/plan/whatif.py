@@ -1,0 +1,158 @@
+"""What if: the real pipeline on two snapshots, today's and a supposed one, and what differs in the end.
+
+Each object the change concerns is first brought to rest on today's snapshot (what is on its way already is nobody's
+doing), then passed through the pipeline once more on the supposed one: the difference is the forecast. Nothing is
+written anywhere. Objects are looked at in the order of their names; where they compete for the same room, another
+order may divide it otherwise.
+"""
+
+from collections.abc import Generator, Iterable
+from typing import Any, TypeVar
+
+from argosy.kube.objects import Metadata, Partial, decode
+from argosy.plan.federate import NameTaken
+from argosy.plan.forecast import Forecast, ObjectChange, object_change, summed
+from argosy.plan.framework import Ask, Reply
+from argosy.plan.held import held_of
+from argosy.plan.metadata import annotations_of, labels_of
+from argosy.plan.pipeline import Outcome, federate_steps
+from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
+from argosy.plan.schedule import unasked
+from argosy.plan.suppose import ObjectKey, Snapshot
+
+__all__ = ["WhatIf", "concerned", "forecast", "pass_over"]
+
+K = TypeVar("K")
+UNPROPAGATED = "names no policy, so that it is not propagated"
+
+
+def forecast(before: Snapshot, after: Snapshot) -> Forecast:
+    """Everything that would follow, with nobody to ask: objects whose profile has plugins elsewhere are held."""
+    question = WhatIf(before, after)
+    for key in question.keys:
+        unasked(question.steps(key))
+    return question.forecast()
+
+
+class WhatIf:
+    """One question. Run `steps` of each of `keys`, in their order, then ask for the `forecast`."""
+
+    def __init__(self, before: Snapshot, after: Snapshot) -> None:
+        self._before = before
+        self._after = after
+        self.keys = concerned(before, after)
+        self._changes: list[ObjectChange] = []
+        self._unsettled: list[str] = []
+        self._deferred: dict[str, str] = {}
+        self._notes: list[str] = []
+
+    def steps(self, key: ObjectKey) -> Generator[Ask, Reply, None]:
+        """Look at one object. Yields what it has to ask plugins that live elsewhere."""
+        source = self._after.source(key)
+        if source is None or source["metadata"].get("deletionTimestamp"):
+            return
+        existing = self._before.federated_object(key)
+        if existing is not None and existing["metadata"].get("deletionTimestamp"):
+            self._unsettled.append(key.text)
+            return
+        try:
+            settled = existing
+            if key in self._before.sources:
+                today = yield from pass_over(self._before, key, existing)
+                if today.object is not None:
+                    settled = today.object
+                    self._unsettled.append(key.text)
+            outcome = yield from pass_over(self._after, key, settled)
+        except NameTaken as error:
+            self._notes.append(f"{key.text}: {error}")
+            return
+        result = outcome.object if outcome.object is not None else settled
+        if result is None:
+            self._notes.append(f"{key.text}: {UNPROPAGATED}")
+            return
+        change = object_change(
+            self._after.type_configs[key.type],
+            source,
+            settled,
+            result,
+            held_before=held_of(annotations_of(settled)) if settled is not None else None,
+            held=outcome.held,
+        )
+        if change.changes:
+            self._changes.append(change)
+        elif outcome.deferred:
+            self._deferred[key.text] = outcome.deferred
+
+    def forecast(self) -> Forecast:
+        total, clusters = summed(self._changes)
+        return Forecast(
+            total=total,
+            clusters=clusters,
+            objects=tuple(self._changes),
+            examined=len(self.keys),
+            unsettled=tuple(self._unsettled),
+            deferred=self._deferred,
+            notes=tuple(self._notes),
+        )
+
+
+def pass_over(snapshot: Snapshot, key: ObjectKey, existing: dict[str, Any] | None) -> Generator[Ask, Reply, Outcome]:
+    """One pass of the pipeline over an object of the snapshot, on top of this federated object."""
+    source = snapshot.source(key)
+    if source is None:
+        return Outcome()
+    labels = labels_of(source)
+    ref = propagation_ref(labels, key.namespace)
+    policy = snapshot.policies.get(ref) if ref is not None else None
+    profile = snapshot.profiles.get(policy.spec.scheduling_profile) if policy is not None else None
+    found = {
+        ref: snapshot.override_policies[ref]
+        for ref in override_refs(labels, key.namespace)
+        if ref in snapshot.override_policies
+    }
+    return (
+        yield from federate_steps(
+            source,
+            existing,
+            snapshot.type_configs[key.type],
+            fleet=snapshot.fleet,
+            policy=policy,
+            profile=profile,
+            override_policies=found,
+        )
+    )
+
+
+def concerned(before: Snapshot, after: Snapshot) -> tuple[ObjectKey, ...]:
+    """The objects for which something differs between the two, in the order they are looked at."""
+    if before.fleet.members != after.fleet.members:
+        return tuple(sorted(after.sources))
+    types = _differing(before.type_configs, after.type_configs)
+    profiles = _differing(before.profiles, after.profiles)
+    policies = _differing(before.policies, after.policies)
+    policies |= {ref for ref, each in after.policies.items() if each.spec.scheduling_profile in profiles}
+    overrides = _differing(before.override_policies, after.override_policies)
+    sources = _differing(before.sources, after.sources)
+
+    def concerns(key: ObjectKey) -> bool:
+        if key in sources or key.type in types:
+            return True
+        if not policies and not overrides:
+            return False
+        metadata = decode(after.sources[key], Partial).metadata
+        return _names(metadata, key.namespace, policies, overrides)
+
+    return tuple(sorted(key for key in after.sources if concerns(key)))
+
+
+def _names(metadata: Metadata, namespace: str, policies: set[PolicyRef], overrides: set[PolicyRef]) -> bool:
+    if propagation_ref(metadata.labels, namespace) in policies:
+        return True
+    return not overrides.isdisjoint(override_refs(metadata.labels, namespace))
+
+
+def _differing(before: dict[K, Any], after: dict[K, Any]) -> set[K]:
+    if before is after:
+        return set()
+    every: Iterable[K] = before.keys() | after.keys()
+    return {key for key in every if before.get(key) is not after.get(key) and before.get(key) != after.get(key)}

@@ -1,0 +1,315 @@
+"""What would follow from a change: the pipeline on a supposed snapshot, compared with today's."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.api import keys
+from argosy.kube.objects import encode
+from argosy.plan.forecast import ClusterChange, Counts, Forecast
+from argosy.plan.pipeline import federate
+from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
+from argosy.plan.suppose import Irrelevant, ObjectKey, Snapshot, SupposeError
+from argosy.plan.whatif import concerned, forecast
+from tests.unit.plan.worlds import DEPLOYMENTS, NAMESPACES, cluster, deployment, override_policy, policy
+
+WEB = ObjectKey("deployments.apps", "default", "web")
+MOVING = {
+    "rescheduleWhen": {"policyContentChanged": True, "clusterJoined": True, "clusterLabelsChanged": True},
+    "replicaRescheduling": {"avoidDisruption": True},
+}
+
+#: Alike, so that numbers can be told by heart.
+EVEN = [{"cluster": f"m{number}", "preferences": {"weight": 1}} for number in range(1, 6)]
+
+
+def manifest(name: str = "web", replicas: int = 6, **patch: Any) -> dict[str, Any]:
+    return deployment(metadata={"name": name, "uid": f"u-{name}"}, spec={"replicas": replicas}, **patch)
+
+
+def manifest_of(policy: Any) -> dict[str, Any]:
+    """A policy as a user would write it."""
+    return {"apiVersion": keys.API_VERSION, "kind": policy.kind, **msgspec.to_builtins(policy)}
+
+
+def snapshot(*sources: dict[str, Any], clusters: tuple[str, ...] = ("m1", "m2", "m3"), **spec: Any) -> Snapshot:
+    """At rest: every source has the federated object that follows from the rest."""
+    by_key = {ObjectKey("deployments.apps", "default", each["metadata"]["name"]): encode(each) for each in sources}
+    return settled(
+        Snapshot(
+            type_configs={each.name: each for each in (DEPLOYMENTS, NAMESPACES)},
+            clusters={name: cluster(name) for name in clusters},
+            sources=by_key or {WEB: encode(manifest())},
+            policies={PolicyRef("all", "default"): policy(**{"reschedulePolicy": MOVING, "placement": EVEN, **spec})},
+        )
+    )
+
+
+def settled(world: Snapshot) -> Snapshot:
+    """As the controllers leave it, object by object."""
+    federated = dict(world.federated)
+    for key in world.sources:
+        outcome = executed(world, key)
+        if outcome.object is not None:
+            federated[key] = encode(outcome.object)
+    return msgspec.structs.replace(world, federated=federated)
+
+
+def executed(world: Snapshot, key: ObjectKey) -> Any:
+    source = world.source(key)
+    labels = source["metadata"].get("labels") or {}
+    ref = propagation_ref(labels, key.namespace)
+    return federate(
+        source,
+        world.federated_object(key),
+        world.type_configs[key.type],
+        fleet=world.fleet,
+        policy=world.policies.get(ref),
+        override_policies={
+            each: world.override_policies[each]
+            for each in override_refs(labels, key.namespace)
+            if each in world.override_policies
+        },
+    )
+
+
+def numbers(made: Forecast) -> dict[str, tuple[int | None, int | None]]:
+    (only,) = made.objects
+    return {each.cluster: (each.replicas_before, each.replicas_after) for each in only.clusters}
+
+
+class TestForecast:
+    def test_nothing_supposed_changes_nothing_and_looks_at_nothing(self):
+        world = snapshot()
+        made = forecast(world, world)
+        assert not made.changes
+        assert made == Forecast()
+
+    def test_scaling_out_only_starts(self):
+        world = snapshot()
+        made = forecast(world, world.with_replicas(WEB, 9))
+        assert numbers(made) == {"m1": (2, 3), "m2": (2, 3), "m3": (2, 3)}
+        assert (made.total.started, made.total.moved, made.total.stopped) == (3, 0, 0)
+        assert made.clusters["m2"] == Counts(started=1)
+        assert made.total.updated == 0
+
+    def test_scaling_to_what_it_is_changes_nothing(self):
+        world = snapshot()
+        assert not forecast(world, world.with_replicas(WEB, 6)).changes
+
+    def test_a_cluster_that_is_lost_gives_its_replicas_to_the_others(self):
+        world = snapshot()
+        made = forecast(world, world.with_lost("m1"))
+        assert numbers(made) == {"m1": (2, None), "m2": (2, 3), "m3": (2, 3)}
+        assert made.objects[0].clusters[0].copy == "removed"
+        assert (made.total.moved, made.total.started, made.total.stopped) == (2, 0, 0)
+        assert (made.total.removed, made.clusters["m1"].stopped) == (1, 2)
+
+    def test_a_cordoned_cluster_keeps_what_it_has_and_gets_nothing_new(self):
+        world = snapshot(manifest("web", 6))
+        assert not forecast(world, world.with_cordoned("m1")).changes
+        fresh = world.with_cordoned("m1").with_object(manifest("new", 4))
+        made = forecast(world, fresh)
+        assert [each.name for each in made.objects] == ["new"]
+        assert numbers(made) == {"m2": (None, 2), "m3": (None, 2)}
+
+    def test_a_new_cluster_is_as_large_as_the_median_unless_it_says(self):
+        world = snapshot()
+        joined = world.with_new_cluster({"apiVersion": keys.API_VERSION, "metadata": {"name": "m4"}})
+        assert joined.clusters["m4"].status.resources.allocatable == {"cpu": "10", "memory": "10Gi"}
+        made = forecast(world, joined.with_replicas(WEB, 12))
+        assert numbers(made)["m4"] == (None, 3)
+
+    def test_a_new_cluster_with_a_size_gets_its_share(self):
+        world = snapshot(placement=[])
+        resources = {"allocatable": {"cpu": "30", "memory": "30Gi"}}
+        joined = world.with_new_cluster({"metadata": {"name": "m4"}, "status": {"resources": resources}})
+        made = forecast(world, joined.with_replicas(WEB, 12))
+        assert numbers(made)["m4"] == (None, 6)
+
+    def test_nothing_that_fits_is_told_as_unschedulable_and_keeps_its_place(self):
+        world = snapshot()
+        lost = world.with_lost("m1").with_lost("m2").with_lost("m3")
+        made = forecast(world, lost)
+        assert made.objects[0].clusters == ()
+        assert made.objects[0].held.reason == "Unschedulable"
+        assert (made.total.unschedulable, made.total.objects) == (1, 1)
+        back = forecast(settled(lost), world)
+        assert back.objects[0].released
+
+    def test_a_policy_that_goes_missing_holds(self):
+        world = snapshot()
+        label = {keys.PROPAGATION_POLICY_LABEL: "other"}
+        made = forecast(world, world.with_object(deployment(metadata={"labels": label, "uid": "u-web"})))
+        assert made.objects[0].held.reason == "PolicyNotFound"
+        assert (made.total.held, made.total.unschedulable) == (1, 0)
+
+    def test_a_changed_policy_moves_what_names_it(self):
+        world = snapshot(manifest("web"), manifest("shop"))
+        only_m1 = policy(reschedulePolicy=MOVING, placement=[{"cluster": "m1"}])
+        made = forecast(world, world.with_object(manifest_of(only_m1)))
+        assert [each.name for each in made.objects] == ["shop", "web"]
+        assert made.total.moved == 8
+
+    def test_a_change_that_the_policy_defers_is_told(self):
+        world = snapshot(reschedulePolicy={})
+        elsewhere = policy(reschedulePolicy={}, placement=[{"cluster": "m1"}])
+        made = forecast(world, world.with_object(manifest_of(elsewhere)))
+        assert not made.changes
+        assert made.deferred == {"deployments.apps default/web": "rescheduleWhen:nil"}
+
+    def test_overrides_are_told_cluster_by_cluster(self):
+        differ = override_policy(
+            {
+                "targetClusters": {"clusters": ["m2"]},
+                "overriders": {"jsonpatch": [{"path": "/spec/paused", "operator": "add", "value": True}]},
+            }
+        )
+        labelled = deployment(metadata={"labels": {keys.OVERRIDE_POLICY_LABEL: "differ"}, "uid": "u-web"})
+        world = snapshot()
+        made = forecast(world, world.with_object(manifest_of(differ)).with_object(labelled))
+        assert made.objects[0].clusters == (
+            ClusterChange("m2", "kept", 2, 2, overridden=True, overrides=("add /spec/paused = true",)),
+        )
+        assert (made.total.overridden, made.total.updated) == (1, 0)
+
+    def test_another_image_updates_every_copy(self):
+        world = snapshot()
+        image = {"template": {"spec": {"containers": [{"name": "web", "image": "nginx:2"}]}}}
+        made = forecast(world, world.with_object(deployment(metadata={"uid": "u-web"}, spec=image)))
+        assert [each.updated for each in made.objects[0].clusters] == [True] * 3
+        assert made.total.updated == 3
+
+    def test_an_object_without_a_policy_any_more_is_removed(self):
+        world = snapshot()
+        bare = deployment(metadata={"labels": {keys.PROPAGATION_POLICY_LABEL: None}, "uid": "u-web"})
+        made = forecast(world, world.with_object(bare))
+        assert (made.total.removed, made.total.stopped) == (3, 6)
+
+    def test_an_object_that_asks_for_no_propagation_is_named(self):
+        world = snapshot()
+        bare = deployment(metadata={"name": "bare", "labels": {keys.PROPAGATION_POLICY_LABEL: None}})
+        made = forecast(world, world.with_object(bare))
+        assert not made.changes
+        assert made.notes == ("deployments.apps default/bare: names no policy, so that it is not propagated",)
+
+    def test_what_is_on_its_way_already_is_told_apart(self):
+        world = snapshot()
+        moving = msgspec.structs.replace(world, sources={WEB: encode(manifest("web", 12))})
+        made = forecast(moving, moving.with_replicas(WEB, 15))
+        assert made.unsettled == ("deployments.apps default/web",)
+        assert made.total.started == 3
+
+    def test_namespaces_go_to_a_new_cluster(self):
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "uid": "n"}}
+        key = ObjectKey("namespaces", "", "shop")
+        world = snapshot()
+        world = settled(msgspec.structs.replace(world, sources={**world.sources, key: encode(namespace)}))
+        made = forecast(world, world.with_new_cluster({"metadata": {"name": "m4"}}))
+        shop = next(each for each in made.objects if each.kind == "Namespace")
+        assert shop.clusters == (ClusterChange("m4", "added"),)
+
+
+class TestSuppose:
+    def test_what_makes_no_sense_is_said(self):
+        world = snapshot()
+        with pytest.raises(SupposeError, match="there is no cluster 'm9'; the clusters are: m1, m2, m3"):
+            world.with_lost("m9")
+        with pytest.raises(SupposeError, match="the cluster m1 is there already"):
+            world.with_new_cluster({"metadata": {"name": "m1"}})
+        with pytest.raises(SupposeError, match="default/none is not there"):
+            world.with_replicas(ObjectKey("deployments.apps", "default", "none"), 3)
+        with pytest.raises(SupposeError, match="PropagationPolicy x: Expected"):
+            world.with_object(
+                {
+                    "apiVersion": keys.API_VERSION,
+                    "kind": "PropagationPolicy",
+                    "metadata": {"name": "x"},
+                    "spec": {"maxClusters": "many"},
+                }
+            )
+        with pytest.raises(Irrelevant, match="Gadget x"):
+            world.with_object({"apiVersion": "v1", "kind": "Gadget", "metadata": {"name": "x"}})
+
+    def test_only_the_objects_a_change_concerns_are_looked_at(self):
+        other = deployment(metadata={"name": "alone", "labels": {keys.PROPAGATION_POLICY_LABEL: "own"}})
+        world = snapshot(manifest("web"), other)
+        world = settled(
+            msgspec.structs.replace(world, policies={**world.policies, PolicyRef("own", "default"): policy("own")})
+        )
+        changed = manifest_of(policy("own", maxClusters=1))
+        assert [key.name for key in concerned(world, world.with_object(changed))] == ["alone"]
+        assert [key.name for key in concerned(world, world.with_replicas(WEB, 7))] == ["web"]
+        assert [key.name for key in concerned(world, world.with_cordoned("m1"))] == ["alone", "web"]
+
+
+def placements(world: Snapshot) -> dict[ObjectKey, dict[str, int | None]]:
+    """Replicas by cluster, as the federated objects say."""
+    found: dict[ObjectKey, dict[str, int | None]] = {}
+    for key in world.federated:
+        spec = world.federated_object(key)["spec"]
+        patches = {
+            item["cluster"]: item["patches"][0]["value"]
+            for entry in spec.get("overrides") or ()
+            if entry["controller"] == keys.GLOBAL_SCHEDULER
+            for item in entry["clusters"]
+        }
+        found[key] = {
+            each["cluster"]: patches.get(each["cluster"])
+            for entry in spec.get("placements") or ()
+            for each in entry["placement"]
+        }
+    return found
+
+
+@st.composite
+def suppositions(draw: st.DrawFn) -> tuple[Snapshot, Snapshot]:
+    clusters = tuple(f"m{number}" for number in range(1, draw(st.integers(1, 5)) + 1))
+    sources = [manifest(name, draw(st.integers(0, 20))) for name in ("a", "b", "c")[: draw(st.integers(1, 3))]]
+    world = snapshot(*sources, clusters=clusters, maxClusters=draw(st.none() | st.integers(1, 4)), placement=[])
+    after = world
+    for _ in range(draw(st.integers(0, 4))):
+        match draw(st.sampled_from(["scale", "lose", "cordon", "add", "policy"])):
+            case "scale":
+                name = draw(st.sampled_from(sources))["metadata"]["name"]
+                after = after.with_replicas(ObjectKey("deployments.apps", "default", name), draw(st.integers(0, 40)))
+            case "lose":
+                after = after.with_lost(draw(st.sampled_from(clusters)))
+            case "cordon":
+                after = after.with_cordoned(draw(st.sampled_from(clusters)))
+            case "add" if "new" not in after.clusters:
+                after = after.with_new_cluster({"metadata": {"name": "new"}})
+            case "policy":
+                preferences = [
+                    {"cluster": name, "preferences": {"weight": draw(st.integers(0, 3))}} for name in clusters
+                ]
+                after = after.with_object(manifest_of(policy(reschedulePolicy=MOVING, placement=preferences)))
+    return world, after
+
+
+@settings(deadline=None, max_examples=60)
+@given(suppositions())
+def test_the_forecast_is_what_the_controllers_then_do(worlds):
+    before, after = worlds
+    made = forecast(before, after)
+    then = settled(after)
+    was, is_now = placements(before), placements(then)
+    foretold = {ObjectKey("deployments.apps", each.namespace, each.name): each for each in made.objects}
+    for key, now in is_now.items():
+        expected = dict(was.get(key, {}))
+        for each in foretold[key].clusters if key in foretold else ():
+            if each.copy == "removed":
+                del expected[each.cluster]
+            else:
+                expected[each.cluster] = each.replicas_after
+        assert expected == now
+    total = sum(number or 0 for each in is_now.values() for number in each.values()) - sum(
+        number or 0 for each in was.values() for number in each.values()
+    )
+    assert made.total.started - made.total.stopped == total
+    assert sum(each.started for each in made.clusters.values()) == made.total.started + made.total.moved
+    assert not forecast(then, then).changes
+    assert not forecast(before, msgspec.structs.replace(before, clusters=dict(before.clusters))).changes
