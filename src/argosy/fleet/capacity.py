@@ -7,8 +7,9 @@ Which nodes and pods count follows KubeAdmiral: cordoned, not ready and NoSchedu
 every pod that has not finished counts, wherever it is and whether it is scheduled or not.
 """
 
+import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,16 +20,27 @@ from argosy.kube import quantity
 from argosy.kube.objects import Identity, Metadata
 from argosy.kube.selectors import LabelSelector
 
-__all__ = ["Capacity", "NodeView", "PodSpecView", "PodView", "Requests", "node_counts", "requests_of"]
+__all__ = [
+    "FINISHED",
+    "Capacity",
+    "NodeView",
+    "PodOwner",
+    "PodSpecView",
+    "PodView",
+    "Requests",
+    "node_counts",
+    "requests_of",
+]
 
 Requests = dict[str, int]
 """Amounts by resource: cpu in thousandths, everything else in whole units."""
 
-_FINISHED = ("Succeeded", "Failed")
+FINISHED = ("Succeeded", "Failed")
 _BINARY = ("memory", "ephemeral-storage", "storage")
 #: Slots for pods are no resource to divide.
 _PODS = "pods"
 _VECTORS_SHARED = 4096
+_set = msgspec.structs.force_setattr
 
 
 class TaintView(msgspec.Struct, frozen=True):
@@ -75,14 +87,79 @@ class PodSpecView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     overhead: ResourceList = {}
 
 
+class PodOwner(msgspec.Struct, frozen=True, gc=False):
+    """An owner reference of a pod."""
+
+    kind: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class PodConditionView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    last_transition_time: str | None = None
+
+
+_POD_SCHEDULED = "PodScheduled"
+_REPLICA_SET = "ReplicaSet"
+#: Of a pod that has its node nothing else matters, and nearly all pods are such.
+_SCHEDULED = (PodConditionView(_POD_SCHEDULED, "True"),)
+
+if TYPE_CHECKING:
+    Owners = tuple[PodOwner, ...]
+    Conditions = tuple[PodConditionView, ...]
+else:
+    Owners = tuple[PodOwner, ...] | None
+    Conditions = tuple[PodConditionView, ...] | None
+
+
+class PodMetadata(Identity, frozen=True, gc=False):
+    """Which pod it is, whether it is on its way out, and the ReplicaSet that made it, if one did."""
+
+    deletion_timestamp: str | None = None
+    owner_references: Owners = ()
+
+    # Runs for every event of every pod of the fleet: plain loops, and what many pods share is held once.
+    def __post_init__(self) -> None:
+        Identity.__post_init__(self)
+        kept: Owners = ()
+        for owner in self.owner_references or ():
+            if owner.controller and owner.kind == _REPLICA_SET:
+                _set(owner, "uid", sys.intern(owner.uid))
+                kept = (owner,)
+        if kept != self.owner_references:
+            _set(self, "owner_references", kept)
+
+    @property
+    def replica_set(self) -> PodOwner | None:
+        return self.owner_references[0] if self.owner_references else None
+
+
 class PodStatusView(msgspec.Struct, frozen=True, gc=False):
+    """Of the conditions only whether the pod has a node is kept."""
+
     phase: str = ""
+    conditions: Conditions = ()
+
+    def __post_init__(self) -> None:
+        kept: Conditions = ()
+        for condition in self.conditions or ():
+            if condition.type == _POD_SCHEDULED:
+                kept = _SCHEDULED if condition.status == "True" else (condition,)
+                break
+        _set(self, "conditions", kept)
+
+    @property
+    def scheduling(self) -> PodConditionView | None:
+        return self.conditions[0] if self.conditions else None
 
 
 class PodView(msgspec.Struct, frozen=True, gc=False):
-    """What of a Pod decides what it takes away."""
+    """What of a Pod decides what it takes away, and whether it waits for a node."""
 
-    metadata: Identity = Identity()
+    metadata: PodMetadata = PodMetadata()
     spec: PodSpecView = PodSpecView()
     status: PodStatusView = PodStatusView()
 
@@ -135,7 +212,7 @@ class Capacity:
         self._allocatable.replace(self._nodes, name, counted)
 
     def set_pod(self, key: str, pod: PodView | None) -> None:
-        finished = pod is None or pod.status.phase in _FINISHED
+        finished = pod is None or pod.status.phase in FINISHED
         self._requested.replace(self._pods, key, None if finished or pod is None else self._request_vector(pod.spec))
 
     def resources(self) -> ClusterResources:
