@@ -1,0 +1,113 @@
+"""Demand: what one workload wants of the clusters it may run in, as columns, and the way there from what runs today.
+
+A planner says only how it fills clusters up to a total (`Fill`). What all of them share is here: minimums come first,
+maximums and limited capacity are never exceeded, what a cluster was seen not to run goes elsewhere, and with
+`avoid_disruption` the plan walks from what runs today: scaling in only stops replicas, scaling out only starts them.
+
+All columns are aligned with one another; the caller knows which clusters they stand for. Sums stay within 64 bits for
+totals up to MOST_REPLICAS.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from argosy.fleet.snapshot import LARGEST, Column
+
+__all__ = ["MOST_REPLICAS", "Demand", "Fill", "before", "planned", "poured", "walked"]
+
+MOST_REPLICAS: Final = 2**47
+"""Far beyond what Kubernetes counts (2**31); sums over ten thousands of clusters still fit a column."""
+
+Fill = Callable[[int, Column, Column], Column]
+"""(total, floors, ceilings) → how many each cluster gets: floors first, nowhere above the ceiling, and as much of the total
+as fits. Floors are never above ceilings."""
+
+
+class Demand(NamedTuple):
+    """`most`, `limited` and `estimated` are LARGEST where nothing is known or asked."""
+
+    total: int
+    #: What each cluster was told to run.
+    current: Column
+    least: Column
+    most: Column
+    #: Hard: the user's wish.
+    limited: Column
+    #: Soft: what the cluster was seen to be able to run.
+    estimated: Column
+    avoid_disruption: bool = True
+    keep_unschedulable: bool = False
+
+    @property
+    def ceilings(self) -> Column:
+        """What each cluster may be told to run."""
+        return np.minimum(self.most, self.limited)
+
+    @property
+    def room(self) -> Column:
+        """What each cluster may be told to run and can."""
+        return np.minimum(self.ceilings, self.estimated)
+
+    @property
+    def present(self) -> Column:
+        """What runs today, as far as the cluster can hold it."""
+        return np.minimum(np.minimum(self.current, self.limited), self.estimated)
+
+    @property
+    def estimates(self) -> bool:
+        """Whether any cluster was seen to be short of room."""
+        return bool((self.estimated < LARGEST).any())
+
+
+def planned(demand: Demand, fill: Fill) -> tuple[Column, Column]:
+    """Replicas and overflow: what stays in a cluster although it was seen not to run there.
+
+    Without `avoid_disruption` all of the overflow stays even where it is not to be kept: dropping it would raise the
+    estimate again, the next plan would put the replicas back, and the two plans would alternate for ever.
+    """
+    ceilings, room = demand.ceilings, demand.room
+    desired = fill(demand.total, np.minimum(demand.least, room), room)
+    overflow = np.zeros_like(desired)
+    if demand.estimates:
+        unhindered = fill(demand.total, np.minimum(demand.least, ceilings), ceilings)
+        overflow = np.maximum(unhindered - demand.estimated, 0)
+    if not demand.avoid_disruption:
+        return desired, overflow
+    if not demand.keep_unschedulable:
+        overflow = np.minimum(overflow, demand.total - int(desired.sum()))
+    return walked(demand, fill), overflow
+
+
+def walked(demand: Demand, fill: Fill) -> Column:
+    """The total, as far as it can be reached from what runs today without moving any.
+
+    Scaling in stops first what is over its bounds, scaling out starts first what is short of its minimum. Bounds alone
+    stop nothing: a cluster that runs more than its maximum counts with what it runs, and keeps it until there is surplus.
+    """
+    total, present, room = demand.total, demand.present, demand.room
+    running = int(present.sum())
+    if running == total:
+        return present
+    floors = np.minimum(demand.least, room)
+    if running > total:
+        within = np.minimum(present, room)
+        if int(within.sum()) >= total:
+            return fill(total, np.minimum(floors, within), within)
+        return fill(total, within, present)
+    served = np.maximum(present, floors)
+    if int(served.sum()) <= total:
+        return fill(total, served, np.maximum(served, room))
+    return fill(total, present, served)
+
+
+def poured(total: int, vessels: Column) -> Column:
+    """Each in order gets all that is left, up to what it holds."""
+    vessels = np.minimum(vessels, total)
+    return np.clip(total - before(vessels), 0, vessels)
+
+
+def before(amounts: Column) -> Column:
+    """The sum of all amounts in front of each."""
+    return np.cumsum(amounts) - amounts
