@@ -9,6 +9,7 @@ from argosy.kube.client import Client
 from argosy.testing import API_SERVER
 from argosy.testing.pytest_plugin import Kubernetes, kubernetes, kubernetes_session  # noqa: F401
 from tests.harness.user import new_namespace
+from tests.real.hub import MEMBER, Hub
 
 #: The files that take longest: workers begin with these, so that none is left alone with one at the end.
 LONGEST = (
@@ -20,6 +21,7 @@ LONGEST = (
     "test_install.py",
     "test_shards.py",
     "test_join.py",
+    "test_join_access.py",
 )
 
 
@@ -44,3 +46,9 @@ async def namespace(client: Client, request: pytest.FixtureRequest) -> AsyncIter
     prefix = request.path.stem.removeprefix("test_").replace("_", "-")
     async with new_namespace(client, f"{prefix}-") as name:
         yield name
+
+
+@pytest.fixture
+async def hub(kubernetes: Kubernetes) -> AsyncIterator[Hub]:  # noqa: F811
+    async with Hub(await kubernetes.shared(MEMBER)) as entered:
+        yield entered

@@ -17,6 +17,8 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _NUMBER = re.compile(r"\b\d+\b")
 #: As the generator asks for them; an invalid object has its name made up as well.
 _GENERATED = re.compile(r"\b((?:g\d+-|other-)(?:[0-9a-f]{8}-)?)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
+#: A service that got no address is told which one it did not get.
+_RECORD = re.compile(r'(IPAddress\.networking\.k8s\.io )"[0-9a-f.:]+"')
 _ADDRESSES = {"clusterIP", "nodePort", "healthCheckNodePort"}
 
 
@@ -85,7 +87,7 @@ class Trace:
     def _text(self, text: str) -> str:
         if _TIME.fullmatch(text) and abs(datetime.fromisoformat(text) - datetime.now(UTC)) < timedelta(days=1):
             return "<now>"
-        text = _GENERATED.sub(r"<name \1>", text)
+        text = _RECORD.sub(r"\1<address>", _GENERATED.sub(r"<name \1>", text))
         return _UUID.sub(lambda found: self._label("uid", found[0]), text)
 
     def _label(self, what: str, value: str) -> str:

@@ -1,0 +1,103 @@
+"""Hub: an embedded control plane and one stock cluster to join as m1, by whatever credentials a test likes."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from argosy.api import keys, resources
+from argosy.control.timings import Timings
+from argosy.kube.client import Client
+from argosy.testing import Cluster, Options
+from argosy.testing.certificates import Authority
+from tests.harness.federation import QUICK
+from tests.harness.membership import Membership, encoded
+from tests.harness.user import SECRETS, cluster_secret, federated_cluster
+
+__all__ = ["ACCOUNT", "CALM", "MEMBER", "Hub"]
+
+#: Nothing has to run; the writes are looked at.
+MEMBER = Options(nodes=0, audit=True)
+#: Time to answer for processes that share two cores.
+CALM = msgspec.structs.replace(QUICK, health_period=1.0, health_threshold=1.0)
+ACCOUNT = f"system:serviceaccount:{keys.SYSTEM_NAMESPACE}:{keys.MEMBER_SERVICE_ACCOUNT}"
+
+
+class Hub(Membership):
+    """Left, the member is as it was, and can be joined by the next one."""
+
+    patience = 60.0
+
+    def __init__(self, cluster: Cluster, timings: Timings = CALM):
+        super().__init__(0, timings=timings)
+        self.stock = cluster
+        self._member = cluster.client()
+
+    async def __aenter__(self) -> "Hub":
+        await super().__aenter__()
+        self.names = ["m1"]
+        await self.policy()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            await self.leave()
+        finally:
+            await self._member.close()
+            await super().__aexit__()
+
+    def member(self, name: str) -> Client:
+        return self._member
+
+    def certificate(self, user: str = "admin", authority: Authority | None = None, **options: Any) -> dict[str, bytes]:
+        pair = (authority or self.stock.authority).client(user, ["system:masters"], **options)
+        return {keys.SECRET_CLIENT_CERTIFICATE: pair.certificate, keys.SECRET_CLIENT_KEY: pair.key}
+
+    def token(self) -> dict[str, bytes]:
+        return {keys.SECRET_BOOTSTRAP_TOKEN: self.stock.token.encode()}
+
+    async def ask_to_join(self, credentials: dict[str, bytes], **spec: Any) -> None:
+        data = {keys.SECRET_CA: self.stock.authority.certificate, **credentials}
+        await self.client.create(SECRETS, cluster_secret("m1", encoded(data)))
+        endpoint = spec.pop("apiEndpoint", self.stock.server)
+        await self.client.create(resources.FEDERATED_CLUSTERS, federated_cluster("m1", endpoint, **spec))
+
+    async def take_in(self, credentials: dict[str, bytes], **spec: Any) -> None:
+        await self.ask_to_join(credentials, **spec)
+        await self.eventually(lambda: self.ready_clusters() == ["m1"], "m1 is ready")
+
+    async def leave(self) -> None:
+        """With everything of ours in it; then it can be joined again."""
+        for cluster in (await self.client.list(resources.FEDERATED_CLUSTERS)).items:
+            name = cluster["metadata"]["name"]
+            await self.annotate(resources.FEDERATED_CLUSTERS, name, None, **{keys.CASCADING_DELETE: "true"})
+            await self.client.delete(resources.FEDERATED_CLUSTERS, name)
+        await self.eventually(self.has_left, "all clusters have left")
+        await self.eventually(self.is_clean, "the member is as it was")
+
+    def token_of(self, name: str) -> str:
+        """Which of its tokens the account had when it made the Deployment, by the member's audit log."""
+        made = [
+            event
+            for event in self.stock.audit
+            if event["user"]["username"] == ACCOUNT
+            and event["stage"] == "ResponseComplete"
+            and event["verb"] == "create"
+            and event["objectRef"].get("name") == name
+        ]
+        return str(made[-1]["user"]["extra"]["authentication.kubernetes.io/credential-id"])
+
+    async def argosy(self, folder: Path, *arguments: str) -> tuple[int, str]:
+        """A command's exit code and what it said, by the hub's administrator."""
+        config = folder / "hub"
+        config.write_text(yaml.safe_dump(self.plane.kubeconfig("hub")))
+        process = await asyncio.create_subprocess_exec(
+            *[sys.executable, "-m", "argosy.cli", "--kubeconfig", str(config), *arguments],
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        out, _ = await process.communicate()
+        return process.returncode or 0, out.decode()
