@@ -72,6 +72,12 @@ CASCADING_DELETE: Final = PREFIX + "cascading-delete"
 CLUSTER_RESOURCE_PLUGINS: Final = PREFIX + "cluster-resource-plugins"
 #: `full` on a FederatedCluster: its service account may do everything there, not only what the type configs ask for.
 MEMBER_ACCESS: Final = ARGOSY_PREFIX + "member-access"
+#: Annotation or label of a FederatedCluster: what one of its cores does, as a multiple of a core of the fleet's reference.
+COMPUTE_POWER: Final = ARGOSY_PREFIX + "compute-power"
+#: Annotation of a FederatedCluster, JSON `{"<pool>": {"cores": …, "power": …}}`: the same where its nodes differ.
+COMPUTE_POWER_POOLS: Final = ARGOSY_PREFIX + "compute-power-pools"
+#: Annotation or label of a FederatedCluster: what a core-hour costs, a decimal in a currency all clusters share.
+PRICE_PER_CORE_HOUR: Final = ARGOSY_PREFIX + "price-per-core-hour"
 SCALE_TARGET_REF_PATH: Final = PREFIX + "scale-target-ref-path"
 #: `true` on a propagation policy: scheduling annotations of objects do not replace this policy's fields.
 REFUSE_OBJECT_OVERRIDES: Final = ARGOSY_PREFIX + "refuse-object-overrides"

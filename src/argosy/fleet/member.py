@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from argosy.api.clusters import FederatedCluster, ResourceList
+from argosy.fleet.declared import POWER_OF_REFERENCE, declared_power, declared_price
 from argosy.fleet.taints import TaintKey
 from argosy.kube import quantity
 
@@ -40,6 +41,10 @@ class Member(msgspec.Struct, frozen=True):
     labels_digest: int
     taints_digest: int
     apis_digest: int
+    #: What one core does, in thousandths of a core of the fleet's reference.
+    power: int = POWER_OF_REFERENCE
+    #: What a core-hour costs, in billionths; None where it is not declared.
+    price: int | None = None
 
 
 def member_of(cluster: FederatedCluster, previous: Member | None = None) -> Member:
@@ -65,6 +70,8 @@ def member_of(cluster: FederatedCluster, previous: Member | None = None) -> Memb
         labels_digest=digest(sorted(labels.items())),
         taints_digest=digest(sorted(taints)),
         apis_digest=apis_digest,
+        power=declared_power(cluster.metadata),
+        price=declared_price(cluster.metadata),
     )
 
 

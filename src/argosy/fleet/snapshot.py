@@ -16,6 +16,7 @@ from argosy.api.clusters import FederatedCluster
 from argosy.fleet.fingerprint import FleetHashes
 from argosy.fleet.member import CPU, ApiKey, Member, member_of
 from argosy.fleet.taints import Mask, TaintTable
+from argosy.fleet.workloads import Workloads
 
 __all__ = ["CPU", "GPU", "LARGEST", "MEMORY", "Column", "Fleet", "Labelled", "Mask", "Rows"]
 
@@ -45,7 +46,9 @@ class Labelled(NamedTuple):
 class Fleet:
     """All members at one moment. Never changed; `with_cluster` and `without_cluster` return another one."""
 
-    def __init__(self, members: Iterable[Member] = ()) -> None:
+    def __init__(self, members: Iterable[Member] = (), workloads: Workloads | None = None) -> None:
+        #: What the federation has placed where, for rules about other workloads. Shared by all snapshots, and not compared.
+        self.workloads = Workloads() if workloads is None else workloads
         self._rows: dict[str, Member] = {member.name: member for member in sorted(members, key=lambda row: row.name)}
         self._answers: dict[object, Mask] = {}
         self._labels: dict[str, Labelled] = {}
@@ -84,13 +87,17 @@ class Fleet:
         before = self._rows.get(cluster.name)
         after = member_of(cluster, before)
         if before is None:
-            return Fleet([*self._rows.values(), after])
+            return Fleet([*self._rows.values(), after], self.workloads)
         return self if after == before else self._replaced(before, after)
 
     def without_cluster(self, name: str) -> "Fleet":
         if name not in self._rows:
             return self
-        return Fleet(member for member in self._rows.values() if member.name != name)
+        return Fleet((member for member in self._rows.values() if member.name != name), self.workloads)
+
+    def with_workloads(self, workloads: Workloads) -> "Fleet":
+        """The same members, and this index of what is placed on them."""
+        return Fleet(self._rows.values(), workloads)
 
     def joined_only(self) -> "Fleet":
         """The members that scheduling considers."""
@@ -100,7 +107,7 @@ class Fleet:
     def _joined(self) -> "Fleet":
         if all(member.joined for member in self._rows.values()):
             return self
-        return Fleet(member for member in self._rows.values() if member.joined)
+        return Fleet((member for member in self._rows.values() if member.joined), self.workloads)
 
     def surveyed_only(self) -> "Fleet":
         """The joined members of which it was once learned what they serve: those a placement can have taken into account."""
@@ -110,10 +117,10 @@ class Fleet:
     def _surveyed(self) -> "Fleet":
         if all(member.joined and member.apis for member in self._rows.values()):
             return self
-        return Fleet(member for member in self._rows.values() if member.joined and member.apis)
+        return Fleet((member for member in self._rows.values() if member.joined and member.apis), self.workloads)
 
     def _replaced(self, before: Member, after: Member) -> "Fleet":
-        fleet = Fleet()
+        fleet = Fleet(workloads=self.workloads)
         fleet._rows = self._rows | {after.name: after}
         shared = {"names", "index", "everyone", "zeros", "_name_array"}
         if before.taints == after.taints:
@@ -128,7 +135,7 @@ class Fleet:
             after.apis_digest,
         ):
             shared.add("hashes")
-        for facet in ("joined", "ready", "terminating"):
+        for facet in ("joined", "ready", "terminating", "power", "price"):
             if getattr(before, facet) == getattr(after, facet):
                 shared.add(facet)
         for name in shared & self.__dict__.keys():
@@ -170,6 +177,16 @@ class Fleet:
     @cached_property
     def terminating(self) -> Mask:
         return self._mask(lambda member: member.terminating)
+
+    @cached_property
+    def power(self) -> Column:
+        """What a core of each cluster does, in thousandths of a core of the fleet's reference."""
+        return self._numbers(lambda member: member.power)
+
+    @cached_property
+    def price(self) -> Column:
+        """What a core-hour costs in each cluster, in billionths; -1 where it is not declared."""
+        return self._numbers(lambda member: -1 if member.price is None else member.price)
 
     @cached_property
     def taints(self) -> TaintTable:
@@ -274,6 +291,11 @@ class Fleet:
     @cached_property
     def _available(self) -> "_Columns":
         return _Columns([member.available for member in self._rows.values()])
+
+    def _numbers(self, number: Callable[[Member], int]) -> Column:
+        column = np.fromiter((number(member) for member in self._rows.values()), dtype=np.int64, count=len(self._rows))
+        column.flags.writeable = False
+        return column
 
     def _mask(self, predicate: Callable[[Member], bool]) -> Mask:
         mask = np.fromiter((predicate(member) for member in self._rows.values()), dtype=np.bool_, count=len(self._rows))
