@@ -5,6 +5,7 @@ ignored and named in `ignored`, so that the user can be told; a policy whose own
 (`argosy.io/refuse-object-overrides: "true"` on the policy) ignores them all.
 """
 
+import datetime
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
@@ -12,14 +13,16 @@ import msgspec
 
 from argosy.api import keys
 from argosy.api.federated import FederatedObject
-from argosy.api.policies import ClusterSelectorTerm, DesiredPlacement, PropagationPolicy, Toleration
+from argosy.api.policies import ClusterSelectorTerm, DesiredPlacement, PreferredTerm, PropagationPolicy, Toleration
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.capacity import PodSpecView, requests_of
+from argosy.fleet.katalyst import KATALYST_RESOURCES
 from argosy.fleet.member import CPU
 from argosy.fleet.snapshot import GPU, MEMORY
 from argosy.kube.objects import DecodeError, decode, encode
 from argosy.plan.fields import Json, get
 from argosy.plan.kinds.registry import kind_of
+from argosy.plan.rules import NO_RULES, RuleError, Rules, rules_of
 
 __all__ = [
     "Affinity",
@@ -52,11 +55,6 @@ class ResourceRequest(msgspec.Struct, frozen=True):
     scalars: dict[str, int] = {}
 
 
-class PreferredTerm(msgspec.Struct, frozen=True):
-    weight: int = 0
-    preference: ClusterSelectorTerm = ClusterSelectorTerm()
-
-
 class Affinity(msgspec.Struct, frozen=True):
     """`required` None asks for nothing; an empty tuple matches nothing."""
 
@@ -72,8 +70,10 @@ class AutoMigrationInfo(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class UnavailableCluster(msgspec.Struct, frozen=True, rename="camel"):
+    """A cluster to be left until a time; one without a time is not left at all."""
+
     cluster: str
-    valid_until: str
+    valid_until: str = ""
 
 
 class AppliedMigration(msgspec.Struct, frozen=True, rename="camel"):
@@ -117,6 +117,11 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     keep_unschedulable: bool = False
     migration_info: AutoMigrationInfo | None = None
     applied_migration: AppliedMigration | None = None
+    #: The time the decision is made at; None where nobody said it, and then nothing has expired.
+    now: datetime.datetime | None = None
+
+    #: What the policy asks for beyond KubeAdmiral's fields.
+    rules: Rules = NO_RULES
 
     #: Annotations that were not honoured, and why.
     ignored: dict[str, str] = {}
@@ -137,10 +142,14 @@ def unit_of(
     current: Mapping[str, int | None],
     policy: PropagationPolicy,
     type_config: FederatedTypeConfig,
+    *,
+    now: datetime.datetime | None = None,
+    katalyst: bool = False,
 ) -> Unit:
     """The unit for an object: its template, the federated object's annotations, and where it is now.
 
-    Raises UnitError where replicas are to be divided and the template has no number at the configured path.
+    With `katalyst`, what it asks for of Katalyst's resources counts. Raises UnitError where replicas are to be divided and
+    the template has no number at the configured path, and where a rule of the policy makes no sense.
     """
     spec = policy.spec
     source = type_config.spec.source_type
@@ -162,8 +171,13 @@ def unit_of(
     selector = overrides.json(keys.CLUSTER_SELECTOR, dict[str, str])
     max_clusters = overrides.number(keys.MAX_CLUSTERS)
     sticky = overrides.choice(keys.STICKY_CLUSTER, ("true", "false"))
-    full_request = request_of_template(template)
+    asked = request_of_template(template).scalars
+    counted = (GPU, *KATALYST_RESOURCES) if katalyst else (GPU,)
     migration = spec.auto_migration
+    try:
+        rules = rules_of(spec)
+    except RuleError as error:
+        raise UnitError(f"{policy.kind} {policy.metadata.name}: spec.{error}") from None
 
     return Unit(
         group=source.group,
@@ -178,12 +192,12 @@ def unit_of(
         replicas_strategy=spec.replicas_strategy or keys.SPREAD,
         desired_replicas=desired,
         # cpu and memory are deliberately no part of it: dynamic weights follow the fleet, not one pod's size.
-        request=ResourceRequest(scalars={GPU: gpus} if (gpus := full_request.scalars.get(GPU)) else {}),
+        request=ResourceRequest(scalars={name: amount for name in counted if (amount := asked.get(name))}),
         current=dict(current),
         sticky=spec.sticky if sticky is None else sticky == "true",
         avoid_disruption=spec.avoid_disruption,
         cluster_selector=spec.cluster_selector if selector is None else selector,
-        affinity=_affinity(spec.cluster_affinity) if affinity is None else affinity.affinity(),
+        affinity=_affinity(policy) if affinity is None else affinity.affinity(),
         tolerations=spec.tolerations if tolerations is None else tolerations,
         max_clusters=spec.max_clusters if max_clusters is None else max_clusters,
         cluster_names=frozenset(item.cluster for item in overrides.placement),
@@ -195,6 +209,8 @@ def unit_of(
         keep_unschedulable=migration is not None and migration.keep_unschedulable_replicas,
         migration_info=overrides.internal(keys.AUTO_MIGRATION_INFO, AutoMigrationInfo) if migration else None,
         applied_migration=overrides.internal(keys.APPLIED_MIGRATION_CONFIGURATION, AppliedMigration),
+        now=now,
+        rules=rules,
         ignored=overrides.ignored,
     )
 
@@ -323,8 +339,9 @@ def _refuses_overrides(policy: PropagationPolicy) -> bool:
     return policy.metadata.annotations.get(keys.REFUSE_OBJECT_OVERRIDES) == "true"
 
 
-def _affinity(terms: tuple[ClusterSelectorTerm, ...]) -> Affinity | None:
-    return Affinity(required=terms) if terms else None
+def _affinity(policy: PropagationPolicy) -> Affinity | None:
+    required, preferred = policy.spec.cluster_affinity, policy.spec.preferred_cluster_affinity
+    return Affinity(required or None, preferred) if required or preferred else None
 
 
 def _preference(stated: Iterable[DesiredPlacement], field: str) -> dict[str, int]:
