@@ -7,16 +7,18 @@ When to look again is told by `next_expiry`; the clock is the caller's.
 """
 
 import datetime
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
 import orjson
 
+from argosy.api import keys
 from argosy.kube.objects import DecodeError, decode
 from argosy.plan.fields import Json
 from argosy.plan.unit import AppliedMigration, UnavailableCluster, desired_replicas
 
-__all__ = ["MigrationConfigError", "applied_migration", "in_force", "next_expiry", "text_of"]
+__all__ = ["MigrationConfigError", "applied_migration", "applied_to", "in_force", "next_expiry", "text_of"]
 
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
@@ -38,6 +40,33 @@ class _WorkloadMigration(msgspec.Struct, frozen=True, rename="camel"):
 class _MigrationConfig(msgspec.Struct, frozen=True, rename="camel"):
     replicas_migrations: tuple[_ReplicasMigration, ...] = ()
     workload_migrations: tuple[_WorkloadMigration, ...] = ()
+
+
+def applied_to(
+    annotations: Mapping[str, str], template: Json, replicas_path: str, now: datetime.datetime | None
+) -> tuple[dict[str, str], str]:
+    """A federated object's annotations with what the user's one means at this time, and what is wrong with it ("": nothing).
+
+    A wish that cannot be read leaves the last one that could in force. Without a time nothing expires.
+    """
+    wish, complaint = annotations.get(keys.MIGRATION_CONFIGURATION), ""
+    rest = {key: value for key, value in annotations.items() if key != keys.APPLIED_MIGRATION_CONFIGURATION}
+    if wish is None:
+        return rest, ""
+    try:
+        applied = applied_migration(wish, template, replicas_path)
+    except MigrationConfigError as error:
+        complaint = f"{keys.MIGRATION_CONFIGURATION} is not applied: {error}"
+        before = annotations.get(keys.APPLIED_MIGRATION_CONFIGURATION)
+        try:
+            applied = decode((before or "").encode(), AppliedMigration)
+            if now is not None:
+                applied = in_force(applied, now)
+        except (DecodeError, MigrationConfigError):
+            return rest, complaint
+    else:
+        applied = applied if now is None else in_force(applied, now)
+    return {**rest, keys.APPLIED_MIGRATION_CONFIGURATION: text_of(applied)}, complaint
 
 
 def applied_migration(text: str, template: Json, replicas_path: str) -> AppliedMigration:

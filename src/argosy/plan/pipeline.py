@@ -8,6 +8,7 @@ that fits) it holds: the last placement stays, and the object says why.
 Deleting sources and reading policies and clusters are the caller's part; the fleet it gives must be complete.
 """
 
+import datetime
 import re
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple
@@ -23,20 +24,23 @@ from argosy.api.profiles import SchedulingProfile
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.snapshot import Fleet
 from argosy.kube import duration
-from argosy.plan import namespaces, pending
+from argosy.plan import migrate, namespaces, pending
 from argosy.plan.explain import placement_text
 from argosy.plan.federate import federated_object
 from argosy.plan.fields import Json, equal
 from argosy.plan.framework import Ask, FrameworkError, Reply
 from argosy.plan.held import Held, HeldReason, held_of, with_held
 from argosy.plan.metadata import annotations_of, labels_of
+from argosy.plan.migration_config import applied_to
 from argosy.plan.override import OverrideError, overrides
 from argosy.plan.placement import placed, with_overrides, with_placement, with_removals_noted
+from argosy.plan.plugins import IN_TREE
 from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
+from argosy.plan.profile import Registry, content_of
 from argosy.plan.schedule import Decision, decide, profile_of, unasked
 from argosy.plan.triggers import decide as whether_to_schedule
 from argosy.plan.triggers import triggers_of
-from argosy.plan.unit import UnitError, current_placement, unit_of
+from argosy.plan.unit import AutoMigrationInfo, UnitError, current_placement, unit_of
 
 __all__ = ["Note", "Outcome", "federate", "federate_steps", "is_wanted"]
 
@@ -88,14 +92,20 @@ def federate_steps(
     fleet: Fleet,
     policy: PropagationPolicy | None = None,
     profile: SchedulingProfile | None = None,
+    registry: Registry = IN_TREE,
     override_policies: Mapping[PolicyRef, OverridePolicy] | None = None,
     exclude_namespaces: re.Pattern[str] | None = None,
     wanted: bool = False,
+    now: datetime.datetime | None = None,
+    migration: AutoMigrationInfo | None = None,
 ) -> Generator[Ask, Reply, Outcome]:
     """One pass over one source that is not being deleted.
 
-    `policy`, `profile` and `override_policies` are those the source names, as far as they exist. `wanted` says that
+    `policy`, `profile` and `override_policies` are those the source names, as far as they exist; profiles choose from the
+    plugins of `registry`. `wanted` says that
     something besides the source asks for it: an object that leads it, or the choice to federate everything.
+    `now` is what wishes for a time are measured by, and `migration` what members were seen to be able to run: None
+    leaves what is stored.
     Yields what it has to ask plugins that live elsewhere.
     Raises NameTaken where the federated object belongs to another source.
     """
@@ -108,7 +118,7 @@ def federate_steps(
         return Outcome()  # it is made anew once it is gone
     before = _comparable(existing)
     base = federated_object(source, before, type_config)
-    given = _Given(fleet, policy, profile, override_policies or {}, exclude_namespaces)
+    given = _Given(fleet, policy, profile, registry, override_policies or {}, exclude_namespaces, now, migration)
     run = _Pass(source, base, before, type_config, given)
     yield from run.steps()
     result = run.result()
@@ -131,8 +141,11 @@ class _Given(NamedTuple):
     fleet: Fleet
     policy: PropagationPolicy | None
     profile: SchedulingProfile | None
+    registry: Registry
     override_policies: Mapping[PolicyRef, OverridePolicy]
     exclude_namespaces: re.Pattern[str] | None
+    now: datetime.datetime | None
+    migration: AutoMigrationInfo | None
 
 
 class _Blocked(Exception):
@@ -247,6 +260,7 @@ class _Pass:
 
     def _schedule(self) -> _Steps:
         event = EventReason.SCHEDULE_FEDERATED_OBJECT
+        self._apply_custom_migration()
         ref = propagation_ref(labels_of(self._source), self._namespace)
         if ref is None:
             self._unschedule()
@@ -256,11 +270,14 @@ class _Pass:
             kind = "PropagationPolicy" if ref.namespace else "ClusterPropagationPolicy"
             raise _Blocked(HeldReason.POLICY_MISSING, f"{kind} {ref.key} not found", event)
         wanted_profile = policy.spec.scheduling_profile
-        if wanted_profile and self._given.profile is None:
+        profile = self._given.profile if wanted_profile else None
+        if wanted_profile and profile is None:
             raise _Blocked(HeldReason.PROFILE_MISSING, f"SchedulingProfile {wanted_profile} not found", event)
+        self._note_auto_migration(policy)
         template = self.spec["template"]
         current = current_placement(self._typed(), self._type_config)
-        triggers = triggers_of(template, self.annotations, policy, self._type_config, self._given.fleet)
+        content = content_of(profile, self._given.registry) if profile is not None else ""
+        triggers = triggers_of(template, self.annotations, policy, self._type_config, self._given.fleet, content)
         # An object that is held for want of a cluster is as good as not placed: every change may be the one it needs.
         unplaced = not current or (
             self._held_before is not None and self._held_before.reason == HeldReason.UNSCHEDULABLE
@@ -272,18 +289,42 @@ class _Pass:
             return
         try:
             unit = unit_of(template, self.annotations, current, policy, self._type_config)
-            plugins = profile_of(self._given.profile if wanted_profile else None)
+            plugins = profile_of(profile, self._given.registry)
         except UnitError as error:
             raise _Blocked(HeldReason.CANNOT_SCHEDULE, str(error), event) from None
         except FrameworkError as error:
             raise _Blocked(HeldReason.PROFILE_INVALID, f"SchedulingProfile {wanted_profile}: {error}", event) from None
         self.decision = yield from decide(unit, self._given.fleet, plugins)
         self._apply(self.decision, policy, current)
-        self.annotations = {**self.annotations, keys.SCHEDULING_TRIGGERS: triggers.text}
+        # What clusters were refused for want of an answer is asked again with the next pass.
+        lacking = self.decision.filtered is not None and bool(self.decision.filtered.told)
+        record = triggers.text_unanswered if lacking else triggers.text
+        self.annotations = {**self.annotations, keys.SCHEDULING_TRIGGERS: record}
         if self.decision.unschedulable:
             self._hold(Held(HeldReason.UNSCHEDULABLE, self.decision.message), event)
         for annotation, why in sorted(unit.ignored.items()):
             self.notes.append(Note("Warning", event, f"annotation {annotation} is ignored: {why}"))
+
+    def _apply_custom_migration(self) -> None:
+        path = self._type_config.spec.path_definition.replicas_spec
+        self.annotations, complaint = applied_to(self.annotations, self.spec["template"], path, self._given.now)
+        if complaint:
+            self.notes.append(Note("Warning", EventReason.PARSE_MIGRATION_CONFIGURATION, complaint))
+
+    def _note_auto_migration(self, policy: PropagationPolicy) -> None:
+        """How long pods may wait, for whoever counts them, and what came of counting them."""
+        wanted = policy.spec.auto_migration
+        threshold = _go_duration(wanted.when.pod_unschedulable_for) if wanted is not None else ""
+        if not threshold:
+            self.annotations = _without(self.annotations, keys.POD_UNSCHEDULABLE_THRESHOLD, keys.AUTO_MIGRATION_INFO)
+            return
+        self.annotations = {**self.annotations, keys.POD_UNSCHEDULABLE_THRESHOLD: threshold}
+        seen, stored = self._given.migration, self.annotations.get(keys.AUTO_MIGRATION_INFO)
+        if seen is None or (stored is not None and seen == migrate.info_of(stored)):
+            return
+        text = migrate.text_of(seen)
+        self.annotations[keys.AUTO_MIGRATION_INFO] = text
+        self.notes.append(Note("Normal", EventReason.AUTO_MIGRATION_INFO_UPDATED, f"auto migration: {text}"))
 
     def _typed(self) -> FederatedObject:
         return msgspec.convert({"metadata": self._base["metadata"], "spec": self.spec}, FederatedObject)
@@ -300,16 +341,13 @@ class _Pass:
         }
         self.spec = with_overrides(self.spec, keys.GLOBAL_SCHEDULER, patches)
         own = {keys.ENABLE_FOLLOWER_SCHEDULING: "false" if policy.spec.disable_follower_scheduling else "true"}
-        migration = policy.spec.auto_migration
-        if migration is not None and (threshold := _go_duration(migration.when.pod_unschedulable_for)):
-            own[keys.POD_UNSCHEDULABLE_THRESHOLD] = threshold
         if not equal(before, self.spec):
             own[keys.SCHEDULING] = self._feedback(placements)
             if not decision.unschedulable:
                 self.notes.append(
                     Note("Normal", EventReason.SCHEDULE_FEDERATED_OBJECT, f"scheduled: {placement_text(placements)}")
                 )
-        self.annotations = {**_without(self.annotations, keys.POD_UNSCHEDULABLE_THRESHOLD), **own}
+        self.annotations = {**self.annotations, **own}
 
     def _feedback(self, placements: Mapping[str, int | None]) -> str:
         """For the source's owner: what was decided for which generation. A new object's own generation will be 1."""
@@ -325,7 +363,8 @@ class _Pass:
         """No policy is named (any more): what scheduling placed is taken back, what others placed is not."""
         before = self.spec
         self.spec = with_overrides(with_placement(self.spec, keys.GLOBAL_SCHEDULER, ()), keys.GLOBAL_SCHEDULER, {})
-        rest = _without(self.annotations, keys.SCHEDULING_TRIGGERS, keys.POD_UNSCHEDULABLE_THRESHOLD)
+        scheduling = (keys.SCHEDULING_TRIGGERS, keys.POD_UNSCHEDULABLE_THRESHOLD, keys.AUTO_MIGRATION_INFO)
+        rest = _without(self.annotations, *scheduling)
         self.annotations = {**rest, keys.ENABLE_FOLLOWER_SCHEDULING: "false"}
         if equal(before, self.spec):
             return
