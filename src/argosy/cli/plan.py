@@ -1,8 +1,7 @@
 """`argosy plan`: what would follow from a change, before it is made.
 
-Reads a snapshot, changes it in memory (files go through the server's dry run, so that they are checked and completed as
-they would be), and runs the controllers' own pipeline on it. Exit codes are its own: 0 nothing would change, 2 something
-would, 1 it could not be told.
+How it is found out is `foretell`'s part; here are the options and what it looks like. Exit codes are its own: 0 nothing would
+change, 2 something would, 1 it could not be told.
 """
 
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,10 +14,9 @@ from argosy.cli.failures import Failure
 from argosy.cli.terminal import Output, print_objects, say, table
 
 if TYPE_CHECKING:
-    from argosy.cli.manifests import Manifest
+    from argosy.cli.foretell import Scaled
     from argosy.kube.client import Client
     from argosy.plan.forecast import ClusterChange, Forecast, ObjectChange
-    from argosy.plan.suppose import ObjectKey, Snapshot
 
 __all__ = ["Command", "plan"]
 
@@ -84,36 +82,23 @@ def plan(
     """
     import msgspec
 
+    from argosy.cli.foretell import Supposed, foretell
     from argosy.cli.manifests import read
+    from argosy.cli.progress import Ticker
 
     if not (filename or scale or lose_cluster or cordon or add_cluster):
         raise Failure("nothing is supposed to change", "argosy plan --help shows what can be", code=1)
-    manifests = read(filename) if filename else []
-    newcomers = read(add_cluster) if add_cluster else []
-    numbers = [_scaled(text) for text in scale or ()]
+    supposed = Supposed(
+        applied=tuple(read(filename)) if filename else (),
+        scaled=tuple(_scaled(text) for text in scale or ()),
+        joined=tuple(read(add_cluster)) if add_cluster else (),
+        cordoned=tuple(cordon or ()),
+        lost=tuple(lose_cluster or ()),
+    )
 
     async def work(client: "Client", default: str) -> "Forecast":
-        from argosy.cli.progress import Ticker
-        from argosy.cli.snapshot import read_snapshot
-        from argosy.plan.suppose import SupposeError
-
         with Ticker() as ticker:
-            today = await read_snapshot(client, ticker.at)
-            try:
-                supposed, notes = await _applied(client, today, manifests, namespace or default)
-                for kind, name, replicas in numbers:
-                    key = await _key(client, supposed, kind, name, namespace or default)
-                    supposed = supposed.with_replicas(key, replicas)
-                for newcomer in newcomers:
-                    supposed = _joined(supposed, newcomer)
-                for name in cordon or ():
-                    supposed = supposed.with_cordoned(name)
-                for name in lose_cluster or ():
-                    supposed = supposed.with_lost(name)
-            except SupposeError as error:
-                raise Failure(str(error), "nothing was looked at; correct this and try again") from None
-            found = await _answer(today, supposed, ticker.at)
-        return msgspec.structs.replace(found, notes=(*notes, *found.notes))
+            return await foretell(client, supposed, namespace or default, ticker.at)
 
     try:
         found = with_client(context, work)
@@ -130,7 +115,8 @@ def plan(
         raise typer.Exit(CHANGES)
 
 
-def _scaled(text: str) -> tuple[str, str, int]:
+def _scaled(text: str) -> "Scaled":
+    from argosy.cli.foretell import Scaled
     from argosy.cli.kinds import split
 
     target, _, number = text.rpartition("=")
@@ -140,101 +126,7 @@ def _scaled(text: str) -> tuple[str, str, int]:
         kind, name = split(target)
     except Failure as failure:
         raise Failure(failure.message, failure.hint, code=1) from None
-    return kind, name, int(number)
-
-
-async def _key(client: "Client", snapshot: "Snapshot", kind: str, name: str, namespace: str) -> "ObjectKey":
-    from argosy.cli.kinds import resolve
-    from argosy.plan.suppose import ObjectKey
-
-    resource = await resolve(client, kind)
-    config = snapshot.type_of(resource.api_version, resource.kind)
-    if config is None:
-        raise Failure(f"{resource.kind} is not federated: no FederatedTypeConfig names it")
-    key = ObjectKey(config.name, namespace if resource.namespaced else "", name)
-    if key not in snapshot.sources:
-        await client.get(resource, name, key.namespace or None)  # raises where there is none
-        raise Failure(
-            f"{kind}/{name} is not propagated: it names no policy", f"`argosy status {kind}/{name}` says more"
-        )
-    return key
-
-
-def _joined(snapshot: "Snapshot", newcomer: "Manifest") -> "Snapshot":
-    from argosy.api import keys
-
-    obj = newcomer.object
-    if (obj["apiVersion"], obj["kind"]) != (keys.API_VERSION, "FederatedCluster"):
-        raise Failure(f"{newcomer.place}: this is no FederatedCluster of {keys.API_VERSION}", "--add-cluster takes one")
-    return snapshot.with_new_cluster(obj)
-
-
-async def _applied(
-    client: "Client", snapshot: "Snapshot", manifests: "list[Manifest]", namespace: str
-) -> "tuple[Snapshot, list[str]]":
-    """The snapshot with the files applied, and what there is to say about them."""
-    from argosy.kube.errors import ApiError, Unauthorized
-    from argosy.plan.suppose import Irrelevant, SupposeError
-
-    notes: list[str] = []
-    made: set[str] = set()
-    for manifest in manifests:
-        try:
-            obj = await _dry_run(client, manifest.object, namespace, made)
-            snapshot = snapshot.with_object(obj)
-        except Irrelevant as irrelevant:
-            notes.append(f"{manifest.place}: {irrelevant}")
-        except SupposeError as error:
-            raise Failure(f"{manifest.place}: {error}") from None
-        except Unauthorized:
-            raise
-        except ApiError as error:
-            raise Failure(f"{manifest.place}: {error.message}", "nothing was changed") from None
-        except Failure as failure:
-            raise Failure(f"{manifest.place}: {failure.message}", failure.hint) from None
-    return snapshot, notes
-
-
-async def _dry_run(client: "Client", obj: dict[str, Any], default: str, made: set[str]) -> dict[str, Any]:
-    """The object as it would be stored. `made` are the namespaces that earlier files would make."""
-    from argosy.api import keys
-    from argosy.cli.apply import applied
-    from argosy.cli.kinds import of_object
-    from argosy.kube.errors import NotFound
-
-    metadata = obj["metadata"]
-    if (obj["apiVersion"], obj["kind"]) == (keys.API_VERSION, "FederatedCluster"):
-        from argosy.api import resources
-
-        try:
-            await client.get(resources.FEDERATED_CLUSTERS, metadata["name"])
-        except NotFound:
-            return obj  # one that joins: what is said of its status counts, and a server would drop it
-    if (obj["apiVersion"], obj["kind"]) == ("v1", "Namespace"):
-        made.add(metadata["name"])
-    resource = await of_object(client, obj["apiVersion"], obj["kind"])
-    namespace = metadata.get("namespace") or default
-    try:
-        _, stored = await applied(client, obj, default, dry_run=True)
-    except NotFound:
-        if not resource.namespaced or namespace not in made:
-            raise
-        # Checked in a namespace that is there, under a name that is not.
-        stand_in = {**metadata, "namespace": "default", "name": f"{metadata['name'][:40]}-argosy-plan"}
-        _, stored = await applied(client, {**obj, "metadata": stand_in}, default, dry_run=True)
-        stored["metadata"] |= {"name": metadata["name"], "namespace": namespace}
-    return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **stored}
-
-
-async def _answer(today: "Snapshot", supposed: "Snapshot", tell: Any) -> "Forecast":
-    from argosy.plan.schedule import unasked
-    from argosy.plan.whatif import WhatIf
-
-    question = WhatIf(today, supposed)
-    for number, key in enumerate(question.keys, 1):
-        unasked(question.steps(key))
-        tell(f"deciding: {number} of {len(question.keys)} objects")
-    return question.forecast()
+    return Scaled(kind, name, int(number))
 
 
 # What it looks like.

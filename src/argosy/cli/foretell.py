@@ -1,0 +1,138 @@
+"""Foretell: a supposed change, as a user would make it, carried out on a copy of what is there; and what would follow.
+
+Files go through the server's dry run, so that they are checked and completed as they would be; the rest happens in memory.
+Nothing is written.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from argosy.api import keys, resources
+from argosy.cli.apply import applied
+from argosy.cli.failures import Failure
+from argosy.cli.kinds import of_object, resolve
+from argosy.cli.manifests import Manifest
+from argosy.cli.snapshot import read_snapshot
+from argosy.kube.client import Client
+from argosy.kube.errors import ApiError, NotFound, Unauthorized
+from argosy.plan.forecast import Forecast
+from argosy.plan.schedule import unasked
+from argosy.plan.suppose import Irrelevant, ObjectKey, Snapshot, SupposeError
+from argosy.plan.whatif import WhatIf
+
+__all__ = ["Scaled", "Supposed", "foretell"]
+
+
+class Scaled(NamedTuple):
+    kind: str
+    name: str
+    replicas: int
+
+
+class Supposed(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to change, in the order it does."""
+
+    applied: tuple[Manifest, ...] = ()
+    scaled: tuple[Scaled, ...] = ()
+    #: FederatedClusters.
+    joined: tuple[Manifest, ...] = ()
+    cordoned: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
+async def foretell(client: Client, supposed: Supposed, namespace: str, tell: Callable[[str], None]) -> Forecast:
+    """`namespace` is for objects that name none; `tell` hears how far it is. Raises Failure or ApiError."""
+    today = await read_snapshot(client, tell)
+    try:
+        then, notes = await _applied(client, today, supposed.applied, namespace)
+        for scaled in supposed.scaled:
+            then = then.with_replicas(await _key(client, then, scaled, namespace), scaled.replicas)
+        for newcomer in supposed.joined:
+            then = _joined(then, newcomer)
+        for name in supposed.cordoned:
+            then = then.with_cordoned(name)
+        for name in supposed.lost:
+            then = then.with_lost(name)
+    except SupposeError as error:
+        raise Failure(str(error), "nothing was looked at; correct this and try again") from None
+    found = _answer(today, then, tell)
+    return msgspec.structs.replace(found, notes=(*notes, *found.notes))
+
+
+async def _key(client: Client, snapshot: Snapshot, scaled: Scaled, namespace: str) -> ObjectKey:
+    kind, name = scaled.kind, scaled.name
+    resource = await resolve(client, kind)
+    config = snapshot.type_of(resource.api_version, resource.kind)
+    if config is None:
+        raise Failure(f"{resource.kind} is not federated: no FederatedTypeConfig names it")
+    key = ObjectKey(config.name, namespace if resource.namespaced else "", name)
+    if key not in snapshot.sources:
+        await client.get(resource, name, key.namespace or None)  # raises where there is none
+        raise Failure(
+            f"{kind}/{name} is not propagated: it names no policy", f"`argosy status {kind}/{name}` says more"
+        )
+    return key
+
+
+def _joined(snapshot: Snapshot, newcomer: Manifest) -> Snapshot:
+    obj = newcomer.object
+    if (obj["apiVersion"], obj["kind"]) != (keys.API_VERSION, "FederatedCluster"):
+        raise Failure(f"{newcomer.place}: this is no FederatedCluster of {keys.API_VERSION}", "--add-cluster takes one")
+    return snapshot.with_new_cluster(obj)
+
+
+async def _applied(
+    client: Client, snapshot: Snapshot, manifests: tuple[Manifest, ...], namespace: str
+) -> tuple[Snapshot, list[str]]:
+    """The snapshot with the files applied, and what there is to say about them."""
+    notes: list[str] = []
+    made: set[str] = set()
+    for manifest in manifests:
+        try:
+            obj = await _dry_run(client, manifest.object, namespace, made)
+            snapshot = snapshot.with_object(obj)
+        except Irrelevant as irrelevant:
+            notes.append(f"{manifest.place}: {irrelevant}")
+        except SupposeError as error:
+            raise Failure(f"{manifest.place}: {error}") from None
+        except Unauthorized:
+            raise
+        except ApiError as error:
+            raise Failure(f"{manifest.place}: {error.message}", "nothing was changed") from None
+        except Failure as failure:
+            raise Failure(f"{manifest.place}: {failure.message}", failure.hint) from None
+    return snapshot, notes
+
+
+async def _dry_run(client: Client, obj: dict[str, Any], default: str, made: set[str]) -> dict[str, Any]:
+    """The object as it would be stored. `made` are the namespaces that earlier files would make."""
+    metadata = obj["metadata"]
+    if (obj["apiVersion"], obj["kind"]) == (keys.API_VERSION, "FederatedCluster"):
+        try:
+            await client.get(resources.FEDERATED_CLUSTERS, metadata["name"])
+        except NotFound:
+            return obj  # one that joins: what is said of its status counts, and a server would drop it
+    if (obj["apiVersion"], obj["kind"]) == ("v1", "Namespace"):
+        made.add(metadata["name"])
+    resource = await of_object(client, obj["apiVersion"], obj["kind"])
+    namespace = metadata.get("namespace") or default
+    try:
+        _, stored = await applied(client, obj, default, dry_run=True)
+    except NotFound:
+        if not resource.namespaced or namespace not in made:
+            raise
+        # Checked in a namespace that is there, under a name that is not.
+        stand_in = {**metadata, "namespace": "default", "name": f"{metadata['name'][:40]}-argosy-plan"}
+        _, stored = await applied(client, {**obj, "metadata": stand_in}, default, dry_run=True)
+        stored["metadata"] |= {"name": metadata["name"], "namespace": namespace}
+    return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **stored}
+
+
+def _answer(today: Snapshot, supposed: Snapshot, tell: Callable[[str], None]) -> Forecast:
+    question = WhatIf(today, supposed)
+    for number, key in enumerate(question.keys, 1):
+        unasked(question.steps(key))
+        tell(f"deciding: {number} of {len(question.keys)} objects")
+    return question.forecast()

@@ -1,0 +1,219 @@
+"""`argosy plan` against what then happens: random plans on a federation with simulated members, each one executed.
+
+A plan is made as the command makes it, then carried out as a user would; once the federation is at rest, what became of
+every federated object must be the forecast to the letter. The seed is printed; ARGOSY_SEED repeats a run.
+"""
+
+import os
+import random
+import secrets
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from argosy.api import keys, resources
+from argosy.cli.apply import applied
+from argosy.cli.foretell import Scaled, Supposed, foretell
+from argosy.cli.manifests import Manifest
+from argosy.cli.snapshot import read_snapshot
+from argosy.plan.forecast import ObjectChange, object_change
+from argosy.plan.held import held_of
+from argosy.plan.metadata import annotations_of
+from argosy.plan.schedule import unasked
+from argosy.plan.suppose import CORDON, Snapshot
+from argosy.plan.whatif import pass_over
+from tests.harness.ground import Ground, World, simulated_ground
+from tests.harness.user import DEPLOYMENTS, deployment
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PLANS = 200
+#: Deployments and the ConfigMap of a run.
+APPS = 8
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ground]:
+    async with simulated_ground(tmp_path_factory.mktemp("plane")) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def world(ground: Ground) -> AsyncIterator[World]:
+    async with ground.world() as made:
+        yield made
+
+
+def nothing(_: str) -> None:
+    """Nobody watches the progress of a test."""
+
+
+class Planner:
+    """Draws plans, and carries them out."""
+
+    def __init__(self, world: World, seed: int):
+        self.world = world
+        self.random = random.Random(seed)
+        self.apps = [f"app-{number}" for number in range(APPS)]
+        self.cordoned: set[str] = set()
+
+    @property
+    def client(self) -> Any:
+        return self.world.client
+
+    def draw(self) -> Supposed:
+        kinds = [self._scale, self._scale, self._app, self._policy, self._override, self._cluster, self._config]
+        return self.random.choice(kinds)()
+
+    def _scale(self) -> Supposed:
+        chosen = self.random.sample(self.apps, self.random.randint(1, 2))
+        return Supposed(scaled=tuple(Scaled("deploy", name, self.random.randint(0, 9)) for name in chosen))
+
+    def _app(self) -> Supposed:
+        return self._applied(self.app(self.random.choice(self.apps)))
+
+    def _policy(self) -> Supposed:
+        return self._applied(self.policy(self.random.choice(("even", "free", "still"))))
+
+    def _override(self) -> Supposed:
+        return self._applied(self.override())
+
+    def _config(self) -> Supposed:
+        return self._applied(self.config())
+
+    def _cluster(self) -> Supposed:
+        """Cordon one, or give one other labels and no taint."""
+        name = self.random.choice(self.world.names)
+        if self.random.random() < 0.4:
+            return Supposed(cordoned=(name,))
+        labels = {"name": name, "tier": self.random.choice(("gold", "iron"))}
+        taint = {"key": "maintenance", "effect": self.random.choice(("NoSchedule", "NoExecute"))}
+        spec = {"taints": [taint] if self.random.random() < 0.3 else []}
+        metadata = {"name": name, "labels": labels}
+        return self._applied(
+            {"apiVersion": keys.API_VERSION, "kind": "FederatedCluster", "metadata": metadata, "spec": spec}
+        )
+
+    def _applied(self, *objects: dict[str, Any]) -> Supposed:
+        return Supposed(applied=tuple(Manifest(each, "test") for each in objects))
+
+    # Objects, each time others.
+
+    def app(self, name: str) -> dict[str, Any]:
+        policy = self.random.choice(("even", "free", "still", "even", "free", "still", "missing", ""))
+        override = {keys.OVERRIDE_POLICY_LABEL: "differ"} if self.random.random() < 0.3 else {}
+        made = deployment(name, self.random.randint(0, 9), policy, self.world.namespace, **override)
+        made["spec"]["template"]["spec"]["containers"][0]["image"] = f"nginx:1.{self.random.randint(27, 29)}"
+        return made
+
+    def policy(self, name: str) -> dict[str, Any]:
+        """`even` divides by weights, `free` by room, `still` does not reschedule for a changed policy."""
+        spec: dict[str, Any] = {"schedulingMode": self.random.choice(("Divide", "Divide", "Duplicate"))}
+        if name == "even":
+            spec["placement"] = [
+                {"cluster": each, "preferences": {"weight": self.random.randint(0, 3)}} for each in self.world.names
+            ]
+        if self.random.random() < 0.3:
+            spec["maxClusters"] = self.random.randint(1, 3)
+        if self.random.random() < 0.2:
+            spec["clusterSelector"] = {"tier": "gold"}
+        if self.random.random() < 0.3:
+            spec["tolerations"] = [{"key": "maintenance", "operator": "Exists"}]
+        when = {"policyContentChanged": name != "still", "clusterLabelsChanged": self.random.random() < 0.5}
+        spec["reschedulePolicy"] = {
+            "rescheduleWhen": when,
+            "replicaRescheduling": {"avoidDisruption": self.random.random() < 0.7},
+        }
+        return self._own("PropagationPolicy", name, spec)
+
+    def override(self) -> dict[str, Any]:
+        path = self.random.choice(("/spec/minReadySeconds", "/spec/revisionHistoryLimit"))
+        patch = {"path": path, "operator": "add", "value": self.random.randint(1, 3)}
+        targets = self.random.sample(self.world.names, self.random.randint(1, 2))
+        rule = {"targetClusters": {"clusters": targets}, "overriders": {"jsonpatch": [patch]}}
+        return self._own("OverridePolicy", "differ", {"overrideRules": [rule]})
+
+    def config(self) -> dict[str, Any]:
+        labels = {keys.PROPAGATION_POLICY_LABEL: self.random.choice(("even", "free"))}
+        metadata = {"name": "settings", "namespace": self.world.namespace, "labels": labels}
+        data = {"level": self.random.choice(("low", "high"))}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+    def _own(self, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+        metadata = {"name": name, "namespace": self.world.namespace}
+        return {"apiVersion": keys.API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}
+
+    # As a user does it.
+
+    async def carry_out(self, supposed: Supposed) -> None:
+        for manifest in supposed.applied:
+            await applied(self.client, manifest.object, self.world.namespace)
+        for scaled in supposed.scaled:
+            body = {"spec": {"replicas": scaled.replicas}}
+            await self.client.patch(DEPLOYMENTS, scaled.name, body, self.world.namespace, subresource="scale")
+        for name in supposed.cordoned:
+            await self.taint(name, {"key": CORDON.key, "effect": CORDON.effect})
+
+    async def taint(self, name: str, taint: dict[str, str]) -> None:
+        found = await self.client.get(resources.FEDERATED_CLUSTERS, name)
+        taints = [each for each in found["spec"].get("taints") or () if each["key"] != taint["key"]]
+        await self.client.patch(resources.FEDERATED_CLUSTERS, name, {"spec": {"taints": [*taints, taint]}})
+
+
+async def at_rest(world: World) -> Snapshot:
+    """What is there once the pipeline itself has nothing to add to any object."""
+
+    async def probe() -> Snapshot | None:
+        found = await read_snapshot(world.client, nothing)
+        for key in found.sources:
+            if unasked(pass_over(found, key, found.federated_object(key))).object is not None:
+                return None
+        return found
+
+    return await world.eventually(probe, "the federation is at rest")
+
+
+def happened(before: Snapshot, after: Snapshot) -> list[ObjectChange]:
+    """The difference between what was there and what is, in the words of a forecast."""
+    found = []
+    for key in sorted(after.sources):
+        was, now = before.federated_object(key), after.federated_object(key)
+        change = object_change(
+            after.type_configs[key.type],
+            after.source(key),
+            was,
+            now,
+            held_before=held_of(annotations_of(was)) if was is not None else None,
+            held=held_of(annotations_of(now)) if now is not None else None,
+        )
+        if change.changes:
+            found.append(change)
+    return found
+
+
+async def test_random_plans_foretell_what_their_execution_does(world: World) -> None:
+    seed = int(os.environ.get("ARGOSY_SEED") or secrets.randbelow(2**32))
+    print(f"ARGOSY_SEED={seed}")
+    planner = Planner(world, seed)
+    for name in ("even", "free", "still"):
+        await applied(world.client, planner.policy(name), world.namespace)
+    await applied(world.client, planner.override(), world.namespace)
+    await applied(world.client, planner.config(), world.namespace)
+    for name in planner.apps:
+        await applied(world.client, {**planner.app(name)}, world.namespace)
+    before = await at_rest(world)
+    start, changing = time.monotonic(), 0
+    for number in range(PLANS):
+        plan = planner.draw()
+        foretold = await foretell(world.client, plan, world.namespace, nothing)
+        assert foretold.unsettled == ()
+        await planner.carry_out(plan)
+        after = await at_rest(world)
+        assert list(foretold.objects) == happened(before, after), f"ARGOSY_SEED={seed}, plan {number}: {plan}"
+        changing += foretold.changes
+        before = after
+    print(f"{changing} of {PLANS} plans changed something; {time.monotonic() - start:.1f} s")
+    assert changing > PLANS // 4
