@@ -106,6 +106,8 @@ CONFIRM_DELETION: Final = ARGOSY_PREFIX + "confirm-deletion"
 TO_BE_REMOVED: Final = ARGOSY_PREFIX + "to-be-removed"
 #: JSON `{"reason": …, "message": …}`: why the pass stopped short and the last good placement is held.
 HELD: Final = ARGOSY_PREFIX + "held"
+#: JSON: the record of the last scheduling decision, from which it is explained.
+DECISION: Final = ARGOSY_PREFIX + "decision"
 
 # Annotations installation writes.
 #: On our CRDs: a number that grows with every change of a schema.
@@ -192,6 +194,8 @@ DUPLICATE: Final = "Duplicate"
 DIVIDE: Final = "Divide"
 SPREAD: Final = "Spread"
 BINPACK: Final = "Binpack"
+AGGREGATED: Final = "Aggregated"
+WEBSTER: Final = "Webster"
 NAMESPACED: Final = "Namespaced"
 CLUSTER: Final = "Cluster"
 FULL: Final = "full"

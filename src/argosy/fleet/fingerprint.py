@@ -54,7 +54,7 @@ _EVERYTHING_CHANGED: Final = FleetChange(labels=True, taints=True, apis=True)
 class FleetHashes:
     """The hashes of one fleet's clusters, by facet, ready to be summed."""
 
-    __slots__ = ("_apis", "_labels", "_names", "_taints", "fingerprint")
+    __slots__ = ("_apis", "_labels", "_names", "_taints", "fingerprint", "short")
 
     def __init__(self, names: list[str], labels: list[int], taints: list[int], apis: list[int]) -> None:
         self._names: _Hashes = np.array([digest(name) for name in names], dtype=np.uint64)
@@ -62,12 +62,14 @@ class FleetHashes:
         self._taints = self._mixed(taints)
         self._apis = self._mixed(apis)
         self.fingerprint = self._fingerprint()
+        #: All facets in one number, as text.
+        self.short = f"{digest(self.fingerprint):016x}"
 
     def since(self, then: Fingerprint) -> FleetChange:
         """What changed from the fleet that had this fingerprint."""
         if then == self.fingerprint:
             return FleetChange()
-        known = self._known_then(then)
+        known = self.known_then(then)
         if known is None:
             return _EVERYTHING_CHANGED
         return FleetChange(
@@ -77,7 +79,7 @@ class FleetHashes:
             joined=len(self._names) > then.count,
         )
 
-    def _known_then(self, then: Fingerprint) -> npt.NDArray[np.bool_] | None:
+    def known_then(self, then: Fingerprint) -> npt.NDArray[np.bool_] | None:
         """Which of today's clusters were there then; None when one of those is missing, or it cannot be told."""
         bits = _filter_bits(then.seen)
         if bits is None:

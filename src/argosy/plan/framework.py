@@ -87,7 +87,8 @@ class Filter(NamedTuple):
     """`feasible` answers for every cluster; `reason` says why the cluster at a row was refused.
 
     A filter that has nothing to say of a unit returns `fleet.everyone`, which costs nothing. A filter whose reasons differ
-    from cluster to cluster may also answer for many rows at once with `reasons`.
+    from cluster to cluster may also answer for many rows at once with `reasons`. `remedy` tells people what would have to
+    change for a refused cluster to pass.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Filter(NamedTuple):
     reason: Callable[[Unit, Fleet, int], str]
     configure: Callable[[Any], "Filter"] | None = None
     reasons: Callable[[Unit, Fleet, Rows], Reasons] | None = None
+    remedy: str = ""
 
 
 def _as_it_is(scores: Column) -> Column:

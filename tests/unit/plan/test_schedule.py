@@ -11,6 +11,7 @@ from argosy.fleet.snapshot import Fleet
 from argosy.plan.framework import FrameworkError
 from argosy.plan.schedule import profile_of, schedule
 from argosy.plan.unit import Affinity
+from tests.unit.plan.any_worlds import worlds
 from tests.unit.plan.scheduling import cluster, fleet, taint, unit
 
 
@@ -219,32 +220,6 @@ def test_a_profile_drops_and_adds_plugins():
 def test_a_profile_with_a_mistake_is_refused(enabled, complaint):
     with pytest.raises(FrameworkError, match=complaint):
         profile_of(profile(filter={"enabled": [{"name": enabled}]}))
-
-
-@st.composite
-def worlds(draw):
-    names = draw(st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8))
-    members = [
-        cluster(
-            name,
-            cpu=str(draw(st.integers(0, 50))),
-            free=str(draw(st.integers(-5, 50))),
-            ready=draw(st.booleans()),
-            joined=draw(st.sampled_from([True, True, False])),
-            terminating=draw(st.sampled_from([False, False, True])),
-            taints=draw(st.lists(st.sampled_from([taint("x"), taint("y", "NoExecute")]), max_size=2)),
-        )
-        for name in names
-    ]
-    current = draw(st.dictionaries(st.sampled_from("abcdefghxy"), st.one_of(st.none(), st.integers(0, 9)), max_size=4))
-    fields = {
-        "current": current,
-        "sticky": draw(st.booleans()),
-        "avoid_disruption": draw(st.booleans()),
-        "weights": draw(st.dictionaries(st.sampled_from("abcd"), st.integers(0, 3), max_size=3)),
-        "max_clusters": draw(st.one_of(st.none(), st.integers(1, 4))),
-    }
-    return unit(draw(st.one_of(st.none(), st.integers(0, 30))), **fields), members
 
 
 @given(worlds(), st.randoms())

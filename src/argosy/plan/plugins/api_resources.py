@@ -5,10 +5,11 @@ from argosy.plan.framework import Always, Filter
 from argosy.plan.unit import Unit
 
 REASON = "cluster(s) didn't support this APIVersion"
+REMEDY = "a cluster that serves this group, version and kind: install the CRD there, or upgrade the cluster"
 
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
     return fleet.serving((unit.group, unit.version, unit.kind))
 
 
-FILTER = Filter("APIResources", feasible, Always(REASON))
+FILTER = Filter("APIResources", feasible, Always(REASON), remedy=REMEDY)

@@ -12,6 +12,7 @@ from argosy.plan.selection import SelectionError, expressions_match, selector_ma
 from argosy.plan.unit import PreferredTerm, Unit
 
 REASON = "cluster(s) didn't match cluster selector"
+REMEDY = "labels of the cluster that match the policy's clusterSelector and clusterAffinity"
 
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
@@ -54,5 +55,5 @@ def _preferred(term: PreferredTerm, member: Member) -> bool:
         return False
 
 
-FILTER = Filter("ClusterAffinity", feasible, Always(REASON))
+FILTER = Filter("ClusterAffinity", feasible, Always(REASON), remedy=REMEDY)
 SCORE = Score("ClusterAffinity", score, share_of_best)

@@ -5,10 +5,11 @@ from argosy.plan.framework import Always, Filter
 from argosy.plan.unit import Unit
 
 REASON = "cluster(s) were unready"
+REMEDY = "the cluster must become ready: see its conditions with `argosy status`"
 
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
     return fleet.ready | fleet.mask_of(unit.current)
 
 
-FILTER = Filter("ClusterReady", feasible, Always(REASON))
+FILTER = Filter("ClusterReady", feasible, Always(REASON), remedy=REMEDY)

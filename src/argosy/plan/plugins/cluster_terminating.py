@@ -5,10 +5,11 @@ from argosy.plan.framework import Always, Filter
 from argosy.plan.unit import Unit
 
 REASON = "cluster(s) were terminating"
+REMEDY = "the cluster is leaving the federation: it would have to join again"
 
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
     return ~fleet.terminating
 
 
-FILTER = Filter("ClusterTerminating", feasible, Always(REASON))
+FILTER = Filter("ClusterTerminating", feasible, Always(REASON), remedy=REMEDY)

@@ -5,6 +5,7 @@ from argosy.plan.framework import Always, Filter
 from argosy.plan.unit import Unit
 
 REASON = "cluster(s) were not in placement list"
+REMEDY = "the cluster must be in the policy's placement list"
 
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
@@ -13,4 +14,4 @@ def feasible(unit: Unit, fleet: Fleet) -> Mask:
     return fleet.mask_of(unit.cluster_names)
 
 
-FILTER = Filter("PlacementFilter", feasible, Always(REASON))
+FILTER = Filter("PlacementFilter", feasible, Always(REASON), remedy=REMEDY)

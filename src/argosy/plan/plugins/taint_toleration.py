@@ -11,6 +11,7 @@ from argosy.plan.framework import MAX_SCORE, Filter, Score
 from argosy.plan.unit import Unit
 
 REASON = "cluster(s) had taint {{{key}: {value}}}, that the schedulingUnit didn't tolerate"
+REMEDY = "a toleration of that taint in the policy, or the taint taken off the cluster"
 
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
@@ -40,5 +41,5 @@ def normalize(scores: Column) -> Column:
     return MAX_SCORE - MAX_SCORE * scores // worst
 
 
-FILTER = Filter("TaintToleration", feasible, reason)
+FILTER = Filter("TaintToleration", feasible, reason, remedy=REMEDY)
 SCORE = Score("TaintToleration", score, normalize)
