@@ -81,6 +81,16 @@ PRICE_PER_CORE_HOUR: Final = ARGOSY_PREFIX + "price-per-core-hour"
 SCALE_TARGET_REF_PATH: Final = PREFIX + "scale-target-ref-path"
 #: `true` on a propagation policy: scheduling annotations of objects do not replace this policy's fields.
 REFUSE_OBJECT_OVERRIDES: Final = ARGOSY_PREFIX + "refuse-object-overrides"
+#: Durations on a FederatedCluster, in place of the operator's: unready for so long it has failed (`never`: it has not),
+#: ready for so long it has recovered.
+FAILOVER_AFTER: Final = ARGOSY_PREFIX + "failover-after"
+FAILBACK_AFTER: Final = ARGOSY_PREFIX + "failback-after"
+#: On a propagation policy: how many replicas may be on their way back to a recovered cluster at a time.
+FAILBACK_REPLICAS: Final = ARGOSY_PREFIX + "failback-replicas"
+
+# Taints controllers set on clusters.
+#: The cluster has failed: it has not been ready for long.
+UNREADY_TAINT: Final = ARGOSY_PREFIX + "unready"
 
 # Internal twins, set by controllers.
 INTERNAL_CONFLICT_RESOLUTION: Final = INTERNAL_PREFIX + "conflict-resolution"
@@ -106,6 +116,9 @@ CONFIRM_DELETION: Final = ARGOSY_PREFIX + "confirm-deletion"
 TO_BE_REMOVED: Final = ARGOSY_PREFIX + "to-be-removed"
 #: JSON `{"reason": …, "message": …}`: why the pass stopped short and the last good placement is held.
 HELD: Final = ARGOSY_PREFIX + "held"
+#: JSON `{"left": [cluster], "target": {cluster: replicas}}`: clusters left because they failed, and where it is going while
+#: it comes back to one of them.
+FAILBACK: Final = ARGOSY_PREFIX + "failback"
 #: JSON: the record of the last scheduling decision, from which it is explained.
 DECISION: Final = ARGOSY_PREFIX + "decision"
 
@@ -199,6 +212,7 @@ WEBSTER: Final = "Webster"
 NAMESPACED: Final = "Namespaced"
 CLUSTER: Final = "Cluster"
 FULL: Final = "full"
+NEVER: Final = "never"
 
 # Keys of a cluster's secret.
 SECRET_CA: Final = "certificate-authority-data"

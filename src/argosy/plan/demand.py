@@ -8,14 +8,29 @@ All columns are aligned with one another; the caller knows which clusters they s
 totals up to MOST_REPLICAS.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from argosy.fleet.snapshot import LARGEST, Column
+from argosy.fleet.snapshot import LARGEST, Column, Fleet, Rows
+from argosy.fleet.taints import NO_SCHEDULE
+from argosy.plan.framework import FrameworkError
+from argosy.plan.unit import Unit
 
-__all__ = ["MOST_REPLICAS", "Demand", "Fill", "before", "planned", "poured", "walked"]
+__all__ = [
+    "MOST_REPLICAS",
+    "Demand",
+    "Fill",
+    "before",
+    "demand_of",
+    "estimated_capacity",
+    "planned",
+    "poured",
+    "replicas_today",
+    "steps",
+    "walked",
+]
 
 MOST_REPLICAS: Final = 2**47
 """Far beyond what Kubernetes counts (2**31); sums over ten thousands of clusters still fit a column."""
@@ -59,6 +74,45 @@ class Demand(NamedTuple):
     def estimates(self) -> bool:
         """Whether any cluster was seen to be short of room."""
         return bool((self.estimated < LARGEST).any())
+
+
+def demand_of(unit: Unit, fleet: Fleet, rows: Rows) -> Demand:
+    """What the unit wants of the clusters at these rows. Raises FrameworkError for numbers nobody can count."""
+    total = max(unit.desired_replicas or 0, 0)
+    if total > MOST_REPLICAS:
+        raise FrameworkError(f"{total} replicas are more than can be divided")
+    current = fleet.column(replicas_today(unit))[rows]
+    most = fleet.column(unit.max_replicas, LARGEST)[rows]
+    # A cluster with an untolerated NoSchedule taint is here only because it runs some: it gets no more.
+    repelled = fleet.taints.untolerated(unit.tolerations, NO_SCHEDULE)[rows]
+    limited = unit.applied_migration.limited_capacity if unit.applied_migration is not None else {}
+    return Demand(
+        total,
+        current,
+        fleet.column(unit.min_replicas)[rows],
+        np.where(repelled, np.minimum(most, current), most),
+        fleet.column(_not_negative(limited), LARGEST)[rows],
+        fleet.column(estimated_capacity(unit), LARGEST)[rows],
+        unit.avoid_disruption,
+        unit.keep_unschedulable,
+    )
+
+
+def replicas_today(unit: Unit) -> dict[str, int]:
+    """What each cluster was told to run. Placed without a number it was duplicated, so the whole count runs there."""
+    total = max(unit.desired_replicas or 0, 0)
+    return {name: total if number is None else number for name, number in unit.current.items()}
+
+
+def estimated_capacity(unit: Unit) -> dict[str, int]:
+    """What clusters were seen to be able to run, where that is asked for."""
+    info = unit.migration_info if unit.auto_migration else None
+    return {} if info is None else _not_negative(info.estimated_capacity)
+
+
+def _not_negative(capacities: Mapping[str, int]) -> dict[str, int]:
+    """They come from annotations, where anything may stand."""
+    return {name: capacity for name, capacity in capacities.items() if capacity >= 0}
 
 
 def planned(demand: Demand, fill: Fill) -> tuple[Column, Column]:
@@ -111,3 +165,14 @@ def poured(total: int, vessels: Column) -> Column:
 def before(amounts: Column) -> Column:
     """The sum of all amounts in front of each."""
     return np.cumsum(amounts) - amounts
+
+
+def steps(demand: Demand) -> tuple[str, ...]:
+    """What the planner had to do, for whoever asks how it came to its numbers."""
+    if not demand.avoid_disruption:
+        return (f"{demand.total} replicas divided afresh: replicas may move",)
+    running = int(demand.present.sum())
+    if running == demand.total:
+        return (f"{running} replicas run, as many as wanted: nothing starts, stops or moves",)
+    change = "start" if running < demand.total else "stop"
+    return (f"{running} replicas run, {demand.total} are wanted: {abs(demand.total - running)} {change}, none moves",)

@@ -99,6 +99,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     replicas_strategy: str = keys.SPREAD
     desired_replicas: int | None = None
     request: ResourceRequest = ResourceRequest()
+    #: All that one pod asks for, where `request` has only what plugins are meant to weigh.
+    pod_request: ResourceRequest = ResourceRequest()
     current: dict[str, int | None] = {}
 
     sticky: bool = False
@@ -171,7 +173,8 @@ def unit_of(
     selector = overrides.json(keys.CLUSTER_SELECTOR, dict[str, str])
     max_clusters = overrides.number(keys.MAX_CLUSTERS)
     sticky = overrides.choice(keys.STICKY_CLUSTER, ("true", "false"))
-    asked = request_of_template(template).scalars
+    pod_request = request_of_template(template)
+    asked = pod_request.scalars
     counted = (GPU, *KATALYST_RESOURCES) if katalyst else (GPU,)
     migration = spec.auto_migration
     try:
@@ -193,6 +196,7 @@ def unit_of(
         desired_replicas=desired,
         # cpu and memory are deliberately no part of it: dynamic weights follow the fleet, not one pod's size.
         request=ResourceRequest(scalars={name: amount for name in counted if (amount := asked.get(name))}),
+        pod_request=pod_request,
         current=dict(current),
         sticky=spec.sticky if sticky is None else sticky == "true",
         avoid_disruption=spec.avoid_disruption,

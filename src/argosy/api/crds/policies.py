@@ -112,8 +112,9 @@ _PROPAGATION_SPEC = obj(
         ),
         "schedulingProfile": string("Name of the SchedulingProfile to use; the built-in one if empty."),
         "replicasStrategy": string(
-            "How Divide shares replicas: Spread by weights, Binpack by filling one cluster after another.",
-            enum=[keys.BINPACK, keys.SPREAD],
+            "How Divide shares replicas: Spread by weights, Binpack by filling one cluster after another, Aggregated in as few "
+            "clusters as have room, Webster by weights with every cluster nearest to its share.",
+            enum=[keys.AGGREGATED, keys.BINPACK, keys.SPREAD, keys.WEBSTER],
             default=keys.SPREAD,
         ),
         "clusterSelector": _SELECTOR,

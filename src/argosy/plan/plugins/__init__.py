@@ -3,6 +3,7 @@
 from argosy.api import keys
 from argosy.plan.framework import Profile
 from argosy.plan.plugins import (
+    aggregated,
     api_resources,
     cluster_affinity,
     cluster_capacity_weight,
@@ -12,8 +13,10 @@ from argosy.plan.plugins import (
     cluster_terminating,
     max_cluster,
     placement_filter,
+    preference_bin_pack,
     priority_sort,
     taint_toleration,
+    webster,
 )
 from argosy.plan.profile import Registry
 
@@ -35,7 +38,12 @@ DEFAULT_PROFILE = Profile(
         cluster_affinity.SCORE,
     ),
     selects=(priority_sort.SELECT, max_cluster.SELECT),
-    replicas={keys.SPREAD: cluster_capacity_weight.REPLICAS},
+    replicas={
+        keys.SPREAD: cluster_capacity_weight.REPLICAS,
+        keys.BINPACK: preference_bin_pack.REPLICAS,
+        keys.AGGREGATED: aggregated.REPLICAS,
+        keys.WEBSTER: webster.REPLICAS,
+    },
 )
 
 IN_TREE = Registry(

@@ -1,0 +1,93 @@
+"""Ordinals: which cluster runs which pods of a StatefulSet whose replicas are divided.
+
+Each cluster runs one range of ordinals (`spec.ordinals.start` and its replicas); together they are the ordinals the source
+asks for, each in one cluster. An ordinal has an identity and a volume, so it stays in its cluster as long as that one may
+run it: growth extends the last range or opens a new one, shrinking takes the highest ordinals, wherever they are, and what
+a planner would move for balance stays. Only where a cluster goes, or the user's migration limits it, are its ordinals taken
+over: by its neighbours in the order of ordinals, or by clusters that run none.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+__all__ = ["Range", "ranges"]
+
+
+class Range(NamedTuple):
+    start: int
+    replicas: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.replicas
+
+
+def ranges(
+    asked: Range,
+    held: Mapping[str, Range],
+    wanted: Mapping[str, int],
+    room: Mapping[str, int],
+    *,
+    most_clusters: int | None = None,
+) -> dict[str, Range]:
+    """The range of each cluster that runs any.
+
+    `held` are the ranges of the clusters that may keep theirs, `wanted` a planner's numbers, `room` what a cluster may run
+    at most, unbounded where it is not named. The result can fall short of what is asked only for want of room.
+    """
+    parts = _kept(asked, held)
+    newcomers = [name for name in sorted(wanted) if name not in parts]
+    if most_clusters is not None:
+        # The planner's choice is dropped last.
+        newcomers.sort(key=lambda name: -wanted[name])
+        newcomers = sorted(newcomers[: max(most_clusters - len(parts), 0)])
+
+    def allowed(name: str) -> int:
+        return room.get(name, asked.replicas)
+
+    for gap in _gaps(asked, parts):
+        left = _filled(parts, gap, newcomers, lambda name: min(wanted.get(name, 0), allowed(name)))
+        _filled(parts, left, newcomers, allowed)
+    return parts
+
+
+def _kept(asked: Range, held: Mapping[str, Range]) -> dict[str, Range]:
+    """What is held of what is asked; where two claim an ordinal, whose range begins first."""
+    parts: dict[str, Range] = {}
+    taken = asked.start
+    for name, part in sorted(held.items(), key=lambda item: (item[1].start, item[0])):
+        start, end = max(part.start, taken), min(part.end, asked.end)
+        if start < end:
+            parts[name] = Range(start, end - start)
+            taken = end
+    return parts
+
+
+def _gaps(asked: Range, parts: Mapping[str, Range]) -> list[Range]:
+    gaps, at = [], asked.start
+    for part in sorted(parts.values()):
+        if part.start > at:
+            gaps.append(Range(at, part.start - at))
+        at = part.end
+    if asked.end > at:
+        gaps.append(Range(at, asked.end - at))
+    return gaps
+
+
+def _filled(parts: dict[str, Range], gap: Range, newcomers: list[str], most: Callable[[str], int]) -> Range:
+    """Neighbours grow into the gap, clusters that run none open in it, nobody beyond its `most`. Returns what is left of it."""
+    for name, part in list(parts.items()):
+        more = min(gap.replicas, max(most(name) - part.replicas, 0))
+        if part.end == gap.start:
+            parts[name] = Range(part.start, part.replicas + more)
+            gap = Range(gap.start + more, gap.replicas - more)
+        elif part.start == gap.end:
+            parts[name] = Range(part.start - more, part.replicas + more)
+            gap = Range(gap.start, gap.replicas - more)
+    for name in list(newcomers):
+        number = min(gap.replicas, most(name))
+        if number > 0:
+            newcomers.remove(name)
+            parts[name] = Range(gap.start, number)
+            gap = Range(gap.start + number, gap.replicas - number)
+    return gap
