@@ -16,12 +16,12 @@ LONGEST = (
     "test_scenarios_stock.py",
     "test_scenarios_embedded.py",
     "test_faults.py",
+    "test_join_access.py",
     "test_kube_informer.py",
+    "test_join.py",
     "test_leader.py",
     "test_install.py",
     "test_shards.py",
-    "test_join.py",
-    "test_join_access.py",
 )
 
 

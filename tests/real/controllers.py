@@ -101,6 +101,10 @@ class StockFederation(User):
         made.start()
         return made
 
+    @property
+    def running(self) -> list[Controllers]:
+        return [each for each in self._started if each.process.running]
+
     async def leading(self, *controllers: Controllers) -> None:
         for each in controllers:
             await self.eventually(each.leads, f"{each.process.name} leads")
