@@ -5,7 +5,22 @@ from typing import Annotated
 import typer
 
 from argosy import __version__
-from argosy.cli import apply, controllers, get, install, join, objects, pause, plan, server, sim, status, taint, up
+from argosy.cli import (
+    apply,
+    controllers,
+    explain,
+    get,
+    install,
+    join,
+    objects,
+    pause,
+    plan,
+    server,
+    sim,
+    status,
+    taint,
+    up,
+)
 from argosy.cli.connection import Target
 
 __all__ = ["app"]
@@ -56,6 +71,7 @@ app.command()(join.unjoin)
 app.command()(taint.taint)
 app.command()(get.get)
 app.command()(status.status)
+app.command()(explain.explain)
 app.command(cls=plan.Command)(plan.plan)
 app.command()(apply.apply)
 app.command()(objects.delete)

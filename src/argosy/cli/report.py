@@ -20,10 +20,22 @@ from argosy.plan import fields, pending
 from argosy.plan.held import held_of
 from argosy.plan.placement import may_hold_copies
 
-__all__ = ["ClusterReport", "Facts", "Report", "gather", "replicas_wanted", "report"]
+__all__ = [
+    "EVENTS",
+    "ClusterReport",
+    "EventView",
+    "Facts",
+    "Report",
+    "gather",
+    "is_of",
+    "or_none",
+    "replicas_wanted",
+    "report",
+    "unfederated",
+]
 
 T = TypeVar("T")
-_EVENTS = Resource("", "v1", "events", "Event")
+EVENTS = Resource("", "v1", "events", "Event")
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _REPLICAS = "spec.replicas"
 
@@ -82,23 +94,23 @@ async def gather(client: Client, resource: Resource, name: str, namespace: str |
     """Raises NotFound when the object itself is not there."""
     source = await client.get(resource, name, namespace)
     configs = await client.list(resources.FEDERATED_TYPE_CONFIGS, into=FederatedTypeConfig)
-    config = next((each for each in configs.items if _is_of(each, resource)), None)
+    config = next((each for each in configs.items if is_of(each, resource)), None)
     federated = collected = None
     if config is not None:
         federated_name = names.federated_name(name, config.name)
         status = resources.COLLECTED_STATUSES if namespace else resources.CLUSTER_COLLECTED_STATUSES
         federated, collected = await asyncio.gather(
-            _or_none(
+            or_none(
                 client.get(
                     resources.federated_objects(bool(namespace)), federated_name, namespace, into=FederatedObject
                 )
             ),
-            _or_none(client.get(status, federated_name, namespace, into=CollectedStatus)),
+            or_none(client.get(status, federated_name, namespace, into=CollectedStatus)),
         )
     clusters = await client.list(resources.FEDERATED_CLUSTERS, into=FederatedCluster)
-    system = await _or_none(client.get(_NAMESPACES, keys.SYSTEM_NAMESPACE, into=Partial))
+    system = await or_none(client.get(_NAMESPACES, keys.SYSTEM_NAMESPACE, into=Partial))
     selector = f"involvedObject.kind={resource.kind},involvedObject.name={name},type=Warning"
-    events = await client.list(_EVENTS, namespace or "default", field_selector=selector, into=EventView)
+    events = await client.list(EVENTS, namespace or "default", field_selector=selector, into=EventView)
     return Facts(
         source=source,
         type_config=config,
@@ -182,10 +194,8 @@ def _last_error(cluster: str, propagation: str, facts: Facts) -> str:
 
 def _waiting(facts: Facts, clusters: Sequence[ClusterReport], members: dict[str, FederatedCluster]) -> list[str]:
     federated = facts.federated
-    if facts.type_config is None:
-        return ["this kind is not federated: no FederatedTypeConfig names it"]
-    if federated is None:
-        return [_unfederated(facts)]
+    if facts.type_config is None or federated is None:
+        return [unfederated(facts.source, facts.type_config)]
     found = []
     annotations = federated.metadata.annotations
     held = held_of(annotations)
@@ -214,13 +224,16 @@ def _behind(source: dict[str, Any], federated: FederatedObject) -> bool:
     return federated.status.synced_generation < federated.metadata.generation
 
 
-def _unfederated(facts: Facts) -> str:
-    annotations = facts.source["metadata"].get("annotations") or {}
+def unfederated(source: dict[str, Any], config: FederatedTypeConfig | None) -> str:
+    """Why nothing is made of an object that has no federated object."""
+    annotations = source["metadata"].get("annotations") or {}
+    if config is None:
+        return "this kind is not federated: no FederatedTypeConfig names it"
     if annotations.get(keys.NO_FEDERATED_RESOURCE):
         return f"not federated: the annotation {keys.NO_FEDERATED_RESOURCE} says so"
-    if facts.source.get("kind") == "Namespace":
+    if source.get("kind") == "Namespace":
         return "not federated: the namespaces every cluster has of its own are not propagated"
-    if not _policy(facts.source["metadata"]):
+    if not _policy(source["metadata"]):
         return f"not federated: no policy is named; label it, e.g. {keys.PROPAGATION_POLICY_LABEL}=NAME"
     return "waiting to be federated: are the controllers running?"
 
@@ -303,7 +316,8 @@ def _policy(metadata: dict[str, Any]) -> str:
     return str(labels.get(keys.PROPAGATION_POLICY_LABEL) or labels.get(keys.CLUSTER_PROPAGATION_POLICY_LABEL) or "")
 
 
-def _is_of(config: FederatedTypeConfig, resource: Resource) -> bool:
+def is_of(config: FederatedTypeConfig, resource: Resource) -> bool:
+    """Whether a type config is that of a resource, in whatever version."""
     return config.resource.group == resource.group and config.resource.kind == resource.kind
 
 
@@ -311,7 +325,8 @@ def _paused(metadata: Metadata) -> bool:
     return metadata.annotations.get(keys.PAUSED) == "true"
 
 
-async def _or_none(work: Any) -> Any:
+async def or_none(work: Any) -> Any:
+    """What is asked for, or None where it is not there."""
     try:
         return await work
     except NotFound:
