@@ -28,6 +28,7 @@ _READ = ["get", "list", "watch"]
 _FEDERATED = ["federatedobjects", "clusterfederatedobjects"]
 _COLLECTED = ["collectedstatuses", "clustercollectedstatuses"]
 _POLICIES = ["propagationpolicies", "clusterpropagationpolicies", "overridepolicies", "clusteroverridepolicies"]
+_SCHEDULING = ["schedulingprofiles", "schedulerpluginwebhookconfigurations"]
 
 
 def user(name: str) -> Subject:
@@ -79,7 +80,7 @@ def source_rules(configs: Iterable[FederatedTypeConfig]) -> list[Rule]:
 def _own_rules() -> list[Rule]:
     own = [keys.GROUP]
     return [
-        _rule(own, ["federatedtypeconfigs", *_POLICIES], _READ),
+        _rule(own, ["federatedtypeconfigs", *_POLICIES, *_SCHEDULING], _READ),
         _rule(own, ["federatedclusters"], [*_READ, "patch"]),
         _rule(own, _FEDERATED, [*_READ, "create", "update", "patch", "delete"]),
         _rule(own, _COLLECTED, [*_READ, "create", "update"]),

@@ -18,6 +18,8 @@ from argosy.api.types import (
     FederatedTypeConfig,
     OverridePolicy,
     PropagationPolicy,
+    SchedulerPluginWebhookConfiguration,
+    SchedulingProfile,
 )
 from argosy.control import shards
 from argosy.control.catalog import Catalog
@@ -69,6 +71,10 @@ class Caches:
             True: self._informer(resources.OVERRIDE_POLICIES, OverridePolicy),
             False: self._informer(resources.CLUSTER_OVERRIDE_POLICIES, OverridePolicy),
         }
+        self.profiles = self._informer(resources.SCHEDULING_PROFILES, SchedulingProfile)
+        self.webhooks = self._informer(
+            resources.SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS, SchedulerPluginWebhookConfiguration
+        )
         #: By scope: True holds FederatedObjects, False ClusterFederatedObjects.
         self.federated = {
             namespaced: Informer(
@@ -105,7 +111,12 @@ class Caches:
             fixed.remove(self.collected[False])
         for informer in fixed:
             self._tasks.start(f"watch {informer.resource}", informer.run)
+        few: list[Informer[Any]] = [self.profiles, self.webhooks]
+        for informer in few:
+            self._tasks.start(f"watch {informer.resource}", informer.run)
         await asyncio.gather(*(informer.synced.wait() for informer in fixed))
+        # Policies that name a profile which cannot be read wait; the others need not.
+        await asyncio.gather(*(informer.tried.wait() for informer in few))
         # A type that cannot be listed (its CRD is not installed, say) must not hold up the others.
         await asyncio.gather(*(informer.tried.wait() for informer in list(self.sources.values())))
 

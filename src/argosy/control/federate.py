@@ -8,18 +8,21 @@ ever made whose deletion we would miss.
 import math
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 from argosy.api import keys, resources
 from argosy.api.types import FederatedTypeConfig, OverridePolicy, PropagationPolicy
+from argosy.control.asking import Asking
 from argosy.control.caches import Caches, SourceKey
 from argosy.control.livefleet import LiveFleet
 from argosy.control.marks import Marks
 from argosy.control.metrics import Metrics
+from argosy.control.profiles import Profiles
 from argosy.control.recorder import ObjectRecorder
 from argosy.control.timings import Timings
 from argosy.control.views import FederatedView, SourceView, policy_references, same_but_for_status
+from argosy.control.webhooks import Webhooks
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from argosy.kube.informer import Change
@@ -28,6 +31,7 @@ from argosy.kube.queue import Result, WorkQueue
 from argosy.plan import namespaces, pipeline, placement
 from argosy.plan.aggregate import feedback
 from argosy.plan.federate import NameTaken
+from argosy.plan.framework import Ask, Reply
 from argosy.plan.held import HeldReason
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of
@@ -44,6 +48,8 @@ class Federate:
         client: Client,
         caches: Caches,
         fleet: LiveFleet,
+        profiles: Profiles,
+        webhooks: Webhooks,
         recorder: ObjectRecorder,
         marks: tuple[Marks, ...],
         metrics: Metrics,
@@ -55,6 +61,8 @@ class Federate:
         self._client = client
         self._caches = caches
         self._fleet = fleet
+        self._profiles = profiles
+        self._asking: Asking[SourceKey] = Asking(webhooks.answer, lambda key: self.queue.add(key))
         self._recorder = recorder
         self._marks = marks
         self._metrics = metrics
@@ -74,6 +82,7 @@ class Federate:
         key = SourceKey(type_name, change.key)
         if change.new is None:
             self._unplaced.discard(key)
+            self._asking.forget(key)
             for marks in self._marks:
                 marks.drop(key)
             just_finalized = self._was_just_finalized(key)
@@ -106,6 +115,14 @@ class Federate:
             return
         for key in self._caches.sources_naming(f"{label}={change.key}"):
             self.queue.add(key, priority=1)
+
+    def profile_changed(self, key: SourceKey) -> None:
+        """The profile that a source's policy names came, went or changed, or a plugin in it."""
+        self.queue.add(key, priority=1)
+
+    def plugin_changed(self, name: str) -> None:
+        """A plugin that lives elsewhere is another one than before: what it was asked is asked anew."""
+        self._asking.plugin_changed(name)
 
     def room_gained(self) -> None:
         """Some cluster has more room than before."""
@@ -164,16 +181,22 @@ class Federate:
         source.setdefault("kind", config.kind)
         view = self._caches.federated_view(key)
         if source["metadata"].get("deletionTimestamp"):
+            self._asking.forget(key)
             return await self._delete(key, config, source, view)
         if view is not None and view.metadata.deletion_timestamp:
             return None  # made anew when it is gone
         existing_raw = self._caches.federated_raw(key)
         existing = decode(existing_raw, dict) if existing_raw is not None else None
         try:
-            outcome = self._decide(source, existing, config)
+            decided = self._asking.run(key, self._steps(source, existing, config))
         except NameTaken as error:
             self._recorder.on(_reference(source), "Warning", "NameTaken", str(error))
             return None
+        if decided is None:
+            return None  # woken when the plugin that was asked has answered
+        if decided.unanswered:
+            self.queue.add(key, priority=1, after=self._timings.plugin_retry)
+        outcome = decided.result
         self._remember_unplaced(key, outcome)
         wanted = outcome.object if outcome.object is not None else existing
         if wanted is None:
@@ -191,17 +214,21 @@ class Federate:
             self._recorder.on(_reference(source), note.type, note.reason, note.message)
         return None
 
-    def _decide(self, source: Object, existing: Object | None, config: FederatedTypeConfig) -> pipeline.Outcome:
+    def _steps(
+        self, source: Object, existing: Object | None, config: FederatedTypeConfig
+    ) -> Generator[Ask, Reply, pipeline.Outcome]:
         metadata = source["metadata"]
         labels, namespace = metadata.get("labels") or {}, metadata.get("namespace") or ""
         reference = propagation_ref(labels, namespace)
         policy = self._policy(reference) if reference is not None else None
-        return pipeline.federate(
+        return pipeline.federate_steps(
             source,
             existing,
             config,
             fleet=self._fleet.snapshot,
             policy=policy,
+            profile=self._profiles.of(policy),
+            registry=self._profiles.registry,
             override_policies=self._override_policies(labels, namespace),
             exclude_namespaces=self._exclude,
             wanted=self._all,
@@ -223,6 +250,9 @@ class Federate:
             self._unplaced.add(key)
         else:
             self._unplaced.discard(key)
+
+    async def close(self) -> None:
+        await self._asking.close()
 
     # What is written.
 

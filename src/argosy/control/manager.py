@@ -37,10 +37,12 @@ from argosy.control.operations import Operations
 from argosy.control.pause import Pause
 from argosy.control.permissions import Permissions
 from argosy.control.probe import Prober
+from argosy.control.profiles import Profiles
 from argosy.control.recorder import ObjectRecorder
 from argosy.control.sweep import Sweep
 from argosy.control.timings import Timings
 from argosy.control.views import FederatedView, same_but_for_status
+from argosy.control.webhooks import Webhooks
 from argosy.kube.backoff import Backoff
 from argosy.kube.client import Client
 from argosy.kube.events import EventRecorder
@@ -48,6 +50,8 @@ from argosy.kube.informer import Change, Informer
 from argosy.kube.objects import key_of, split_key
 from argosy.kube.queue import Result, WorkQueue, run_workers
 from argosy.kube.supervise import Supervisor
+from argosy.plan.plugins import IN_TREE
+from argosy.plan.profile import Registry
 
 __all__ = ["Manager", "Options"]
 
@@ -79,6 +83,7 @@ class Manager:
         metrics: Metrics | None = None,
         fence: Fence | None = None,
         connect: Connector | None = None,
+        plugins: Registry = IN_TREE,
     ):
         client = fenced(client, fence)
         shard = options.shard
@@ -97,6 +102,10 @@ class Manager:
             client, join.SECRETS, SecretView, namespace=keys.SYSTEM_NAMESPACE, liveness=timings.watch_liveness
         )
         recorder = ObjectRecorder(self._events)
+        # Every shard asks webhooks; one of them tells what is wrong with them.
+        about_scheduling = self._events if shard.owns_cluster_scoped else None
+        self._webhooks = Webhooks(self.caches.clusters.get, timings, about_scheduling)
+        self._profiles = Profiles(self.caches, self._webhooks, plugins, about_scheduling)
         pause = Pause(self.caches)
         arrival, returning = Marks(self.metrics.propagation), Marks(self.metrics.status_return)
         operations = Operations(self.collector, self.metrics)
@@ -109,6 +118,8 @@ class Manager:
             client,
             self.caches,
             self.fleet,
+            self._profiles,
+            self._webhooks,
             recorder,
             (arrival, returning),
             self.metrics,
@@ -175,6 +186,11 @@ class Manager:
             (caches.overrides[False], keys.CLUSTER_OVERRIDE_POLICY_LABEL),
         ):
             policies.add_handler(partial(self.federate.policy_changed, label))
+        caches.profiles.add_handler(self._profiles.profile_changed)
+        caches.webhooks.add_handler(self._webhooks.observe)
+        self._webhooks.on_change(self._profiles.webhook_changed)
+        self._webhooks.on_change(self.federate.plugin_changed)
+        self._profiles.on_change(self.federate.profile_changed)
         caches.catalog.on_change(self.federate.type_changed)
         caches.catalog.on_change(self._type_changed)
         caches.catalog.on_change(self._permissions.type_changed)
@@ -261,6 +277,7 @@ class Manager:
             self.tasks.start("watch cluster secrets", self._secrets.run)
             await self.caches.run()
             await self._secrets.synced.wait()
+            self._profiles.check_all()
             # Every shard is connected to every member; only the clusters' owner says anything about them.
             clusters = self.clusters if self.options.shard.owns_cluster_scoped else self._followers
             self._start_loop("clusters", self.cluster_queue, clusters.reconcile, 16)
@@ -285,6 +302,8 @@ class Manager:
 
     async def stop(self) -> None:
         await self.tasks.close()
+        await self.federate.close()
+        await self._webhooks.close()
         await self.dispatch.close()
         await self.members.close()
 

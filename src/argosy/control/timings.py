@@ -31,8 +31,13 @@ class Timings(msgspec.Struct, frozen=True):
     #: Between two looks through all objects for what changed clusters mean to them. KubeAdmiral waits 20 s and more; our
     #: looks are cheap, and health is debounced before.
     sweep: float = 0.1
+    #: Objects about which a plugin elsewhere could not tell all it was asked are tried again after this.
+    plugin_retry: float = 10.0
     #: Objects that found no cluster are tried again no more often than this while members gain room.
     room_retry: float = 1.0
+
+    #: What members could not place is looked at when a workload's pods have been changing for so long.
+    migration_quiet: float = 10.0
 
     #: Statuses are merged once an object's members have been quiet for so long. KubeAdmiral waits 3 s; our merge is cheap.
     status_quiet: float = 0.1

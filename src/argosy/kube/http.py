@@ -32,7 +32,7 @@ from argosy.kube.ratelimit import TokenBucket
 from argosy.kube.tls import client_context, expired, proxy_for, tls_failure
 from argosy.kube.transport import Event, Page, Request, Response
 
-__all__ = ["HttpTransport"]
+__all__ = ["BROKEN", "HttpTransport", "describe"]
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ class HttpTransport:
                 delay = self._backoff.delay(failures)
                 may_retry = (request.method in SAFE or isinstance(error, NOTHING_SENT)) and not _hopeless(error)
                 if not may_retry or failures > MAX_RETRIES or loop.time() + delay >= deadline:
-                    raise TransportError(f"{self._base}: {_describe(error)}") from error
+                    raise TransportError(f"{self._base}: {describe(error)}") from error
             else:
                 if answer.status == 401:
                     if self.connection.credentials is None or renewed:
@@ -194,7 +194,7 @@ class HttpTransport:
             except BROKEN as error:
                 if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
                     raise TransportError(f"{self._base}: the watch was not opened within {timeout:g} s") from None
-                raise TransportError(f"{self._base}: the watch was not opened: {_describe(error)}") from error
+                raise TransportError(f"{self._base}: the watch was not opened: {describe(error)}") from error
             if answer.status != 401 or self.connection.credentials is None or renewed:
                 answer = self._explained(answer, headers)
                 raise from_response(answer.status, answer.headers, answer.body)
@@ -207,7 +207,7 @@ class HttpTransport:
                 for line in lines.feed(chunk):
                     yield framing.event(line)
         except BROKEN as error:
-            raise TransportError(f"{self._base}: the watch broke: {_describe(error)}") from error
+            raise TransportError(f"{self._base}: the watch broke: {describe(error)}") from error
 
     async def _headers_for(self, request: Request, *, refresh: bool = False) -> dict[str, str]:
         headers = {**self._headers, **request.headers}
@@ -337,7 +337,7 @@ def _hopeless(error: Exception) -> bool:
     return isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError)
 
 
-def _describe(error: Exception) -> str:
+def describe(error: Exception) -> str:
     """What went wrong, in the words of the operating system or TLS; aiohttp's own text shows its internals."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return f"the proxy refused to connect: {error.status} {error.message}".rstrip()

@@ -38,6 +38,10 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     policy: str = ""
     content: str = ""
     migration: str = ""
+    #: Of the profile the policy names, and the plugins in it.
+    profile: str = ""
+    #: Some plugin did not tell all it was asked: whatever comes next, it is asked again.
+    unanswered: bool = False
 
 
 class Triggers(msgspec.Struct, frozen=True):
@@ -51,6 +55,11 @@ class Triggers(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         return msgspec.json.encode(self.record).decode()
+
+    @property
+    def text_unanswered(self) -> str:
+        """The record to store where the decision lacked answers."""
+        return msgspec.json.encode(msgspec.structs.replace(self.record, unanswered=True)).decode()
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -79,8 +88,12 @@ def triggers_of(
     policy: PropagationPolicy | None,
     type_config: FederatedTypeConfig,
     fleet: Fleet,
+    profile: str = "",
 ) -> Triggers:
-    """The present triggers of an object: its template, its federated object's annotations, its policy, the fleet."""
+    """The present triggers of an object: its template, its federated object's annotations, its policy, the fleet.
+
+    `profile` is the content of the profile the policy names (see `profile.content_of`).
+    """
     # One that has just joined and was not looked at yet cannot be chosen: it counts as joined when it can.
     joined = fleet.surveyed_only()
     replicas = desired_replicas(template, type_config.spec.path_definition.replicas_spec) or 0
@@ -96,6 +109,7 @@ def triggers_of(
         policy=f"{policy.kind}/{policy.metadata.name}" if policy is not None else "",
         content=_content(policy) if policy is not None else "",
         migration=_hash(migration) if migration is not None else "",
+        profile=profile,
     )
     return Triggers(record, joined, kubeadmiral.Inputs(stated, replicas, request, migration, policy))
 
@@ -153,10 +167,10 @@ def _difference(stored: str, now: Triggers) -> Difference | None:
     except msgspec.MsgspecError:
         return None
     record = now.record
-    stable = ("annotations", "replicas", "request", "policy", "migration")
+    stable = ("annotations", "replicas", "request", "policy", "migration", "unanswered")
     return Difference(
         stable=tuple(field for field in stable if getattr(then, field) != getattr(record, field)),
-        content=then.content != record.content,
+        content=(then.content, then.profile) != (record.content, record.profile),
         fleet=now.fleet.hashes.since(then.clusters),
     )
 

@@ -8,7 +8,7 @@ Answers are somebody else's text: nothing in them is trusted but its type, unkno
 different complaints come, few are told.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -16,7 +16,7 @@ import numpy as np
 
 from argosy.api.clusters import FederatedCluster
 from argosy.fleet.member import CPU
-from argosy.fleet.snapshot import MEMORY
+from argosy.fleet.snapshot import MEMORY, Column, Rows
 from argosy.kube.objects import DecodeError, decode
 from argosy.kube.quantity import BINARY_SI, Quantity
 from argosy.plan.framework import Ask, Reply
@@ -24,16 +24,19 @@ from argosy.plan.unit import EPHEMERAL_STORAGE, Unit
 
 __all__ = [
     "BATCH",
-    "FILTERED",
     "SINGLE",
     "Answer",
     "Call",
+    "Question",
     "WebhookError",
     "calls",
     "cluster_payload",
+    "failed",
     "payload_version",
+    "question_of",
     "reply",
     "scheduling_unit",
+    "short",
     "url_of",
 ]
 
@@ -41,24 +44,63 @@ SINGLE: Final = "v1alpha1"
 BATCH: Final = "v1alpha1-batch"
 #: Clusters in one call of the batch form.
 BATCH_SIZE: Final = 100
-FILTERED: Final = "cluster(s) were filtered by webhookPlugin({name})"
 NO_ANSWER: Final = "the answer says nothing about this cluster"
 OTHER_ERRORS: Final = "further errors"
 #: Different complaints told of one phase; a webhook may well have another one for every cluster.
 _TOLD: Final = 8
 _LONGEST: Final = 200
-_INT64: Final = range(-(2**63), 2**63)
+#: A hundred times as much still fits in 64 bits.
+_LARGEST_SCORE: Final = 2**56
 
 
 class WebhookError(Exception):
     """A call failed, or its answer cannot be used; the message says why."""
 
 
-class Call(NamedTuple):
-    """One request, and the positions in `ask.ranked` that its answer is about."""
+class Question(NamedTuple):
+    """An Ask without the fleet: it may wait for a while, and needs the names alone. `clusters` are those in question."""
 
-    body: bytes
+    plugin: str
+    phase: str
+    unit: Unit
+    #: All of the fleet; `rows` are positions in it.
+    names: tuple[str, ...]
+    rows: Rows
+    scores: Column
+
+    @property
+    def clusters(self) -> list[str]:
+        return [self.names[row] for row in self.rows.tolist()]
+
+    def covers(self, other: "Question") -> bool:
+        """Whether an answer to this question is one to the other: the same is asked of the same clusters.
+
+        Scores do not count: those of a moment ago are as good, and while they change all the time nobody would ever be done.
+        """
+        return (
+            (self.plugin, self.phase) == (other.plugin, other.phase)
+            and self.names == other.names
+            and np.array_equal(np.sort(self.rows), np.sort(other.rows))
+            and scheduling_unit(self.unit) == scheduling_unit(other.unit)
+        )
+
+
+def question_of(ask: Ask) -> Question:
+    return Question(ask.plugin, ask.phase, ask.unit, ask.fleet.names, ask.ranked.rows, ask.ranked.scores)
+
+
+class Call(NamedTuple):
+    """One request, and the positions in the question's clusters that its answer is about.
+
+    In parts, which many requests share: clusters are long, and there may be hundreds of requests.
+    """
+
+    parts: tuple[bytes, ...]
     about: tuple[int, ...]
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.parts)
 
 
 class Answer(NamedTuple):
@@ -142,25 +184,28 @@ def cluster_payload(cluster: FederatedCluster, version: str) -> bytes:
     return msgspec.json.encode(shown)
 
 
-def calls(ask: Ask, cluster: Callable[[str], bytes | None], version: str) -> list[Call]:
+def calls(question: Question, cluster: Callable[[str], bytes | None], version: str) -> list[Call]:
     """The requests that make up a question. A cluster of which there is no payload (it has just gone) is not asked about."""
-    names = [ask.fleet.names[row] for row in ask.ranked.rows.tolist()]
-    known = [(position, body) for position, name in enumerate(names) if (body := cluster(name)) is not None]
-    head = b'{"schedulingUnit":' + msgspec.json.encode(scheduling_unit(ask.unit))
-    if ask.phase == "select":
-        scores = ask.ranked.scores.tolist()
-        scored = (b'{"cluster":' + body + b',"score":%d}' % scores[position] for position, body in known)
-        body = head + b',"clusterScores":[' + b",".join(scored) + b"]}"
-        return [Call(body, tuple(position for position, _ in known))]
-    if version == BATCH:
-        return [
-            Call(
-                head + b',"clusters":[' + b",".join(body for _, body in some) + b"]}",
-                tuple(position for position, _ in some),
-            )
-            for some in (known[start : start + BATCH_SIZE] for start in range(0, len(known), BATCH_SIZE))
-        ]
-    return [Call(head + b',"cluster":' + body + b"}", (position,)) for position, body in known]
+    known = [(at, body) for at, name in enumerate(question.clusters) if (body := cluster(name)) is not None]
+    head = b'{"schedulingUnit":' + msgspec.json.encode(scheduling_unit(question.unit))
+    if question.phase == "select":
+        scores = question.scores.tolist()
+        scored = [(b'{"cluster":', body, b',"score":%d}' % scores[at]) for at, body in known]
+        return [Call((head, b',"clusterScores":[', *_listed(scored), b"]}"), tuple(at for at, _ in known))]
+    if version == SINGLE:
+        return [Call((head, b',"cluster":', body, b"}"), (at,)) for at, body in known]
+    batches = [known[start : start + BATCH_SIZE] for start in range(0, len(known), BATCH_SIZE)]
+    return [
+        Call((head, b',"clusters":[', *_listed([(body,) for _, body in some]), b"]}"), tuple(at for at, _ in some))
+        for some in batches
+    ]
+
+
+def _listed(items: Sequence[tuple[bytes, ...]]) -> Iterator[bytes]:
+    for number, item in enumerate(items):
+        if number:
+            yield b","
+        yield from item
 
 
 # What is answered.
@@ -199,77 +244,82 @@ class _ManyScored(msgspec.Struct):
     error: str = ""
 
 
-def reply(ask: Ask, answers: Sequence[Answer], version: str) -> Reply:
+def reply(question: Question, answers: Sequence[Answer], version: str) -> Reply:
     """What the answers to all calls of a question say together."""
-    if ask.phase == "filter":
-        return _filter_reply(ask, answers, version)
+    if question.phase == "filter":
+        return _filter_reply(question, answers, version)
     try:
-        if ask.phase == "score":
-            return _score_reply(ask, answers, version)
-        return _select_reply(ask, answers)
+        if question.phase == "score":
+            return _score_reply(question, answers, version)
+        return _select_reply(question, answers)
     except WebhookError as error:
-        return Reply(error=named(ask.plugin, str(error)))
+        return Reply(error=str(error))
 
 
-def named(plugin: str, message: str) -> str:
-    return f"webhookPlugin({plugin}): {message}"
+def failed(question: Question, why: str) -> Reply:
+    """The reply where nothing could be asked at all."""
+    return Reply(error=_of(question, why) if question.phase == "filter" else why)
 
 
-def _filter_reply(ask: Ask, answers: Sequence[Answer], version: str) -> Reply:
+def _of(question: Question, message: str) -> str:
+    """Refusals are told without the name of who refused, so that it is part of the reason."""
+    return f"webhookPlugin({question.plugin}): {message}"
+
+
+def _filter_reply(question: Question, answers: Sequence[Answer], version: str) -> Reply:
     """A cluster that could not be asked about is not taken; one the unit runs in is not left for that reason either."""
-    passed = np.zeros(len(ask.ranked.rows), dtype=np.bool_)
-    errors = dict.fromkeys(range(len(passed)), NO_ANSWER)
+    clusters = question.clusters
+    passed = np.zeros(len(clusters), dtype=np.bool_)
+    errors = dict.fromkeys(range(len(clusters)), NO_ANSWER)
     for answer in answers:
-        for position, verdict in _verdicts(ask, answer, version, _Filtered, _ManyFiltered).items():
+        for at, verdict in _verdicts(clusters, answer, version, _Filtered, _ManyFiltered).items():
             if isinstance(verdict, str):
-                errors[position] = verdict
+                errors[at] = verdict
                 continue
-            del errors[position]
-            passed[position] = verdict.selected
-    running = [p for p in errors if ask.fleet.names[ask.ranked.rows[p]] in ask.unit.current]
-    if running:
-        cluster = ask.fleet.names[ask.ranked.rows[running[0]]]
-        return Reply(error=named(ask.plugin, f"{errors[running[0]]} (asked about {cluster}, where it runs)"))
-    return Reply(passed=passed, errors={p: named(ask.plugin, text) for p, text in _few(errors).items()})
+            del errors[at]
+            passed[at] = verdict.selected
+    for at, error in errors.items():
+        if clusters[at] in question.unit.current:
+            return failed(question, f"{error} (asked about {clusters[at]}, where the object is)")
+    return Reply(passed=passed, errors={at: _of(question, text) for at, text in _few(errors).items()})
 
 
-def _score_reply(ask: Ask, answers: Sequence[Answer], version: str) -> Reply:
-    scores = np.zeros(len(ask.ranked.rows), dtype=np.int64)
-    missing = set(range(len(scores)))
+def _score_reply(question: Question, answers: Sequence[Answer], version: str) -> Reply:
+    clusters = question.clusters
+    scores = np.zeros(len(clusters), dtype=np.int64)
+    missing = set(range(len(clusters)))
     for answer in answers:
-        for position, verdict in _verdicts(ask, answer, version, _Scored, _ManyScored).items():
+        for at, verdict in _verdicts(clusters, answer, version, _Scored, _ManyScored).items():
             if isinstance(verdict, str):
                 raise WebhookError(verdict)
-            if verdict.score not in _INT64:
+            if abs(verdict.score) > _LARGEST_SCORE:
                 raise WebhookError(f"a score of {str(verdict.score)[:30]} is out of range")
-            scores[position] = verdict.score
-            missing.discard(position)
+            scores[at] = verdict.score
+            missing.discard(at)
     if missing:
-        raise WebhookError(NO_ANSWER)
+        raise WebhookError(f"{NO_ANSWER}: {clusters[min(missing)]}")
     return Reply(scores=scores)
 
 
-def _select_reply(ask: Ask, answers: Sequence[Answer]) -> Reply:
+def _select_reply(question: Question, answers: Sequence[Answer]) -> Reply:
     answer = answers[0]
     if answer.error:
         raise WebhookError(answer.error)
     chosen = _read(answer.body, _Selected)
     if chosen.error:
-        raise WebhookError(_short(chosen.error))
-    row_of = {ask.fleet.names[ask.ranked.rows[position]]: ask.ranked.rows[position] for position in answer.call.about}
+        raise WebhookError(short(chosen.error))
+    clusters = question.clusters
+    row_of = {clusters[at]: question.rows[at] for at in answer.call.about}
     rows = []
     for name in chosen.selected_cluster_names:
         if name not in row_of:
-            raise WebhookError(f"it selected the cluster {_short(name)!r}, which is not among those it was given")
+            raise WebhookError(f"it selected {short(name)!r}, which is not among the clusters it was given")
         rows.append(row_of.pop(name))
     return Reply(rows=np.array(rows, dtype=np.intp))
 
 
-_One = _Filtered | _Scored
-
-
 def _verdicts(
-    ask: Ask,
+    clusters: Sequence[str],
     answer: Answer,
     version: str,
     one: type[_Filtered] | type[_Scored],
@@ -281,17 +331,17 @@ def _verdicts(
         return dict.fromkeys(about, answer.error)
     try:
         if version == SINGLE:
-            verdict: _One = _read(answer.body, one)
-            return {about[0]: _short(verdict.error) if verdict.error else verdict}
+            verdict = _read(answer.body, one)
+            return {about[0]: short(verdict.error) if verdict.error else verdict}
         told = _read(answer.body, many)
         if told.error:
-            raise WebhookError(_short(told.error))
-        by_name = {ask.fleet.names[ask.ranked.rows[position]]: position for position in about}
+            raise WebhookError(short(told.error))
+        by_name = {clusters[at]: at for at in about}
         verdicts: dict[int, Any] = {}
         for each in told.clusters:
             if each.name not in by_name:
-                raise WebhookError(f"it answered about {_short(each.name)!r}, which it was not asked about")
-            verdicts[by_name.pop(each.name)] = _short(each.error) if each.error else each
+                raise WebhookError(f"it answered about {short(each.name)!r}, which it was not asked about")
+            verdicts[by_name.pop(each.name)] = short(each.error) if each.error else each
     except WebhookError as error:
         return dict.fromkeys(about, str(error))
     return verdicts
@@ -301,7 +351,7 @@ def _read(body: bytes, into: Any) -> Any:
     try:
         return decode(body, into)
     except DecodeError as error:
-        raise WebhookError(f"the answer cannot be read: {_short(str(error))}") from None
+        raise WebhookError(f"the answer cannot be read: {short(str(error))}") from None
 
 
 def _few(errors: dict[int, str]) -> dict[int, str]:
@@ -317,7 +367,7 @@ def _few(errors: dict[int, str]) -> dict[int, str]:
     return few
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
     """A text of somebody else's in one line of bounded length."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 2 * _LONGEST]).split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

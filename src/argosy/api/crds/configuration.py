@@ -69,19 +69,27 @@ _TYPE_CONFIG = obj(
 _PLUGIN = obj(
     "A plugin.",
     {
-        "name": string("Name of a built-in plugin or of a SchedulerPluginWebhookConfiguration."),
+        "name": string("Name of a plugin: built in, of a Python package, or a SchedulerPluginWebhookConfiguration."),
         "type": string("Kind of plugin.", enum=["Webhook"]),
-        "wait": integer("Weight of the plugin's score.", minimum=0),
+        "weight": integer("Weight of the plugin's score; 1 if it is 0 or absent.", minimum=0),
+        "wait": integer("The same as weight, as KubeAdmiral spells it.", minimum=0),
+    },
+)
+_REPLICAS_PLUGIN = obj(
+    "A plugin.",
+    {
+        "name": string("Name of a plugin that divides replicas."),
+        "strategy": string("The replicasStrategy it divides for; all of them if absent."),
     },
 )
 
 
-def _plugin_set(what: str) -> dict[str, Any]:
+def _plugin_set(what: str, plugin: dict[str, Any] = _PLUGIN) -> dict[str, Any]:
     return obj(
         f"Plugins that {what}.",
         {
-            "enabled": array("Plugins added after the built-in ones.", _PLUGIN),
-            "disabled": array("Built-in plugins to leave out; the name * means all.", _PLUGIN),
+            "enabled": array("Plugins added after the built-in ones.", plugin),
+            "disabled": array("Built-in plugins to leave out; the name * means all.", plugin),
         },
     )
 
@@ -98,6 +106,7 @@ _PROFILE = obj(
                         "filter": _plugin_set("say which clusters are possible"),
                         "score": _plugin_set("rate the possible clusters"),
                         "select": _plugin_set("choose among the rated clusters"),
+                        "replicas": _plugin_set("divide replicas among the chosen clusters", _REPLICAS_PLUGIN),
                     },
                 ),
                 "pluginConfig": array(
@@ -121,7 +130,9 @@ _WEBHOOK = obj(
             "How to call it.",
             {
                 "payloadVersions": array(
-                    "Versions of the protocol it speaks, best first.", {"type": "string"}, minItems=1
+                    "Versions of the protocol it speaks, best first: v1alpha1, v1alpha1-batch.",
+                    {"type": "string"},
+                    minItems=1,
                 ),
                 "urlPrefix": string("URL the paths are added to."),
                 "filterPath": string("Path that filters; not served if empty."),

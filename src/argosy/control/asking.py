@@ -1,0 +1,109 @@
+"""Asking: passes that need an answer from a plugin elsewhere, without anybody waiting for it.
+
+A pass that asks is given up, the question goes out in a task of its own, and the object is looked at again when the answer is
+there: the pass then starts anew, on what is true by that time, and takes the answers it has. So a webhook that hangs holds no
+worker, and an object that is changed or deleted meanwhile does not wait for it. Answers are kept until a pass came to its end.
+
+Owns one task an object with a question; `close` ends them.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Generator, Hashable
+from typing import Generic, NamedTuple, TypeVar
+
+from argosy.plan.framework import Ask, Reply
+from argosy.plan.webhook import Question, failed, question_of
+
+__all__ = ["Asking", "Pass"]
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+class Pass(NamedTuple, Generic[T]):
+    """A pass that came to its end. `unanswered` says that some plugin could not tell all it was asked: ask again later."""
+
+    result: T
+    unanswered: bool
+
+
+class _Talk:
+    """What was asked about one object, and answered."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[Question, Reply]] = []
+        self.asked: Question | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def answer_to(self, question: Question) -> Reply | None:
+        return next((reply for asked, reply in self.answers if asked.covers(question)), None)
+
+
+class Asking(Generic[K]):
+    def __init__(self, answer: Callable[[Question], Awaitable[Reply]], wake: Callable[[K], None]):
+        self._answer = answer
+        self._wake = wake
+        self._talks: dict[K, _Talk] = {}
+
+    def __len__(self) -> int:
+        """Objects that have a question out, or an answer they have not used yet."""
+        return len(self._talks)
+
+    def run(self, key: K, steps: Generator[Ask, Reply, T]) -> Pass[T] | None:
+        """The pass, or None where it waits for an answer: the key is woken when that is there."""
+        talk = self._talks.get(key)
+        unanswered = False
+        try:
+            ask = next(steps)
+            while True:
+                question = question_of(ask)
+                reply = talk.answer_to(question) if talk is not None else None
+                if reply is None:
+                    steps.close()
+                    self._ask(key, question)
+                    return None
+                unanswered = unanswered or bool(reply.error or reply.errors)
+                ask = steps.send(reply)
+        except StopIteration as done:
+            self.forget(key)
+            return Pass(done.value, unanswered)
+
+    def forget(self, key: K) -> None:
+        """Nobody wants to know any more."""
+        talk = self._talks.pop(key, None)
+        if talk is not None and talk.task is not None:
+            talk.task.cancel()
+
+    def plugin_changed(self, plugin: str) -> None:
+        """What it said counts no more, and what it is being asked it need not say."""
+        for key, talk in list(self._talks.items()):
+            if any(asked.plugin == plugin for asked, _ in talk.answers) or (talk.asked and talk.asked.plugin == plugin):
+                self.forget(key)
+                self._wake(key)
+
+    async def close(self) -> None:
+        tasks = [talk.task for talk in self._talks.values() if talk.task is not None]
+        for key in list(self._talks):
+            self.forget(key)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ask(self, key: K, question: Question) -> None:
+        talk = self._talks.setdefault(key, _Talk())
+        if talk.task is not None:
+            if talk.asked is not None and talk.asked.covers(question):
+                return
+            talk.task.cancel()
+        talk.asked = question
+        talk.task = asyncio.create_task(self._ask_and_wake(key, talk, question), name=f"ask {question.plugin}")
+
+    async def _ask_and_wake(self, key: K, talk: _Talk, question: Question) -> None:
+        try:
+            reply = await self._answer(question)
+        except Exception as error:
+            log.exception("asking %s failed", question.plugin)
+            reply = failed(question, f"asking it failed: {type(error).__name__}")
+        talk.answers.append((question, reply))
+        talk.asked = talk.task = None
+        self._wake(key)

@@ -1,0 +1,103 @@
+"""Profiles: which scheduling plugins there are at the moment, and whom another profile, or another plugin, concerns.
+
+Plugins are those built in, those installed as Python packages, and webhooks; profiles choose among them. A profile that cannot
+be used says so in an event of its own, besides what the objects say that wait for it. Decides nothing: what a profile means is
+`plan.profile`.
+"""
+
+from collections.abc import Callable, Iterable
+
+from argosy.api import keys, resources
+from argosy.api.conditions import EventReason
+from argosy.api.types import PropagationPolicy, SchedulingProfile
+from argosy.control.caches import Caches, SourceKey
+from argosy.control.webhooks import Webhooks
+from argosy.kube.events import EventRecorder
+from argosy.kube.informer import Change
+from argosy.kube.objects import key_of
+from argosy.plan.framework import FrameworkError
+from argosy.plan.profile import Registry, enabled_names, unused
+from argosy.plan.schedule import profile_of
+
+__all__ = ["Profiles"]
+
+
+class Profiles:
+    def __init__(
+        self, caches: Caches, webhooks: Webhooks, installed: Registry, events: EventRecorder | None = None
+    ) -> None:
+        """Without a recorder nothing is told: somebody else of this control plane does."""
+        self._caches = caches
+        self._webhooks = webhooks
+        self._installed = installed
+        self._events = events
+        self._listeners: list[Callable[[SourceKey], None]] = []
+        self.registry = installed
+
+    def on_change(self, listener: Callable[[SourceKey], None]) -> None:
+        """Be told of objects to look at again."""
+        self._listeners.append(listener)
+
+    def of(self, policy: PropagationPolicy | None) -> SchedulingProfile | None:
+        """The profile a policy names, if it is there."""
+        name = policy.spec.scheduling_profile if policy is not None else ""
+        return self._caches.profiles.get(name) if name else None
+
+    def profile_changed(self, change: Change[SchedulingProfile]) -> None:
+        """Handler for the profiles' informer."""
+        if change.old is not None and change.new is not None and change.old.spec == change.new.spec:
+            return
+        if change.new is not None:
+            self._check(change.new)
+        self._wake([change.key])
+
+    def webhook_changed(self, name: str) -> None:
+        """A webhook came, went or is another one than before."""
+        self.registry = self._installed.with_remotes(self._webhooks.remotes()).without(self._webhooks.unusable)
+        if self._installed.points_of(name):
+            configuration = self._caches.webhooks.get(name)
+            if configuration is not None:
+                why = "another plugin has this name: profiles that name it cannot be used"
+                self._webhooks.tell(configuration, "Warning", EventReason.WEBHOOK_CONFIGURATION_ERROR, why)
+        naming = [profile for profile in self._caches.profiles.values() if name in enabled_names(profile.spec)]
+        for profile in naming:
+            self._check(profile)
+        self._wake(profile.metadata.name for profile in naming)
+
+    def _wake(self, profiles: Iterable[str]) -> None:
+        for key in self._naming(frozenset(profiles)):
+            for listener in self._listeners:
+                listener(key)
+
+    def _naming(self, profiles: frozenset[str]) -> Iterable[SourceKey]:
+        """The objects whose policies name one of the profiles."""
+        labels = {True: keys.PROPAGATION_POLICY_LABEL, False: keys.CLUSTER_PROPAGATION_POLICY_LABEL}
+        for namespaced, policies in self._caches.policies.items():
+            for policy in policies.values():
+                if policy.spec.scheduling_profile in profiles:
+                    yield from self._caches.sources_naming(f"{labels[namespaced]}={key_of(policy.metadata)}")
+
+    def check_all(self) -> None:
+        """Once all are known: until then a profile may name what has only not come yet."""
+        for profile in self._caches.profiles.values():
+            self._check(profile)
+
+    def _check(self, profile: SchedulingProfile) -> None:
+        if self._events is None or not self._caches.webhooks.has_synced:
+            return
+        try:
+            plugins = profile_of(profile, self.registry)
+        except FrameworkError as error:
+            self._tell(profile, EventReason.PROFILE_INVALID, str(error))
+            return
+        ignored = unused(plugins, profile.spec)
+        if ignored:
+            message = f"arguments for plugins that take none, or are not enabled: {', '.join(ignored)}"
+            self._tell(profile, EventReason.PROFILE_ARGUMENTS_UNUSED, message)
+
+    def _tell(self, profile: SchedulingProfile, reason: EventReason, message: str) -> None:
+        if self._events is None:
+            return
+        kind, metadata = resources.SCHEDULING_PROFILES.kind, profile.metadata
+        about = {"apiVersion": keys.API_VERSION, "kind": kind, "name": metadata.name, "uid": metadata.uid}
+        self._events.event(about, "Warning", reason, message)
