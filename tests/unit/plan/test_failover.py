@@ -1,0 +1,143 @@
+"""Failed clusters, workloads that leave them, and how they come back."""
+
+import datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from argosy.api import keys
+from argosy.api.clusters import ClusterCondition, ClusterSpec, ClusterStatus, FederatedCluster, Taint
+from argosy.kube.objects import Metadata
+from argosy.plan.failover import Failback, Rules, doubtful, failback_of, kept, sentence, step, step_size, with_failback
+
+NOW = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
+RULES = Rules(failover_after=60, failback_after=300)
+OURS = Taint(keys.UNREADY_TAINT, "NoExecute", time_added="2026-01-01T12:00:00Z")
+THEIRS = Taint("dedicated", "NoSchedule", "gpu")
+
+
+def cluster(
+    ready: str = "True",
+    seconds: int = 0,
+    taints: tuple[Taint, ...] = (),
+    annotations: dict[str, str] | None = None,
+    joined: str = "True",
+) -> FederatedCluster:
+    since = (NOW - datetime.timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    conditions = (ClusterCondition("Joined", joined), ClusterCondition("Ready", ready, since, since))
+    return FederatedCluster(
+        Metadata(name="c", annotations=annotations or {}), ClusterSpec(taints=taints), ClusterStatus(conditions)
+    )
+
+
+def test_a_cluster_that_is_unready_for_long_is_tainted_and_keeps_the_taints_of_others() -> None:
+    assert sentence(cluster("Unknown", 60, (THEIRS,)), RULES, NOW, doubt=False).taints == (THEIRS, OURS)
+    assert sentence(cluster("False", 61), RULES, NOW, doubt=False).taints == (OURS,)
+
+
+def test_before_that_it_is_looked_at_again_in_time() -> None:
+    found = sentence(cluster("Unknown", 45), RULES, NOW, doubt=False)
+    assert (found.taints, found.look_again) == (None, 15)
+
+
+def test_a_cluster_that_is_ready_for_long_is_freed() -> None:
+    assert sentence(cluster("True", 299, (OURS,)), RULES, NOW, doubt=False).look_again == 1
+    assert sentence(cluster("True", 300, (THEIRS, OURS)), RULES, NOW, doubt=False).taints == (THEIRS,)
+
+
+def test_nothing_is_done_to_what_is_as_it_should_be() -> None:
+    for settled in (cluster("True", 999), cluster("Unknown", 999, (OURS,)), cluster("Unknown", 999, joined="False")):
+        assert sentence(settled, RULES, NOW, doubt=False).taints is None
+        assert sentence(settled, RULES, NOW, doubt=False).look_again is None
+
+
+def test_failover_is_off_unless_somebody_asks_for_it() -> None:
+    assert sentence(cluster("Unknown", 9999), Rules(), NOW, doubt=False).taints is None
+    asked = cluster("Unknown", 30, annotations={keys.FAILOVER_AFTER: "30s"})
+    assert sentence(asked, Rules(), NOW, doubt=False).taints == (OURS,)
+    refused = cluster("Unknown", 9999, annotations={keys.FAILOVER_AFTER: "never"})
+    assert sentence(refused, RULES, NOW, doubt=False).taints is None
+    nonsense = cluster("Unknown", 59, annotations={keys.FAILOVER_AFTER: "soon"})
+    assert sentence(nonsense, RULES, NOW, doubt=False).look_again == 1
+
+
+def test_with_doubt_nobody_is_tainted_and_who_recovered_is_freed() -> None:
+    assert sentence(cluster("Unknown", 9999), RULES, NOW, doubt=True).taints is None
+    assert sentence(cluster("True", 9999, (OURS,)), RULES, NOW, doubt=True).taints == ()
+
+
+def test_doubt_begins_with_more_than_half_of_the_joined_clusters() -> None:
+    up, down, stranger = cluster("True"), cluster("Unknown"), cluster("Unknown", joined="False")
+    assert not doubtful([])
+    assert not doubtful([up, down, stranger])
+    assert doubtful([up, down, down])
+    assert doubtful([down])
+
+
+def test_divided_replicas_leave_a_failed_cluster_as_far_as_others_take_them() -> None:
+    current = {"a": 5, "b": 5, "c": 5}
+    assert kept(current, {"b": 8, "c": 7}, {"a"}, 15) == {"b": 8, "c": 7}
+    assert kept(current, {"b": 6, "c": 6}, {"a"}, 15) == {"a": 3, "b": 6, "c": 6}
+    assert kept(current, {"b": 5, "c": 5}, {"a"}, 15) == {"a": 5, "b": 5, "c": 5}
+    assert kept(current, {"b": 5, "c": 5}, set(), 15) == {"b": 5, "c": 5}, "who did not fail was left for other reasons"
+
+
+def test_a_duplicated_copy_leaves_a_failed_cluster_only_for_another_one() -> None:
+    current = {"a": None, "b": None}
+    assert kept(current, {"b": None}, {"a"}, 0) == {"a": None, "b": None}
+    assert kept(current, {"b": None, "c": None}, {"a"}, 0) == {"b": None, "c": None}
+
+
+def test_the_record_survives_and_nonsense_is_an_empty_one() -> None:
+    failback = Failback(("a",), {"a": 1, "b": 2})
+    annotations = with_failback({"x": "y"}, failback)
+    assert failback_of(annotations) == failback
+    assert with_failback(annotations, Failback()) == {"x": "y"}
+    assert failback_of({keys.FAILBACK: "[1]"}) == Failback()
+
+
+def test_a_tenth_comes_back_at_a_time_unless_the_policy_says_otherwise() -> None:
+    assert [step_size({}, desired) for desired in (0, 1, 10, 11, 100)] == [1, 1, 1, 2, 10]
+    assert step_size({keys.FAILBACK_REPLICAS: "4"}, 100) == 4
+    for nonsense in ("", "0", "-1", "many", "9" * 30):
+        assert step_size({keys.FAILBACK_REPLICAS: nonsense}, 20) == 2
+
+
+def test_replicas_come_back_a_few_at_a_time() -> None:
+    target = {"a": 4, "b": 4}
+    assert step({"b": 8}, target, {"a"}, {"b": 8}, 2) == {"a": 2, "b": 8}
+    assert step({"a": 2, "b": 8}, target, {"a"}, {"a": 0, "b": 8}, 2) == {"a": 2, "b": 8}, "waits for the first two"
+    assert step({"a": 2, "b": 8}, target, {"a"}, {"a": 1, "b": 8}, 2) == {"a": 3, "b": 7}
+    assert step({"a": 4, "b": 6}, target, {"a"}, {"a": 4, "b": 6}, 2) == target
+
+
+def test_a_cluster_that_fails_meanwhile_is_left_at_once() -> None:
+    assert step({"a": 2, "b": 6, "c": 2}, {"a": 4, "b": 6}, {"a"}, {"a": 2, "b": 6}, 2) == {"a": 4, "b": 6}
+
+
+NAMES = ("a", "b", "c", "d")
+divisions = st.dictionaries(st.sampled_from(NAMES), st.integers(1, 30), min_size=1)
+
+
+@given(divisions, divisions, st.sets(st.sampled_from(NAMES)), st.integers(1, 7), st.data())
+def test_coming_back_never_serves_less_than_it_could_and_starts_no_more_than_allowed(
+    current, target, returning, most, data
+) -> None:
+    available = {name: data.draw(st.integers(0, number)) for name, number in current.items()}
+    following = step(current, target, returning, available, most)
+    serving = sum(min(available.get(name, 0), number) for name, number in following.items())
+    assert serving >= min(sum(available.values()), sum(target.values()))
+    starting = sum(max(n - available.get(name, 0), 0) for name, n in following.items() if name in returning)
+    already = sum(current[name] - available[name] for name in current if name in returning)
+    assert starting <= max(most, already)
+
+
+@given(divisions, divisions, st.sets(st.sampled_from(NAMES)), st.integers(1, 7))
+def test_coming_back_arrives_when_everything_becomes_available(current, target, returning, most) -> None:
+    division = dict(current)
+    for _ in range(400):
+        following = step(division, target, returning, division, most)
+        if following == division:
+            break
+        division = following
+    assert division == target
