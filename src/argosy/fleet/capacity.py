@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from argosy.api.clusters import ClusterResources, ResourceList
+from argosy.fleet.katalyst import NodeResources
 from argosy.fleet.member import CPU, units
 from argosy.fleet.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.kube import quantity
@@ -215,9 +216,14 @@ class Capacity:
         finished = pod is None or pod.status.phase in FINISHED
         self._requested.replace(self._pods, key, None if finished or pod is None else self._request_vector(pod.spec))
 
-    def resources(self) -> ClusterResources:
-        """The totals as a FederatedCluster's status shows them; the same totals give the same text."""
+    def resources(self, further: NodeResources | None = None) -> ClusterResources:
+        """The totals as a FederatedCluster's status shows them; the same totals give the same text.
+
+        `further` is what its nodes offer besides their own allocatable.
+        """
         allocatable = self._allocatable.amounts
+        if further is not None:
+            allocatable = allocatable | further.allocatable(self._nodes)
         return ClusterResources(
             schedulable_nodes=len(self._nodes),
             allocatable={name: _text(name, allocatable[name]) for name in sorted(allocatable)},

@@ -16,7 +16,9 @@ __all__ = ["POWER_OF_REFERENCE", "declared_power", "declared_price", "nanos"]
 
 POWER_OF_REFERENCE: Final = 1000
 _MOST_POWER: Final = 1000 * POWER_OF_REFERENCE
-_MOST_NANOS: Final = 2**55
+_MOST_NANOS: Final = 2**62
+#: A hundred times a price, and a thousand times that, fit 64 bits.
+_HIGHEST_PRICE: Final = 2**45
 
 
 class _Pool(msgspec.Struct, frozen=True):
@@ -35,7 +37,7 @@ def declared_power(metadata: Metadata) -> int:
 def declared_price(metadata: Metadata) -> int | None:
     """Billionths of the currency for a core-hour."""
     price = nanos(_declared(metadata, keys.PRICE_PER_CORE_HOUR))
-    return None if price is None or price < 0 else price
+    return None if price is None or not 0 <= price <= _HIGHEST_PRICE else price
 
 
 def nanos(amount: str | int | float | None) -> int | None:

@@ -27,11 +27,12 @@ def cluster(
     ready: bool = True,
     terminating: bool = False,
     labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
     taints: list[dict[str, str]] | None = None,
     apis: list[dict[str, str]] | None = None,
     resources: dict[str, Any] | None = None,
 ) -> FederatedCluster:
-    metadata: dict[str, Any] = {"name": name, "labels": labels or {}}
+    metadata: dict[str, Any] = {"name": name, "labels": labels or {}, "annotations": annotations or {}}
     if terminating:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     amounts = {"allocatable": {"cpu": cpu, "memory": "64Gi"}, "available": {"cpu": free or cpu, "memory": "64Gi"}}

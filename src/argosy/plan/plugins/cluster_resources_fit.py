@@ -1,0 +1,41 @@
+"""ClusterResourcesFit: a cluster must have room for one more pod in all. What runs there stays."""
+
+import numpy as np
+
+from argosy.fleet.snapshot import CPU, MEMORY, Fleet, Mask
+from argosy.plan.framework import Filter
+from argosy.plan.plugins.allocation import allocations
+from argosy.plan.unit import Unit
+
+REASON = "Insufficient {resource}"
+REMEDY = "more of these resources free in the cluster, or smaller requests"
+
+
+def feasible(unit: Unit, fleet: Fleet) -> Mask:
+    lacking = _lacking(unit, fleet)
+    if not lacking:
+        return fleet.everyone
+    short: Mask = np.logical_or.reduce(list(lacking.values()))
+    return ~short | fleet.mask_of(unit.current)
+
+
+def reason(unit: Unit, fleet: Fleet, row: int) -> str:
+    return ", ".join(
+        REASON.format(resource=resource) for resource, short in _lacking(unit, fleet).items() if short[row]
+    )
+
+
+def _lacking(unit: Unit, fleet: Fleet) -> dict[str, Mask]:
+    """Who has too little of what. Nothing is looked at where nothing is asked for."""
+    request = unit.request
+    if not (request.milli_cpu or request.memory or any(request.scalars.values())):
+        return {}
+    counted = {CPU, MEMORY, *(name for name, amount in request.scalars.items() if amount > 0)}
+    return {
+        item.resource: item.allocatable < item.requested
+        for item in allocations(unit, fleet)
+        if item.resource in counted
+    }
+
+
+FILTER = Filter("ClusterResourcesFit", feasible, reason, remedy=REMEDY)

@@ -1,0 +1,44 @@
+"""ComputePower: cores of different generations do not do the same; count them by what they do, and keep a service on alike.
+
+Power is declared per cluster (`fleet.declared`). Weights that follow capacity may count effective cores, and a service that
+runs somewhere prefers clusters whose cores are about as powerful as those it has.
+"""
+
+import numpy as np
+
+from argosy.fleet.declared import POWER_OF_REFERENCE
+from argosy.fleet.snapshot import Column, Fleet
+from argosy.plan.framework import MAX_SCORE, Score
+from argosy.plan.unit import Unit
+
+#: No cluster has more thousandths of cores; so a product with the power fits 64 bits.
+_MOST_MILLI = 2**42
+
+
+def effective(unit: Unit, fleet: Fleet, milli: Column) -> Column:
+    """Thousandths of cores of all clusters, in cores of the fleet's reference where the policy asks for that."""
+    rule = unit.rules.compute_power
+    if rule is None or not rule.normalize_capacity:
+        return milli
+    cores: Column = np.clip(milli, -_MOST_MILLI, _MOST_MILLI) * fleet.power // POWER_OF_REFERENCE
+    return cores
+
+
+def score(unit: Unit, fleet: Fleet) -> Column:
+    """How near a cluster's power is to the mean of where the unit runs: the smaller in per cent of the larger."""
+    rule = unit.rules.compute_power
+    if rule is None or not rule.prefer_consistent:
+        return fleet.zeros
+    running = fleet.rows_of(unit.current)
+    power = fleet.power
+    if not len(running) or (power == power[0]).all():
+        return fleet.zeros
+    # Placed without a number, or with none: it still runs there.
+    replicas = np.maximum(fleet.column({name: number or 1 for name, number in unit.current.items()})[running], 1)
+    replicas = np.minimum(replicas, _MOST_MILLI // len(running))
+    mean = int((power[running] * replicas).sum() // replicas.sum())
+    nearness: Column = MAX_SCORE * np.minimum(power, mean) // np.maximum(power, mean)
+    return nearness
+
+
+SCORE = Score("ComputePower", score)

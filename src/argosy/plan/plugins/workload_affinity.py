@@ -1,0 +1,91 @@
+"""WorkloadAffinity: place an object where certain other workloads are, or where they are not.
+
+Looked at when the object is scheduled: what it runs beside already stays there, whatever other workloads do later.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from argosy.fleet.snapshot import Column, Fleet, Mask, Rows
+from argosy.fleet.workloads import WorkloadKey
+from argosy.plan.domains import Codes, codes_of, sums_in_domain
+from argosy.plan.framework import MAX_SCORE, Filter, Reasons, Score
+from argosy.plan.rules import WorkloadRule
+from argosy.plan.unit import Unit
+
+REASON_AFFINITY = "cluster(s) didn't match workload affinity rules"
+REASON_ANTI_AFFINITY = "cluster(s) didn't match workload anti-affinity rules"
+REMEDY = (
+    "workloads that the rules ask for must be placed in the cluster's domain, or those they keep apart from leave it"
+)
+
+
+def feasible(unit: Unit, fleet: Fleet) -> Mask:
+    rules = unit.rules
+    if not rules.beside and not rules.apart:
+        return fleet.everyone
+    return (_beside(unit, fleet) & _apart(unit, fleet)) | fleet.mask_of(unit.current)
+
+
+def reason(unit: Unit, fleet: Fleet, row: int) -> str:
+    return REASON_ANTI_AFFINITY if _beside(unit, fleet)[row] else REASON_AFFINITY
+
+
+def reasons(unit: Unit, fleet: Fleet, rows: Rows) -> Reasons:
+    codes: npt.NDArray[np.int64] = _beside(unit, fleet)[rows].astype(np.int64)
+    return Reasons((REASON_AFFINITY, REASON_ANTI_AFFINITY), codes)
+
+
+def score(unit: Unit, fleet: Fleet) -> Column:
+    """The weights of the preferred terms, once for each workload that matches in the domain."""
+    preferred = unit.rules.preferred
+    if not preferred:
+        return fleet.zeros
+    total = np.zeros(len(fleet), dtype=np.int64)
+    for term in preferred:
+        _, matching = _matching(unit, fleet, term.rule)
+        total += term.weight * matching
+    return total
+
+
+def normalize(scores: Column) -> Column:
+    """From the worst to the best; nothing where all are the same."""
+    if not len(scores):
+        return scores
+    worst, best = int(scores.min()), int(scores.max())
+    return MAX_SCORE * (scores - worst) // max(best - worst, 1)
+
+
+def _beside(unit: Unit, fleet: Fleet) -> Mask:
+    allowed = fleet.everyone
+    for rule in unit.rules.beside:
+        codes, matching = _matching(unit, fleet, rule)
+        if not matching.any() and _matches_itself(unit, rule):
+            # The first of those that want to be together: somebody has to begin.
+            allowed = allowed & (codes >= 0)
+        else:
+            allowed = allowed & (matching > 0)
+    return allowed
+
+
+def _apart(unit: Unit, fleet: Fleet) -> Mask:
+    allowed = fleet.everyone
+    for rule in unit.rules.apart:
+        allowed = allowed & (_matching(unit, fleet, rule)[1] == 0)
+    return allowed
+
+
+def _matching(unit: Unit, fleet: Fleet, rule: WorkloadRule) -> tuple[Codes, Column]:
+    """The domains, and for each cluster how many other workloads of its domain are meant."""
+    key = WorkloadKey(unit.group, unit.kind, unit.namespace, unit.name)
+    placed = fleet.workloads.placed(rule.selector, rule.namespaces or (unit.namespace,), apart_from=key)
+    codes = codes_of(fleet, rule.topology_key)
+    return codes, sums_in_domain(codes, fleet.column(placed))
+
+
+def _matches_itself(unit: Unit, rule: WorkloadRule) -> bool:
+    return unit.namespace in (rule.namespaces or (unit.namespace,)) and rule.selector.matches(unit.labels)
+
+
+FILTER = Filter("WorkloadAffinity", feasible, reason, reasons=reasons, remedy=REMEDY)
+SCORE = Score("WorkloadAffinity", score, normalize)
