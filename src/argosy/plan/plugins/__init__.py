@@ -7,21 +7,32 @@ from argosy.plan.plugins import (
     api_resources,
     cluster_affinity,
     cluster_capacity_weight,
+    cluster_evicted,
     cluster_ready,
     cluster_resources_balanced_allocation,
+    cluster_resources_fit,
     cluster_resources_least_allocated,
+    cluster_resources_most_allocated,
     cluster_terminating,
+    compute_power,
+    cost,
+    failure_domain,
+    katalyst_resources_exist,
+    locality,
     max_cluster,
     placement_filter,
     preference_bin_pack,
     priority_sort,
     taint_toleration,
     webster,
+    workload_affinity,
 )
 from argosy.plan.profile import Registry
 
 __all__ = ["DEFAULT_PROFILE", "IN_TREE"]
 
+#: KubeAdmiral's come first, in its order. Those behind them look at rules that its policies do not have, and do nothing where
+#: a policy has none.
 DEFAULT_PROFILE = Profile(
     filters=(
         api_resources.FILTER,
@@ -30,12 +41,22 @@ DEFAULT_PROFILE = Profile(
         cluster_affinity.FILTER,
         cluster_ready.FILTER,
         cluster_terminating.FILTER,
+        cluster_evicted.FILTER,
+        katalyst_resources_exist.FILTER,
+        workload_affinity.FILTER,
+        cost.FILTER,
+        failure_domain.FILTER,
     ),
     scores=(
         taint_toleration.SCORE,
         cluster_resources_balanced_allocation.SCORE,
         cluster_resources_least_allocated.SCORE,
         cluster_affinity.SCORE,
+        workload_affinity.SCORE,
+        compute_power.SCORE,
+        cost.SCORE,
+        locality.SCORE,
+        failure_domain.SCORE,
     ),
     selects=(priority_sort.SELECT, max_cluster.SELECT),
     replicas={
@@ -47,8 +68,8 @@ DEFAULT_PROFILE = Profile(
 )
 
 IN_TREE = Registry(
-    filters={plugin.name: plugin for plugin in DEFAULT_PROFILE.filters},
-    scores={plugin.name: plugin for plugin in DEFAULT_PROFILE.scores},
+    filters={plugin.name: plugin for plugin in (*DEFAULT_PROFILE.filters, cluster_resources_fit.FILTER)},
+    scores={plugin.name: plugin for plugin in (*DEFAULT_PROFILE.scores, cluster_resources_most_allocated.SCORE)},
     selects={plugin.name: plugin for plugin in DEFAULT_PROFILE.selects},
     replicas={plugin.name: plugin for plugin in DEFAULT_PROFILE.replicas.values()},
 )
