@@ -54,7 +54,11 @@ _ZERO: Final[dict[str, Callable[[], Any]]] = {
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """What was found: paths of unknown fields (removed), and messages for values of the wrong type (left as they are)."""
+    """What was found: paths of unknown fields (removed), and messages for values of the wrong type (left as they are).
+
+    The first message is the one Go's decoder would give: it stops at a value whose type reads itself (a quantity, a time),
+    and otherwise goes on to the end and then tells what it found first.
+    """
 
     unknown: tuple[str, ...] = ()
     mistyped: tuple[str, ...] = ()
@@ -67,9 +71,9 @@ def check(type: "Type", obj: dict[str, Any]) -> Checked:
     """Check a whole object against its kind's type, changing it as described above."""
     findings = _Findings()
     _object(type, obj, "", findings)
-    if not findings.unknown and not findings.mistyped:
+    if not findings.unknown and not findings.mistyped and not findings.stopped:
         return _FINE
-    return Checked(tuple(findings.unknown), tuple(findings.mistyped))
+    return Checked(tuple(findings.unknown), (*findings.stopped, *findings.mistyped))
 
 
 def strict_error(unknown: Iterable[str]) -> str:
@@ -78,17 +82,23 @@ def strict_error(unknown: Iterable[str]) -> str:
 
 
 class _Findings:
-    __slots__ = ("mistyped", "unknown")
+    __slots__ = ("mistyped", "stopped", "unknown")
 
     def __init__(self) -> None:
         self.unknown: list[str] = []
         self.mistyped: list[str] = []
+        self.stopped: list[str] = []
 
     def mismatch(self, value: Any, path: str, owner: str, wanted: str) -> None:
-        field = re.sub(r"\[[^]]*\]", "", path)
-        self.mistyped.append(
-            f"json: cannot unmarshal {_shown(value, wanted)} into Go struct field {owner}.{field} of type {wanted}"
-        )
+        self.mistyped.append(_mismatch(value, path, owner, wanted))
+
+    def stop(self, value: Any, path: str, owner: str, wanted: str) -> None:
+        self.stopped.append(_mismatch(value, path, owner, wanted))
+
+
+def _mismatch(value: Any, path: str, owner: str, wanted: str) -> str:
+    field = re.sub(r"\[[^]]*\]", "", path)
+    return f"json: cannot unmarshal {_shown(value, wanted)} into Go struct field {owner}.{field} of type {wanted}"
 
 
 def _object(type: "Type", obj: dict[str, Any], prefix: str, findings: _Findings) -> None:
@@ -185,7 +195,7 @@ def _number(type: "Type", value: Any, path: str, findings: _Findings, owner: "Ty
 
 def _int_or_string(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
     if value.__class__ is not str and (value.__class__ is not int or not -(2**31) <= value < 2**31):
-        findings.mismatch(value, path, owner.name, "int32")
+        findings.stop(value, path, owner.name, "int32")
     return value
 
 
@@ -193,23 +203,23 @@ def _quantity(type: "Type", value: Any, path: str, findings: _Findings, owner: "
     try:
         text = parse(value).canonical()
     except QuantityError as error:
-        findings.mistyped.append(str(error))
+        findings.stopped.append(str(error))
         return value
     return value if text == value else text
 
 
 def _time(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
     if value.__class__ is not str:
-        findings.mismatch(value, path, owner.name, "string")
+        findings.stop(value, path, owner.name, "string")
         return value
     whole = type.kind == "time"
     if not (_RFC3339 if whole else _RFC3339_MICRO)(value):
-        findings.mistyped.append(_unreadable_time(value, _LAYOUTS[type.kind]))
+        findings.stopped.append(_unreadable_time(value, _LAYOUTS[type.kind]))
         return value
     try:
         moment = datetime.fromisoformat(_fraction_cut(value)).astimezone(UTC)
     except (ValueError, OverflowError):
-        findings.mistyped.append(f'parsing time "{value}": {_part_out_of_range(value)} out of range')
+        findings.stopped.append(f'parsing time "{value}": {_part_out_of_range(value)} out of range')
         return value
     if (_SECONDS if whole else _MICROSECONDS)(value):
         return value

@@ -29,7 +29,10 @@ class AdmissionPlugin:
         """Before anything was marked or removed."""
 
     def prepare(self, call: Call, new: Object, old: Object | None) -> list[FieldError]:
-        """Of a create (`old` is None) or update whose fields are prepared, right before it is validated."""
+        """Of a create (`old` is None) or update whose fields are prepared, right before it is validated.
+
+        What is returned is told alone.
+        """
         return []
 
     def settle(self, call: Call, new: Object, old: Object | None) -> None:

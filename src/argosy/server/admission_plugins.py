@@ -8,7 +8,7 @@ from argosy.server.crd import accept_names, rule_warnings
 from argosy.server.crd.strategy import CustomResourceStrategy
 from argosy.server.fielderrors import FieldError
 from argosy.server.kinds.pods import apply_priority_class, missing_priority_class
-from argosy.server.kinds.services import Exhausted, ServiceAllocator
+from argosy.server.kinds.service_ips import Exhausted, Refused, ServiceAllocator, held_by
 from argosy.server.registry import Object
 from argosy.server.request import Call
 from argosy.server.store import Store, StoreEvent
@@ -53,8 +53,8 @@ class ServiceAddresses(AdmissionPlugin):
     def __init__(self, store: Store, allocator: ServiceAllocator):
         self._store = store
         self._allocator = allocator
-        #: Objects of writes under way that hold what they were given (by identity: they are not stored yet).
-        self._holding: set[int] = set()
+        #: What was taken for the objects of writes under way (by identity: they are not stored yet).
+        self._holding: dict[int, list[str | int]] = {}
 
     def start(self) -> None:
         table = self._store.table("core/services")
@@ -66,21 +66,25 @@ class ServiceAddresses(AdmissionPlugin):
         if call.kind.storage_key != "core/services" or call.subresource:
             return []
         try:
-            errors = self._allocator.allocate(new, old)
+            taken = self._allocator.allocate(new, old, dry_run="dryRun" in call.query)
+        except Refused as refused:
+            return refused.errors
         except Exhausted as error:
             raise status.internal(str(error)) from None
-        if not errors:
-            self._holding.add(id(new))
-        return errors
+        if taken:
+            self._holding[id(new)] = taken
+        return []
 
     def abandon(self, call: Call, new: Object, old: Object | None) -> None:
-        if id(new) in self._holding:
-            self._holding.discard(id(new))
-            self._allocator.release(new, old)
+        self._allocator.give_back(self._holding.pop(id(new), ()))
 
     def _observe(self, event: StoreEvent) -> None:
         if not event.entry.key.startswith("core/services/"):
             return
+        if self._holding and not event.deleted:
+            # Nobody else was given the same, so this is the write it was taken for.
+            held = set(held_by(event.entry.decode()))
+            self._holding = {key: taken for key, taken in self._holding.items() if not held.issuperset(taken)}
         if event.previous is not None:
             self._allocator.release(event.previous.decode(), None if event.deleted else event.entry.decode())
 

@@ -13,7 +13,17 @@ from argosy.kube import names
 from argosy.server.fielderrors import FieldError, forbidden, invalid, required
 from argosy.server.registry import Kind, Object
 
-__all__ = ["FOREGROUND", "ORPHAN", "check_types", "fill_new", "fill_update", "now", "validate", "validate_update"]
+__all__ = [
+    "FOREGROUND",
+    "METADATA_FIELDS",
+    "ORPHAN",
+    "check_types",
+    "fill_new",
+    "fill_update",
+    "now",
+    "validate",
+    "validate_update",
+]
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
@@ -21,6 +31,12 @@ ANNOTATIONS_LIMIT = 256 * 1024
 _STANDARD_FINALIZERS = {"kubernetes", ORPHAN, FOREGROUND}
 _OTHER_SERVERS = {"apiextensions.k8s.io", "apiregistration.k8s.io"}
 IMMUTABLE = "field is immutable"
+#: All there are.
+METADATA_FIELDS = frozenset({
+    "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+    "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers",
+    "managedFields",
+})  # fmt: skip
 
 _NAME_RULES: dict[str, Callable[[str], list[str]]] = {
     "subdomain": names.dns_subdomain,
@@ -38,17 +54,14 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def check_types(obj: Object, place: str = "Go value") -> str | None:
-    """What makes the metadata unreadable, if anything; later code relies on these types. Nulls and empties count as absent.
-
-    `place` is where messages say metadata is that is no object.
-    """
+def check_types(obj: Object) -> str | None:
+    """What makes the metadata unreadable, if anything; later code relies on these types. Nulls and empties count as absent."""
     metadata = obj.get("metadata")
     if metadata is None:
         obj["metadata"] = {}
         return None
     if not isinstance(metadata, dict):
-        return f"json: cannot unmarshal {_json_type(metadata)} into {place} of type v1.ObjectMeta"
+        return f"json: cannot unmarshal {_json_type(metadata)} into Go value of type v1.ObjectMeta"
     for field in [key for key, value in metadata.items() if value is None or value in ({}, [])]:
         del metadata[field]
     for field in _STRINGS:
@@ -81,9 +94,7 @@ def check_types(obj: Object, place: str = "Go value") -> str | None:
 
 
 def _mistyped(field: str, value: Any, wanted: str) -> str:
-    return (
-        f"json: cannot unmarshal {_json_type(value)} into Go struct field ObjectMeta.metadata.{field} of type {wanted}"
-    )
+    return f"json: cannot unmarshal {_json_type(value)} into Go struct field ObjectMeta.{field} of type {wanted}"
 
 
 def _json_type(value: Any) -> str:
@@ -93,7 +104,7 @@ def _json_type(value: Any) -> str:
 def fill_new(kind: Kind, obj: Object) -> None:
     """The fields the server sets on create. Field managers are not tracked yet, so managedFields are not kept."""
     metadata = obj["metadata"]
-    for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"):
+    for field in ("selfLink", "managedFields"):
         metadata.pop(field, None)
     metadata["uid"] = str(uuid4())
     metadata["creationTimestamp"] = now()

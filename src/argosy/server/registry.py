@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from argosy.server import numbers
 from argosy.server.fielderrors import FieldError
 
 __all__ = ["Decoded", "Kind", "Registry", "ScalePaths", "Strategy"]
@@ -55,6 +56,8 @@ class Strategy:
     validates_metadata: bool = False
     #: DELETE without a propagation policy orphans the dependents (Jobs of batch/v1) instead of deleting them.
     orphan_by_default: bool = False
+    #: Parts of an object have no type, so that their numbers are kept as they were written (`numbers`).
+    untyped: bool = False
     #: Extra field selectors besides metadata.name and metadata.namespace: dotted path -> value of an object.
     selectable: Mapping[str, Callable[[Object], str]] = {}
     #: What a kind with field selectors of its own answers to others.
@@ -63,6 +66,10 @@ class Strategy:
     def decode(self, obj: Object) -> Decoded:
         """Check types and remove unknown fields in place; tells what was wrong."""
         return Decoded()
+
+    def unreadable(self, obj: Object) -> str | None:
+        """What decoding stops at in an object whose metadata is unreadable, where that is worth more than the metadata."""
+        return None
 
     def default(self, obj: Object) -> None:
         """Fill in defaults in place. Runs on create, update and patch, before validation."""
@@ -86,16 +93,24 @@ class Strategy:
             if key not in ("status", "metadata"):
                 new[key] = value
 
+    def same(self, new: Any, old: Any) -> bool:
+        """Whether an object, or a part of one, is what was stored."""
+        return numbers.same(new, old) if self.untyped else bool(new == old)
+
     def generation_grows(self, new: Object, old: Object) -> bool:
         """Whether this write is a new generation, where the kind keeps one: by default, anything but metadata and status."""
         keys = (new.keys() | old.keys()) - {"metadata", "status", "apiVersion", "kind"}
-        return any(new.get(key) != old.get(key) for key in keys)
+        return not all(self.same(new.get(key), old.get(key)) for key in keys)
 
     def validate(self, obj: Object) -> list[FieldError]:
         return []
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         return self.validate(new)
+
+    def validate_parts(self, obj: Object) -> list[FieldError]:
+        """The rules that hold even for an object that says it is something else."""
+        return []
 
     def validate_status(self, new: Object, old: Object) -> list[FieldError]:
         return []

@@ -9,7 +9,7 @@ from argosy.server.crd import CustomResources
 from argosy.server.discovery import Discovery
 from argosy.server.kinds.certificates import ApprovalStrategy
 from argosy.server.kinds.pods import EphemeralContainersStrategy, ResizeStrategy
-from argosy.server.kinds.services import ServiceAllocator
+from argosy.server.kinds.service_ips import ServiceAllocator
 from argosy.server.lifecycle.definitions import DefinitionCleanup
 from argosy.server.lifecycle.expiry import start_event_expiry
 from argosy.server.openapi import OpenApi

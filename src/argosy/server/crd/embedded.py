@@ -11,7 +11,7 @@ from argosy.server import metadata as metadata_rules
 from argosy.server.crd.structure import Structure
 from argosy.server.fielderrors import FieldError, invalid, required
 
-__all__ = ["validate_embedded"]
+__all__ = ["mistyped_resource", "validate_embedded"]
 
 _API_VERSION = re.compile(r"[^/]+(/[^/]+)?")
 
@@ -32,6 +32,36 @@ def validate_embedded(value: Any, structure: Structure | None, path: str = "") -
         for index, item in enumerate(value):
             errors += _node(item, structure.items, f"{path}[{index}]")
     return errors
+
+
+def mistyped_resource(value: Any, structure: Structure | None, path: str = "") -> FieldError | None:
+    """What makes a resource embedded below `value` unreadable, if anything."""
+    if structure is None or not structure.embedded_below:
+        return None
+    if type(value) is dict:
+        for name, item in value.items():
+            child, inner = structure.properties.get(name), f"{path}.{name}" if path else name
+            if child is None:
+                child, inner = structure.additional, f"{path}[{name}]"
+            if child is not None and (wrong := _mistyped(item, child, inner)) is not None:
+                return wrong
+    elif type(value) is list and structure.items is not None:
+        for index, item in enumerate(value):
+            if (wrong := _mistyped(item, structure.items, f"{path}[{index}]")) is not None:
+                return wrong
+    return None
+
+
+def _mistyped(value: Any, structure: Structure, path: str) -> FieldError | None:
+    if structure.embedded and type(value) is dict:
+        for name in ("apiVersion", "kind"):
+            if not isinstance(value.get(name, ""), str):
+                return invalid(f"{path}.{name}", value[name], "must be a string")
+        metadata = value.get("metadata")
+        wrong = metadata_rules.check_types(value) if metadata is not None else None
+        if wrong:
+            return invalid(f"{path}.metadata", metadata, wrong)
+    return mistyped_resource(value, structure, path)
 
 
 def _node(value: Any, structure: Structure, path: str) -> list[FieldError]:

@@ -3,14 +3,10 @@
 from typing import Any
 
 from argosy.server.crd.structure import META_FIELDS, Structure
+from argosy.server.metadata import METADATA_FIELDS
 
 __all__ = ["prune", "prune_nulls"]
 
-_METADATA = frozenset({
-    "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
-    "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers",
-    "managedFields",
-})  # fmt: skip
 _OWNER = frozenset({"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"})
 
 
@@ -59,7 +55,7 @@ def _prune_metadata(metadata: Any, path: str, unknown: list[str]) -> None:
     """A resource's metadata has no schema but ObjectMeta's own fields."""
     if type(metadata) is not dict:
         return
-    for name in [name for name in metadata if name not in _METADATA]:
+    for name in [name for name in metadata if name not in METADATA_FIELDS]:
         del metadata[name]
         unknown.append(f"{path}.{name}")
     owners = metadata.get("ownerReferences")

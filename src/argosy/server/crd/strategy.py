@@ -10,7 +10,7 @@ from typing import Any
 from argosy.kube import names, schema
 from argosy.server.crd.columns import columns_printer
 from argosy.server.crd.defaulting import apply_defaults
-from argosy.server.crd.embedded import validate_embedded
+from argosy.server.crd.embedded import mistyped_resource, validate_embedded
 from argosy.server.crd.jsonpath import parse
 from argosy.server.crd.listtypes import validate_lists
 from argosy.server.crd.problems import fields
@@ -35,6 +35,7 @@ class CustomResourceStrategy(Strategy):
     """`version` is one entry of a definition's spec.versions."""
 
     unconditional_update = False
+    untyped = True
 
     def __init__(self, version: Object):
         self.schema: dict[str, Any] = (version.get("schema") or {}).get("openAPIV3Schema") or _ANY_SCHEMA
@@ -57,7 +58,9 @@ class CustomResourceStrategy(Strategy):
 
     def decode(self, obj: Object) -> Decoded:
         unknown = tuple(prune(obj, self._structure))
-        return Decoded(unknown, schema.check(self._metadata, obj["metadata"]).mistyped)
+        mistyped = schema.check(self._metadata, obj["metadata"]).mistyped
+        wrong = mistyped_resource(obj, self._structure)
+        return Decoded(unknown, mistyped if wrong is None else (*mistyped, str(wrong)))
 
     def default(self, obj: Object) -> None:
         prune_nulls(obj, self._structure)
@@ -81,7 +84,7 @@ class CustomResourceStrategy(Strategy):
 
     def generation_grows(self, new: Object, old: Object) -> bool:
         """Without a status subresource, status is content like any other."""
-        if not self._has_status and new.get("status") != old.get("status"):
+        if not self._has_status and not self.same(new.get("status"), old.get("status")):
             return True
         return super().generation_grows(new, old)
 
@@ -89,8 +92,10 @@ class CustomResourceStrategy(Strategy):
         problems = self._check(obj)
         errors = fields(problems) if problems else []
         errors += self._validate_scale(obj, "specReplicasPath") + self._validate_scale_status(obj)
-        errors += validate_embedded(obj, self._structure)
-        return errors + validate_lists(obj, self._structure)
+        return errors + self.validate_parts(obj)
+
+    def validate_parts(self, obj: Object) -> list[FieldError]:
+        return validate_embedded(obj, self._structure) + validate_lists(obj, self._structure)
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         problems = self._check(new)

@@ -29,6 +29,7 @@ _JSON_TYPES: dict[type, str] = {
 _NUMBER_FORMATS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 _FORMAT_OF = {int: "int64", float: "float64"}
 _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+_LARGEST_JSON_INTEGER = 2**53 - 1
 _LARGEST_FLOAT = 3.4028234663852886e38
 
 
@@ -270,10 +271,19 @@ def _fits(value: int | float, kind: str, form: str) -> bool:
 def _is_multiple(value: int | float, step: int | float) -> bool:
     if step <= 0:
         return True
-    if type(value) is int and float(step).is_integer():
+    if type(value) is int:
         return value % int(step) == 0
-    ratio = value / step if step >= 1 else 1 / step * value
-    return math.isfinite(ratio) and abs(ratio - round(ratio)) <= 1e-9 * max(1.0, abs(ratio))
+    return _is_json_integer(value / step if step >= 1 else 1 / step * value)
+
+
+def _is_json_integer(number: float) -> bool:
+    """Whether a quotient is whole, for kube-apiserver: up to 2^53, and forgiving a little too much but nothing too little."""
+    if abs(number) > _LARGEST_JSON_INTEGER or math.isnan(number):
+        return False
+    whole = math.trunc(number)
+    if number == whole:
+        return True
+    return whole > 0 and (number - whole) / (number + whole) < 1e-9
 
 
 def go_number(bound: int | float, beside: int | float = 0.0) -> str:

@@ -25,6 +25,11 @@ class BuiltinStrategy(Strategy):
             drop_zeros(self.type, obj)
         return Decoded(checked.unknown, checked.mistyped)
 
+    def unreadable(self, obj: Object) -> str | None:
+        if self.type is None:
+            return None
+        return next(iter(schema.check(self.type, obj).mistyped), None)
+
     def settle(self, obj: Object) -> None:
         if self.type is not None:
             drop_empties(self.type, obj)

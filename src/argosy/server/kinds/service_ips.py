@@ -2,15 +2,15 @@
 
 State, unlike everything else in this package: one `ServiceAllocator` lives as long as the server that owns it and is
 rebuilt from the stored services at its start. A service gets its addresses before it is validated; whoever calls
-`allocate` calls `release` when the write did not happen, or for the old object when it did. Not thread-safe: the server
-core calls it from its one loop.
+`allocate` gives back what it took when the write did not happen, and calls `release` for the old object when it did. Not
+thread-safe: the server core calls it from its one loop.
 """
 
 import ipaddress
 import random
 from collections.abc import Iterable, Iterator, Sequence
 
-from argosy.server.fielderrors import FieldError, invalid
+from argosy.server.fielderrors import FieldError, invalid, required
 from argosy.server.kinds.service_fields import (
     cluster_ips,
     family_of,
@@ -22,7 +22,7 @@ from argosy.server.kinds.service_fields import (
 )
 from argosy.server.registry import Object
 
-__all__ = ["Exhausted", "ServiceAllocator"]
+__all__ = ["Exhausted", "Refused", "ServiceAllocator", "held_by"]
 
 DEFAULT_CIDRS = ("10.96.0.0/16",)
 DEFAULT_NODE_PORTS = range(30000, 32768)
@@ -32,6 +32,14 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 class Exhausted(Exception):
     """No address or port is left; an internal error to the client, as in Kubernetes."""
+
+
+class Refused(Exception):
+    """The service asks for what it cannot have."""
+
+    def __init__(self, errors: list[FieldError]) -> None:
+        super().__init__("; ".join(map(str, errors)))
+        self.errors = errors
 
 
 class _Taken(ValueError):
@@ -56,23 +64,22 @@ class ServiceAllocator:
                 self._take(address)
             self._ports.taken.update(_held_ports(service))
 
-    def allocate(self, service: Object, old: Object | None = None) -> list[FieldError]:
-        """Fill in families, addresses and ports, keeping those of `old`. Nothing is taken when errors are returned."""
+    def allocate(self, service: Object, old: Object | None = None, *, dry_run: bool = False) -> list[str | int]:
+        """Fill in families, addresses and ports, keeping those of `old`; what was taken for it. Raises Refused, Exhausted.
+
+        A dry run does not look whether an address could be recorded as this service's.
+        """
         errors = self._families(service, old)
         if errors:
-            return errors
-        before = set(_held_ips(old or {})), set(_held_ports(old or {}))
+            raise Refused(errors)
         taken: list[str | int] = []
         try:
-            self._allocate_ips(service, before[0], taken)
-            self._allocate_ports(service, before[1], taken)
-        except _Refused as refused:
-            self._give_back(taken)
-            return [refused.error]
-        except Exhausted:
-            self._give_back(taken)
+            self._allocate_ips(service, old, taken, recorded=not dry_run)
+            self._allocate_ports(service, set(_held_ports(old or {})), taken)
+        except (Refused, Exhausted):
+            self.give_back(taken)
             raise
-        return []
+        return taken
 
     def release(self, service: Object, kept: Object | None = None) -> None:
         """Give back what `service` holds and `kept`, the object that stays, does not."""
@@ -80,9 +87,9 @@ class ServiceAllocator:
         if kept is not None:
             ips -= set(_held_ips(kept))
             ports -= set(_held_ports(kept))
-        self._give_back([*ips, *ports])
+        self.give_back([*ips, *ports])
 
-    def _give_back(self, held: Iterable[str | int]) -> None:
+    def give_back(self, held: Iterable[str | int]) -> None:
         for each in held:
             if isinstance(each, int):
                 self._ports.taken.discard(each)
@@ -154,27 +161,31 @@ class ServiceAllocator:
             if family not in self._ranges
         ]
 
-    def _allocate_ips(self, service: Object, before: set[str], taken: list[str | int]) -> None:
+    def _allocate_ips(self, service: Object, old: Object | None, taken: list[str | int], *, recorded: bool) -> None:
         spec = service["spec"]
         if not needs_cluster_ip(spec) or is_headless(spec):
             return
-        wanted = cluster_ips(spec)
-        if not all(map(_is_address, wanted)):
+        given = cluster_ips(spec)
+        if not all(map(_is_address, given)):
             # Nothing to take: validation says what is wrong with them.
             return
-        given = []
-        for i, family in enumerate(spec["ipFamilies"]):
-            address = wanted[i] if i < len(wanted) else ""
-            if address not in before:
-                try:
-                    address = self._ranges[family].take(address)
-                except _Taken as reason:
-                    shown = wanted if i < len(wanted) else [*wanted, ""]
-                    raise _Refused(
-                        invalid("spec.clusterIPs", shown, f"failed to allocate IP {address}: {reason}")
-                    ) from None
-                taken.append(address)
-            given.append(address)
+        families: list[str] = spec["ipFamilies"]
+        first = _first_to_allocate(spec, (old or {}).get("spec") or {})
+        if first == len(families):
+            return
+        given += [""] * (len(families) - len(given))
+        asked = list(given)
+        for i in range(first, len(families)):
+            failed = "failed to allocate IP" + (f" {asked[i]}" if asked[i] else "")
+            try:
+                given[i] = self._ranges[families[i]].take(asked[i])
+            except _Taken as reason:
+                raise Refused([invalid("spec.clusterIPs", asked, f"{failed}: {reason}")]) from None
+            taken.append(given[i])
+            if recorded and not service["metadata"].get("name"):
+                # An address is recorded as the service's by its name; one without a name is told this and nothing else.
+                why = f'IPAddress.networking.k8s.io "{given[i]}" is invalid: {required("spec.parentRef.name")}'
+                raise Refused([invalid("spec.clusterIPs", asked, f"{failed}: {why}")])
         spec["clusterIP"], spec["clusterIPs"] = given[0], given
 
     def _allocate_ports(self, service: Object, before: set[int], taken: list[str | int]) -> None:
@@ -214,15 +225,9 @@ class ServiceAllocator:
         try:
             port = self._ports.take(asked)
         except _Taken as reason:
-            raise _Refused(invalid(path, asked, str(reason))) from None
+            raise Refused([invalid(path, asked, str(reason))]) from None
         taken.append(port)
         return port
-
-
-class _Refused(Exception):
-    def __init__(self, error: FieldError) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 class _Addresses:
@@ -275,6 +280,15 @@ class _Ports:
         return wanted
 
 
+def _first_to_allocate(spec: Object, before: Object) -> int:
+    """Which of the families is the first to get an address. One that is changed is not taken: validation refuses it."""
+    if not before or not needs_cluster_ip(before):
+        return 0
+    families = len(spec["ipFamilies"])
+    upgraded = not is_headless(before) and families == 2 and len(before.get("ipFamilies") or ()) == 1
+    return 1 if upgraded else families
+
+
 def _is_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
@@ -302,6 +316,12 @@ def _default_policy(spec: Object, old: Object) -> str:
         return str(old["ipFamilyPolicy"])
     # A headless service without a selector may be given endpoints of any family by whoever makes them.
     return "RequireDualStack" if is_headless(spec) and not spec.get("selector") else "SingleStack"
+
+
+def held_by(service: Object) -> Iterator[str | int]:
+    """The addresses and ports of a service."""
+    yield from _held_ips(service)
+    yield from _held_ports(service)
 
 
 def _held_ips(service: Object) -> Iterator[str]:

@@ -42,13 +42,10 @@ from argosy.server.kinds.service_fields import (
     service_type,
     validate_cluster_ips,
 )
-from argosy.server.kinds.service_ips import Exhausted, ServiceAllocator
 from argosy.server.kinds.service_updates import drop_unneeded, follow_cluster_ip, keep_allocated, validate_changes
 from argosy.server.registry import Kind, Object
 
 __all__ = [
-    "Exhausted",
-    "ServiceAllocator",
     "ServiceStrategy",
     "kinds",
     "validate_endpoint_ip",

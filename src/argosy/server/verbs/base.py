@@ -13,12 +13,24 @@ from argosy.server import metadata, status
 from argosy.server.admission import Admission
 from argosy.server.encoding import decode_body
 from argosy.server.entry import Entry, object_key, served
-from argosy.server.fielderrors import invalid
-from argosy.server.registry import Kind, Object, Registry
+from argosy.server.fielderrors import FieldError, invalid
+from argosy.server.registry import Decoded, Kind, Object, Registry
 from argosy.server.request import Call
 from argosy.server.store import Store
 
-__all__ = ["JSON", "Api", "answer", "check_object", "current", "decode_served", "read_object", "to_stored", "warned"]
+__all__ = [
+    "JSON",
+    "Api",
+    "answer",
+    "check_object",
+    "current",
+    "decode_served",
+    "misnamed",
+    "read_object",
+    "refused",
+    "to_stored",
+    "warned",
+]
 
 JSON = {"content-type": "application/json"}
 _OWN_SCHEMES = ("apiextensions.k8s.io", "apiregistration.k8s.io")
@@ -121,14 +133,16 @@ def check_object(
     """
     api_version = obj.get("apiVersion") or kind.api_version
     name = obj.get("kind") or kind.kind
-    if api_version != kind.api_version or name != kind.kind:
-        raise refuse(_mismatch(kind, api_version, name)) if kind.builtin else _misnamed(kind, obj, api_version, name)
-    wrong = metadata.check_types(obj, f"Go struct field {kind.kind}.metadata" if kind.builtin else "Go value")
+    fits = api_version == kind.api_version and name == kind.kind
+    if not fits and (kind.builtin or not isinstance(api_version, str) or not isinstance(name, str)):
+        raise refuse(_mismatch(kind, api_version, name))
+    wrong = metadata.check_types(obj)
     if wrong is not None:
-        raise refuse(wrong)
-    decoded = kind.strategy.decode(obj)
+        raise refuse(kind.strategy.unreadable(obj) or wrong)
+    # A custom resource that calls itself something else is told so by validation, and nothing is known of its fields.
+    decoded = kind.strategy.decode(obj) if fits else Decoded()
     # apiVersion and kind lead every stored object; the rest keeps the order it came in.
-    ordered: Object = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": obj["metadata"]}
+    ordered: Object = {"apiVersion": api_version, "kind": name, "metadata": obj["metadata"]}
     ordered.update((key, value) for key, value in obj.items() if key not in ordered)
     if decoded.mistyped:
         raise refuse(decoded.mistyped[0])
@@ -141,16 +155,20 @@ def check_object(
     return ordered
 
 
-def _misnamed(kind: Kind, obj: Object, api_version: Any, name: Any) -> ApiError:
-    """A custom resource that calls itself something else; the error is about what it says it is."""
+def misnamed(kind: Kind, obj: Object) -> list[FieldError]:
+    """What a custom resource says it is, where that is something else. Its other rules are not looked at then."""
     errors = []
-    if api_version != kind.api_version:
-        errors.append(invalid("apiVersion", api_version, f"must be {kind.api_version}"))
-    if name != kind.kind:
-        errors.append(invalid("kind", name, f"must be {kind.kind}"))
-    meta = obj.get("metadata")
-    named = str(meta.get("name", "")) if isinstance(meta, dict) else ""
-    return status.invalid_kind(str(api_version).rpartition("/")[0], str(name), named, errors)
+    if obj["kind"] != kind.kind:
+        errors.append(invalid("kind", obj["kind"], f"must be {kind.kind}"))
+    if obj["apiVersion"] != kind.api_version:
+        errors.append(invalid("apiVersion", obj["apiVersion"], f"must be {kind.api_version}"))
+    return errors + kind.strategy.validate_parts(obj) if errors else []
+
+
+def refused(obj: Object, errors: Sequence[FieldError]) -> ApiError:
+    """422, about what the object says it is."""
+    group = obj["apiVersion"].rpartition("/")[0]
+    return status.invalid_kind(group, obj["kind"], obj["metadata"].get("name", ""), errors)
 
 
 def _mismatch(kind: Kind, api_version: Any, name: Any) -> str:

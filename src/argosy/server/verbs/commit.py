@@ -2,12 +2,18 @@
 
 import orjson
 
+from argosy.server import numbers
 from argosy.server.entry import Entry, served
 from argosy.server.registry import Kind, Object
 from argosy.server.storage.base import Encode, Record
 from argosy.server.verbs.base import to_stored
 
-__all__ = ["encoder", "reply"]
+__all__ = ["encoded", "encoder", "reply"]
+
+
+def encoded(kind: Kind, obj: Object) -> bytes:
+    """The object as it is stored and answered."""
+    return numbers.encoded(obj) if kind.strategy.untyped else orjson.dumps(obj)
 
 
 def encoder(kind: Kind, obj: Object) -> Encode:
@@ -16,7 +22,7 @@ def encoder(kind: Kind, obj: Object) -> Encode:
     def encode(version: int) -> bytes:
         obj["metadata"]["resourceVersion"] = str(version)
         # The bytes orjson returns keep the spare room of their buffer (16 KiB for 2 KB); what is stored is copied to size.
-        return bytes(memoryview(orjson.dumps(to_stored(kind, obj))))
+        return bytes(memoryview(encoded(kind, to_stored(kind, obj))))
 
     return encode
 

@@ -1,17 +1,16 @@
 """create: a new object, defaulted, admitted, validated, then committed."""
 
-import orjson
-
 from argosy.kube import names
 from argosy.kube.errors import ApiError
 from argosy.kube.transport import Response
 from argosy.server import metadata, status
 from argosy.server.entry import object_key
+from argosy.server.fielderrors import FieldError
 from argosy.server.registry import Kind, Object
 from argosy.server.request import Call
 from argosy.server.storage.base import Exists, Record
-from argosy.server.verbs.base import Api, answer, read_object
-from argosy.server.verbs.commit import encoder, reply
+from argosy.server.verbs.base import Api, answer, misnamed, read_object, refused
+from argosy.server.verbs.commit import encoded, encoder, reply
 
 __all__ = ["create", "insert"]
 
@@ -22,6 +21,9 @@ GENERATE_TRIES = 8
 async def create(api: Api, call: Call) -> Response:
     options = call.write_options("CreateOptions")
     obj = read_object(call, options.validation)
+    for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        # Only here: a PUT that creates lets them stand, in kube-apiserver too.
+        obj["metadata"].pop(field, None)
     return await insert(api, call, obj, dry_run=options.dry_run)
 
 
@@ -36,10 +38,9 @@ async def insert(api: Api, call: Call, obj: Object, *, dry_run: bool) -> Respons
         generated = _name(obj["metadata"])
         metadata.fill_new(kind, obj)
         kind.strategy.prepare_create(obj)
-        errors = api.admission.prepare(call, obj, None) or kind.strategy.validate(obj)
-        if not errors or not kind.strategy.metadata_last:
-            errors = metadata.validate(kind, obj) + errors
-        if errors:
+        if wrong := misnamed(kind, obj):
+            raise refused(obj, wrong)
+        if errors := api.admission.prepare(call, obj, None) or _validate(kind, obj):
             raise status.invalid(kind, obj["metadata"]["name"], errors)
         kind.strategy.settle(obj)
         if version.strip("0").isdecimal() and not dry_run:
@@ -52,12 +53,17 @@ async def insert(api: Api, call: Call, obj: Object, *, dry_run: bool) -> Respons
             api.admission.abandon(call, obj, None)
             if version:
                 obj["metadata"]["resourceVersion"] = version
-            return answer(call, orjson.dumps(obj), 201)
+            return answer(call, encoded(kind, obj), 201)
         record = await _commit(api, call, obj, generated=generated)
     except BaseException:
         api.admission.abandon(call, obj, None)
         raise
     return answer(call, reply(kind, record), 201)
+
+
+def _validate(kind: Kind, obj: Object) -> list[FieldError]:
+    errors = kind.strategy.validate(obj)
+    return errors if errors and kind.strategy.metadata_last else metadata.validate(kind, obj) + errors
 
 
 def _name(meta: Object) -> bool:

@@ -16,6 +16,7 @@ from argosy.server import status
 from argosy.server.encoding import media_type
 from argosy.server.entry import object_key
 from argosy.server.fielderrors import invalid
+from argosy.server.metadata import METADATA_FIELDS
 from argosy.server.registry import Kind, Object
 from argosy.server.request import Call
 from argosy.server.verbs.base import Api, check_object, decode_served
@@ -49,7 +50,10 @@ async def patch(api: Api, call: Call) -> Response:
             raise status.rejected()
         if not call.kind.builtin and not patched.get("kind"):
             raise unreadable(patched)("Object 'Kind' is missing")
-        new = check_object(call, call.kind, patched, options.validation, unreadable(patched))
+        unknown: list[str] = []
+        if call.kind.builtin and not patched.get("apiVersion"):
+            unknown = _lose_version(patched)
+        new = check_object(call, call.kind, patched, options.validation, unreadable(patched), unknown)
         check_name(call, new)
         if not new["metadata"].get("resourceVersion") and not call.kind.strategy.unconditional_update:
             raise version_required(call)
@@ -61,6 +65,19 @@ async def patch(api: Api, call: Call) -> Response:
             return saved
         call.warnings[:] = warned
     raise status.conflict(call.kind, call.name)
+
+
+def _lose_version(patched: Object) -> list[str]:
+    """What a patch that takes away the apiVersion leaves of a built-in object; tells what is no longer known.
+
+    kube-apiserver then reads it into its internal type, in which the fields have no names in JSON, and those of metadata stand
+    beside all others.
+    """
+    fields = {key: value for key, value in patched.items() if key not in ("apiVersion", "kind")}
+    for key in fields:
+        del patched[key]
+    patched["metadata"] = {key: value for key, value in fields.items() if key in METADATA_FIELDS}
+    return [f'unknown field "{key}"' for key in fields if key not in METADATA_FIELDS]
 
 
 def unreadable(patched: Object) -> Callable[[str], ApiError]:

@@ -17,8 +17,8 @@ from argosy.server.fielderrors import invalid
 from argosy.server.registry import Kind, Object
 from argosy.server.request import Call
 from argosy.server.storage.base import Changed
-from argosy.server.verbs.base import Api, answer, decode_served, read_object
-from argosy.server.verbs.commit import encoder, reply
+from argosy.server.verbs.base import Api, answer, decode_served, misnamed, read_object, refused
+from argosy.server.verbs.commit import encoded, encoder, reply
 from argosy.server.verbs.create import insert
 
 __all__ = ["check_name", "held", "save", "update", "version_required"]
@@ -47,9 +47,7 @@ async def update(api: Api, call: Call) -> Response:
         entry = api.store.get(key)
         if entry is None:
             if call.kind.strategy.create_on_update:
-                if sent["metadata"].get("uid"):
-                    raise _other_uid(call, sent["metadata"]["uid"], "")
-                sent["metadata"].pop("resourceVersion", None)
+                _check_absent(call, sent["metadata"], dry_run=options.dry_run)
                 return await insert(api, call, sent, dry_run=options.dry_run)
             raise status.not_found(call.kind, call.name)
         # The object changes on its way, and another try starts from what was sent.
@@ -78,7 +76,7 @@ def check_name(call: Call, obj: Object) -> None:
 async def save(api: Api, call: Call, new: Object, entry: Entry, *, dry_run: bool) -> Response | None:
     """Write `new` over `entry`. None: somebody else wrote first, and the caller named no version, so it may try again."""
     kind = call.kind
-    conditional = _check_preconditions(call, new, entry)
+    conditional = _check_preconditions(call, new, entry, dry_run=dry_run)
     old = decode_served(kind, entry)
     kind.strategy.default(new)
     _prepare(call.subresource, kind)(new, old)
@@ -87,13 +85,13 @@ async def save(api: Api, call: Call, new: Object, entry: Entry, *, dry_run: bool
     try:
         _check(api, call, new, old)
         finishes = "deletionTimestamp" in new["metadata"] and not held(kind, new)
-        if (new == old and not finishes) or dry_run:
+        if dry_run or (not finishes and kind.strategy.same(new, old)):
             api.admission.abandon(call, new, old)
-            return answer(call, orjson.dumps(new) if dry_run else served(kind, entry))
+            return answer(call, encoded(kind, new) if dry_run else served(kind, entry))
         if finishes:
             # Watchers are told what was stored last; the writer gets the object as it wrote it.
             await api.store.delete(entry.key, entry.version, encoder(kind, old))
-            return answer(call, orjson.dumps(new))
+            return answer(call, encoded(kind, new))
         record = await api.store.replace(entry.key, entry.version, encoder(kind, new))
     except Changed as changed:
         api.admission.abandon(call, new, old)
@@ -110,13 +108,17 @@ def _check(api: Api, call: Call, new: Object, old: Object) -> None:
     """Admit, validate and number a prepared update. Raises 422, and what admission says."""
     kind = call.kind
     errors = metadata.validate_update(kind, new, old)
+    if wrong := misnamed(kind, new):
+        raise refused(new, errors + wrong)
     if kind.strategy.validates_metadata and not call.subresource:
         errors += metadata.validate(kind, new)
     if call.subresource in _STATUS:
         errors += kind.strategy.validate_status(new, old)
     else:
         api.admission.update(call, new, old)
-        errors += api.admission.prepare(call, new, old) or kind.strategy.validate_update(new, old)
+        if wrong := api.admission.prepare(call, new, old):
+            raise status.invalid(kind, call.name, wrong)
+        errors += kind.strategy.validate_update(new, old)
     if errors:
         raise status.invalid(kind, call.name, errors)
     kind.strategy.settle(new)
@@ -137,29 +139,46 @@ def held(kind: Kind, obj: Object) -> bool:
     return kind.storage_key == "core/namespaces" and bool((obj.get("spec") or {}).get("finalizers"))
 
 
-def _check_preconditions(call: Call, new: Object, entry: Entry) -> bool:
+def _check_absent(call: Call, meta: Object, *, dry_run: bool) -> None:
+    """What a PUT that creates may say of the object it thought was there."""
+    if meta.get("uid"):
+        raise _other_uid(call, meta["uid"], "", dry_run=dry_run)
+    _version(meta)
+    if not dry_run:
+        meta.pop("resourceVersion", None)
+
+
+def _check_preconditions(call: Call, new: Object, entry: Entry, *, dry_run: bool) -> bool:
     """Whether the writer named the version it saw. Raises 409 when that, or the uid, is no longer the object's."""
     kind, meta = call.kind, new["metadata"]
     uid = meta.get("uid")
     if uid and uid != entry.uid and call.verb == "update":
-        raise _other_uid(call, uid, entry.uid)
-    wanted = meta.get("resourceVersion", "")
-    if wanted in ("", "0"):
+        raise _other_uid(call, uid, entry.uid, dry_run=dry_run)
+    wanted = _version(meta)
+    if not wanted:
         if not kind.strategy.unconditional_update and call.verb == "update":
             raise version_required(call)
         return False
-    if not wanted.isascii() or not wanted.isdigit():
-        raise status.plain(500, f'strconv.ParseUint: parsing "{wanted}": invalid syntax')
-    if int(wanted) != entry.version:
+    if wanted != entry.version:
         raise status.conflict(kind, call.name)
     return True
 
 
-def _other_uid(call: Call, wanted: str, found: str) -> ApiError:
+def _version(meta: Object) -> int:
+    """The version a writer names; 0: none."""
+    wanted = meta.get("resourceVersion") or "0"
+    if not wanted.isascii() or not wanted.isdigit():
+        raise status.plain(500, f'strconv.ParseUint: parsing "{wanted}": invalid syntax')
+    return int(wanted)
+
+
+def _other_uid(call: Call, wanted: str, found: str, *, dry_run: bool) -> ApiError:
     """The one error in which kube-apiserver tells the key it has the object under."""
     plural = call.kind.plural
     resource = _REGISTRY_NAMES.get(plural, plural) if call.kind.builtin else f"{call.kind.group}/{plural}"
-    key = "/".join(part for part in ("/registry", resource, call.namespace, call.name) if part)
+    # A dry run ends before the place of all keys is put in front of this one.
+    prefix = "" if dry_run else "/registry"
+    key = "/".join([prefix, *(part for part in (resource, call.namespace, call.name) if part)])
     failed = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
     told = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {failed}"
     return status.conflict(call.kind, call.name, told)

@@ -15,8 +15,9 @@ import pytest
 import yaml
 
 from argosy.kube import mergepatch
+from argosy.server.fielderrors import FieldError
 from argosy.server.kinds import builtin_kinds
-from argosy.server.kinds.services import ServiceAllocator
+from argosy.server.kinds.service_ips import Refused, ServiceAllocator
 from argosy.server.registry import Kind
 
 NOW = "2026-01-01T00:00:00Z"
@@ -50,7 +51,7 @@ class World:
         obj["metadata"]["creationTimestamp"] = NOW
         kind.strategy.default(obj)
         kind.strategy.prepare_create(obj)
-        errors = self.allocator.allocate(obj) if kind.kind == "Service" else []
+        errors = self._allocate(obj, None) if kind.kind == "Service" else []
         return obj, [str(error) for error in errors or kind.strategy.validate(obj)]
 
     def update(self, kind: Kind, stored: Object, patch: Object) -> tuple[Object, list[str]]:
@@ -58,8 +59,15 @@ class World:
         assert kind.strategy.decode(new).mistyped == ()
         kind.strategy.default(new)
         kind.strategy.prepare_update(new, copy.deepcopy(stored))
-        errors = self.allocator.allocate(new, stored) if kind.kind == "Service" else []
+        errors = self._allocate(new, stored) if kind.kind == "Service" else []
         return new, [str(error) for error in errors or kind.strategy.validate_update(new, stored)]
+
+    def _allocate(self, new: Object, old: Object | None) -> list[FieldError]:
+        try:
+            self.allocator.allocate(new, old)
+        except Refused as refused:
+            return refused.errors
+        return []
 
 
 def masked(obj: Object) -> Object:

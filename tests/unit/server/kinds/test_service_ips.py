@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.server.kinds.services import Exhausted, ServiceAllocator
+from argosy.server.kinds.service_ips import Exhausted, Refused, ServiceAllocator, held_by
 
 Object = dict[str, Any]
 
@@ -20,8 +20,14 @@ def service(**spec: Any) -> Object:
 
 def allocated(allocator: ServiceAllocator, **spec: Any) -> Object:
     obj = service(**spec)
-    assert allocator.allocate(obj) == []
+    assert set(allocator.allocate(obj)) == set(held_by(obj))
     return obj
+
+
+def refused(allocator: ServiceAllocator, obj: Object) -> str:
+    with pytest.raises(Refused) as info:
+        allocator.allocate(obj)
+    return str(info.value)
 
 
 def small() -> ServiceAllocator:
@@ -45,8 +51,7 @@ def test_a_full_range_is_said_to_be_full() -> None:
 def test_a_released_address_can_be_asked_for_again() -> None:
     allocator = small()
     taken = allocated(allocator, clusterIP="10.0.0.3", clusterIPs=["10.0.0.3"])
-    (refused,) = allocator.allocate(service(clusterIP="10.0.0.3", clusterIPs=["10.0.0.3"]))
-    assert str(refused) == (
+    assert refused(allocator, service(clusterIP="10.0.0.3", clusterIPs=["10.0.0.3"])) == (
         'spec.clusterIPs: Invalid value: ["10.0.0.3"]: failed to allocate IP 10.0.0.3: provided IP is already allocated'
     )
     allocator.release(taken)
@@ -62,13 +67,38 @@ def test_an_update_keeps_its_address_and_gives_back_only_what_it_dropped() -> No
     allocator.release(old, kept=new)
     port = old["spec"]["ports"][0]["nodePort"]
     allocated(allocator, type="NodePort", ports=[{"port": 1, "protocol": "TCP", "nodePort": port}])
-    assert allocator.allocate(service(clusterIP=new["spec"]["clusterIP"], clusterIPs=new["spec"]["clusterIPs"])) != []
+    assert refused(allocator, service(clusterIP=new["spec"]["clusterIP"], clusterIPs=new["spec"]["clusterIPs"]))
+
+
+def test_an_address_that_may_not_change_is_not_taken_from_its_owner() -> None:
+    allocator = small()
+    old, other = allocated(allocator), allocated(allocator)
+    new = service(clusterIP=other["spec"]["clusterIP"], clusterIPs=other["spec"]["clusterIPs"])
+    assert allocator.allocate(new, old) == []
+    assert refused(allocator, service(clusterIP=other["spec"]["clusterIP"], clusterIPs=other["spec"]["clusterIPs"]))
+
+
+def test_a_service_that_was_an_external_name_gets_an_address() -> None:
+    old: Object = {"metadata": {"name": "a"}, "spec": {"type": "ExternalName", "externalName": "x.example.com"}}
+    new = service()
+    assert small().allocate(new, old) == new["spec"]["clusterIPs"]
+
+
+def test_a_service_without_a_name_takes_no_address() -> None:
+    allocator = small()
+    nameless = service(clusterIP="10.0.0.1", clusterIPs=["10.0.0.1"]) | {"metadata": {}}
+    assert refused(allocator, nameless) == (
+        'spec.clusterIPs: Invalid value: ["10.0.0.1"]: failed to allocate IP 10.0.0.1: '
+        'IPAddress.networking.k8s.io "10.0.0.1" is invalid: spec.parentRef.name: Required value'
+    )
+    allocator.give_back(allocator.allocate(nameless, dry_run=True))
+    allocated(allocator, clusterIP="10.0.0.1", clusterIPs=["10.0.0.1"])
 
 
 def test_a_refused_port_gives_the_address_back() -> None:
     allocator = ServiceAllocator(("10.0.0.0/30",), range(30000, 30003))
-    (refused,) = allocator.allocate(service(type="NodePort", ports=[{"port": 1, "protocol": "TCP", "nodePort": 80}]))
-    assert str(refused) == (
+    wrong = service(type="NodePort", ports=[{"port": 1, "protocol": "TCP", "nodePort": 80}])
+    assert refused(allocator, wrong) == (
         "spec.ports[0].nodePort: Invalid value: 80: provided port is not in the valid range. "
         "The range of valid ports is 30000-30002"
     )
@@ -118,7 +148,7 @@ def test_no_address_or_port_is_ever_held_twice(steps: list[bool]) -> None:
         if create:
             new = service(type="NodePort")
             try:
-                assert allocator.allocate(new) == []
+                allocator.allocate(new)
             except Exhausted:
                 assert len(held) == 20
                 continue
