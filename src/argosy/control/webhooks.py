@@ -62,7 +62,7 @@ QUESTIONS = 8
 REQUESTS = 32
 #: More than any answer has: a selection of thousands of clusters.
 LONGEST_ANSWER = 4 * 1024 * 1024
-_HEADERS = {
+HEADERS = {
     "Content-Type": "application/json",
     "Accept": "application/json",
     "Accept-Encoding": "identity",
@@ -171,36 +171,31 @@ class WebhookClient:
                 return Answer(call, error=self._last_failure)
             try:
                 async with asyncio.timeout(self.timeout):
-                    answer = await self._post(url, call)
+                    status, body = await self._post(url, call.body)
             except TimeoutError:
                 why = f"no answer within {self.timeout:g} s"
             except BROKEN as error:
                 why = describe(error)
             else:
                 self._breaker.succeeded()
-                return answer
+                return _answer(call, status, body)
         self._last_failure = f"request failed: {short(why)}"
         if probing or not self._breaker.is_open:  # those that were under way when it opened say nothing new
             self._breaker.failed()
         return Answer(call, error=self._last_failure)
 
-    async def _post(self, url: str, call: Call) -> Answer:
+    async def _post(self, url: str, body: bytes) -> tuple[int, bytes | None]:
+        """Status and body of the answer; None for a body that is too long."""
         async with self._sessions().post(
             url,
-            data=call.body,
-            headers=_HEADERS,
+            data=body,
+            headers=HEADERS,
             ssl=self._ssl if self._ssl is not None else True,
             server_hostname=self._server_name,
             proxy=self._proxy,
             allow_redirects=False,
         ) as response:
-            body = await _read(response)
-        if body is None:
-            return Answer(call, error=f"the answer is longer than {LONGEST_ANSWER} bytes")
-        if response.status != 200:
-            said = short(body[:_SHOWN].decode("utf-8", "replace"))
-            return Answer(call, error=f"unexpected status code: {response.status}, body: {said}")
-        return Answer(call, body)
+            return response.status, await _read(response)
 
     def _sessions(self) -> aiohttp.ClientSession:
         if self._closed:
@@ -319,8 +314,16 @@ class Webhooks:
         await asyncio.gather(*self._retiring, *(client.close() for client in clients))
 
 
+def _answer(call: Call, status: int, body: bytes | None) -> Answer:
+    if body is None:
+        return Answer(call, error=f"the answer is longer than {LONGEST_ANSWER} bytes")
+    if status != 200:
+        said = short(body[:_SHOWN].decode("utf-8", "replace"))
+        return Answer(call, error=f"unexpected status code: {status}, body: {said}")
+    return Answer(call, body)
+
+
 async def _read(response: aiohttp.ClientResponse) -> bytes | None:
-    """None where it is too long."""
     chunks = []
     size = 0
     async for chunk in response.content.iter_any():

@@ -1,0 +1,164 @@
+"""Guard: somebody else's plugin, with every answer checked before the scheduler uses it.
+
+What a plugin raises, and what it returns that is not what its kind of plugin returns, becomes an error with the plugin's name in
+it: the objects whose profile has the plugin wait and say why, the others are scheduled. A traceback is logged once.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from argosy.fleet.snapshot import Column, Fleet, Mask, Rows
+from argosy.plan.framework import Division, Filter, FrameworkError, Ranked, Reasons, Replicas, Score, Select
+from argosy.plan.profile import InProcess
+from argosy.plan.unit import Unit
+
+__all__ = ["guarded"]
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+#: Scores beyond this cannot be added up.
+_LARGEST = 2**53
+#: Different failures of one plugin that are logged.
+_LOGGED = 10
+
+
+def guarded(plugin: InProcess) -> InProcess:
+    """The same plugin, whose answers can be relied on."""
+    guard = _Guard(plugin.name)
+    configure: Any = None
+    if plugin.configure is not None:
+        configure = guard.configured(plugin.configure)
+    if isinstance(plugin, Filter):
+        return plugin._replace(
+            feasible=guard.feasible(plugin.feasible),
+            reason=guard.reason(plugin.reason),
+            reasons=guard.reasons(plugin.reasons) if plugin.reasons is not None else None,
+            configure=configure,
+        )
+    if isinstance(plugin, Score):
+        normalize = guard.normalized(plugin.normalize)
+        return plugin._replace(score=guard.scored(plugin.score), normalize=normalize, configure=configure)
+    if isinstance(plugin, Select):
+        return plugin._replace(select=guard.selected(plugin.select), configure=configure)
+    return plugin._replace(divide=guard.divided(plugin.divide), configure=configure)
+
+
+class _Guard:
+    def __init__(self, name: str):
+        self._name = name
+        self._logged: set[str] = set()
+
+    def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        try:
+            return function(*arguments)
+        except FrameworkError as error:
+            raise FrameworkError(f"plugin {self._name!r}: {error}") from None
+        except Exception as error:
+            raise self._wrong(f"{type(error).__name__}: {error}", error) from None
+
+    def _wrong(self, what: str, error: Exception | None = None) -> FrameworkError:
+        if what not in self._logged and len(self._logged) < _LOGGED:
+            self._logged.add(what)
+            log.error("plugin %s failed: %s", self._name, what, exc_info=error)
+        return FrameworkError(f"plugin {self._name!r} failed: {what[:300]}")
+
+    def _array(self, answer: Any, length: int, kinds: str, what: str) -> Any:
+        try:
+            array = np.asarray(answer)
+        except Exception as error:
+            raise self._wrong(f"it must return {what}: {type(error).__name__}: {error}") from None
+        if array.shape != (length,) or (array.dtype.kind not in kinds and length):
+            found = f"{array.dtype} of shape {array.shape}"
+            raise self._wrong(f"it must return {what}, {length} in all, and returned {found}")
+        return array
+
+    def feasible(self, function: Callable[[Unit, Fleet], Mask]) -> Callable[[Unit, Fleet], Mask]:
+        def checked(unit: Unit, fleet: Fleet) -> Mask:
+            answer = self.call(function, unit, fleet)
+            if answer is fleet.everyone:
+                return answer
+            mask: Mask = self._array(answer, len(fleet), "b", "one bool a cluster").astype(np.bool_)
+            return mask
+
+        return checked
+
+    def reason(self, function: Callable[[Unit, Fleet, int], str]) -> Callable[[Unit, Fleet, int], str]:
+        """Failing to say why is no reason to refuse otherwise than was decided."""
+
+        def checked(unit: Unit, fleet: Fleet, row: int) -> str:
+            try:
+                return str(self.call(function, unit, fleet, row))
+            except FrameworkError as error:
+                return str(error)
+
+        return checked if not hasattr(function, "text") else function
+
+    def reasons(self, function: Callable[[Unit, Fleet, Rows], Reasons]) -> Callable[[Unit, Fleet, Rows], Reasons]:
+        def checked(unit: Unit, fleet: Fleet, rows: Rows) -> Reasons:
+            try:
+                texts, codes = self.call(function, unit, fleet, rows)
+                known = self._array(codes, len(rows), "iu", "one code a row")
+                if len(known) and not 0 <= known.min() <= known.max() < len(texts):
+                    raise self._wrong("a code has no text")
+                return Reasons(tuple(map(str, texts)), known.astype(np.int64))
+            except FrameworkError as error:
+                return Reasons((str(error),), np.zeros(len(rows), dtype=np.int64))
+
+        return checked
+
+    def scored(self, function: Callable[[Unit, Fleet], Column]) -> Callable[[Unit, Fleet], Column]:
+        def checked(unit: Unit, fleet: Fleet) -> Column:
+            answer = self.call(function, unit, fleet)
+            return answer if answer is fleet.zeros else self._scores(answer, len(fleet))
+
+        return checked
+
+    def normalized(self, function: Callable[[Column], Column]) -> Callable[[Column], Column]:
+        return lambda scores: self._scores(self.call(function, scores), len(scores))
+
+    def _scores(self, answer: Any, length: int) -> Column:
+        scores = self._array(answer, length, "iu", "one whole number a cluster")
+        if length and not -_LARGEST <= int(scores.min()) <= int(scores.max()) <= _LARGEST:
+            raise self._wrong("a score is too large")
+        column: Column = scores.astype(np.int64)
+        return column
+
+    def selected(self, function: Callable[[Unit, Fleet, Ranked], Ranked]) -> Callable[[Unit, Fleet, Ranked], Ranked]:
+        def checked(unit: Unit, fleet: Fleet, ranked: Ranked) -> Ranked:
+            answer = self.call(function, unit, fleet, ranked)
+            if not isinstance(answer, Ranked):
+                raise self._wrong(f"it must return a Ranked, and returned {type(answer).__name__}")
+            rows = self._array(answer.rows, len(answer.rows), "iu", "rows")
+            chosen = rows.tolist()
+            if len(set(chosen)) != len(chosen) or not set(ranked.rows.tolist()) >= set(chosen):
+                raise self._wrong("it must choose from the rows it was given, each once")
+            return Ranked(rows.astype(np.intp), self._scores(answer.scores, len(rows)))
+
+        return checked
+
+    def divided(self, function: Callable[[Unit, Fleet, Rows], Division]) -> Callable[[Unit, Fleet, Rows], Division]:
+        def checked(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
+            answer = self.call(function, unit, fleet, rows)
+            if not isinstance(answer, Division):
+                raise self._wrong(f"it must return a Division, and returned {type(answer).__name__}")
+            replicas, overflow = self._scores(answer.replicas, len(rows)), self._scores(answer.overflow, len(rows))
+            if len(rows) and min(replicas.min(), overflow.min()) < 0:
+                raise self._wrong("there are no negative replicas")
+            return Division(replicas, overflow, tuple(map(str, answer.steps)))
+
+        return checked
+
+    def configured(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """What it raises is told by whoever hands out arguments."""
+
+        def checked(arguments: Any) -> InProcess:
+            plugin = function(arguments)
+            if not isinstance(plugin, Filter | Score | Select | Replicas):
+                raise TypeError(f"configure returned {type(plugin).__name__}, which is no plugin")
+            return guarded(plugin)
+
+        return checked

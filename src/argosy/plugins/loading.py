@@ -1,0 +1,57 @@
+"""Loading: the plugins of installed packages, found by entry point.
+
+A package that cannot be loaded costs its own plugins and nothing else: profiles that name one of its entry points are told why.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final
+
+from argosy.plan.framework import Filter, Replicas, Score, Select
+from argosy.plan.plugins import IN_TREE
+from argosy.plan.profile import InProcess, Registry
+from argosy.plugins.guard import guarded
+
+__all__ = ["GROUP", "installed"]
+
+GROUP: Final = "argosy.plugins"
+log = logging.getLogger(__name__)
+
+
+def installed(found: Iterable[EntryPoint] | None = None, registry: Registry = IN_TREE) -> Registry:
+    """The plugins a profile may name: those built in, and those of the entry points (by default, of all there are)."""
+    points = entry_points(group=GROUP) if found is None else found
+    by_package: dict[str, list[EntryPoint]] = defaultdict(list)
+    for point in points:
+        by_package[_origin(point)].append(point)
+    for origin, offered in sorted(by_package.items()):
+        plugins: list[InProcess] = []
+        unusable: dict[str, str] = {}
+        for point in sorted(offered, key=lambda point: point.name):
+            try:
+                plugins += _plugins(point.load())
+            except Exception as error:
+                log.exception("the plugins of %s (%s) cannot be loaded", origin, point.value)
+                unusable[point.name] = f"{origin} cannot be loaded: {type(error).__name__}: {error}"
+        registry = registry.with_plugins(map(guarded, plugins), origin).without(unusable)
+        log.info("plugins of %s: %s", origin, ", ".join(sorted({plugin.name for plugin in plugins})) or "none")
+    return registry
+
+
+def _plugins(loaded: Any) -> list[InProcess]:
+    """An entry point is a plugin or a collection of them."""
+    plugins = [loaded] if isinstance(loaded, Filter | Score | Select | Replicas) else loaded
+    if not isinstance(plugins, list | tuple | set | frozenset):
+        raise TypeError(f"a plugin or a list of plugins is needed, not {type(loaded).__name__}")
+    for plugin in plugins:
+        if not isinstance(plugin, Filter | Score | Select | Replicas):
+            raise TypeError(f"a Filter, Score, Select or Replicas is needed, not {type(plugin).__name__}")
+        if not isinstance(plugin.name, str) or not plugin.name:
+            raise ValueError("a plugin has no name")
+    return list(plugins)
+
+
+def _origin(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value

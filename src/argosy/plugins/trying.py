@@ -1,0 +1,78 @@
+"""Trying a plugin out: clusters to decide about, and decisions, without any cluster there is."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from argosy.api.clusters import (
+    APIResource,
+    ClusterCondition,
+    ClusterResources,
+    ClusterSpec,
+    ClusterStatus,
+    FederatedCluster,
+    ResourceList,
+    Taint,
+)
+from argosy.api.conditions import JOINED, READY
+from argosy.api.profiles import Plugin, PluginConfig, Plugins, PluginSet, SchedulingProfileSpec
+from argosy.fleet.snapshot import Fleet
+from argosy.kube.objects import Metadata
+from argosy.plan.framework import Filter, Profile, Score, Select
+from argosy.plan.plugins import DEFAULT_PROFILE
+from argosy.plan.profile import InProcess, Registry, merge_profile
+from argosy.plan.schedule import Decision, schedule
+from argosy.plan.unit import Unit
+from argosy.plugins.guard import guarded
+
+__all__ = ["cluster", "try_out"]
+
+DEPLOYMENT = ("apps", "v1", "Deployment")
+
+
+def cluster(
+    name: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    allocatable: ResourceList | None = None,
+    available: ResourceList | None = None,
+    taints: Iterable[Taint] = (),
+    serves: Iterable[tuple[str, str, str]] = (DEPLOYMENT,),
+    ready: bool = True,
+) -> FederatedCluster:
+    """A member that has joined. All of what it can hold is available unless `available` says otherwise."""
+    amounts = allocatable or {}
+    conditions = ((JOINED, "True"), (READY, str(ready)))
+    return FederatedCluster(
+        Metadata(name=name, labels=dict(labels or {}), annotations=dict(annotations or {})),
+        ClusterSpec(taints=tuple(taints)),
+        ClusterStatus(
+            conditions=tuple(ClusterCondition(type, status) for type, status in conditions),
+            resources=ClusterResources(allocatable=amounts, available=amounts if available is None else available),
+            api_resource_types=tuple(APIResource(version, kind, group=group) for group, version, kind in serves),
+        ),
+    )
+
+
+def try_out(
+    unit: Unit,
+    fleet: Fleet | Iterable[FederatedCluster],
+    *plugins: InProcess,
+    arguments: Mapping[str, Any] | None = None,
+    alone: bool = False,
+) -> Decision:
+    """What is decided with these plugins behind the built-in ones; `alone`, without the built-in filters, scores and selects.
+
+    `arguments` are what a profile's pluginConfig would hold, by name. Raises PluginError where a profile would be refused.
+    """
+    registry = Registry().with_plugins(map(guarded, plugins), "tried out")
+    off = PluginSet(disabled=(Plugin("*"),)) if alone else PluginSet()
+    sets = {}
+    for point, kind in (("filter", Filter), ("score", Score), ("select", Select)):
+        enabled = tuple(Plugin(plugin.name) for plugin in plugins if isinstance(plugin, kind))
+        sets[point] = PluginSet(enabled, off.disabled)
+    replicas = tuple(Plugin(name) for name in registry.replicas)
+    configs = tuple(PluginConfig(name, args) for name, args in (arguments or {}).items())
+    wanted = SchedulingProfileSpec(Plugins(**sets, replicas=PluginSet(replicas)), configs)
+    profile: Profile = merge_profile(DEFAULT_PROFILE, registry, wanted)
+    return schedule(unit, fleet if isinstance(fleet, Fleet) else Fleet.of(fleet), profile)
