@@ -63,7 +63,7 @@ def explain(
         decided = None
         if now:
             with Ticker() as ticker:
-                decided = explanation.decided_now(await read_snapshot(client, ticker.at), facts)
+                decided = await explanation.decided_now(await read_snapshot(client, ticker.at), facts)
         return explanation.explained(facts, cluster, decided)
 
     told = with_client(context, work)

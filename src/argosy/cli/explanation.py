@@ -13,6 +13,7 @@ import msgspec
 from argosy.api import keys, resources
 from argosy.api.names import federated_name
 from argosy.api.types import FederatedCluster, FederatedObject, FederatedTypeConfig, PropagationPolicy
+from argosy.cli.elsewhere import Elsewhere
 from argosy.cli.failures import Failure
 from argosy.cli.report import EVENTS, EventView, is_of, or_none, replicas_wanted, unfederated
 from argosy.fleet.fingerprint import Fingerprint
@@ -24,7 +25,6 @@ from argosy.plan import explain
 from argosy.plan.held import held_of
 from argosy.plan.policy import PolicyRef, propagation_ref
 from argosy.plan.record import Account, Record, RecordError, account_of, decode, names_then, record_of
-from argosy.plan.schedule import unasked
 from argosy.plan.suppose import ObjectKey, Snapshot
 from argosy.plan.triggers import decide, triggers_of
 from argosy.plan.whatif import pass_over
@@ -170,14 +170,18 @@ def _deferred(facts: Facts) -> str:
     return "" if verdict.schedule else verdict.deferred_reasons
 
 
-def decided_now(snapshot: Snapshot, facts: Facts) -> Account:
+async def decided_now(snapshot: Snapshot, facts: Facts) -> Account:
     """What would be decided if the object were scheduled this moment. Raises Failure where nothing would be."""
     metadata = facts.source["metadata"]
     if facts.type_config is None:
         raise Failure(f"{facts.source.get('kind')} is not federated: no FederatedTypeConfig names it")
     key = ObjectKey(facts.type_config.name, metadata.get("namespace") or "", metadata["name"])
     world = msgspec.structs.replace(snapshot, sources={**snapshot.sources, key: encode(facts.source)})
-    outcome = unasked(pass_over(world, key, _unscheduled(facts.federated)))
+    elsewhere = Elsewhere(world)
+    try:
+        outcome = await elsewhere.run(pass_over(elsewhere.known_to(world), key, _unscheduled(facts.federated)))
+    finally:
+        await elsewhere.close()
     if outcome.decision is not None:
         record = record_of(outcome.decision)
         return account_of(record, outcome.decision.fleet.names)

@@ -11,6 +11,7 @@ import msgspec
 
 from argosy.api import keys, resources
 from argosy.cli.apply import applied
+from argosy.cli.elsewhere import Elsewhere
 from argosy.cli.failures import Failure
 from argosy.cli.kinds import of_object, resolve
 from argosy.cli.manifests import Manifest
@@ -18,7 +19,6 @@ from argosy.cli.snapshot import read_snapshot
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, NotFound, Unauthorized
 from argosy.plan.forecast import Forecast
-from argosy.plan.schedule import unasked
 from argosy.plan.suppose import Irrelevant, ObjectKey, Snapshot, SupposeError
 from argosy.plan.whatif import WhatIf
 
@@ -57,7 +57,7 @@ async def foretell(client: Client, supposed: Supposed, namespace: str, tell: Cal
             then = then.with_lost(name)
     except SupposeError as error:
         raise Failure(str(error), "nothing was looked at; correct this and try again") from None
-    found = _answer(today, then, tell)
+    found = await _answer(today, then, tell)
     return msgspec.structs.replace(found, notes=(*notes, *found.notes))
 
 
@@ -130,9 +130,14 @@ async def _dry_run(client: Client, obj: dict[str, Any], default: str, made: set[
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **stored}
 
 
-def _answer(today: Snapshot, supposed: Snapshot, tell: Callable[[str], None]) -> Forecast:
-    question = WhatIf(today, supposed)
-    for number, key in enumerate(question.keys, 1):
-        unasked(question.steps(key))
-        tell(f"deciding: {number} of {len(question.keys)} objects")
-    return question.forecast()
+async def _answer(today: Snapshot, supposed: Snapshot, tell: Callable[[str], None]) -> Forecast:
+    elsewhere = Elsewhere(supposed)
+    try:
+        question = WhatIf(elsewhere.known_to(today), elsewhere.known_to(supposed))
+        for number, key in enumerate(question.keys, 1):
+            await elsewhere.run(question.steps(key))
+            tell(f"deciding: {number} of {len(question.keys)} objects")
+        found = question.forecast()
+        return msgspec.structs.replace(found, notes=(*found.notes, *elsewhere.notes))
+    finally:
+        await elsewhere.close()

@@ -191,23 +191,24 @@ def _summary(forecast: "Forecast") -> str:
     if not forecast.changes:
         return f"Nothing would change ({_objects(forecast.examined)} looked at)."
     total = forecast.total
-    told = [
-        f"{number} {what}"
-        for number, what in (
-            (total.moved, "replicas move"),
-            (total.started, "start"),
-            (total.stopped, "stop"),
-            (total.added, "copies are added"),
-            (total.removed, "removed"),
-            (total.updated, "updated"),
-            (total.overridden, "overridden"),
-            (total.unschedulable, "become unschedulable"),
-            (total.held, "are held"),
-            (total.released, "are no longer held"),
-        )
-        if number
+    replicas = [(total.moved, "move"), (total.started, "start"), (total.stopped, "stop")]
+    copies = [
+        (total.added, "added"),
+        (total.removed, "removed"),
+        (total.updated, "updated"),
+        (total.overridden, "overridden"),
     ]
-    return f"{_objects(total.objects)} would change: {', '.join(told)}. Nothing was written."
+    objects = [
+        (total.unschedulable, "become unschedulable"),
+        (total.held, "are held as they are"),
+        (total.released, "are no longer held"),
+    ]
+    told = [
+        f"{name}: {', '.join(f'{number} {what}' for number, what in counted if number)}"
+        for name, counted in (("replicas", replicas), ("copies", copies), ("objects", objects))
+        if any(number for number, _ in counted)
+    ]
+    return f"{_objects(total.objects)} would change; {'; '.join(told)}. Nothing was written."
 
 
 def _objects(number: int) -> str:

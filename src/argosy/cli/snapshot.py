@@ -5,6 +5,7 @@ Sources are read by type, only of types that are in use.
 """
 
 import asyncio
+import datetime
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from argosy.api.types import (
     FederatedTypeConfig,
     OverridePolicy,
     PropagationPolicy,
+    SchedulerPluginWebhookConfiguration,
     SchedulingProfile,
 )
 from argosy.kube.client import Client
@@ -31,10 +33,11 @@ P = TypeVar("P", PropagationPolicy, OverridePolicy)
 async def read_snapshot(client: Client, tell: Callable[[str], None]) -> Snapshot:
     """`tell` hears how far it is. Raises ApiError where something may not be read."""
     tell("reading clusters and policies")
-    configs, clusters, profiles = await asyncio.gather(
+    configs, clusters, profiles, webhooks = await asyncio.gather(
         client.list(resources.FEDERATED_TYPE_CONFIGS, into=FederatedTypeConfig),
         client.list(resources.FEDERATED_CLUSTERS, into=FederatedCluster),
         client.list(resources.SCHEDULING_PROFILES, into=SchedulingProfile),
+        client.list(resources.SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS, into=SchedulerPluginWebhookConfiguration),
     )
     policies, overrides = await asyncio.gather(
         _policies(client, (resources.PROPAGATION_POLICIES, resources.CLUSTER_PROPAGATION_POLICIES), PropagationPolicy),
@@ -50,6 +53,8 @@ async def read_snapshot(client: Client, tell: Callable[[str], None]) -> Snapshot
         policies=policies,
         override_policies=overrides,
         profiles={each.metadata.name: each for each in profiles.items},
+        webhooks={each.metadata.name: each for each in webhooks.items},
+        now=datetime.datetime.now(datetime.UTC),
     )
 
 

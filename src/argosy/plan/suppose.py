@@ -5,6 +5,7 @@ Objects stay bytes until somebody asks for one: a federation has many, and most 
 snapshot from an API server is the caller's part.
 """
 
+import datetime
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Final, NamedTuple, TypeVar
@@ -15,23 +16,26 @@ from argosy.api import keys
 from argosy.api.clusters import APIResource, ClusterCondition, ClusterResources, FederatedCluster, Taint
 from argosy.api.conditions import JOINED, OFFLINE, READY
 from argosy.api.policies import OverridePolicy, PropagationPolicy
-from argosy.api.profiles import SchedulingProfile
+from argosy.api.profiles import SchedulerPluginWebhookConfiguration, SchedulingProfile
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.member import member_of
 from argosy.fleet.snapshot import CPU, Fleet
+from argosy.fleet.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.kube.objects import DecodeError, decode, encode
 from argosy.plan import fields
 from argosy.plan.fields import Json
+from argosy.plan.plugins import IN_TREE
 from argosy.plan.policy import PolicyRef
+from argosy.plan.profile import Registry
 
 __all__ = ["CORDON", "LOSS", "Irrelevant", "ObjectKey", "Snapshot", "SupposeError", "replicas_path"]
 
 T = TypeVar("T")
 
 #: What cordoning a cluster means here: it keeps what it has and gets nothing new.
-CORDON: Final = Taint("argosy.io/cordoned", "NoSchedule")
-#: What is said of a cluster that was given up.
-LOSS: Final = Taint("argosy.io/lost", "NoExecute")
+CORDON: Final = Taint("argosy.io/cordoned", NO_SCHEDULE)
+#: What is said of a cluster that was given up: see `failover`.
+LOSS: Final = Taint(keys.UNREADY_TAINT, NO_EXECUTE)
 _REPLICAS: Final = "spec.replicas"
 
 
@@ -65,6 +69,11 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
     policies: dict[PolicyRef, PropagationPolicy] = {}
     override_policies: dict[PolicyRef, OverridePolicy] = {}
     profiles: dict[str, SchedulingProfile] = {}
+    webhooks: dict[str, SchedulerPluginWebhookConfiguration] = {}
+    #: The plugins profiles choose from.
+    registry: Registry = IN_TREE
+    #: When it is; without it no wish for a time has run out.
+    now: datetime.datetime | None = None
 
     @cached_property
     def fleet(self) -> Fleet:
@@ -121,6 +130,8 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
                     return self.with_new_cluster(obj)
                 cluster = replace(_typed(obj, FederatedCluster), status=known.status)
                 return self._with_cluster(cluster)
+            case "SchedulerPluginWebhookConfiguration":
+                raise Irrelevant(f"webhook {name}: what it would answer is not foretold; the present one is asked")
             case kind:
                 raise Irrelevant(f"{kind} {name}: no placement rests on this kind: nothing follows")
 

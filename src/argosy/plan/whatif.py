@@ -118,7 +118,9 @@ def pass_over(snapshot: Snapshot, key: ObjectKey, existing: dict[str, Any] | Non
             fleet=snapshot.fleet,
             policy=policy,
             profile=profile,
+            registry=snapshot.registry,
             override_policies=found,
+            now=snapshot.now,
         )
     )
 

@@ -1,0 +1,61 @@
+"""Plugins that live elsewhere, asked by a command: webhooks answer what a decision has to ask, as they do the controllers.
+
+A command asks from where it runs. What it could not be told is noted: there the controllers may decide otherwise.
+"""
+
+from collections.abc import Generator
+from typing import TypeVar
+
+import msgspec
+
+from argosy.control.timings import Timings
+from argosy.control.webhooks import Webhooks
+from argosy.kube.informer import Change
+from argosy.plan.framework import Ask, Reply
+from argosy.plan.plugins import IN_TREE
+from argosy.plan.profile import Registry
+from argosy.plan.suppose import Snapshot
+from argosy.plan.webhook import question_of
+
+__all__ = ["Elsewhere"]
+
+T = TypeVar("T")
+
+
+class Elsewhere:
+    """Close it. `notes` say who could not answer."""
+
+    def __init__(self, snapshot: Snapshot, installed: Registry = IN_TREE) -> None:
+        self._webhooks = Webhooks(snapshot.clusters.get, Timings())
+        for name, configuration in snapshot.webhooks.items():
+            self._webhooks.observe(Change(name, None, configuration))
+        self._registry = installed.with_remotes(self._webhooks.remotes()).without(self._webhooks.unusable)
+        self._unanswered: dict[str, str] = {}
+
+    def known_to(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with these plugins for its profiles to choose from."""
+        return msgspec.structs.replace(snapshot, registry=self._registry)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(
+            f"the webhook {plugin} could not be asked from here, so that the controllers may decide otherwise: {why}"
+            for plugin, why in sorted(self._unanswered.items())
+        )
+
+    async def run(self, steps: Generator[Ask, Reply, T]) -> T:
+        """To the end, with every question asked."""
+        try:
+            ask = next(steps)
+            while True:
+                reply = await self._webhooks.answer(question_of(ask))
+                why = reply.error or next(iter(reply.errors.values()), "")
+                if why:
+                    self._unanswered[ask.plugin] = why
+                ask = steps.send(reply)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+    async def close(self) -> None:
+        await self._webhooks.close()
