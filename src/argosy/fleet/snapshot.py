@@ -17,6 +17,7 @@ from argosy.fleet.fingerprint import FleetHashes
 from argosy.fleet.member import CPU, ApiKey, Member, member_of
 from argosy.fleet.taints import Mask, TaintTable
 from argosy.fleet.workloads import Workloads
+from argosy.kube.hashing import fnv1_32
 
 __all__ = ["CPU", "GPU", "LARGEST", "MEMORY", "Column", "Fleet", "Labelled", "Mask", "Rows"]
 
@@ -122,7 +123,7 @@ class Fleet:
     def _replaced(self, before: Member, after: Member) -> "Fleet":
         fleet = Fleet(workloads=self.workloads)
         fleet._rows = self._rows | {after.name: after}
-        shared = {"names", "index", "everyone", "zeros", "_name_array"}
+        shared = {"names", "index", "everyone", "zeros", "name_hashes", "_name_array"}
         if before.taints == after.taints:
             shared.add("taints")
         if before.apis is after.apis:
@@ -270,6 +271,11 @@ class Fleet:
             if len(self._labels) < _ANSWERS_KEPT:
                 self._labels[key] = known
         return known
+
+    @cached_property
+    def name_hashes(self) -> npt.NDArray[np.uint32]:
+        """32-bit FNV-1 of each cluster's name."""
+        return np.array([fnv1_32(name.encode()) for name in self._rows], dtype=np.uint32)
 
     @cached_property
     def _name_array(self) -> npt.NDArray[np.object_]:

@@ -1,179 +1,203 @@
 """The weighted replica planner: how many replicas each selected cluster runs.
 
-Arithmetic only: it knows preferences (minimum, maximum, weight), the present distribution and capacities, and
-nothing of objects, policies or the fleet. All numbers are Python integers, so weights of any size divide exactly.
+Arithmetic over columns: it knows what is demanded of the clusters, their weights and an order among equals, and nothing of
+objects, policies or the fleet. Numbers are 64 bits wide where every product fits, else Python's own, so that weights of
+any size divide exactly.
 
 Two ideas. The *desired* distribution divides by weight after serving the minimums, whatever runs today. With
 `avoid_disruption` the plan then only walks from the present towards it: scaling in stops replicas only where there are
 more than desired, scaling out starts them only where there are fewer, and nothing moves.
+
+Each round of the division goes through the clusters in order, heavier ones first, and gives each its share until nothing
+is left. As sums: whoever comes before the point where the shares in front add up to what there is gets its share, the one
+at that point gets the rest.
 """
 
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
-import msgspec
 import numpy as np
+import numpy.typing as npt
 
-from argosy.kube.hashing import fnv1_32
+from argosy.fleet.snapshot import LARGEST, Column, Rows
+from argosy.plan.demand import Demand
 
-__all__ = ["ANY_CLUSTER", "Preference", "ReplicaPlan", "plan_replicas"]
+__all__ = ["plan_replicas", "tie_breaks"]
 
-ANY_CLUSTER = "*"
-"""The preference under this name serves every cluster that has none of its own."""
+#: Sums over a fleet of products below this fit 64 bits.
+_PRODUCTS_FIT: Final = 2**62
+_FNV_PRIME: Final = 16777619
+_BYTES: Final = [np.array(byte, dtype=np.uint32) for byte in range(256)]
 
-_FNV_PRIME = np.uint32(16777619)
-
-
-class Preference(msgspec.Struct, frozen=True):
-    """What is wanted of one cluster. No maximum means unbounded."""
-
-    min_replicas: int = 0
-    max_replicas: int | None = None
-    weight: int = 0
+_Numbers = npt.NDArray[Any]
+"""64-bit integers, or Python's."""
 
 
-class ReplicaPlan(msgspec.Struct, frozen=True):
-    """Replicas per cluster (zeros included), and those kept beyond a cluster's estimated capacity."""
-
-    replicas: dict[str, int]
-    overflow: dict[str, int]
-
-    def total(self, cluster: str) -> int:
-        """What the cluster is told to run."""
-        return self.replicas.get(cluster, 0) + self.overflow.get(cluster, 0)
+class _Division(NamedTuple):
+    replicas: _Numbers
+    overflow: _Numbers
+    #: Replicas that found no cluster.
+    homeless: int
 
 
-# One cluster's part in a division: (-weight, tie-break, cluster, minimum, maximum, limited, estimated); None = no limit.
-# A plain tuple because it sorts by itself into the order of service, heavier clusters first, and costs little to make.
-_Share = tuple[int, int, str, int, int | None, int | None, int | None]
+def plan_replicas(demand: Demand, weights: Column, ties: Column) -> tuple[Column, Column]:
+    """Replicas, and those kept beyond a cluster's estimated capacity, for each cluster.
 
-
-def plan_replicas(
-    preferences: Mapping[str, Preference],
-    total: int,
-    clusters: Iterable[str],
-    *,
-    key: str,
-    current: Mapping[str, int],
-    estimated_capacity: Mapping[str, int],
-    limited_capacity: Mapping[str, int],
-    avoid_disruption: bool,
-    keep_unschedulable: bool,
-) -> ReplicaPlan:
-    """Divide `total` replicas over `clusters`.
-
-    `key` names the workload and decides ties, so that remainders of different workloads fall on different clusters.
-    `estimated_capacity` is soft (what did not fit comes back as overflow), `limited_capacity` is hard. A cluster with
-    neither an own preference nor the `*` one does not appear in the result. The order of the inputs is irrelevant.
+    All columns are in the order of the clusters' names. `ties` decides among equal weights, the smaller first, then the
+    name. A negative weight is none.
     """
-    default = preferences.get(ANY_CLUSTER)
-    wanted = {name: pref for name in clusters if (pref := preferences.get(name, default)) is not None}
-    ties = _tie_breaks(wanted, key)
-    limited, estimated = limited_capacity.get, estimated_capacity.get
-    shares: list[_Share] = [
-        (-pref.weight, ties[name], name, pref.min_replicas, pref.max_replicas, limited(name), estimated(name))
-        for name, pref in wanted.items()
-    ]
-    desired, overflow, homeless = _divide(shares, total)
-    if not avoid_disruption:
+    total = demand.total
+    caps = np.minimum(demand.most, demand.limited)
+    exact = _needs_exact_numbers(demand, weights)
+    least, desired_caps, estimated, weights_ = demand.least, caps, demand.estimated, np.maximum(weights, 0)
+    if exact:
+        least, desired_caps, estimated, weights_ = (
+            column.astype(np.object_) for column in (least, desired_caps, estimated, weights_)
+        )
+    order = _order(weights_, ties)
+    desired = _divided(total, order, weights_, least, desired_caps, demand.limited, estimated)
+    overflow = desired.overflow
+    if not demand.avoid_disruption:
         # The overflow stays even where it is not to be kept: dropping it would raise the estimate again, the next plan
         # would put the replicas back, and the two plans would alternate for ever.
-        return ReplicaPlan(desired, overflow)
-    if not keep_unschedulable and overflow:
-        overflow = {name: kept for name, surplus in overflow.items() if (kept := min(surplus, homeless)) > 0}
+        return _column(desired.replicas), _column(overflow)
+    if not demand.keep_unschedulable:
+        overflow = np.minimum(overflow, desired.homeless)
+    return _column(_walked(demand, desired.replicas, ties, exact=exact)), _column(overflow)
 
-    present = {name: _present(current.get(name, 0), lim, est) for _, _, name, _, _, lim, est in shares}
-    change = sum(desired.values()) - sum(present.values())
+
+def _walked(demand: Demand, desired: _Numbers, ties: Column, *, exact: bool) -> _Numbers:
+    """The present distribution, changed by no more than the difference of the sums."""
+    present = demand.present.astype(np.object_) if exact else demand.present
+    gap = desired - present
+    change = int(gap.sum())
+    if change == 0:
+        return present
+    moving = np.flatnonzero(gap < 0 if change < 0 else gap > 0)
+    by, running = np.abs(gap[moving]), present[moving]
     if change < 0:
-        surplus: list[_Share] = [
-            (desired[name] - have, ties[name], name, 0, have, None, None)
-            for name, have in present.items()
-            if have > desired[name]
-        ]
-        stopped, _, _ = _divide(surplus, -change)
-        present.update((name, present[name] - number) for name, number in stopped.items())
-    elif change > 0:
-        room: list[_Share] = [
-            (have - desired[name], ties[name], name, 0, None if most is None else most - have, None, None)
-            for _, _, name, _, most, _, _ in shares
-            if (have := present[name]) < desired[name]
-        ]
-        started, _, _ = _divide(room, change)
-        present.update((name, present[name] + number) for name, number in started.items())
-    return ReplicaPlan(present, overflow)
+        caps = running
+    else:
+        most = demand.most[moving]
+        caps = np.where(most == LARGEST, LARGEST, most - running)
+    if exact:
+        caps = caps.astype(np.object_)
+    nothing, unlimited = np.zeros_like(by), np.full_like(by, LARGEST)
+    order = _order(by, ties[moving])
+    moved = _divided(abs(change), order, by, nothing, caps, unlimited, unlimited).replicas
+    after = present.copy()
+    after[moving] += moved if change > 0 else -moved
+    return after
 
 
-def _divide(shares: list[_Share], total: int) -> tuple[dict[str, int], dict[str, int], int]:
+def _divided(
+    total: int,
+    order: Rows,
+    weights: _Numbers,
+    least: _Numbers,
+    caps: _Numbers,
+    limited: _Numbers,
+    estimated: _Numbers,
+) -> _Division:
     """Minimums first, then by weight in rounds until nothing is left or every cluster is full.
 
-    Returns the replicas and overflow per cluster, and how many replicas found no home.
+    `caps` are maximums and limited capacities together; minimums heed only the latter.
     """
-    shares.sort()
-    plan: dict[str, int] = {}
-    overflow: dict[str, int] = {}
-    remaining = max(total, 0)
-    for _, _, name, minimum, _, limited, estimated in shares:
-        given = minimum if minimum < remaining else remaining
-        if limited is not None and limited < given:
-            given = limited
-        if estimated is not None and estimated < given:
-            overflow[name] = given - estimated
-            given = estimated
-        plan[name] = given
-        remaining -= given
-
-    active = shares
-    progressed = True
-    while progressed and remaining > 0:
-        weights = sum([share[0] for share in active])  # negated, like every weight here
-        if weights >= 0:
+    weights, caps, estimated = weights[order], caps[order], estimated[order]
+    plan, overflow = _minimums(total, np.minimum(least[order], limited[order]), estimated)
+    remaining = total - int(plan.sum())
+    room = np.minimum(caps, estimated)
+    estimates = bool((estimated < LARGEST).any())
+    active = np.arange(len(order))
+    while remaining > 0:
+        sharing = weights[active]
+        all_weights = int(sharing.sum())
+        if all_weights <= 0:
             break
-        progressed = False
-        pool = remaining
-        not_full = []
-        for share in active:
-            weight, _, name, _, maximum, limited, estimated = share
-            before = plan[name]
-            extra = -(-pool * weight // weights)
-            after = before + (extra if extra < remaining else remaining)
-            full = False
-            if maximum is not None and after > maximum:
-                after, full = maximum, True
-            if limited is not None and after > limited:
-                after, full = limited, True
-            if estimated is not None and after > estimated:
-                overflow[name] = overflow.get(name, 0) + after - estimated
-                after, full = estimated, True
-            if not full:
-                not_full.append(share)
-            if after != before:
-                progressed = progressed or after > before
-                remaining -= after - before
-                plan[name] = after
-            if remaining <= 0:
-                break
-        active = not_full
-    return plan, overflow, remaining
+        have = plan[active]
+        shares = -(-remaining * sharing // all_weights)
+        fitting = room[active] - have
+        gains = np.minimum(shares, fitting)
+        sums = np.cumsum(gains)
+        reached = sums >= remaining
+        last = int(reached.argmax())
+        enough = not reached[last]
+        if estimates:
+            offered = np.minimum(shares, remaining - (sums - gains))
+            if not enough:
+                offered[last + 1 :] = 0
+            surplus = np.minimum(have + offered, caps[active]) - estimated[active]
+            overflow[active] += np.maximum(surplus, 0)
+        if not enough:
+            # This one gets what is left, and whoever comes later was offered nothing.
+            gains[last] += remaining - sums[last]
+            gains[last + 1 :] = 0
+            plan[active] = have + gains
+            remaining = 0
+            break
+        plan[active] = have + gains
+        remaining -= int(sums[-1])
+        if not (gains > 0).any():
+            break
+        active = active[shares <= fitting]
+    return _Division(_unordered(plan, order), _unordered(overflow, order), remaining)
 
 
-def _present(running: int, limited: int | None, estimated: int | None) -> int:
-    """What runs today as far as the cluster can hold it."""
-    if limited is not None and limited < running:
-        running = limited
-    if estimated is not None and estimated < running:
-        running = estimated
-    return running
+def _minimums(total: int, least: _Numbers, estimated: _Numbers) -> tuple[_Numbers, _Numbers]:
+    """What each gets of the total for its minimum, in order, and how much of that does not fit."""
+    nothing = np.zeros_like(estimated)
+    if not least.any():
+        return nothing, nothing.copy()
+    fitting = np.minimum(np.minimum(least, estimated), total)
+    offered = np.maximum(total - (np.cumsum(fitting) - fitting), 0)
+    return np.minimum(fitting, offered), np.maximum(np.minimum(least, offered) - estimated, 0)
 
 
-def _tie_breaks(wanted: Mapping[str, Preference], key: str) -> dict[str, int]:
-    """32-bit FNV-1 of cluster name followed by key, for all clusters at once (the key is the same for all)."""
-    hashes = np.array([_hash_of_name(name) for name in wanted], dtype=np.uint32)
-    for byte in key.encode():
-        hashes *= _FNV_PRIME
-        hashes ^= byte
-    return dict(zip(wanted, hashes.tolist(), strict=True))
+def _order(weights: _Numbers, ties: Column) -> Rows:
+    """Heavier first, then by tie-break, then as they came."""
+    count = len(weights)
+    heaviest = int(weights.max()) if count else 0
+    if heaviest < 2**16 and count < 2**15:
+        # All in one number of 63 bits, the position last: sorting it is several times as quick as sorting by keys.
+        position = np.arange(count, dtype=np.int64)
+        return np.sort((heaviest - weights.astype(np.int64)) << 47 | ties << 15 | position) & 0x7FFF
+    if weights.dtype == np.object_:
+        listed: Sequence[tuple[int, int, int]] = list(
+            zip((-weights).tolist(), ties.tolist(), range(count), strict=True)
+        )
+        return np.array([position for _, _, position in sorted(listed)], dtype=np.intp)
+    return np.lexsort((ties, -weights))
 
 
-@lru_cache(maxsize=4096)
-def _hash_of_name(name: str) -> int:
-    return fnv1_32(name.encode())
+def _unordered(ordered: _Numbers, order: Rows) -> _Numbers:
+    back = np.empty_like(ordered)
+    back[order] = ordered
+    return back
+
+
+def _column(numbers: _Numbers) -> Column:
+    return numbers.astype(np.int64) if numbers.dtype == np.object_ else numbers
+
+
+def _needs_exact_numbers(demand: Demand, weights: Column) -> bool:
+    """Whether some product or sum does not fit 64 bits. Shares in scaling are weighed by replicas, so those count too."""
+    count = max(len(weights), 1)
+    numbers = max(demand.total, int(demand.current.max(initial=0)))
+    return max(int(weights.max(initial=0)), numbers * count) * max(numbers, count) * 2 >= _PRODUCTS_FIT
+
+
+def tie_breaks(name_hashes: npt.NDArray[np.uint32], key: str) -> Column:
+    """32-bit FNV-1 of each cluster's name followed by the key, from the hashes of the names.
+
+    What a byte of the key adds depends on the lowest byte of the hash alone, so the key is run through once for the 256
+    possible ones, whatever the number of clusters.
+    """
+    ends = np.arange(256, dtype=np.uint32)
+    prime = np.array(_FNV_PRIME, dtype=np.uint32)
+    key_bytes = key.encode()
+    for byte in key_bytes:
+        np.multiply(ends, prime, ends)
+        np.bitwise_xor(ends, _BYTES[byte], ends)
+    power = np.uint32(pow(_FNV_PRIME, len(key_bytes), 2**32))
+    lowest = name_hashes & np.uint32(0xFF)
+    return (ends[lowest] + (name_hashes - lowest) * power).astype(np.int64)

@@ -1,7 +1,11 @@
 """The plugins one by one, over a whole fleet at once."""
 
+from math import floor
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm, Toleration
 from argosy.plan.framework import FrameworkError, Ranked
@@ -16,7 +20,7 @@ from argosy.plan.plugins import (
     taint_toleration,
 )
 from argosy.plan.unit import Affinity, PreferredTerm, ResourceRequest
-from argosy.plan.weights import MissingResource, available_weights, dynamic_weights, reported, weight_limits
+from argosy.plan.weights import available_weights, dynamic_weights, weight_limits
 from tests.unit.plan.scheduling import cluster, fleet, taint, unit
 
 
@@ -176,37 +180,68 @@ def test_max_cluster_keeps_the_incoming_order_among_equals():
 # Weights.
 
 
+def dynamic(allocatable, available):
+    return dynamic_weights(np.array(allocatable, dtype=np.int64), np.array(available, dtype=np.int64)).tolist()
+
+
 def test_free_capacity_decides_capped_by_total_capacity():
-    assert weight_limits([100, 100, 100]) == [467, 467, 467]
-    assert dynamic_weights([100, 100, 100], [80, 20, 10]) == [631, 246, 123]
-    assert dynamic_weights([64, 32, 16], [10, 30, -4]) == [385, 615, 0]
+    assert weight_limits(np.array([100, 100, 100])).tolist() == [467, 467, 467]
+    assert dynamic([100, 100, 100], [80, 20, 10]) == [631, 246, 123]
+    assert dynamic([64, 32, 16], [10, 30, -4]) == [385, 615, 0]
 
 
 def test_without_free_capacity_all_weigh_the_same():
-    assert dynamic_weights([5, 5, 5], [0, 0, 0]) == [333, 333, 333]
-    assert dynamic_weights([0, 0], [0, 0]) == [500, 500]
-    assert dynamic_weights([], []) == []
-    assert available_weights([5, 0], [0, 0]) == [500, 500]
+    assert dynamic([5, 5, 5], [0, 0, 0]) == [333, 333, 333]
+    assert dynamic([0, 0], [0, 0]) == [500, 500]
+    assert dynamic([], []) == []
+    assert available_weights(np.array([5, 0]), np.array([0, 0])).tolist() == [500, 500]
 
 
 def test_weights_sum_to_1000_with_the_remainder_at_the_first_of_the_largest():
-    assert dynamic_weights([1] * 3, [1] * 3) == [334, 333, 333]
-    assert dynamic_weights([1] * 7, [1] * 7) == [142, *[143] * 6]
+    assert dynamic([1] * 3, [1] * 3) == [334, 333, 333]
+    assert dynamic([1] * 7, [1] * 7) == [142, *[143] * 6]
+
+
+def slow_weights(allocatable, available):
+    """As the rule is written, one cluster at a time."""
+
+    def rounded(number):
+        whole = floor(number)
+        return whole + 1 if number - whole >= 0.5 else whole
+
+    count, free, held = len(available), [max(amount, 0) for amount in available], sum(allocatable)
+    equal = [rounded(1000 / count)] * count
+    if not sum(free):
+        return equal
+    limits = [rounded(amount / held * 1000 * 1.4) for amount in allocatable] if held else equal
+    capped = [min(rounded(amount / sum(free) * 1000), most) for amount, most in zip(free, limits, strict=True)]
+    if not sum(capped):
+        return equal
+    weights = [rounded(weight / sum(capped) * 1000) for weight in capped]
+    weights[weights.index(max(weights))] += 1000 - sum(weights)
+    return weights
+
+
+@given(st.lists(st.tuples(st.integers(0, 5000), st.integers(-50, 5000)), min_size=1, max_size=40))
+@settings(deadline=None)
+def test_weights_are_rounded_half_away_from_zero(clusters):
+    allocatable, available = map(list, zip(*clusters, strict=True))
+    assert dynamic(allocatable, available) == slow_weights(allocatable, available)
 
 
 def test_a_resource_must_be_reported_to_be_followed():
-    assert reported("x", [1, 0]) == [1, 0]
-    with pytest.raises(MissingResource, match="no x resource"):
-        reported("x", [1, None])
     members = fleet("a", cluster("b", resources=amounts(special=("1", "1"))))
-    assert cluster_capacity_weight.amounts(members, ["a", "b"], "nvidia.com/gpu") == ([0, 0], [0, 0])
-    with pytest.raises(MissingResource):
-        cluster_capacity_weight.amounts(members, ["a", "b"], "special")
+    both = np.arange(2)
+    gpus = cluster_capacity_weight.amounts(members, both, "nvidia.com/gpu")
+    assert [column.tolist() for column in gpus] == [[0, 0], [0, 0]]
+    with pytest.raises(FrameworkError, match="no special resource"):
+        cluster_capacity_weight.amounts(members, both, "special")
 
 
 def test_a_started_core_counts_as_one():
     members = fleet(cluster("a", cpu="1500m", free="1m"))
-    assert cluster_capacity_weight.amounts(members, ["a"], "cpu") == ([2], [1])
+    cores = cluster_capacity_weight.amounts(members, np.arange(1), "cpu")
+    assert [column.tolist() for column in cores] == [[2], [1]]
 
 
 def test_gpu_units_follow_gpus():

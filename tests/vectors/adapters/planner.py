@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import numpy as np
+
 from argosy.plan.plugins import cluster_capacity_weight
-from argosy.plan.replicas import Preference, ReplicaPlan, plan_replicas
-from argosy.plan.weights import MissingResource, available_weights, reported, weight_limits
+from argosy.plan.weights import available_weights, weight_limits
+from tests.unit.plan.planning import ReplicaPlan, plan_replicas
 from tests.vectors.adapters import units
 
 
@@ -31,9 +33,9 @@ def planner(vector: dict[str, Any]) -> dict[str, Any]:
 
 def weight_limit(vector: dict[str, Any]) -> dict[str, Any]:
     fleet, resource = units.fleet(vector["clusters"]), vector["resource_name"]
-    allocatable, _ = cluster_capacity_weight.amounts(fleet, fleet.names, resource)
+    allocatable, _ = cluster_capacity_weight.amounts(fleet, np.arange(len(fleet)), resource)
     limits = weight_limits(allocatable, vector["supply_limit_ratio"])
-    return {"weight_limit": dict(zip(fleet.names, limits, strict=True)), "error": False}
+    return {"weight_limit": dict(zip(fleet.names, limits.tolist(), strict=True)), "error": False}
 
 
 def available_to_percentage(vector: dict[str, Any]) -> dict[str, Any]:
@@ -43,14 +45,11 @@ def available_to_percentage(vector: dict[str, Any]) -> dict[str, Any]:
     ]
     fleet = units.fleet(clusters)
     resource = vector["resource_name"]
-    try:
-        reported(resource, (member.available.get(resource) for member in fleet.members))
-    except MissingResource as error:
-        return {"cluster_weights": {}, "error": True, "error_message": str(error)}
-    _, available = cluster_capacity_weight.amounts(fleet, fleet.names, resource)
-    limits = vector["weight_limit"] or {}
-    weights = available_weights(available, [limits[name] for name in fleet.names])
-    return {"cluster_weights": dict(zip(fleet.names, weights, strict=True)), "error": False}
+    if any(resource not in member.available for member in fleet.members):
+        return {"cluster_weights": {}, "error": True, "error_message": f"no {resource} resource"}
+    _, available = cluster_capacity_weight.amounts(fleet, np.arange(len(fleet)), resource)
+    weights = available_weights(available, fleet.column(vector["weight_limit"] or {}))
+    return {"cluster_weights": dict(zip(fleet.names, weights.tolist(), strict=True)), "error": False}
 
 
 def replicas(vector: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +73,7 @@ def same_up_to_ties(expected: dict[str, Any], actual: dict[str, Any]) -> bool:
 def _plan(vector: dict[str, Any], current: dict[str, int], estimated: dict[str, int]) -> ReplicaPlan:
     return plan_replicas(
         {
-            name: Preference(item["min_replicas"], item["max_replicas"], item["weight"])
+            name: (item["min_replicas"], item["max_replicas"], item["weight"])
             for name, item in vector["preferences"].items()
         },
         vector["total_replicas"],

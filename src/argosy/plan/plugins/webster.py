@@ -7,15 +7,16 @@ import numpy as np
 from argosy.fleet.snapshot import Column, Fleet, Rows
 from argosy.plan.demand import demand_of, planned, steps
 from argosy.plan.framework import Division, Replicas
-from argosy.plan.plugins.cluster_capacity_weight import capacity_weights
-from argosy.plan.replicas import Preference, _tie_breaks
+from argosy.plan.plugins.cluster_capacity_weight import weights_of
+from argosy.plan.replicas import tie_breaks
 from argosy.plan.unit import Unit
 from argosy.plan.webster import apportioned
 
 
 def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
     demand = demand_of(unit, fleet, rows)
-    weights = np.maximum(fleet.column(unit.weights or capacity_weights(unit, fleet, fleet.names_of(rows)))[rows], 0)
+    named = np.sort(rows)
+    weights = np.maximum(weights_of(unit, fleet, named)[0], 0)[np.searchsorted(named, rows)]
     # A cluster without weight runs its minimum and no more.
     demand = demand._replace(most=np.where(weights == 0, np.minimum(demand.most, demand.least), demand.most))
     plan, overflow = planned(demand, partial(apportioned, weights=weights, ties=_ties(unit, fleet, rows)))
@@ -24,9 +25,7 @@ def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
 
 def _ties(unit: Unit, fleet: Fleet, rows: Rows) -> Column:
     """By the hash of cluster and workload, so that remainders of different workloads fall on different clusters."""
-    names = fleet.names_of(rows)
-    hashes = _tie_breaks(dict.fromkeys(names, Preference()), unit.key)
-    return np.array([hashes[name] for name in names], dtype=np.int64) << 24 | rows
+    return tie_breaks(fleet.name_hashes[rows], unit.key) << 24 | rows
 
 
 REPLICAS = Replicas("Webster", divide)
