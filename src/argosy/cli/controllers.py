@@ -109,11 +109,12 @@ class _Process:
         from argosy.cli.leasefence import LeaseFence
         from argosy.control.connect import http_connector
         from argosy.control.manager import Manager, Options
+        from argosy.plugins import installed
 
         options = Options(federate_all=self._federate_all, shard=self.shard)
         connect = http_connector(qps=options.member_qps, burst=options.member_burst, user_agent=self.user_agent)
         fence = LeaseFence(elector) if elector is not None else None
-        return Manager(client, options=options, fence=fence, connect=connect)
+        return Manager(client, options=options, fence=fence, connect=connect, plugins=installed())
 
 
 async def _install(client: "Client") -> None:

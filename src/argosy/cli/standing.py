@@ -14,6 +14,7 @@ from argosy.control.manager import Manager
 from argosy.control.metrics import Metrics
 from argosy.kube.client import Client
 from argosy.kube.lease import LeaderElector
+from argosy.plugins import installed
 
 __all__ = ["IDENTITY", "Standing"]
 
@@ -52,7 +53,8 @@ class Standing:
         return LeaderElector(self._client, keys.SYSTEM_NAMESPACE, lease, IDENTITY, duration=60.0, renew=45.0, retry=5.0)
 
     async def _lead(self, elector: LeaderElector) -> None:
-        self._manager = manager = Manager(self._client, metrics=self.metrics, fence=LeaseFence(elector))
+        fence = LeaseFence(elector)
+        self._manager = manager = Manager(self._client, metrics=self.metrics, fence=fence, plugins=installed())
         telling = asyncio.ensure_future(self._tell_ready(manager))
         try:
             await manager.run()
