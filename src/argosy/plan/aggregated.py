@@ -8,7 +8,7 @@ before any other is opened.
 import numpy as np
 
 from argosy.fleet.snapshot import Column, Mask, Rows
-from argosy.plan.demand import poured
+from argosy.plan.pouring import poured
 
 __all__ = ["aggregated", "fewest"]
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from argosy.fleet.snapshot import Column
-from argosy.plan.demand import Demand, before, poured, walked
+from argosy.plan.demand import Demand, walked
+from argosy.plan.pouring import before, poured
 
 __all__ = ["bin_pack", "desired", "filled", "is_settled"]
 

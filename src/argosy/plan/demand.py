@@ -9,7 +9,7 @@ totals up to MOST_REPLICAS.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 
@@ -22,11 +22,9 @@ __all__ = [
     "MOST_REPLICAS",
     "Demand",
     "Fill",
-    "before",
     "demand_of",
     "estimated_capacity",
     "planned",
-    "poured",
     "replicas_today",
     "steps",
     "walked",
@@ -81,25 +79,32 @@ def demand_of(unit: Unit, fleet: Fleet, rows: Rows) -> Demand:
     total = max(unit.desired_replicas or 0, 0)
     if total > MOST_REPLICAS:
         raise FrameworkError(f"{total} replicas are more than can be divided")
-    current = fleet.column(replicas_today(unit))[rows]
-    most = fleet.column(unit.max_replicas, LARGEST)[rows]
+    current = _stated(fleet, rows, replicas_today(unit), 0)
+    most = _stated(fleet, rows, unit.max_replicas, LARGEST)
     # A cluster with an untolerated NoSchedule taint is here only because it runs some: it gets no more.
     repelled = fleet.taints.untolerated(unit.tolerations, NO_SCHEDULE)[rows]
     limited = unit.applied_migration.limited_capacity if unit.applied_migration is not None else {}
     return Demand(
         total,
         current,
-        fleet.column(unit.min_replicas)[rows],
+        _stated(fleet, rows, unit.min_replicas, 0),
         np.where(repelled, np.minimum(most, current), most),
-        fleet.column(_not_negative(limited), LARGEST)[rows],
-        fleet.column(estimated_capacity(unit), LARGEST)[rows],
+        _stated(fleet, rows, _not_negative(limited), LARGEST),
+        _stated(fleet, rows, estimated_capacity(unit), LARGEST),
         unit.avoid_disruption,
         unit.keep_unschedulable,
     )
 
 
-def replicas_today(unit: Unit) -> dict[str, int]:
+def _stated(fleet: Fleet, rows: Rows, numbers: Mapping[str, int], default: int) -> Column:
+    """Most of what may be stated of clusters is stated of none."""
+    return fleet.column(numbers, default)[rows] if numbers else np.full(len(rows), default, dtype=np.int64)
+
+
+def replicas_today(unit: Unit) -> Mapping[str, int]:
     """What each cluster was told to run. Placed without a number it was duplicated, so the whole count runs there."""
+    if None not in unit.current.values():
+        return cast(Mapping[str, int], unit.current)
     total = max(unit.desired_replicas or 0, 0)
     return {name: total if number is None else number for name, number in unit.current.items()}
 
@@ -154,17 +159,6 @@ def walked(demand: Demand, fill: Fill) -> Column:
     if int(served.sum()) <= total:
         return fill(total, served, np.maximum(served, room))
     return fill(total, present, served)
-
-
-def poured(total: int, vessels: Column) -> Column:
-    """Each in order gets all that is left, up to what it holds."""
-    vessels = np.minimum(vessels, total)
-    return np.clip(total - before(vessels), 0, vessels)
-
-
-def before(amounts: Column) -> Column:
-    """The sum of all amounts in front of each."""
-    return np.cumsum(amounts) - amounts
 
 
 def steps(demand: Demand) -> tuple[str, ...]:

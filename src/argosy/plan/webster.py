@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from argosy.fleet.snapshot import Column, Mask
-from argosy.plan.demand import poured
+from argosy.plan.pouring import poured
 
 __all__ = ["apportioned"]
 

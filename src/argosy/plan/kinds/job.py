@@ -1,5 +1,8 @@
 """Job: each cluster's job controller makes the selector and the labels that tie its pods to it; it has ended when all have.
 
+Divided, each cluster gets a share of the completions together with its parallelism, so that all clusters together do the work
+once. Indexes cannot be shared: they begin at 0 in every cluster.
+
 Kubernetes takes back nothing a Job's status once said (counts, times, its end), so neither does the merge where it can help it.
 """
 
@@ -8,10 +11,12 @@ from typing import Any, Final
 
 from argosy.kube.conditions import is_true
 from argosy.plan import fields
+from argosy.plan.completions import job_parts
 from argosy.plan.fields import Json
 from argosy.plan.kinds.conditions import settled, unreachable
-from argosy.plan.kinds.kind import Kind
+from argosy.plan.kinds.kind import Kind, Shares, replace
 from argosy.plan.kinds.observation import Aggregation, Observation
+from argosy.plan.placement import Patches
 
 __all__ = ["KIND", "failed"]
 
@@ -37,6 +42,31 @@ def _retain(desired: Json, observed: Json) -> Json:
         if value is not None:
             desired = fields.put(desired, path, value)
     return desired
+
+
+_PARALLELISM: Final = "/spec/parallelism"
+_COMPLETIONS: Final = "/spec/completions"
+INDEXED = "a Job with completionMode Indexed cannot be divided: every cluster would run the same indexes"
+
+
+def _divide(shares: Shares) -> dict[str, Patches]:
+    completions = fields.get(shares.template, "spec.completions", None)
+    if shares.pointer != _PARALLELISM or not isinstance(completions, int):
+        return {cluster: [replace(shares.pointer, number)] for cluster, number in shares.wanted.items()}
+    held = {
+        cluster: number
+        for cluster in shares.before
+        if (number := shares.number_before(cluster, _COMPLETIONS)) is not None
+    }
+    parts = job_parts(completions, shares.wanted, held)
+    return {
+        cluster: [replace(_PARALLELISM, part.parallelism), replace(_COMPLETIONS, part.completions)]
+        for cluster, part in sorted(parts.items())
+    }
+
+
+def _indivisible(template: Json) -> str:
+    return INDEXED if fields.get(template, "spec.completionMode", None) == "Indexed" else ""
 
 
 _COUNTS: Final = ("active", "ready", "terminating", "succeeded", "failed")
@@ -131,4 +161,11 @@ def _with_times(wanted: Sequence[Json], aggregation: Aggregation) -> list[Json]:
     return settled(list(by_type.values()), aggregation.status.get("conditions"), aggregation.now)
 
 
-KIND: Final = Kind(pod_spec=("spec", "template", "spec"), strip=_strip, retain=_retain, aggregate=_aggregate)
+KIND: Final = Kind(
+    pod_spec=("spec", "template", "spec"),
+    strip=_strip,
+    retain=_retain,
+    divide=_divide,
+    indivisible=_indivisible,
+    aggregate=_aggregate,
+)

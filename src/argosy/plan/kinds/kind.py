@@ -3,15 +3,50 @@
 A kind's file makes one `Kind` value out of small functions; the engines (`render`, `retain`, `aggregate`) only call these.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from argosy.plan.fields import Json
 from argosy.plan.kinds.generic import merge
 from argosy.plan.kinds.observation import Aggregation
+from argosy.plan.placement import Patches
 
-__all__ = ["Kind"]
+__all__ = ["Kind", "Shares", "replace"]
+
+
+class Shares(msgspec.Struct, frozen=True, kw_only=True):
+    """How the replicas of one object are to be divided: what is wanted, what is there, what is allowed."""
+
+    template: Json
+    #: Where its replicas are, as a JSON pointer.
+    pointer: str
+    #: What scheduling gives to each cluster.
+    wanted: Mapping[str, int]
+    #: The patches of the clusters that may keep what they have, whether anything is wanted of them or not.
+    before: Mapping[str, Patches] = {}
+    #: What a cluster may grow to, and what it may keep; unbounded where it is not named.
+    room: Mapping[str, int] = {}
+    limited: Mapping[str, int] = {}
+    most_clusters: int | None = None
+
+    def number_before(self, cluster: str, pointer: str) -> int | None:
+        """The number a cluster's patches gave it there, None where they gave none."""
+        values = [patch.get("value") for patch in self.before.get(cluster, ()) if patch.get("path") == pointer]
+        value = values[-1] if values else None
+        return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def replace(pointer: str, value: object) -> Json:
+    return {"op": "replace", "path": pointer, "value": value}
+
+
+def _numbers_only(shares: Shares) -> dict[str, Patches]:
+    return {cluster: [replace(shares.pointer, number)] for cluster, number in shares.wanted.items()}
+
+
+def _always_divisible(template: Json) -> str:
+    return ""
 
 
 def _as_it_is(desired: Json) -> Json:
@@ -36,5 +71,9 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     #: Feedback annotations go to the source with its status: annotations of this kind count as a new generation, except
     #: those written through the status subresource.
     feedback_with_status: bool = False
+    #: Each cluster's patches for its share of the replicas; a cluster that is left out gets no object.
+    divide: Callable[[Shares], dict[str, Patches]] = _numbers_only
+    #: Why an object cannot be divided; empty where it can.
+    indivisible: Callable[[Json], str] = _always_divisible
     #: One status of many.
     aggregate: Callable[[Aggregation], Json | None] = merge

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from argosy.plan.fields import Json
-from argosy.plan.kinds import bindings, deployment, job, pod, service
+from argosy.plan.kinds import bindings, deployment, job, pod, service, statefulset
 from argosy.plan.kinds.kind import Kind
 
 __all__ = ["KINDS", "kind_of"]
@@ -21,7 +21,7 @@ _DEFINITION: Final = Kind(aggregate=lambda aggregation: None)
 KINDS: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(
     {
         ("apps", "Deployment"): deployment.KIND,
-        ("apps", "StatefulSet"): Kind(pod_spec=_POD_TEMPLATE),
+        ("apps", "StatefulSet"): statefulset.KIND,
         ("apps", "DaemonSet"): Kind(pod_spec=_POD_TEMPLATE),
         ("batch", "Job"): job.KIND,
         ("batch", "CronJob"): Kind(pod_spec=("spec", "jobTemplate", *_POD_TEMPLATE)),

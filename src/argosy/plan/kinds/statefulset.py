@@ -1,0 +1,57 @@
+"""StatefulSet: divided replicas are ranges of ordinals, so that every pod's name is in one cluster only.
+
+A StatefulSet that was divided by somebody who did not care for ordinals has the same ones in several clusters; it stays so,
+since renaming pods that run would cost them their volumes.
+"""
+
+from typing import Final
+
+from argosy.plan import fields
+from argosy.plan.kinds.kind import Kind, Shares, replace
+from argosy.plan.ordinals import Range, ranges
+from argosy.plan.placement import Patches
+
+__all__ = ["KIND"]
+
+_REPLICAS: Final = "/spec/replicas"
+_ORDINALS: Final = "/spec/ordinals"
+
+
+def _divide(shares: Shares) -> dict[str, Patches]:
+    plain = {cluster: [replace(shares.pointer, number)] for cluster, number in shares.wanted.items()}
+    if shares.pointer != _REPLICAS:
+        return plain
+    held: dict[str, Range] = {}
+    for cluster in shares.before:
+        number = shares.number_before(cluster, _REPLICAS)
+        if number is None:
+            continue  # it had all of them until now: any range is part of what it runs
+        start = _start_before(shares, cluster)
+        if start is None:
+            return plain
+        held[cluster] = Range(start, min(number, shares.limited.get(cluster, number)))
+    total = int(fields.get(shares.template, "spec.replicas", 0) or 0)
+    asked = Range(_start(fields.get(shares.template, "spec.ordinals", None)) or 0, total)
+    if total <= 0:
+        # The objects stay, and with them where their ranges began.
+        return {cluster: _patches(Range(held.get(cluster, asked).start, 0)) for cluster in shares.wanted}
+    parts = ranges(asked, held, shares.wanted, shares.room, most_clusters=shares.most_clusters)
+    return {cluster: _patches(part) for cluster, part in sorted(parts.items())}
+
+
+def _patches(part: Range) -> Patches:
+    # The template need not have ordinals, and to add them replaces those it has.
+    return [replace(_REPLICAS, part.replicas), {"op": "add", "path": _ORDINALS, "value": {"start": part.start}}]
+
+
+def _start_before(shares: Shares, cluster: str) -> int | None:
+    stored = [patch.get("value") for patch in shares.before[cluster] if patch.get("path") == _ORDINALS]
+    return _start(stored[-1]) if stored else None
+
+
+def _start(ordinals: object) -> int | None:
+    start = ordinals.get("start") if isinstance(ordinals, dict) else None
+    return start if isinstance(start, int) and not isinstance(start, bool) and start >= 0 else None
+
+
+KIND: Final[Kind] = Kind(pod_spec=("spec", "template", "spec"), divide=_divide)
