@@ -11,22 +11,29 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
 
 from argosy.api import keys, resources
+from argosy.api.federated import FederatedObject
 from argosy.cli.apply import applied
 from argosy.cli.foretell import Scaled, Supposed, foretell
 from argosy.cli.manifests import Manifest
+from argosy.cli.report import replicas_wanted
 from argosy.cli.snapshot import read_snapshot
 from argosy.plan.forecast import ObjectChange, object_change
 from argosy.plan.held import held_of
 from argosy.plan.metadata import annotations_of
 from argosy.plan.schedule import unasked
-from argosy.plan.suppose import CORDON, Snapshot
+from argosy.plan.suppose import CORDON, LOSS, Snapshot
 from argosy.plan.whatif import pass_over
+from argosy.sim.fleet import SimulatedFleet
+from argosy.sim.spec import MemberSpec, NodePool
+from argosy.sim.timings import Timings as SimulatedTimings
+from tests.harness import candidates
 from tests.harness.ground import Ground, World, simulated_ground
-from tests.harness.user import DEPLOYMENTS, deployment
+from tests.harness.user import DEPLOYMENTS, deployment, federated_cluster
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -41,7 +48,7 @@ async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Grou
         yield made
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(ground: Ground) -> AsyncIterator[World]:
     async with ground.world() as made:
         yield made
@@ -58,7 +65,6 @@ class Planner:
         self.world = world
         self.random = random.Random(seed)
         self.apps = [f"app-{number}" for number in range(APPS)]
-        self.cordoned: set[str] = set()
 
     @property
     def client(self) -> Any:
@@ -73,7 +79,8 @@ class Planner:
         return Supposed(scaled=tuple(Scaled("deploy", name, self.random.randint(0, 9)) for name in chosen))
 
     def _app(self) -> Supposed:
-        return self._applied(self.app(self.random.choice(self.apps)))
+        policy = self.random.choice(("even", "free", "still", "even", "free", "still", "missing", ""))
+        return self._applied(self.app(self.random.choice(self.apps), policy))
 
     def _policy(self) -> Supposed:
         return self._applied(self.policy(self.random.choice(("even", "free", "still"))))
@@ -102,8 +109,7 @@ class Planner:
 
     # Objects, each time others.
 
-    def app(self, name: str) -> dict[str, Any]:
-        policy = self.random.choice(("even", "free", "still", "even", "free", "still", "missing", ""))
+    def app(self, name: str, policy: str) -> dict[str, Any]:
         override = {keys.OVERRIDE_POLICY_LABEL: "differ"} if self.random.random() < 0.3 else {}
         made = deployment(name, self.random.randint(0, 9), policy, self.world.namespace, **override)
         made["spec"]["template"]["spec"]["containers"][0]["image"] = f"nginx:1.{self.random.randint(27, 29)}"
@@ -194,6 +200,13 @@ def happened(before: Snapshot, after: Snapshot) -> list[ObjectChange]:
     return found
 
 
+def foretold_replicas(snapshot: Snapshot, name: str) -> dict[str, int]:
+    """What the federated object says its members are to have."""
+    key = next(key for key in snapshot.federated if key.name == name and key.type == "deployments.apps")
+    federated = msgspec.convert(snapshot.federated_object(key), FederatedObject)
+    return replicas_wanted(federated)
+
+
 async def test_random_plans_foretell_what_their_execution_does(world: World) -> None:
     seed = int(os.environ.get("ARGOSY_SEED") or secrets.randbelow(2**32))
     print(f"ARGOSY_SEED={seed}")
@@ -203,7 +216,9 @@ async def test_random_plans_foretell_what_their_execution_does(world: World) -> 
     await applied(world.client, planner.override(), world.namespace)
     await applied(world.client, planner.config(), world.namespace)
     for name in planner.apps:
-        await applied(world.client, {**planner.app(name)}, world.namespace)
+        await applied(
+            world.client, planner.app(name, planner.random.choice(("even", "free", "still"))), world.namespace
+        )
     before = await at_rest(world)
     start, changing = time.monotonic(), 0
     for number in range(PLANS):
@@ -217,3 +232,75 @@ async def test_random_plans_foretell_what_their_execution_does(world: World) -> 
         before = after
     print(f"{changing} of {PLANS} plans changed something; {time.monotonic() - start:.1f} s")
     assert changing > PLANS // 4
+    for name in planner.apps:
+        await world.eventually_replicas(foretold_replicas(before, name), name)
+    for name in world.names:
+        await world.client.patch(resources.FEDERATED_CLUSTERS, name, {"spec": {"taints": []}})
+
+
+#: Rescheduled for whatever there is.
+EAGER = {
+    "reschedulePolicy": {
+        "rescheduleWhen": {"policyContentChanged": True, "clusterLabelsChanged": True, "clusterJoined": True},
+        "replicaRescheduling": {"avoidDisruption": True},
+    }
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def workloads(world: World) -> None:
+    """One of each way to be divided."""
+    even = [{"cluster": f"m{number}", "preferences": {"weight": 1}} for number in range(1, 5)]
+    await world.policy("weighed", placement=even, **EAGER)
+    await world.policy("roomy", **EAGER)
+    await world.policy("copied", schedulingMode="Duplicate", **EAGER)
+    for number, policy in enumerate(("weighed", "roomy", "copied")):
+        await world.deploy(policy, 7 + number, policy)
+
+
+async def test_losing_a_cluster_is_what_was_foretold(ground: Ground, world: World, workloads: None) -> None:
+    before = await at_rest(world)
+    foretold = await foretell(world.client, Supposed(lost=("m2",)), world.namespace, nothing)
+    ground.candidates["m2"].relay.refuse()
+    ground.candidates["m2"].relay.cut()
+    await ground.eventually_unready("m2")
+    await give_up(world, "m2")
+    after = await at_rest(world)
+    assert list(foretold.objects) == happened(before, after)
+    assert {each.name for each in foretold.objects} >= {"weighed", "roomy", "copied"}
+    assert foretold.clusters["m2"].stopped > 0
+    ground.candidates["m2"].relay.heal()
+    await ground.eventually_ready("m2")
+    await world.client.patch(resources.FEDERATED_CLUSTERS, "m2", {"spec": {"taints": []}})
+    await at_rest(world)
+
+
+async def give_up(world: World, name: str) -> None:
+    """As failover does, or an operator who will not wait for it."""
+    taint = {"key": LOSS.key, "effect": LOSS.effect}
+    await world.client.patch(resources.FEDERATED_CLUSTERS, name, {"spec": {"taints": [taint]}})
+
+
+async def test_a_cluster_that_joins_gets_what_was_foretold(ground: Ground, world: World, workloads: None) -> None:
+    before = await at_rest(world)
+    pools = (NodePool(3, cpu="16", memory="64Gi", pods=250),)
+    fleet = SimulatedFleet([MemberSpec("m4", pools)], timings=SimulatedTimings(speed=5.0))
+    await fleet.start()
+    candidate = candidates.simulated(fleet.members["m4"])
+    try:
+        async with candidate.relay:
+            ground.candidates["m4"] = candidate
+            resources_said = {"allocatable": {"cpu": "48", "memory": "192Gi"}}
+            newcomer = {**federated_cluster("m4", candidate.url), "status": {"resources": resources_said}}
+            supposed = Supposed(joined=(Manifest(newcomer, "test"),))
+            foretold = await foretell(world.client, supposed, world.namespace, nothing)
+            await ground.join("m4")
+            await ground.eventually_ready("m4")
+            after = await at_rest(world)
+            assert list(foretold.objects) == happened(before, after)
+            assert {each.name for each in foretold.objects} >= {"copied", world.namespace}
+            await ground.unjoin("m4")
+    finally:
+        await candidate.client.close()
+        await fleet.stop()
+        del ground.candidates["m4"]

@@ -1,6 +1,7 @@
-"""Plugins that live elsewhere, asked by a command: webhooks answer what a decision has to ask, as they do the controllers.
+"""Plugins that live elsewhere, for a command that decides: webhooks answer what it has to ask, as they do the controllers.
 
-A command asks from where it runs. What it could not be told is noted: there the controllers may decide otherwise.
+A command asks from where it runs, and Python plugins are those installed there. What it could not be told is noted: there the
+controllers may decide otherwise.
 """
 
 from collections.abc import Generator
@@ -12,10 +13,9 @@ from argosy.control.timings import Timings
 from argosy.control.webhooks import Webhooks
 from argosy.kube.informer import Change
 from argosy.plan.framework import Ask, Reply
-from argosy.plan.plugins import IN_TREE
-from argosy.plan.profile import Registry
 from argosy.plan.suppose import Snapshot
 from argosy.plan.webhook import question_of
+from argosy.plugins import installed
 
 __all__ = ["Elsewhere"]
 
@@ -25,11 +25,11 @@ T = TypeVar("T")
 class Elsewhere:
     """Close it. `notes` say who could not answer."""
 
-    def __init__(self, snapshot: Snapshot, installed: Registry = IN_TREE) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
         self._webhooks = Webhooks(snapshot.clusters.get, Timings())
         for name, configuration in snapshot.webhooks.items():
             self._webhooks.observe(Change(name, None, configuration))
-        self._registry = installed.with_remotes(self._webhooks.remotes()).without(self._webhooks.unusable)
+        self._registry = installed().with_remotes(self._webhooks.remotes()).without(self._webhooks.unusable)
         self._unanswered: dict[str, str] = {}
 
     def known_to(self, snapshot: Snapshot) -> Snapshot:
