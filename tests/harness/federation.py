@@ -16,6 +16,8 @@ from argosy.control.timings import Timings
 from argosy.kube import config
 from argosy.kube.client import Client
 from argosy.kube.http import HttpTransport
+from argosy.plan.plugins import IN_TREE
+from argosy.plan.profile import Registry
 from argosy.server.embedded import EmbeddedServer
 from tests.harness.eventually import eventually
 from tests.harness.user import (
@@ -61,6 +63,7 @@ QUICK = Timings(
     status_quiet=0.03,
     status_longest=0.1,
     status_longest_busy=0.5,
+    migration_quiet=0.2,
 )
 
 
@@ -88,10 +91,12 @@ class Federation(User):
         options: Options = Options(),
         data: Path | None = None,
         cpus: tuple[int, ...] = (),
+        plugins: Registry = IN_TREE,
     ):
         self.transport = transport
         self.timings = timings
         self.options = options
+        self.plugins = plugins
         self.data = data
         self.names = [f"m{number}" for number in range(1, members + 1)]
         self._cpus = dict(zip(self.names, cpus or (16,) * members, strict=True))
@@ -129,7 +134,7 @@ class Federation(User):
     async def start_controllers(self) -> None:
         client = self.plane.client() if self.transport == "local" else http_client(self.plane)
         self._manager_client = client
-        self.manager = Manager(client, options=self.options, timings=self.timings)
+        self.manager = Manager(client, options=self.options, timings=self.timings, plugins=self.plugins)
         self._run = asyncio.create_task(self.manager.run())
         await eventually(lambda: self.manager is not None and self.manager.ready.is_set(), why="controllers ready")
 

@@ -124,6 +124,15 @@ class Caches:
         informer = self.sources.get(key.type)
         return informer.get(key.key) if informer is not None else None
 
+    def source_of(self, view: FederatedView) -> SourceKey | None:
+        """Whose federated object it is."""
+        for owner in view.metadata.owner_references:
+            config = self.catalog.of_kind(owner.api_version, owner.kind) if owner.controller else None
+            if config is not None:
+                namespace = view.metadata.namespace
+                return SourceKey(config.name, f"{namespace}/{owner.name}" if namespace else owner.name)
+        return None
+
     def source_raw(self, key: SourceKey) -> bytes | None:
         informer = self.sources.get(key.type)
         return informer.raw(key.key) if informer is not None else None

@@ -72,10 +72,20 @@ def _kind(config: FederatedTypeConfig) -> tuple[str, str]:
 
 
 def member_type(config: FederatedTypeConfig) -> type[HasMetadata]:
-    """The projection in which member objects of this type are held: metadata, collected fields, replicas and status."""
+    """The projection in which member objects of this type are held: metadata, collected fields, numbers of replicas, status."""
     spec = config.spec
     paths = set(spec.status_collection.fields) if spec.status_collection.enabled else set()
-    paths |= {path for path in (spec.path_definition.replicas_spec, spec.path_definition.replicas_status) if path}
+    numbers = spec.path_definition
+    paths |= {
+        path
+        for path in (
+            numbers.replicas_spec,
+            numbers.replicas_status,
+            numbers.ready_replicas_status,
+            numbers.available_replicas_status,
+        )
+        if path
+    }
     if spec.status_aggregation.enabled:
         paths.add("status")
     # A path inside another one that is read anyway would split it up.

@@ -5,10 +5,11 @@ source gets our finalizer, together with the feedback annotations, before the fe
 ever made whose deletion we would miss.
 """
 
+import datetime
 import math
 import re
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 from argosy.api import keys, resources
@@ -35,11 +36,18 @@ from argosy.plan.framework import Ask, Reply
 from argosy.plan.held import HeldReason
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of
+from argosy.plan.migration_config import next_expiry
 from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
+from argosy.plan.unit import AutoMigrationInfo
 
 __all__ = ["Federate"]
 
 Object = dict[str, Any]
+
+#: A wish that ends is looked at a moment later, so that it has ended by everybody's rounding.
+_AFTER_THE_END = 0.05
+#: Timers run on a clock that is not the calendar's.
+_LONGEST_SLEEP = 3600.0
 
 
 class Federate:
@@ -74,6 +82,9 @@ class Federate:
         self._finalized: dict[SourceKey, float] = {}
         #: Uids of sources that were deleted in spite of our finalizer.
         self._slipped: dict[SourceKey, str] = {}
+        #: What members were seen to be able to run, and how many replicas serve in them; set by whoever watches that.
+        self.migration: Callable[[SourceKey], AutoMigrationInfo | None] = lambda key: None
+        self.available: Callable[[SourceKey], Mapping[str, int] | None] = lambda key: None
         self.queue: WorkQueue[SourceKey] = WorkQueue()
 
     # What wakes a source.
@@ -105,7 +116,7 @@ class Federate:
         nothing_to_settle = keys.TO_BE_REMOVED not in view.metadata.annotations
         if writer == "dispatch" and nothing_to_settle and same_but_for_status(change.old, view):
             return
-        key = self._source_of(view)
+        key = self._caches.source_of(view)
         if key is not None:
             self.queue.add(key)
 
@@ -153,16 +164,6 @@ class Federate:
             or self._caches.federated_view(key) is not None
         )
 
-    def _source_of(self, view: FederatedView) -> SourceKey | None:
-        for owner in view.metadata.owner_references:
-            if not owner.controller:
-                continue
-            config = self._caches.catalog.of_kind(owner.api_version, owner.kind)
-            if config is not None:
-                namespace = view.metadata.namespace
-                return SourceKey(config.name, f"{namespace}/{owner.name}" if namespace else owner.name)
-        return None
-
     # One pass.
 
     async def reconcile(self, key: SourceKey) -> Result | None:
@@ -188,7 +189,7 @@ class Federate:
         existing_raw = self._caches.federated_raw(key)
         existing = decode(existing_raw, dict) if existing_raw is not None else None
         try:
-            decided = self._asking.run(key, self._steps(source, existing, config))
+            decided = self._asking.run(key, self._steps(key, source, existing, config))
         except NameTaken as error:
             self._recorder.on(_reference(source), "Warning", "NameTaken", str(error))
             return None
@@ -201,6 +202,7 @@ class Federate:
         wanted = outcome.object if outcome.object is not None else existing
         if wanted is None:
             return None
+        self._wake_when_a_wish_ends(key, wanted)
         cleaned = _without_settled_removals(wanted, view)
         if outcome.object is None and cleaned is wanted:
             await self._mark_source(key, config, source, wanted)
@@ -215,7 +217,7 @@ class Federate:
         return None
 
     def _steps(
-        self, source: Object, existing: Object | None, config: FederatedTypeConfig
+        self, key: SourceKey, source: Object, existing: Object | None, config: FederatedTypeConfig
     ) -> Generator[Ask, Reply, pipeline.Outcome]:
         metadata = source["metadata"]
         labels, namespace = metadata.get("labels") or {}, metadata.get("namespace") or ""
@@ -232,6 +234,9 @@ class Federate:
             override_policies=self._override_policies(labels, namespace),
             exclude_namespaces=self._exclude,
             wanted=self._all,
+            now=datetime.datetime.now(datetime.UTC),
+            migration=self.migration(key),
+            available=self.available(key),
         )
 
     def _policy(self, reference: PolicyRef) -> PropagationPolicy | None:
@@ -250,6 +255,13 @@ class Federate:
             self._unplaced.add(key)
         else:
             self._unplaced.discard(key)
+
+    def _wake_when_a_wish_ends(self, key: SourceKey, federated: Object) -> None:
+        """Custom migration holds until a time."""
+        now = datetime.datetime.now(datetime.UTC)
+        end = next_expiry(annotations_of(federated).get(keys.APPLIED_MIGRATION_CONFIGURATION), now)
+        if end is not None:
+            self.queue.add(key, after=min((end - now).total_seconds() + _AFTER_THE_END, _LONGEST_SLEEP))
 
     async def close(self) -> None:
         await self._asking.close()

@@ -25,6 +25,7 @@ from argosy.control.clusters import Clusters, SecretView
 from argosy.control.collect import Collector
 from argosy.control.connect import Connector, http_connector
 from argosy.control.dispatch import Dispatch
+from argosy.control.failover import Failover, Returning
 from argosy.control.federate import Federate
 from argosy.control.fence import Fence, FenceLost, fenced
 from argosy.control.followers import Followers
@@ -33,6 +34,7 @@ from argosy.control.livefleet import FleetChange, LiveFleet
 from argosy.control.marks import Marks
 from argosy.control.members import Member, Members
 from argosy.control.metrics import Metrics
+from argosy.control.migrate import Migrate
 from argosy.control.operations import Operations
 from argosy.control.pause import Pause
 from argosy.control.permissions import Permissions
@@ -50,6 +52,7 @@ from argosy.kube.informer import Change, Informer
 from argosy.kube.objects import key_of, split_key
 from argosy.kube.queue import Result, WorkQueue, run_workers
 from argosy.kube.supervise import Supervisor
+from argosy.plan import failover
 from argosy.plan.plugins import IN_TREE
 from argosy.plan.profile import Registry
 
@@ -154,11 +157,18 @@ class Manager:
             self._events,
             timings,
         )
+        self.migrate = Migrate(
+            self.caches, self.collector, self.members, prober, self.fleet, timings, self._wake_federate
+        )
+        self._returning = Returning(self.caches, self.collector, self._wake_federate)
+        self.federate.migration, self.federate.available = self.migrate.info, self._returning.available
+        rules = failover.Rules(timings.failover_after, timings.failback_after)
+        self._failover = Failover(client, self.caches, self._events, rules)
         self._permissions = Permissions(client, self.caches.catalog, self._events)
         self._followers = Followers(self.caches, self.clusters.access, cascade, timings)
         self.cluster_queue: WorkQueue[str] = WorkQueue(self._backoff())
         self.clusters.wake = lambda name, after: self.cluster_queue.add(name, after=after)
-        for loop in (self.federate, self.dispatch, self.aggregate):
+        for loop in (self.federate, self.dispatch, self.aggregate, self.migrate):
             loop.queue = WorkQueue(self._backoff())
         #: Which objects another fleet concerns, and which ones a member that can be written to (again).
         self._fleet_sweep = Sweep(self._visit_all, timings.sweep)
@@ -173,12 +183,15 @@ class Manager:
         caches = self.caches
         caches.clusters.add_handler(self.fleet.observe)
         caches.clusters.add_handler(self._cluster_changed)
+        if self.options.shard.owns_cluster_scoped:
+            caches.clusters.add_handler(self._failover.cluster_changed)
         self._secrets.add_handler(self._secret_changed)
         caches.on_source(self.federate.source_changed)
         caches.on_source(lambda type_name, change: self._source_changed(SourceKey(type_name, change.key), change))
         for namespaced, informer in caches.federated.items():
             informer.add_handler(self.federate.federated_changed)
             informer.add_handler(partial(self._federated_changed, namespaced))
+            informer.add_handler(self.migrate.federated_changed)
         for policies, label in (
             (caches.policies[True], keys.PROPAGATION_POLICY_LABEL),
             (caches.policies[False], keys.CLUSTER_PROPAGATION_POLICY_LABEL),
@@ -206,12 +219,9 @@ class Manager:
             self.dispatch.wake(FederatedKey(namespaced, change.key))
         if view is None or self.caches.writer == "federate":
             return  # what federate wrote is reported back once it was dispatched
-        for owner in view.metadata.owner_references:
-            config = self.caches.catalog.of_kind(owner.api_version, owner.kind) if owner.controller else None
-            if config is not None:
-                namespace = view.metadata.namespace
-                key = SourceKey(config.name, f"{namespace}/{owner.name}" if namespace else owner.name)
-                self.aggregate.wake_later(key)
+        key = self.caches.source_of(view)
+        if key is not None:
+            self.aggregate.wake_later(key)
 
     def _source_changed(self, key: SourceKey, change: Change[Any]) -> None:
         if key.type == "namespaces" and change.key == keys.SYSTEM_NAMESPACE and _pause_changed(change):
@@ -237,6 +247,7 @@ class Manager:
     def _fleet_changed(self, cluster: str, change: FleetChange) -> None:
         if change is FleetChange.ROOM:
             self.federate.room_gained()
+            self.migrate.room_gained(cluster)
         else:
             self._fleet_sweep.ask(cluster)
 
@@ -244,6 +255,9 @@ class Manager:
         yield from self.federate.fleet_changed()
         yield from self.dispatch.wake_all_in(clusters)
         yield from self.aggregate.wake_all_in(clusters)
+
+    def _wake_federate(self, key: SourceKey) -> None:
+        self.federate.queue.add(key)
 
     def _member_changed(self, name: str, member: Member | None) -> None:
         if member is not None:
@@ -285,7 +299,9 @@ class Manager:
             self._start_loop("dispatch", self.dispatch.queue, self.dispatch.reconcile, self.options.workers)
             # Few: statuses must not hold up what is on its way to members.
             self._start_loop("aggregate", self.aggregate.queue, self.aggregate.reconcile, 4)
+            self._start_loop("migrate", self.migrate.queue, self.migrate.reconcile, 4)
             if self.options.shard.owns_cluster_scoped:
+                self._start_loop("failover", self._failover.queue, self._failover.reconcile, 1)
                 self._start_loop("permissions", self._permissions.queue, self._permissions.reconcile, 1)
             self.tasks.start("sweep fleet", self._fleet_sweep.run)
             self.tasks.start("sweep members", self._reach_sweep.run)
@@ -339,6 +355,7 @@ class Manager:
             "federate": self.federate.queue,
             "dispatch": self.dispatch.queue,
             "aggregate": self.aggregate.queue,
+            "migrate": self.migrate.queue,
         }
         while True:
             before = time.monotonic()

@@ -58,6 +58,9 @@ def rules_for(cluster: FederatedCluster, configs: Iterable[FederatedTypeConfig])
     for config in configs:
         plurals.setdefault(config.resource.group, set()).add(config.resource.plural)
     rules = [_rule(group, sorted(plurals[group]), _VERBS) for group in sorted(plurals)]
+    if "deployments" in plurals.get("apps", ()):
+        # Whose pods wait for a node is told by the ReplicaSet that made them.
+        rules.append(_rule("apps", ["replicasets"], ["list"]))
     for plural in sorted(plurals.get(_RBAC, set()) & _ESCALATIONS.keys()):
         verb, targets = _ESCALATIONS[plural]
         rules.append(_rule(_RBAC, targets, [verb]))

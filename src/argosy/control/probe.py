@@ -4,6 +4,7 @@ Node and pod watches run under the member's supervisor and feed running totals; 
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import NamedTuple
 
 from argosy.api.types import APIResource, ClusterResources
@@ -12,6 +13,7 @@ from argosy.control.members import Member, Members
 from argosy.control.timings import Timings
 from argosy.fleet.capacity import Capacity, NodeView, PodView
 from argosy.fleet.health import Health, probe_failed, probe_result
+from argosy.fleet.replicasets import Pods, PodsByReplicaSet
 from argosy.kube.discovery import Discovery
 from argosy.kube.errors import ApiError, TransportError
 from argosy.kube.informer import Change, Informer
@@ -43,7 +45,14 @@ class Prober:
         self._timings = timings
         self._excluded = excluded_nodes
         self._watched: dict[str, _Watched] = {}
+        #: Told of each pod (cluster, pod's key, uid of its ReplicaSet) that came, went, got a node or failed to.
+        self.on_pod: Callable[[str, str, str], None] = lambda cluster, pod, replica_set: None
         members.on_change(self._member_changed)
+
+    def pods_of(self, cluster: str, replica_set: str) -> Pods | None:
+        """The pods of a ReplicaSet, by its uid; None while the member's pods are not known."""
+        watched = self._watched.get(cluster)
+        return watched.by_replica_set.of(replica_set) if watched is not None and watched.pods.has_synced else None
 
     async def observe(self, member: Member, known: tuple[APIResource, ...] = ()) -> Observation:
         """Probe once. Never raises for what a member does or does not answer. `known` is what it served before."""
@@ -86,7 +95,7 @@ class Prober:
         self._fleet.drop_capacity(name)
         if member is None:
             return
-        watched = _Watched(member, self._excluded, self._timings)
+        watched = _Watched(member, self._excluded, self._timings, lambda pod, made_by: self.on_pod(name, pod, made_by))
         self._watched[name] = watched
         member.tasks.start(f"watch nodes in {name}", watched.nodes.run, restart=True)
         member.tasks.start(f"watch pods in {name}", watched.pods.run, restart=True)
@@ -110,8 +119,16 @@ class _Unread(Exception):
 class _Watched:
     """The watches on one member's nodes and pods and what they add up to."""
 
-    def __init__(self, member: Member, excluded: tuple[LabelSelector, ...], timings: Timings):
+    def __init__(
+        self,
+        member: Member,
+        excluded: tuple[LabelSelector, ...],
+        timings: Timings,
+        on_pod: Callable[[str, str], None],
+    ):
         self.capacity = Capacity(excluded)
+        self.by_replica_set = PodsByReplicaSet()
+        self._on_pod = on_pod
         self.changed = asyncio.Event()
         self.nodes: Informer[NodeView] = Informer(member.client, _NODES, NodeView, liveness=timings.watch_liveness)
         self.pods: Informer[PodView] = Informer(member.client, _PODS, PodView, liveness=timings.watch_liveness)
@@ -125,6 +142,9 @@ class _Watched:
     def _pod(self, change: Change[PodView]) -> None:
         self.capacity.set_pod(change.key, change.new)
         self.changed.set()
+        made_by = self.by_replica_set.change(change.key, change.old, change.new)
+        if made_by is not None:
+            self._on_pod(change.key, made_by.uid)
 
 
 def _listed(found: Discovery, known: tuple[APIResource, ...]) -> tuple[APIResource, ...]:

@@ -36,6 +36,10 @@ class Timings(msgspec.Struct, frozen=True):
     #: Objects that found no cluster are tried again no more often than this while members gain room.
     room_retry: float = 1.0
 
+    #: A cluster that has not been ready for so long has failed: its workloads are started elsewhere. Off unless asked for.
+    failover_after: float | None = None
+    #: ... and one that has been ready for so long again has recovered: workloads may come back.
+    failback_after: float = 300.0
     #: What members could not place is looked at when a workload's pods have been changing for so long.
     migration_quiet: float = 10.0
 

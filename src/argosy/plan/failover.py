@@ -101,8 +101,8 @@ def sentence(cluster: FederatedCluster, rules: Rules, now: datetime.datetime, *,
 
 def doubtful(clusters: Collection[FederatedCluster]) -> bool:
     """Whether more than half of the joined clusters are unready: then it is rather us who are cut off."""
-    joined = [cluster for cluster in clusters if cluster.joined and not cluster.terminating]
-    return 2 * sum(not cluster.ready for cluster in joined) > len(joined)
+    known = [each for each in clusters if each.joined and not each.terminating and each.condition(READY) is not None]
+    return 2 * sum(not cluster.ready for cluster in known) > len(known)
 
 
 def failed_clusters(fleet: Fleet, names: Collection[str]) -> set[str]:

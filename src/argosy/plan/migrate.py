@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import orjson
 
+from argosy.api import keys
 from argosy.fleet.member import CPU, Member
 from argosy.fleet.replicasets import Pods
 from argosy.fleet.snapshot import MEMORY
@@ -147,9 +148,12 @@ def text_of(info: AutoMigrationInfo) -> str:
     return orjson.dumps({k: v for k, v in shown.items() if v}, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def relevant(annotation: str, *, binpack: bool) -> str:
+def relevant(annotation: str | None, strategy: str) -> str:
     """The part of the annotation a placement rests on: only bin-packing looks at where pods have a node."""
-    return annotation if binpack else text_of(AutoMigrationInfo(info_of(annotation).estimated_capacity))
+    if annotation is None or strategy == keys.BINPACK:
+        return annotation or ""
+    estimates = info_of(annotation).estimated_capacity
+    return text_of(AutoMigrationInfo(estimates)) if estimates else ""
 
 
 # Which pods are those of the present template.

@@ -24,7 +24,7 @@ from argosy.api.profiles import SchedulingProfile
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.snapshot import Fleet
 from argosy.kube import duration
-from argosy.plan import migrate, namespaces, pending
+from argosy.plan import failover, migrate, namespaces, pending
 from argosy.plan.explain import placement_text
 from argosy.plan.federate import federated_object
 from argosy.plan.fields import Json, equal
@@ -98,6 +98,7 @@ def federate_steps(
     wanted: bool = False,
     now: datetime.datetime | None = None,
     migration: AutoMigrationInfo | None = None,
+    available: Mapping[str, int] | None = None,
 ) -> Generator[Ask, Reply, Outcome]:
     """One pass over one source that is not being deleted.
 
@@ -105,7 +106,7 @@ def federate_steps(
     plugins of `registry`. `wanted` says that
     something besides the source asks for it: an object that leads it, or the choice to federate everything.
     `now` is what wishes for a time are measured by, and `migration` what members were seen to be able to run: None
-    leaves what is stored.
+    leaves what is stored. `available` has the replicas that serve in each member, for those that come back to one.
     Yields what it has to ask plugins that live elsewhere.
     Raises NameTaken where the federated object belongs to another source.
     """
@@ -118,7 +119,9 @@ def federate_steps(
         return Outcome()  # it is made anew once it is gone
     before = _comparable(existing)
     base = federated_object(source, before, type_config)
-    given = _Given(fleet, policy, profile, registry, override_policies or {}, exclude_namespaces, now, migration)
+    given = _Given(
+        fleet, policy, profile, registry, override_policies or {}, exclude_namespaces, now, migration, available
+    )
     run = _Pass(source, base, before, type_config, given)
     yield from run.steps()
     result = run.result()
@@ -146,6 +149,7 @@ class _Given(NamedTuple):
     exclude_namespaces: re.Pattern[str] | None
     now: datetime.datetime | None
     migration: AutoMigrationInfo | None
+    available: Mapping[str, int] | None
 
 
 class _Blocked(Exception):
@@ -286,16 +290,19 @@ class _Pass:
         verdict = whether_to_schedule(stored, triggers, policy, placed=not unplaced)
         if not verdict.schedule or self.annotations.get(keys.NO_SCHEDULING):
             self.deferred = verdict.deferred_reasons
+            self._go_on_coming_back(policy, current)
             return
         try:
-            unit = unit_of(template, self.annotations, current, policy, self._type_config)
+            unit = unit_of(template, self.annotations, current, policy, self._type_config, now=self._given.now)
             plugins = profile_of(profile, self._given.registry)
         except UnitError as error:
             raise _Blocked(HeldReason.CANNOT_SCHEDULE, str(error), event) from None
         except FrameworkError as error:
             raise _Blocked(HeldReason.PROFILE_INVALID, f"SchedulingProfile {wanted_profile}: {error}", event) from None
         self.decision = yield from decide(unit, self._given.fleet, plugins)
-        self._apply(self.decision, policy, current)
+        failed = failover.failed_clusters(self._given.fleet, current)
+        target = failover.kept(current, self.decision.placements, failed, unit.desired_replicas or 0)
+        self._apply(self._on_the_way(target, policy, current), policy)
         # What clusters were refused for want of an answer is asked again with the next pass.
         lacking = self.decision.filtered is not None and bool(self.decision.filtered.told)
         record = triggers.text_unanswered if lacking else triggers.text
@@ -329,8 +336,31 @@ class _Pass:
     def _typed(self) -> FederatedObject:
         return msgspec.convert({"metadata": self._base["metadata"], "spec": self.spec}, FederatedObject)
 
-    def _apply(self, decision: Decision, policy: PropagationPolicy, current: Mapping[str, int | None]) -> None:
-        placements = decision.placements
+    def _on_the_way(
+        self, target: dict[str, int | None], policy: PropagationPolicy, current: Mapping[str, int | None]
+    ) -> dict[str, int | None]:
+        """Where to go now: at once, but step by step where replicas come back to clusters they left for having failed."""
+        before = failover.failback_of(self.annotations)
+        failed = failover.failed_clusters(self._given.fleet, {*current, *before.left})
+        left = {name for name in failed if name in before.left or target.get(name, 0) != current.get(name, 0)}
+        returning = set(before.left) - failed
+        available = self._given.available
+        numbers = {name: number for name, number in target.items() if number is not None}
+        placements = target
+        if returning and available is not None and len(numbers) == len(target) and None not in current.values():
+            most = failover.step_size(policy.metadata.annotations, sum(numbers.values()))
+            placements = {**failover.step(current, numbers, returning, available, most)}
+        arrived = placements == target
+        failback = failover.Failback(tuple(sorted(left if arrived else left | returning)), {} if arrived else numbers)
+        self.annotations = failover.with_failback(self.annotations, failback)
+        return placements
+
+    def _go_on_coming_back(self, policy: PropagationPolicy, current: Mapping[str, int | None]) -> None:
+        target = failover.failback_of(self.annotations).target
+        if target and not self.annotations.get(keys.NO_SCHEDULING):
+            self._apply(self._on_the_way({**target}, policy, current), policy)
+
+    def _apply(self, placements: Mapping[str, int | None], policy: PropagationPolicy) -> None:
         before = self.spec
         self.spec = with_placement(self.spec, keys.GLOBAL_SCHEDULER, placements)
         pointer = "/" + self._type_config.spec.path_definition.replicas_spec.replace(".", "/")
@@ -343,7 +373,7 @@ class _Pass:
         own = {keys.ENABLE_FOLLOWER_SCHEDULING: "false" if policy.spec.disable_follower_scheduling else "true"}
         if not equal(before, self.spec):
             own[keys.SCHEDULING] = self._feedback(placements)
-            if not decision.unschedulable:
+            if self.decision is None or not self.decision.unschedulable:
                 self.notes.append(
                     Note("Normal", EventReason.SCHEDULE_FEDERATED_OBJECT, f"scheduled: {placement_text(placements)}")
                 )
@@ -363,8 +393,13 @@ class _Pass:
         """No policy is named (any more): what scheduling placed is taken back, what others placed is not."""
         before = self.spec
         self.spec = with_overrides(with_placement(self.spec, keys.GLOBAL_SCHEDULER, ()), keys.GLOBAL_SCHEDULER, {})
-        scheduling = (keys.SCHEDULING_TRIGGERS, keys.POD_UNSCHEDULABLE_THRESHOLD, keys.AUTO_MIGRATION_INFO)
-        rest = _without(self.annotations, *scheduling)
+        rest = _without(
+            self.annotations,
+            keys.SCHEDULING_TRIGGERS,
+            keys.POD_UNSCHEDULABLE_THRESHOLD,
+            keys.AUTO_MIGRATION_INFO,
+            keys.FAILBACK,
+        )
         self.annotations = {**rest, keys.ENABLE_FOLLOWER_SCHEDULING: "false"}
         if equal(before, self.spec):
             return

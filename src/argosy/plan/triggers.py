@@ -19,6 +19,7 @@ from argosy.fleet.member import digest
 from argosy.fleet.snapshot import Fleet
 from argosy.plan import triggers_kubeadmiral as kubeadmiral
 from argosy.plan.fields import Json
+from argosy.plan.migrate import relevant
 from argosy.plan.unit import desired_replicas, request_of_template
 
 __all__ = ["Difference", "Triggers", "Verdict", "decide", "triggers_of", "verdict"]
@@ -101,6 +102,7 @@ def triggers_of(
     stated = {key: value for key, value in annotations.items() if key in keys.SCHEDULING_ANNOTATIONS}
     migrates = policy is not None and policy.spec.auto_migration is not None
     migration = annotations.get(keys.AUTO_MIGRATION_INFO) if migrates else None
+    migrated = relevant(migration, policy.spec.replicas_strategy) if policy is not None else ""
     record = Record(
         annotations=_hash(sorted(stated.items())),
         replicas=replicas,
@@ -108,7 +110,7 @@ def triggers_of(
         clusters=joined.hashes.fingerprint,
         policy=f"{policy.kind}/{policy.metadata.name}" if policy is not None else "",
         content=_content(policy) if policy is not None else "",
-        migration=_hash(migration) if migration is not None else "",
+        migration=_hash(migrated) if migrated else "",
         profile=profile,
     )
     return Triggers(record, joined, kubeadmiral.Inputs(stated, replicas, request, migration, policy))

@@ -85,8 +85,9 @@ def test_texts_are_short_and_nonsense_is_empty() -> None:
 
 def test_where_pods_have_a_node_matters_to_bin_packing_alone() -> None:
     moved = text_of(AutoMigrationInfo({"a": 2}, {"a": 2, "b": 5}))
-    assert relevant(moved, binpack=False) == relevant(text_of(FULL_A), binpack=False)
-    assert relevant(moved, binpack=True) != relevant(text_of(FULL_A), binpack=True)
+    assert relevant(moved, "Spread") == relevant(text_of(FULL_A), "Spread")
+    assert relevant(moved, "Binpack") != relevant(text_of(FULL_A), "Binpack")
+    assert relevant('{"scheduledReplicas":{"a":1}}', "Spread") == relevant(None, "Spread") == ""
 
 
 @given(st.integers(0, 20), st.integers(0, 20), st.lists(st.integers(0, 200), max_size=20))

@@ -59,7 +59,7 @@ def test_an_object_placed_nowhere_is_tried_again():
         ({"body": template(4)}, "replicas"),
         ({"body": template(3, resources={"requests": {"cpu": "2"}})}, "request"),
         ({"annotations": {keys.MAX_CLUSTERS: "1"}}, "annotations"),
-        ({"annotations": {keys.AUTO_MIGRATION_INFO: "{}"}}, "migration"),
+        ({"annotations": {keys.AUTO_MIGRATION_INFO: '{"estimatedCapacity":{"m1":1}}'}}, "migration"),
     ],
 )
 def test_what_belongs_to_the_object_always_schedules(changes, name):

@@ -1,0 +1,151 @@
+"""Failover: taints clusters that have failed, and frees those that have recovered. One key a cluster.
+
+What the taint means for workloads is scheduling's matter; this loop keeps the taint true to `plan.failover`, by the ready
+condition `control/clusters` publishes, and wakes workloads that are on their way back when their members report.
+Runs where cluster-scoped objects are owned, and nowhere else.
+"""
+
+import datetime
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from argosy.api import keys, resources
+from argosy.api.conditions import READY, EventReason
+from argosy.api.types import FederatedCluster
+from argosy.control.caches import Caches, SourceKey
+from argosy.control.collect import Collector
+from argosy.control.projection import as_object
+from argosy.kube.client import Client, Patch
+from argosy.kube.errors import NotFound
+from argosy.kube.events import EventRecorder
+from argosy.kube.informer import Change
+from argosy.kube.objects import HasMetadata
+from argosy.kube.queue import Result, WorkQueue
+from argosy.plan import failover
+from argosy.plan.fields import get
+
+__all__ = ["Failover", "Returning"]
+
+log = logging.getLogger(__name__)
+
+
+class Failover:
+    def __init__(self, client: Client, caches: Caches, recorder: EventRecorder, rules: failover.Rules):
+        self._client = client
+        self._caches = caches
+        self._recorder = recorder
+        self._rules = rules
+        self._doubtful = False
+        self.queue: WorkQueue[str] = WorkQueue()
+
+    def cluster_changed(self, change: Change[FederatedCluster]) -> None:
+        if change.old is None or change.new is None or _facts(change.old) != _facts(change.new):
+            self.queue.add(change.key)
+        doubtful = failover.doubtful(self._caches.clusters.values()) if _health(change) else self._doubtful
+        if doubtful != self._doubtful:
+            self._doubtful = doubtful
+            log.warning(
+                "more than half of the clusters are unready: no cluster is given up"
+                if doubtful
+                else "most clusters are ready again"
+            )
+            for cluster in self._caches.clusters.values():
+                self.queue.add(cluster.name)
+
+    async def reconcile(self, name: str) -> Result | None:
+        cluster = self._caches.clusters.get(name)
+        if cluster is None:
+            return None
+        sentence = failover.sentence(cluster, self._rules, datetime.datetime.now(datetime.UTC), doubt=self._doubtful)
+        if sentence.taints is not None:
+            await self._write(cluster, sentence.taints)
+        return Result(requeue_after=sentence.look_again) if sentence.look_again is not None else None
+
+    async def _write(self, cluster: FederatedCluster, taints: tuple[Any, ...]) -> None:
+        # On what was read: the list is replaced whole.
+        body = {
+            "metadata": {"resourceVersion": cluster.metadata.resource_version},
+            "spec": {"taints": msgspec.to_builtins(taints) or None},
+        }
+        try:
+            raw = await self._client.patch(
+                resources.FEDERATED_CLUSTERS, cluster.name, body, kind=Patch.MERGE, into=bytes
+            )
+        except NotFound:
+            return
+        self._caches.clusters.remember(raw)
+        ready = cluster.condition(READY)
+        since = ready.last_transition_time if ready is not None else None
+        regarding = {
+            "apiVersion": keys.API_VERSION,
+            "kind": "FederatedCluster",
+            "name": cluster.name,
+            "uid": cluster.metadata.uid,
+        }
+        if any(taint.key == keys.UNREADY_TAINT for taint in taints):
+            message = (
+                f"not ready since {since}: workloads that do not tolerate {keys.UNREADY_TAINT} are started elsewhere"
+            )
+            self._recorder.event(regarding, "Warning", EventReason.CLUSTER_FAILED, message)
+        else:
+            message = f"ready since {since}: workloads may come back"
+            self._recorder.event(regarding, "Normal", EventReason.CLUSTER_RECOVERED, message)
+
+
+class Returning:
+    """Workloads on their way back to a recovered cluster: what of them is available, and word when that changes."""
+
+    def __init__(self, caches: Caches, collector: Collector, progressed: Callable[[SourceKey], None]):
+        self._caches = caches
+        self._collector = collector
+        self._progressed = progressed
+        collector.on_change(self._member_object_changed)
+
+    def available(self, key: SourceKey) -> dict[str, int] | None:
+        """Available replicas in each member that can be seen; None where the type does not tell."""
+        config, view = self._caches.catalog.get(key.type), self._caches.federated_view(key)
+        path = config.spec.path_definition.available_replicas_status if config is not None else ""
+        if config is None or view is None or not path or keys.FAILBACK not in view.metadata.annotations:
+            return None
+        numbers = {}
+        for cluster in view.placed:
+            known, found = self._caches.clusters.get(cluster), self._collector.get(cluster, config.name, key.key)
+            if found is None or known is None or not known.ready or not self._collector.synced(cluster, config.name):
+                continue
+            number = get(as_object(found), path, 0)
+            numbers[cluster] = number if isinstance(number, int) else 0
+        return numbers
+
+    def _member_object_changed(self, cluster: str, type_name: str, change: Change[HasMetadata]) -> None:
+        key = SourceKey(type_name, change.key)
+        view = self._caches.federated_view(key)
+        if view is not None and failover.failback_of(view.metadata.annotations).target:
+            self._progressed(key)
+
+
+def _facts(cluster: FederatedCluster) -> tuple[Any, ...]:
+    ready, metadata = cluster.condition(READY), cluster.metadata
+    return (
+        cluster.joined,
+        cluster.terminating,
+        ready.status if ready is not None else "",
+        cluster.spec.taints,
+        metadata.annotations,
+    )
+
+
+def _health(change: Change[FederatedCluster]) -> bool:
+    old, new = change.old, change.new
+    return (
+        old is None
+        or new is None
+        or (old.ready, old.joined, old.terminating)
+        != (
+            new.ready,
+            new.joined,
+            new.terminating,
+        )
+    )

@@ -1,0 +1,262 @@
+"""Migrate: what members were seen to be able to run of each workload whose policy wants auto migration.
+
+Woken by member objects, by pods that get a node or fail to, by thresholds that pass and by clusters that gain room. It
+writes nothing: what it finds is handed to federate, whose pass stores it with the placement that follows from it.
+
+Pods come from the one watch on each member's pods (`probe`). Which ReplicaSet is the present one is asked of the member,
+once for each version of the workload's copy there, and only while not all of its replicas are ready.
+"""
+
+import datetime
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from argosy.api import keys
+from argosy.api.types import FederatedTypeConfig
+from argosy.control.caches import Caches, SourceKey
+from argosy.control.collect import Collector
+from argosy.control.livefleet import LiveFleet
+from argosy.control.members import Members
+from argosy.control.probe import Prober
+from argosy.control.projection import as_object
+from argosy.control.timings import Timings
+from argosy.control.views import FederatedView
+from argosy.kube.client import Client
+from argosy.kube.errors import ApiError, NotFound, TransportError
+from argosy.kube.informer import Change
+from argosy.kube.objects import HasMetadata, decode, split_key
+from argosy.kube.queue import Result, WorkQueue
+from argosy.kube.resource import Resource
+from argosy.plan import migrate
+from argosy.plan.fields import get
+from argosy.plan.unit import AutoMigrationInfo, request_of_template
+
+__all__ = ["Migrate"]
+
+_REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
+_DEPLOYMENT = ("apps", "Deployment")
+#: Pods are looked at a moment after their threshold, so that it has passed by everybody's rounding.
+_AFTER_THRESHOLD = 0.05
+
+
+class _Present(NamedTuple):
+    """The ReplicaSet of one version of a Deployment; None where it has none yet."""
+
+    version: tuple[str, int]
+    uid: str | None
+
+
+class Migrate:
+    def __init__(
+        self,
+        caches: Caches,
+        collector: Collector,
+        members: Members,
+        prober: Prober,
+        fleet: LiveFleet,
+        timings: Timings,
+        found: Callable[[SourceKey], None],
+    ):
+        """`found` is told of each workload about which something else is known than its federated object says."""
+        self._caches = caches
+        self._collector = collector
+        self._members = members
+        self._prober = prober
+        self._fleet = fleet
+        self._timings = timings
+        self._found = found
+        self._infos: dict[SourceKey, AutoMigrationInfo] = {}
+        #: By cluster, the workloads it was found too small for.
+        self._capped: dict[str, set[SourceKey]] = {}
+        self._present: dict[tuple[str, SourceKey], _Present] = {}
+        #: Whose pods a ReplicaSet's are, as far as that was asked.
+        self._made_for: dict[tuple[str, str], SourceKey] = {}
+        self.queue: WorkQueue[SourceKey] = WorkQueue()
+        collector.on_change(self._member_object_changed)
+        prober.on_pod = self._pod_changed
+
+    def info(self, key: SourceKey) -> AutoMigrationInfo | None:
+        """What members were seen to be able to run; None while nobody has looked."""
+        return self._infos.get(key)
+
+    # What wakes a workload.
+
+    def federated_changed(self, change: Change[FederatedView]) -> None:
+        view = change.new or change.old
+        key = self._caches.source_of(view) if view is not None else None
+        if view is None or key is None:
+            return
+        if change.new is None or not _migrates(change.new):
+            if change.old is not None and _migrates(change.old):
+                self._forget(key)
+            return
+        if change.old is None or not _migrates(change.old) or change.old.placed != change.new.placed:
+            self.queue.add(key)
+
+    def room_gained(self, cluster: str) -> None:
+        for key in self._capped.get(cluster, ()):
+            self.queue.add(key, priority=1, after=self._timings.room_retry)
+
+    def _member_object_changed(self, cluster: str, type_name: str, change: Change[HasMetadata]) -> None:
+        key = SourceKey(type_name, change.key)
+        if self._concerns(key):
+            self.queue.add(key, after=self._timings.migration_quiet)
+
+    def _pod_changed(self, cluster: str, pod: str, replica_set: str) -> None:
+        """A ReplicaSet nobody asked about yet has its Deployment's name. Where that is wrong, the Deployment's status is left
+        to wake it."""
+        key = self._made_for.get((cluster, replica_set))
+        if key is None:
+            config = self._caches.catalog.of_kind("apps/v1", "Deployment")
+            parts = pod.rsplit("-", 2)
+            if config is None or len(parts) < 3:
+                return
+            key = SourceKey(config.name, parts[0])
+        if self._concerns(key):
+            self.queue.add(key, after=self._timings.migration_quiet)
+
+    def _concerns(self, key: SourceKey) -> bool:
+        view = self._caches.federated_view(key)
+        return view is not None and _migrates(view)
+
+    # One look.
+
+    async def reconcile(self, key: SourceKey) -> Result | None:
+        view, config = self._caches.federated_view(key), self._caches.catalog.get(key.type)
+        if view is None or config is None or view.metadata.deletion_timestamp or not _serves(config):
+            self._forget(key)
+            return None
+        annotations = view.metadata.annotations
+        threshold = migrate.threshold_of(annotations.get(keys.POD_UNSCHEDULABLE_THRESHOLD))
+        if threshold is None:
+            self._forget(key)
+            return None
+        stored = migrate.info_of(annotations.get(keys.AUTO_MIGRATION_INFO))
+        pictures: dict[str, migrate.Picture | None] = {}
+        for cluster in sorted(view.placed):
+            try:
+                seen, there = await self._picture(cluster, key, config, threshold)
+            except (ApiError, TransportError, TimeoutError):
+                seen, there = None, True
+            if there:
+                pictures[cluster] = seen
+        info = migrate.migration_info(pictures, stored, self._full(key, stored))
+        self._remember(key, info)
+        if info != stored or keys.AUTO_MIGRATION_INFO not in annotations:
+            self._found(key)
+        crossings = [seen.next_crossing for seen in pictures.values() if seen is not None and seen.next_crossing]
+        if crossings:
+            return Result(requeue_after=min(crossings).total_seconds() + _AFTER_THRESHOLD)
+        if None in pictures.values():
+            return Result(requeue_after=self._timings.health_period)
+        return None
+
+    async def _picture(
+        self, cluster: str, key: SourceKey, config: FederatedTypeConfig, threshold: datetime.timedelta
+    ) -> tuple[migrate.Picture | None, bool]:
+        """What the member makes of the workload, None where it cannot be seen; and whether it has a copy, or might."""
+        member, known = self._members.get(cluster), self._caches.clusters.get(cluster)
+        if member is None or known is None or not known.ready or not self._collector.synced(cluster, config.name):
+            return None, True
+        found = self._collector.get(cluster, config.name, key.key)
+        if found is None:
+            return None, False
+        copy, paths = as_object(found), config.spec.path_definition
+        desired = _number(copy, paths.replicas_spec)
+        replicas, ready = _number(copy, paths.replicas_status), _number(copy, paths.ready_replicas_status)
+        pods = None
+        if replicas != ready:
+            uid = await self._replica_set(cluster, key, config, found)
+            pods = self._prober.pods_of(cluster, uid) if uid is not None else None
+            if uid is not None and pods is None:
+                return None, True
+        now = datetime.datetime.now(datetime.UTC)
+        return migrate.picture(desired, replicas, ready, pods, now, threshold), True
+
+    async def _replica_set(
+        self, cluster: str, key: SourceKey, config: FederatedTypeConfig, copy: HasMetadata
+    ) -> str | None:
+        """The uid of the ReplicaSet of the copy's present template."""
+        version = (copy.metadata.uid, copy.metadata.generation)
+        present = self._present.get((cluster, key))
+        if present is not None and present.version == version and present.uid is not None:
+            return present.uid
+        member = self._members.get(cluster)
+        if member is None:
+            return None
+        namespace, name = split_key(key.key)
+
+        async def ask(client: Client) -> str | None:
+            try:
+                deployment = await client.get(config.resource, name, namespace)
+            except NotFound:
+                return None
+            selector = (deployment["spec"].get("selector") or {}).get("matchLabels") or {}
+            text = ",".join(f"{label}={value}" for label, value in sorted(selector.items()))
+            listed = await client.list(_REPLICA_SETS, namespace, label_selector=text, resource_version="0")
+            newest = migrate.newest_replica_set(deployment, listed.items)
+            return newest["metadata"]["uid"] if newest is not None else None
+
+        uid = await member.call(ask)
+        if present is not None and present.uid is not None:
+            self._made_for.pop((cluster, present.uid), None)
+        self._present[cluster, key] = _Present(version, uid)
+        if uid is not None:
+            self._made_for[cluster, uid] = key
+        return uid
+
+    def _full(self, key: SourceKey, stored: AutoMigrationInfo) -> set[str]:
+        """Clusters with an estimate that have no room for one more of the workload's pods, or cannot be asked."""
+        if not stored.estimated_capacity:
+            return set()
+        raw = self._caches.source_raw(key)
+        if raw is None:
+            return set(stored.estimated_capacity)
+        request = request_of_template(decode(raw, dict))
+        full = set()
+        for cluster in stored.estimated_capacity:
+            member = self._fleet.snapshot.member(cluster)
+            if member is not None and (not member.ready or not migrate.has_room(member, request)):
+                full.add(cluster)
+        return full
+
+    # What is remembered.
+
+    def _remember(self, key: SourceKey, info: AutoMigrationInfo) -> None:
+        before = self._infos.get(key)
+        self._infos[key] = info
+        for cluster in before.estimated_capacity if before is not None else ():
+            if cluster not in info.estimated_capacity:
+                self._uncap(cluster, key)
+        for cluster in info.estimated_capacity:
+            self._capped.setdefault(cluster, set()).add(key)
+
+    def _uncap(self, cluster: str, key: SourceKey) -> None:
+        capped = self._capped.get(cluster, set())
+        capped.discard(key)
+        if not capped:
+            self._capped.pop(cluster, None)
+
+    def _forget(self, key: SourceKey) -> None:
+        info = self._infos.pop(key, None)
+        for cluster in info.estimated_capacity if info is not None else ():
+            self._uncap(cluster, key)
+        for cluster in list(self._fleet.snapshot.names):
+            present = self._present.pop((cluster, key), None)
+            if present is not None and present.uid is not None:
+                self._made_for.pop((cluster, present.uid), None)
+
+
+def _migrates(view: FederatedView) -> bool:
+    return keys.POD_UNSCHEDULABLE_THRESHOLD in view.metadata.annotations
+
+
+def _serves(config: FederatedTypeConfig) -> bool:
+    """Pods are found by way of ReplicaSets, which only Deployments make."""
+    source = config.spec.source_type
+    return config.spec.auto_migration.enabled and (source.group, source.kind) == _DEPLOYMENT
+
+
+def _number(copy: dict[str, Any], path: str) -> int:
+    value = get(copy, path, 0) if path else 0
+    return value if isinstance(value, int) else 0
