@@ -89,12 +89,12 @@ async def test_a_control_plane_from_nothing_and_again_and_over_other_versions(ku
     [cluster] = await kubernetes(1, msgspec.structs.replace(CONTROL_PLANE, audit=True))
     async with client_of(cluster.kubeconfig) as client:
         await client.create(NAMESPACES, namespace("before"))
-        for number in range(600):  # more than a page
-            await client.create(CONFIGMAPS, config_map(f"old-{number}", "before"), into=bytes)
+        old = [config_map(f"old-{number}", "before") for number in range(600)]  # more than a page
+        await asyncio.gather(*(client.create(CONFIGMAPS, each, into=bytes) for each in old))
 
         began = len(cluster.audit)
-        assert "objects would be written" in await install(cluster, "--dry-run")
-        shown = await install(cluster, "--dry-run", "-o", "yaml")
+        said, shown = await asyncio.gather(install(cluster, "--dry-run"), install(cluster, "--dry-run", "-o", "yaml"))
+        assert "objects would be written" in said
         assert len(cluster.audit) == began
         kinds = [manifest["kind"] for manifest in yaml.safe_load_all(shown)]
         assert kinds.count("CustomResourceDefinition") == len(crds.manifests())
@@ -117,8 +117,8 @@ async def test_a_control_plane_from_nothing_and_again_and_over_other_versions(ku
         await client.delete(resources.FEDERATED_TYPE_CONFIGS, "pods")
         await install(cluster)  # `pods` are no concern of the controllers' any more
         began = len(cluster.audit)
-        assert "nothing to do" in await install(cluster)
-        assert "nothing to do" in await install(cluster, "--dry-run")
+        for said in await asyncio.gather(install(cluster), install(cluster, "--dry-run")):
+            assert "nothing to do" in said
         assert len(cluster.audit) == began
         assert not is_marked(await client.get(CONFIGMAPS, "new", "before"))
         edited = await client.get(resources.FEDERATED_TYPE_CONFIGS, "configmaps")
