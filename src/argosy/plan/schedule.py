@@ -30,7 +30,7 @@ from argosy.plan.framework import (
     run_scores,
     run_selects,
 )
-from argosy.plan.plugins import DEFAULT_PROFILE, IN_TREE
+from argosy.plan.plugins import DEFAULT_PROFILE, IN_TREE, spread_constraints
 from argosy.plan.profile import Registry, merge_profile
 from argosy.plan.unit import Unit
 
@@ -184,7 +184,11 @@ def _divided(outline: Decision, profile: Profile) -> Decision:
     total = unit.desired_replicas or 0
     if total <= 0:
         return _scaled_to_zero(outline, ranked)
-    division = _replicas_plugin(unit, profile).divide(unit, fleet, ranked.rows)
+    divide = _replicas_plugin(unit, profile).divide
+    if unit.rules.spread:
+        division = spread_constraints.within_bounds(divide, unit, fleet, ranked.rows)
+    else:
+        division = divide(unit, fleet, ranked.rows)
     numbers = division.replicas + division.overflow
     # In the order of names, which is that of rows; a cluster without replicas gets no object.
     order = np.argsort(ranked.rows)
