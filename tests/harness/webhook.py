@@ -36,7 +36,7 @@ MISBEHAVIOURS = (
 class WebhookServer:
     """`url` once started. `behave` sets what it does from now on."""
 
-    def __init__(self, tls: ssl.SSLContext | None = None, port: int = 0, batch: bool = False):
+    def __init__(self, tls: ssl.SSLContext | None = None, port: int = 0):
         self._tls = tls
         self._port = port
         self.url = ""
@@ -100,6 +100,8 @@ class WebhookServer:
         return self._verdict(phase, _name(body["cluster"]))
 
     def _verdict(self, phase: str, cluster: str) -> dict[str, Any]:
+        if cluster in self.behaviour.get("unsure", ()):
+            return {"error": f"no {phase} of {cluster}"}
         if phase == "filter":
             rejected = self.behaviour.get("rejected", ())
             return {"selected": not any(part in cluster for part in rejected)}
