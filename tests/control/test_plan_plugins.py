@@ -1,0 +1,50 @@
+"""Plans where a plugin lives elsewhere: the command asks the webhook as the controllers do, and says when it could not."""
+
+import pytest
+
+from argosy.api import keys, resources
+from argosy.cli.foretell import Supposed, foretell
+from argosy.cli.manifests import Manifest
+from tests.harness.federation import Federation, deployment
+from tests.harness.webhook import webhook_process
+
+
+@pytest.fixture
+async def fed():
+    async with Federation(3) as fed:
+        yield fed
+
+
+@pytest.fixture
+async def hook():
+    async with webhook_process() as hook:
+        yield hook
+
+
+async def make(fed, resource, name, spec):
+    body = {"apiVersion": keys.API_VERSION, "kind": resource.kind, "metadata": {"name": name}, "spec": spec}
+    await fed.client.create(resource, body)
+
+
+async def test_a_webhook_is_asked_and_one_that_does_not_answer_is_named(fed, hook):
+    await hook.behave(rejected=["m2"])
+    spec = {
+        "payloadVersions": ["v1alpha1"],
+        "urlPrefix": hook.url,
+        "filterPath": "/filter",
+        "httpTimeout": "400ms",
+    }
+    await make(fed, resources.SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS, "hook", spec)
+    plugins = {"filter": {"enabled": [{"name": "hook", "type": "Webhook"}]}}
+    await make(fed, resources.SCHEDULING_PROFILES, "asking", {"plugins": plugins})
+    await fed.policy("policy", schedulingMode="Duplicate", schedulingProfile="asking")
+    supposed = Supposed(applied=(Manifest(deployment("web", 3, "policy"), "test"),))
+
+    foretold = await foretell(fed.client, supposed, "default", lambda _: None)
+    assert [each.cluster for each in foretold.objects[0].clusters] == ["m1", "m3"]
+    assert foretold.notes == ()
+
+    await hook.behave(mode="hang")
+    foretold = await foretell(fed.client, supposed, "default", lambda _: None)
+    assert len(foretold.notes) == 1
+    assert foretold.notes[0].startswith("the webhook hook could not be asked from here")
