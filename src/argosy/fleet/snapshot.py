@@ -5,9 +5,10 @@ the next snapshot and shares with the old one every table the change does not to
 available capacity. Tables are built when first asked for.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from functools import cached_property
-from typing import Final, NamedTuple
+from itertools import repeat
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,9 @@ LARGEST: Final = 2**62
 _ANSWERS_KEPT = 512
 
 
+T = TypeVar("T")
+
+
 class Labelled(NamedTuple):
     """One label of all clusters: the distinct values, sorted, and which of them each cluster has; -1 where it has none."""
 
@@ -53,6 +57,8 @@ class Fleet:
         self._rows: dict[str, Member] = {member.name: member for member in sorted(members, key=lambda row: row.name)}
         self._answers: dict[object, Mask] = {}
         self._labels: dict[str, Labelled] = {}
+        self._memory: dict[Hashable, Any] = {}
+        self._located: tuple[object, Rows] | None = None
 
     @classmethod
     def of(cls, clusters: Iterable[FederatedCluster]) -> "Fleet":
@@ -127,7 +133,7 @@ class Fleet:
         if before.taints == after.taints:
             shared.add("taints")
         if before.apis is after.apis:
-            shared.add("_api_sets")
+            shared |= {"_api_sets", "_serving"}
         if before.labels == after.labels:
             fleet._answers, fleet._labels = self._answers, self._labels
         if (before.labels_digest, before.taints_digest, before.apis_digest) == (
@@ -218,8 +224,27 @@ class Fleet:
 
     def serving(self, api: ApiKey) -> Mask:
         """Which clusters serve exactly this group, version and kind."""
-        sets, of_cluster = self._api_sets
-        return np.array([api in served for served in sets], dtype=np.bool_)[of_cluster]
+        serving = self._serving.get(api)
+        if serving is None:
+            sets, of_cluster = self._api_sets
+            serving = np.array([api in served for served in sets], dtype=np.bool_)[of_cluster]
+            if serving.all():
+                serving = self.everyone
+            if len(self._serving) < _ANSWERS_KEPT:
+                self._serving[api] = serving
+        return serving
+
+    def remembered(self, question: Hashable, answer: Callable[[], T]) -> T:
+        """An answer that follows from this snapshot and the question alone, found once: whole columns are often asked for
+        again by the next object. Such columns must not be changed."""
+        memory = self._memory
+        if question in memory:
+            known: T = memory[question]
+            return known
+        found = answer()
+        if len(memory) < _ANSWERS_KEPT:
+            memory[question] = found
+        return found
 
     def where(self, predicate: Callable[[Member], bool], *, question: object) -> Mask:
         """Which members satisfy a predicate over name and labels.
@@ -236,23 +261,33 @@ class Fleet:
     def mask_of(self, names: Iterable[str]) -> Mask:
         """True for the clusters named; unknown names are nobody."""
         mask = np.zeros(len(self._rows), dtype=np.bool_)
-        mask[[self.index[name] for name in names if name in self.index]] = True
+        rows = self._rows_of(names)
+        mask[rows[rows >= 0]] = True
         return mask
 
     def column(self, mapping: Mapping[str, int], default: int = 0) -> Column:
         """Numbers by cluster name as a column; unknown names are left out, numbers beyond 2**62 cut there."""
         column = np.full(len(self._rows), default, dtype=np.int64)
-        index = self.index
-        for name, number in mapping.items():
-            row = index.get(name)
-            if row is not None:
-                column[row] = number if -LARGEST <= number <= LARGEST else LARGEST if number > 0 else -LARGEST
+        if mapping:
+            rows, numbers = self._rows_of(mapping), _fitting(mapping.values(), len(mapping))
+            known = rows >= 0
+            column[rows[known]] = numbers[known]
         return column
 
     def rows_of(self, names: Iterable[str]) -> Rows:
         """The rows of the clusters named, in that order; unknown names are left out."""
-        index = self.index
-        return np.array([index[name] for name in names if name in index], dtype=np.intp)
+        rows = self._rows_of(names)
+        return rows[rows >= 0]
+
+    def _rows_of(self, names: Iterable[str]) -> Rows:
+        """The row of each name, -1 where it is unknown. The last answer is kept: an object's clusters are asked for often."""
+        if self._located is not None and self._located[0] is names:
+            return self._located[1]
+        if not isinstance(names, Collection):
+            names = tuple(names)
+        rows = np.fromiter(map(self.index.get, names, repeat(-1)), dtype=np.intp, count=len(names))
+        self._located = (names, rows)
+        return rows
 
     def names_of(self, rows: Rows) -> list[str]:
         names: list[str] = self._name_array[rows].tolist()
@@ -289,6 +324,10 @@ class Fleet:
         position: dict[frozenset[ApiKey], int] = {}
         of_cluster = [position.setdefault(member.apis, len(position)) for member in self._rows.values()]
         return list(position), np.array(of_cluster, dtype=np.intp)
+
+    @cached_property
+    def _serving(self) -> dict[ApiKey, Mask]:
+        return {}
 
     @cached_property
     def _allocatable(self) -> "_Columns":
@@ -347,3 +386,11 @@ class _Columns:
     def present(self, resource: str) -> Mask:
         column = self._column.get(resource)
         return np.zeros(self._present.shape[1], dtype=np.bool_) if column is None else self._present[column]
+
+
+def _fitting(numbers: Iterable[int], count: int) -> Column:
+    try:
+        column = np.fromiter(numbers, dtype=np.int64, count=count)
+    except OverflowError:
+        return np.array([max(-LARGEST, min(LARGEST, number)) for number in numbers], dtype=np.int64)
+    return np.clip(column, -LARGEST, LARGEST)

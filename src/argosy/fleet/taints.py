@@ -21,6 +21,9 @@ TaintKey = tuple[str, str, str]
 
 Mask = npt.NDArray[np.bool_]
 
+#: Answers kept per table; policies are reused by many objects, so few tolerations are distinct.
+_ANSWERS_KEPT = 512
+
 
 def tolerates(toleration: Toleration, taint: TaintKey) -> bool:
     """Kubernetes' matching rule: empty effect and empty key (with Exists) are wild cards, no operator means Equal."""
@@ -37,7 +40,7 @@ def tolerates(toleration: Toleration, taint: TaintKey) -> bool:
 class TaintTable:
     """Which cluster has which taint. Immutable; rows are clusters in the fleet's order."""
 
-    __slots__ = ("_present", "_taints_of", "distinct")
+    __slots__ = ("_counts", "_of_cluster", "_present", "_sets", "_taints_of", "_untolerated", "distinct")
 
     def __init__(self, taints_of: Sequence[Sequence[TaintKey]]) -> None:
         self._taints_of = taints_of
@@ -47,14 +50,34 @@ class TaintTable:
         for row, taints in enumerate(taints_of):
             for taint in taints:
                 self._present[row, column[taint]] += 1
+        sets: dict[tuple[TaintKey, ...], int] = {}
+        self._of_cluster = np.array([sets.setdefault(tuple(taints), len(sets)) for taints in taints_of], dtype=np.intp)
+        #: The distinct lists of taints: most clusters of a fleet are alike.
+        self._sets = tuple(sets)
+        self._untolerated: dict[tuple[tuple[Toleration, ...], str], Mask] = {}
+        self._counts: dict[tuple[tuple[Toleration, ...], str], npt.NDArray[np.int64]] = {}
 
     def untolerated(self, tolerations: Iterable[Toleration], effect: str) -> Mask:
-        """One bool per cluster: has a taint of this effect that none of the tolerations tolerates."""
-        return self.count_untolerated(tolerations, effect) > 0
+        """One bool per cluster: has a taint of this effect that none of the tolerations tolerates. Not to be changed."""
+        question = (tuple(tolerations), effect)
+        known = self._untolerated.get(question)
+        if known is None:
+            known = self.count_untolerated(question[0], effect) > 0
+            if len(self._untolerated) < _ANSWERS_KEPT:
+                self._untolerated[question] = known
+        return known
 
     def count_untolerated(self, tolerations: Iterable[Toleration], effect: str) -> npt.NDArray[np.int64]:
-        """How many of each cluster's taints of this effect are not tolerated."""
-        tolerations = tuple(tolerations)
+        """How many of each cluster's taints of this effect are not tolerated. Not to be changed."""
+        question = (tuple(tolerations), effect)
+        known = self._counts.get(question)
+        if known is None:
+            known = self._count(question[0], effect)
+            if len(self._counts) < _ANSWERS_KEPT:
+                self._counts[question] = known
+        return known
+
+    def _count(self, tolerations: tuple[Toleration, ...], effect: str) -> npt.NDArray[np.int64]:
         columns = [
             position
             for position, taint in enumerate(self.distinct)
@@ -67,8 +90,18 @@ class TaintTable:
 
     def first_untolerated(self, row: int, tolerations: Iterable[Toleration], effects: Iterable[str]) -> TaintKey | None:
         """The first such taint as the cluster lists them: the one a reason names."""
+        return _first(self._taints_of[row], tuple(tolerations), frozenset(effects))
+
+    def first_untolerated_of(
+        self, rows: npt.NDArray[np.intp], tolerations: Iterable[Toleration], effects: Iterable[str]
+    ) -> tuple[list[TaintKey | None], npt.NDArray[np.intp]]:
+        """The same for many rows: the answer for each list of taints there is, and which of them each row has."""
         tolerations, effects = tuple(tolerations), frozenset(effects)
-        for taint in self._taints_of[row]:
-            if taint[2] in effects and not any(tolerates(toleration, taint) for toleration in tolerations):
-                return taint
-        return None
+        return [_first(taints, tolerations, effects) for taints in self._sets], self._of_cluster[rows]
+
+
+def _first(taints: Sequence[TaintKey], tolerations: tuple[Toleration, ...], effects: frozenset[str]) -> TaintKey | None:
+    for taint in taints:
+        if taint[2] in effects and not any(tolerates(toleration, taint) for toleration in tolerations):
+            return taint
+    return None

@@ -74,8 +74,11 @@ class Unpacker:
 
 def _planes(column: Numbers) -> bytes:
     """Width, lowest number, and how far each number is above it, low bytes first."""
-    if not len(column):
+    bits = int(np.bitwise_or.reduce(column))
+    if bits == 0:
         return b"\0\0"
+    if 0 < bits < 256:
+        return b"\1\0" + column.astype(np.uint8).tobytes()
     lowest, highest = int(column.min()), int(column.max())
     size = (lowest.bit_length() + 8) // 8 if lowest else 0
     head = bytes((size,)) + lowest.to_bytes(size, "little", signed=True)
@@ -83,8 +86,6 @@ def _planes(column: Numbers) -> bytes:
         return b"\0" + head
     above = column - lowest if lowest else column
     span = highest - lowest
-    if span < 256:
-        return b"\1" + head + above.astype(np.uint8).tobytes()
     width = next(width for width in _WIDTHS if span < 256**width)
     planes = above.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :width]
     return bytes((width,)) + head + planes.T.tobytes()

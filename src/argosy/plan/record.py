@@ -24,6 +24,7 @@ import numpy as np
 from argosy.fleet.fingerprint import Fingerprint
 from argosy.fleet.snapshot import Column, Fleet, Rows
 from argosy.plan.columns import PackedError, Unpacker, pack
+from argosy.plan.framework import by_score
 from argosy.plan.schedule import Decision
 
 __all__ = [
@@ -189,7 +190,7 @@ def record_of(decision: Decision, inputs: Inputs = UNKNOWN_INPUTS) -> Record:
         clusters=count,
         names_hash=fingerprint.names,
         fleet_hash=fleet.hashes.short,
-        names=fleet.names if sum(map(len, fleet.names)) <= _NAMES_KEPT else (),
+        names=fleet.names if count <= _NAMES_KEPT and sum(map(len, fleet.names)) <= _NAMES_KEPT else (),
         message=decision.message[:_LONGEST_MESSAGE],
         unschedulable=decision.unschedulable,
         sticky=decision.sticky,
@@ -352,7 +353,7 @@ def _refusal(record: Record, code: int, names: tuple[str, ...] | None) -> Refusa
 def _by_score(refused: Column, scores: tuple[Column, ...]) -> Rows:
     """Rows of the clusters that passed, best score first, then by name."""
     rows = np.flatnonzero(refused == 0)
-    return rows[np.argsort(-_total(scores, len(rows)), kind="stable")]
+    return rows[by_score(rows, _total(scores, len(rows)))]
 
 
 def _follows_scores(record: Record) -> bool:

@@ -14,6 +14,7 @@ at that point gets the rest.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ __all__ = ["plan_replicas", "tie_breaks"]
 #: Sums over a fleet of products below this fit 64 bits.
 _PRODUCTS_FIT: Final = 2**62
 _FNV_PRIME: Final = 16777619
+_PRIME: Final = np.array(_FNV_PRIME, dtype=np.uint32)
 _BYTES: Final = [np.array(byte, dtype=np.uint32) for byte in range(256)]
 
 _Numbers = npt.NDArray[Any]
@@ -46,16 +48,8 @@ def plan_replicas(demand: Demand, weights: Column, ties: Column) -> tuple[Column
     All columns are in the order of the clusters' names. `ties` decides among equal weights, the smaller first, then the
     name. A negative weight is none.
     """
-    total = demand.total
-    caps = np.minimum(demand.most, demand.limited)
     exact = _needs_exact_numbers(demand, weights)
-    least, desired_caps, estimated, weights_ = demand.least, caps, demand.estimated, np.maximum(weights, 0)
-    if exact:
-        least, desired_caps, estimated, weights_ = (
-            column.astype(np.object_) for column in (least, desired_caps, estimated, weights_)
-        )
-    order = _order(weights_, ties)
-    desired = _divided(total, order, weights_, least, desired_caps, demand.limited, estimated)
+    desired = _desired(_in_python_numbers(demand) if exact else demand, np.maximum(_numbers(weights, exact), 0), ties)
     overflow = desired.overflow
     if not demand.avoid_disruption:
         # The overflow stays even where it is not to be kept: dropping it would raise the estimate again, the next plan
@@ -66,48 +60,67 @@ def plan_replicas(demand: Demand, weights: Column, ties: Column) -> tuple[Column
     return _column(_walked(demand, desired.replicas, ties, exact=exact)), _column(overflow)
 
 
+def _desired(demand: Demand, weights: _Numbers, ties: Column) -> _Division:
+    caps = demand.ceilings
+    if not demand.least.any() and int(np.minimum(caps, demand.estimated).min(initial=LARGEST)) >= demand.total:
+        shares = _shared(demand.total, weights, ties)
+        return _Division(shares, np.zeros_like(shares), 0 if shares.any() else demand.total)
+    order = _order(weights, ties)
+    return _divided(demand, order, weights, caps)
+
+
 def _walked(demand: Demand, desired: _Numbers, ties: Column, *, exact: bool) -> _Numbers:
     """The present distribution, changed by no more than the difference of the sums."""
-    present = demand.present.astype(np.object_) if exact else demand.present
+    present = _numbers(demand.present, exact)
     gap = desired - present
     change = int(gap.sum())
     if change == 0:
         return present
     moving = np.flatnonzero(gap < 0 if change < 0 else gap > 0)
-    by, running = np.abs(gap[moving]), present[moving]
+    by = np.abs(gap[moving])
+    moved = _shared(abs(change), by, ties[moving])
     if change < 0:
-        caps = running
-    else:
-        most = demand.most[moving]
-        caps = np.where(most == LARGEST, LARGEST, most - running)
-    if exact:
-        caps = caps.astype(np.object_)
-    nothing, unlimited = np.zeros_like(by), np.full_like(by, LARGEST)
-    order = _order(by, ties[moving])
-    moved = _divided(abs(change), order, by, nothing, caps, unlimited, unlimited).replicas
+        moved = -moved
+    elif (desired > demand.most).any():
+        moved = _within(demand, moving, by, abs(change), ties, exact=exact)
     after = present.copy()
-    after[moving] += moved if change > 0 else -moved
+    after[moving] += moved
     return after
 
 
-def _divided(
-    total: int,
-    order: Rows,
-    weights: _Numbers,
-    least: _Numbers,
-    caps: _Numbers,
-    limited: _Numbers,
-    estimated: _Numbers,
-) -> _Division:
+def _within(demand: Demand, moving: Rows, by: _Numbers, change: int, ties: Column, *, exact: bool) -> _Numbers:
+    """What starts where, for a minimum that is above its maximum: only then is the wish no bound by itself."""
+    most, running = demand.most[moving], _numbers(demand.present[moving], exact)
+    room = np.where(most == LARGEST, LARGEST, most - running)
+    nothing, unlimited = np.zeros_like(by), np.full_like(by, LARGEST)
+    share = Demand(change, nothing, nothing, room, unlimited, unlimited)
+    return _divided(share, _order(by, ties[moving]), by, room).replicas
+
+
+def _shared(total: int, weights: _Numbers, ties: Column) -> _Numbers:
+    """One round where nothing bounds anybody: each in order gets its share, rounded up, until nothing is left."""
+    all_weights = int(weights.sum())
+    if total <= 0 or all_weights <= 0:
+        return np.zeros_like(weights)
+    shares = -(-total * weights // all_weights)
+    order = _order(weights, ties)
+    ordered = shares[order]
+    sums = np.cumsum(ordered)
+    last = int((sums >= total).argmax())
+    shares[order[last + 1 :]] = 0
+    shares[order[last]] += total - sums[last]
+    return shares
+
+
+def _divided(demand: Demand, order: Rows, weights: _Numbers, caps: _Numbers) -> _Division:
     """Minimums first, then by weight in rounds until nothing is left or every cluster is full.
 
     `caps` are maximums and limited capacities together; minimums heed only the latter.
     """
-    weights, caps, estimated = weights[order], caps[order], estimated[order]
-    plan, overflow = _minimums(total, np.minimum(least[order], limited[order]), estimated)
-    remaining = total - int(plan.sum())
+    weights, caps, estimated = weights[order], caps[order], demand.estimated[order]
+    plan, overflow = _minimums(demand.total, np.minimum(demand.least, demand.limited)[order], estimated)
+    remaining = demand.total - int(plan.sum())
     room = np.minimum(caps, estimated)
-    estimates = bool((estimated < LARGEST).any())
     active = np.arange(len(order))
     while remaining > 0:
         sharing = weights[active]
@@ -121,23 +134,17 @@ def _divided(
         sums = np.cumsum(gains)
         reached = sums >= remaining
         last = int(reached.argmax())
-        enough = not reached[last]
-        if estimates:
-            offered = np.minimum(shares, remaining - (sums - gains))
-            if not enough:
-                offered[last + 1 :] = 0
-            surplus = np.minimum(have + offered, caps[active]) - estimated[active]
-            overflow[active] += np.maximum(surplus, 0)
-        if not enough:
-            # This one gets what is left, and whoever comes later was offered nothing.
+        offered = np.minimum(shares, remaining - (sums - gains))
+        if reached[last]:
+            # This one gets what is left, and whoever comes later is offered nothing.
+            offered[last + 1 :] = 0
             gains[last] += remaining - sums[last]
             gains[last + 1 :] = 0
-            plan[active] = have + gains
-            remaining = 0
-            break
+        surplus = np.minimum(have + offered, caps[active]) - estimated[active]
+        overflow[active] += np.maximum(surplus, 0)
         plan[active] = have + gains
-        remaining -= int(sums[-1])
-        if not (gains > 0).any():
+        remaining -= int(gains.sum())
+        if reached[last] or not (gains > 0).any():
             break
         active = active[shares <= fitting]
     return _Division(_unordered(plan, order), _unordered(overflow, order), remaining)
@@ -175,6 +182,15 @@ def _unordered(ordered: _Numbers, order: Rows) -> _Numbers:
     return back
 
 
+def _numbers(column: Column, exact: bool) -> _Numbers:
+    return column.astype(np.object_) if exact else column
+
+
+def _in_python_numbers(demand: Demand) -> Demand:
+    columns = ("current", "least", "most", "limited", "estimated")
+    return demand._replace(**{name: getattr(demand, name).astype(np.object_) for name in columns})
+
+
 def _column(numbers: _Numbers) -> Column:
     return numbers.astype(np.int64) if numbers.dtype == np.object_ else numbers
 
@@ -192,12 +208,23 @@ def tie_breaks(name_hashes: npt.NDArray[np.uint32], key: str) -> Column:
     What a byte of the key adds depends on the lowest byte of the hash alone, so the key is run through once for the 256
     possible ones, whatever the number of clusters.
     """
-    ends = np.arange(256, dtype=np.uint32)
-    prime = np.array(_FNV_PRIME, dtype=np.uint32)
-    key_bytes = key.encode()
-    for byte in key_bytes:
-        np.multiply(ends, prime, ends)
-        np.bitwise_xor(ends, _BYTES[byte], ends)
-    power = np.uint32(pow(_FNV_PRIME, len(key_bytes), 2**32))
+    namespace, slash, name = key.rpartition("/")
+    ends = _after(_after_namespace(namespace + slash), name.encode())
+    power = np.uint32(pow(_FNV_PRIME, len(key.encode()), 2**32))
     lowest = name_hashes & np.uint32(0xFF)
-    return (ends[lowest] + (name_hashes - lowest) * power).astype(np.int64)
+    hashes: Column = (ends[lowest] + (name_hashes - lowest) * power).astype(np.int64)
+    return hashes
+
+
+@lru_cache(maxsize=1024)
+def _after_namespace(namespace: str) -> npt.NDArray[np.uint32]:
+    """Kept, since the workloads of a namespace share it."""
+    return _after(np.arange(256, dtype=np.uint32), namespace.encode())
+
+
+def _after(starts: npt.NDArray[np.uint32], text: bytes) -> npt.NDArray[np.uint32]:
+    ends = starts.copy()
+    for byte in text:
+        np.multiply(ends, _PRIME, ends)
+        np.bitwise_xor(ends, _BYTES[byte], ends)
+    return ends

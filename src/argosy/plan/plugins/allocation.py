@@ -1,6 +1,6 @@
 """Allocation: what the resource score plugins share: requested and allocatable amounts of each relevant resource."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,13 @@ class Allocation(NamedTuple):
     resource: str
     allocatable: Column
     requested: Column
+
+
+def asked(unit: Unit) -> Hashable:
+    """What a score of this module's plugins depends on besides the fleet: objects that ask for the same score the same."""
+    request = unit.request
+    scalars = tuple(sorted(request.scalars.items()))
+    return request.milli_cpu, request.memory, request.ephemeral_storage, scalars
 
 
 def allocations(unit: Unit, fleet: Fleet) -> Iterator[Allocation]:

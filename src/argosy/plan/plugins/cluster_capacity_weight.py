@@ -24,7 +24,10 @@ def weights_of(unit: Unit, fleet: Fleet, rows: Rows) -> tuple[Column, str]:
     if unit.weights:
         return fleet.column(unit.weights)[rows], "weights are those of the policy"
     resource = GPU if unit.request.scalars.get(GPU) else CPU
-    return dynamic_weights(*amounts(fleet, rows, resource)), f"weights follow free {resource}"
+    # Objects that may choose from the same clusters share the weights.
+    question = ("weights", resource, rows.tobytes())
+    weights = fleet.remembered(question, lambda: dynamic_weights(*amounts(fleet, rows, resource)))
+    return weights, f"weights follow free {resource}"
 
 
 def amounts(fleet: Fleet, rows: Rows, resource: str) -> tuple[Column, Column]:

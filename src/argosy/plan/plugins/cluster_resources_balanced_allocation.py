@@ -4,11 +4,15 @@ import numpy as np
 
 from argosy.fleet.snapshot import Column, Fleet
 from argosy.plan.framework import MAX_SCORE, Score
-from argosy.plan.plugins.allocation import allocations
+from argosy.plan.plugins.allocation import allocations, asked
 from argosy.plan.unit import Unit
 
 
 def score(unit: Unit, fleet: Fleet) -> Column:
+    return fleet.remembered(("balanced", asked(unit)), lambda: _score(unit, fleet))
+
+
+def _score(unit: Unit, fleet: Fleet) -> Column:
     """100 where all resources are used to the same degree, less the more they differ, 0 where one is used up."""
     used = np.array(
         [

@@ -4,7 +4,7 @@ import numpy as np
 
 from argosy.fleet.snapshot import GPU, Column, Fleet
 from argosy.plan.framework import MAX_SCORE, Score
-from argosy.plan.plugins.allocation import allocations
+from argosy.plan.plugins.allocation import allocations, asked
 from argosy.plan.unit import Unit
 
 #: A GPU left idle costs more than a core.
@@ -12,6 +12,10 @@ WEIGHTS = {GPU: 4}
 
 
 def score(unit: Unit, fleet: Fleet) -> Column:
+    return fleet.remembered(("least", asked(unit)), lambda: _score(unit, fleet))
+
+
+def _score(unit: Unit, fleet: Fleet) -> Column:
     """The percentage left of each resource, averaged by weight; integer division throughout."""
     total = np.zeros(len(fleet), dtype=np.int64)
     weights = 0

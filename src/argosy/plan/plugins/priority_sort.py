@@ -1,10 +1,8 @@
 """PrioritySort: the order of clusters, by configured priority where there is one, else by score."""
 
-import numpy as np
-
 from argosy.api import keys
 from argosy.fleet.snapshot import Fleet
-from argosy.plan.framework import Ranked, Select
+from argosy.plan.framework import Ranked, Select, by_score
 from argosy.plan.unit import Unit
 
 
@@ -13,7 +11,7 @@ def select(unit: Unit, fleet: Fleet, ranked: Ranked) -> Ranked:
     rows, scores = ranked
     if unit.priorities or (unit.divides and unit.replicas_strategy == keys.BINPACK):
         scores = fleet.column(unit.priorities)[rows]
-    order = np.lexsort((rows, -scores))
+    order = by_score(rows, scores)
     return Ranked(rows[order], scores[order])
 
 

@@ -5,9 +5,9 @@ NoSchedule blocks new placements, NoExecute blocks all of them; PreferNoSchedule
 
 import numpy as np
 
-from argosy.fleet.snapshot import Column, Fleet, Mask
-from argosy.fleet.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
-from argosy.plan.framework import MAX_SCORE, Filter, Score
+from argosy.fleet.snapshot import Column, Fleet, Mask, Rows
+from argosy.fleet.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, TaintKey
+from argosy.plan.framework import MAX_SCORE, Filter, Reasons, Score
 from argosy.plan.unit import Unit
 
 REASON = "cluster(s) had taint {{{key}: {value}}}, that the schedulingUnit didn't tolerate"
@@ -18,12 +18,31 @@ def feasible(unit: Unit, fleet: Fleet) -> Mask:
     """Where the unit already runs, only an untolerated NoExecute taint drives it out."""
     evicting = fleet.taints.untolerated(unit.tolerations, NO_EXECUTE)
     repelling = fleet.taints.untolerated(unit.tolerations, NO_SCHEDULE)
+    if not fleet.taints.distinct:
+        return fleet.everyone
     return ~(evicting | (repelling & ~fleet.mask_of(unit.current)))
 
 
 def reason(unit: Unit, fleet: Fleet, row: int) -> str:
-    effects = (NO_EXECUTE,) if fleet.names[row] in unit.current else (NO_SCHEDULE, NO_EXECUTE)
-    taint = fleet.taints.first_untolerated(row, unit.tolerations, effects)
+    return _text(fleet.taints.first_untolerated(row, unit.tolerations, _effects(fleet.names[row] in unit.current)))
+
+
+def reasons(unit: Unit, fleet: Fleet, rows: Rows) -> Reasons:
+    placed = fleet.mask_of(unit.current)[rows]
+    new, of_new = fleet.taints.first_untolerated_of(rows, unit.tolerations, _effects(placed=False))
+    old, of_old = fleet.taints.first_untolerated_of(rows, unit.tolerations, _effects(placed=True))
+    of_row = np.where(placed, of_old + len(new), of_new)
+    found, codes = np.unique(of_row, return_inverse=True)
+    texts = [_text((new + old)[position]) for position in found.tolist()]
+    distinct = {text: position for position, text in enumerate(dict.fromkeys(texts))}
+    return Reasons(tuple(distinct), np.array([distinct[text] for text in texts], dtype=np.int64)[codes])
+
+
+def _effects(placed: bool) -> tuple[str, ...]:
+    return (NO_EXECUTE,) if placed else (NO_SCHEDULE, NO_EXECUTE)
+
+
+def _text(taint: TaintKey | None) -> str:
     key, value = ("", "") if taint is None else taint[:2]
     return REASON.format(key=key, value=value)
 
@@ -41,5 +60,5 @@ def normalize(scores: Column) -> Column:
     return MAX_SCORE - MAX_SCORE * scores // worst
 
 
-FILTER = Filter("TaintToleration", feasible, reason, remedy=REMEDY)
+FILTER = Filter("TaintToleration", feasible, reason, reasons=reasons, remedy=REMEDY)
 SCORE = Score("TaintToleration", score, normalize)
