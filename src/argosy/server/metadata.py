@@ -20,8 +20,10 @@ __all__ = [
     "check_types",
     "fill_new",
     "fill_update",
+    "json_type",
     "now",
     "validate",
+    "validate_prefix",
     "validate_update",
 ]
 
@@ -61,7 +63,7 @@ def check_types(obj: Object) -> str | None:
         obj["metadata"] = {}
         return None
     if not isinstance(metadata, dict):
-        return f"json: cannot unmarshal {_json_type(metadata)} into Go value of type v1.ObjectMeta"
+        return f"json: cannot unmarshal {json_type(metadata)} into Go value of type v1.ObjectMeta"
     for field in [key for key, value in metadata.items() if value is None or value in ({}, [])]:
         del metadata[field]
     for field in _STRINGS:
@@ -94,18 +96,18 @@ def check_types(obj: Object) -> str | None:
 
 
 def _mistyped(field: str, value: Any, wanted: str) -> str:
-    return f"json: cannot unmarshal {_json_type(value)} into Go struct field ObjectMeta.{field} of type {wanted}"
+    return f"json: cannot unmarshal {json_type(value)} into Go struct field ObjectMeta.{field} of type {wanted}"
 
 
-def _json_type(value: Any) -> str:
+def json_type(value: Any) -> str:
+    """What Go calls a JSON value it did not expect."""
     return {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
 
 
 def fill_new(kind: Kind, obj: Object) -> None:
     """The fields the server sets on create. Field managers are not tracked yet, so managedFields are not kept."""
     metadata = obj["metadata"]
-    for field in ("selfLink", "managedFields"):
-        metadata.pop(field, None)
+    metadata.pop("managedFields", None)
     metadata["uid"] = str(uuid4())
     metadata["creationTimestamp"] = now()
     if kind.strategy.generation:
@@ -116,7 +118,6 @@ def fill_update(kind: Kind, new: Object, old: Object) -> None:
     """What an update cannot change and may leave out comes from the stored object."""
     fresh, stored = new["metadata"], old["metadata"]
     fresh.pop("managedFields", None)
-    fresh.pop("selfLink", None)
     fresh["creationTimestamp"] = stored["creationTimestamp"]
     if not fresh.get("uid"):
         fresh["uid"] = stored["uid"]
@@ -131,17 +132,12 @@ def fill_update(kind: Kind, new: Object, old: Object) -> None:
 
 def validate(kind: Kind, obj: Object) -> list[FieldError]:
     metadata = obj["metadata"]
-    errors: list[FieldError] = []
-    rule = _NAME_RULES[kind.strategy.name_rule]
-    prefix = metadata.get("generateName")
-    if prefix:
-        # A prefix may end in a dash, which stands for the characters to come.
-        masked = prefix[:-1] + "a" if prefix.endswith("-") and kind.strategy.name_rule != "path" else prefix
-        errors += [invalid("metadata.generateName", prefix, text) for text in rule(masked)]
+    errors = validate_prefix(kind, obj)
     name = metadata.get("name")
     if not name:
         errors.append(required("metadata.name", "name or generateName is required"))
     else:
+        rule = _NAME_RULES[kind.strategy.name_rule]
         errors += [invalid("metadata.name", name, text) for text in rule(name)]
     namespace = metadata.get("namespace")
     if kind.namespaced:
@@ -153,6 +149,15 @@ def validate(kind: Kind, obj: Object) -> list[FieldError]:
         errors.append(forbidden("metadata.namespace", "not allowed on this type"))
     errors += _validate_common(metadata) + _validate_finalizers(metadata)
     return errors + _validate_known_finalizers(kind, metadata)
+
+
+def validate_prefix(kind: Kind, obj: Object) -> list[FieldError]:
+    prefix = obj["metadata"].get("generateName")
+    if not prefix:
+        return []
+    # A prefix may end in a dash, which stands for the characters to come.
+    masked = prefix[:-1] + "a" if prefix.endswith("-") and kind.strategy.name_rule != "path" else prefix
+    return [invalid("metadata.generateName", prefix, text) for text in _NAME_RULES[kind.strategy.name_rule](masked)]
 
 
 def validate_update(kind: Kind, new: Object, old: Object) -> list[FieldError]:
@@ -169,7 +174,7 @@ def validate_update(kind: Kind, new: Object, old: Object) -> list[FieldError]:
         for field in _FIXED
         if fresh.get(field) != stored.get(field)
     ]
-    errors += _validate_common(fresh)
+    errors += _validate_common(fresh) + _validate_finalizers(fresh)
     # kube-apiserver runs these rules twice on an update, once for all kinds and once in each, and tells causes twice.
     return errors + errors + _validate_known_finalizers(kind, fresh)
 

@@ -52,8 +52,8 @@ class Strategy:
     unconditional_update: bool = True
     #: The metadata of a new object is looked at only once the rest of it is right.
     metadata_last: bool = False
-    #: An update is held to the rules of new metadata as well (those of finalizers).
-    validates_metadata: bool = False
+    #: An update is held to the rule for generateName as well.
+    validates_prefix: bool = False
     #: DELETE without a propagation policy orphans the dependents (Jobs of batch/v1) instead of deleting them.
     orphan_by_default: bool = False
     #: Parts of an object have no type, so that their numbers are kept as they were written (`numbers`).

@@ -62,6 +62,11 @@ class CustomResourceStrategy(Strategy):
         wrong = mistyped_resource(obj, self._structure)
         return Decoded(unknown, mistyped if wrong is None else (*mistyped, str(wrong)))
 
+    def unreadable(self, obj: Object) -> str | None:
+        if type(obj["metadata"]) is not dict:
+            return None
+        return next(iter(schema.check(self._metadata, obj["metadata"]).mistyped), None)
+
     def default(self, obj: Object) -> None:
         prune_nulls(obj, self._structure)
         apply_defaults(obj, self._structure)

@@ -57,6 +57,7 @@ def kinds(schemas: Schemas) -> list[Kind]:
 
 
 class JobStrategy(BuiltinStrategy):
+    validates_prefix = True
     orphan_by_default = True
     selectable = {"status.successful": lambda obj: str((obj.get("status") or {}).get("succeeded") or 0)}  # noqa: RUF012
     unselectable = 'field label "{}" not supported for Job'

@@ -80,6 +80,8 @@ def kinds(schemas: Schemas) -> list[Kind]:
 
 
 class ConfigMapStrategy(StatuslessStrategy):
+    validates_prefix = True
+
     def default(self, obj: Object) -> None:
         _without_empty(obj, ("data", "binaryData"))
 
@@ -101,6 +103,7 @@ class ConfigMapStrategy(StatuslessStrategy):
 
 
 class SecretStrategy(StatuslessStrategy):
+    validates_prefix = True
     selectable = {"type": lambda obj: str(obj.get("type", ""))}  # noqa: RUF012
 
     def default(self, obj: Object) -> None:
@@ -178,6 +181,8 @@ def _json_object(text: str, path: str) -> list[FieldError]:
 
 
 class ServiceAccountStrategy(StatuslessStrategy):
+    validates_prefix = True
+
     def prepare_create(self, obj: Object) -> None:
         _only_names(obj)
 
@@ -191,6 +196,7 @@ def _only_names(account: Object) -> None:
 
 
 class EndpointsStrategy(StatuslessStrategy):
+    validates_prefix = True
     create_on_update = True
 
     def default(self, obj: Object) -> None:

@@ -29,7 +29,7 @@ def kinds(schemas: Schemas) -> list[Kind]:
 
 class EndpointSliceStrategy(StatuslessStrategy):
     generation = True
-    validates_metadata = True
+    validates_prefix = True
 
     def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
         new = old is None and obj.get("addressType") == "FQDN"

@@ -19,6 +19,8 @@ NOT_DNS = "must be a DNS name, not an IP address"
 
 
 class IngressStrategy(BuiltinStrategy):
+    validates_prefix = True
+
     def default(self, obj: Object) -> None:
         obj.setdefault("spec", {})
 

@@ -82,6 +82,7 @@ def _first_ip(pod: Object) -> str:
 
 
 class PodStrategy(BuiltinStrategy):
+    validates_prefix = True
     selectable = {  # noqa: RUF012 - a mapping by contract, never changed
         "spec.nodeName": lambda pod: str(pod["spec"].get("nodeName", "")),
         "spec.restartPolicy": lambda pod: str(pod["spec"].get("restartPolicy", "")),

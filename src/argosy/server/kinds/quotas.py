@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import uuid4
 
 from argosy.kube import names, quantity
 from argosy.kube.quantity import Quantity
@@ -57,7 +58,12 @@ def kinds(schemas: Schemas) -> list[Kind]:
 
 
 class LimitRangeStrategy(StatuslessStrategy):
+    validates_prefix = True
     create_on_update = True
+
+    def prepare_create(self, obj: Object) -> None:
+        # The one kind that needs no name.
+        obj["metadata"]["name"] = obj["metadata"].get("name") or str(uuid4())
 
     def default(self, obj: Object) -> None:
         # Written out as null when there are none, since it is not optional.

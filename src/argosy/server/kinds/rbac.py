@@ -36,7 +36,7 @@ def kinds(schemas: Schemas) -> list[Kind]:
 class RoleStrategy(StatuslessStrategy):
     name_rule = "path"
     create_on_update = True
-    validates_metadata = True
+    validates_prefix = True
     namespaced = True
 
     def default(self, obj: Object) -> None:
@@ -91,7 +91,7 @@ def _rule(rule: Mapping[str, Any], path: str, namespaced: bool) -> list[FieldErr
 class RoleBindingStrategy(StatuslessStrategy):
     name_rule = "path"
     create_on_update = True
-    validates_metadata = True
+    validates_prefix = True
     roles: tuple[str, ...] = ("Role", "ClusterRole")
     namespaced = True
 

@@ -67,14 +67,14 @@ class ServiceAllocator:
     def allocate(self, service: Object, old: Object | None = None, *, dry_run: bool = False) -> list[str | int]:
         """Fill in families, addresses and ports, keeping those of `old`; what was taken for it. Raises Refused, Exhausted.
 
-        A dry run does not look whether an address could be recorded as this service's.
+        In a dry run a service that asks for no address gets the one nobody has, that of the network.
         """
         errors = self._families(service, old)
         if errors:
             raise Refused(errors)
         taken: list[str | int] = []
         try:
-            self._allocate_ips(service, old, taken, recorded=not dry_run)
+            self._allocate_ips(service, old, taken, dry_run=dry_run)
             self._allocate_ports(service, set(_held_ports(old or {})), taken)
         except (Refused, Exhausted):
             self.give_back(taken)
@@ -161,7 +161,7 @@ class ServiceAllocator:
             if family not in self._ranges
         ]
 
-    def _allocate_ips(self, service: Object, old: Object | None, taken: list[str | int], *, recorded: bool) -> None:
+    def _allocate_ips(self, service: Object, old: Object | None, taken: list[str | int], *, dry_run: bool) -> None:
         spec = service["spec"]
         if not needs_cluster_ip(spec) or is_headless(spec):
             return
@@ -176,13 +176,17 @@ class ServiceAllocator:
         given += [""] * (len(families) - len(given))
         asked = list(given)
         for i in range(first, len(families)):
+            addresses = self._ranges[families[i]]
+            if dry_run and not asked[i]:
+                given[i] = str(addresses.network.network_address)
+                continue
             failed = "failed to allocate IP" + (f" {asked[i]}" if asked[i] else "")
             try:
-                given[i] = self._ranges[families[i]].take(asked[i])
+                given[i] = addresses.take(asked[i])
             except _Taken as reason:
                 raise Refused([invalid("spec.clusterIPs", asked, f"{failed}: {reason}")]) from None
             taken.append(given[i])
-            if recorded and not service["metadata"].get("name"):
+            if not dry_run and not service["metadata"].get("name"):
                 # An address is recorded as the service's by its name; one without a name is told this and nothing else.
                 why = f'IPAddress.networking.k8s.io "{given[i]}" is invalid: {required("spec.parentRef.name")}'
                 raise Refused([invalid("spec.clusterIPs", asked, f"{failed}: {why}")])

@@ -61,6 +61,8 @@ def _parameters(parameters: Mapping[str, str], path: str) -> list[FieldError]:
 
 
 class StorageClassStrategy(StatuslessStrategy):
+    validates_prefix = True
+
     def default(self, obj: Object) -> None:
         fill(obj, "provisioner", "")
         fill(obj, "reclaimPolicy", "Delete")

@@ -72,6 +72,7 @@ def kinds(schemas: Schemas) -> list[Kind]:
 
 
 class PersistentVolumeStrategy(BuiltinStrategy):
+    validates_prefix = True
     generation = False
 
     def default(self, obj: Object) -> None:

@@ -101,9 +101,21 @@ def read_object(call: Call, validation: str) -> Object:
         version = api_version.rpartition("/")[2]
         return status.bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {text}')
 
+    for field in ("apiVersion", "kind"):
+        if not isinstance(obj.get(field) or "", str):
+            raise _unnamed(kind, call.body, field, obj[field])
     if not kind.builtin:
         _check_custom(kind, obj, call.body)
     return check_object(call, kind, obj, validation, refuse, duplicates)
+
+
+def _unnamed(kind: Kind, body: bytes, field: str, value: Any) -> ApiError:
+    shown = body.decode(errors="replace")
+    shown = f"{shown[:30]} ..." if len(shown) > 30 else shown
+    why = f"json: cannot unmarshal {metadata.json_type(value)} into Go struct field .{field} of type string ({shown})"
+    return status.bad_request(
+        f"the object provided is unrecognized (must be of type {kind.kind}): couldn't get version/kind; json parse error: {why}"
+    )
 
 
 def _check_custom(kind: Kind, obj: Object, body: bytes) -> None:
@@ -134,13 +146,13 @@ def check_object(
     api_version = obj.get("apiVersion") or kind.api_version
     name = obj.get("kind") or kind.kind
     fits = api_version == kind.api_version and name == kind.kind
-    if not fits and (kind.builtin or not isinstance(api_version, str) or not isinstance(name, str)):
-        raise refuse(_mismatch(kind, api_version, name))
+    named = isinstance(name, str) and isinstance(api_version, str) and api_version.count("/") < 2
+    if not fits and (kind.builtin or not named):
+        raise refuse(_mismatch(kind, obj, api_version, name))
     wrong = metadata.check_types(obj)
     if wrong is not None:
         raise refuse(kind.strategy.unreadable(obj) or wrong)
-    # A custom resource that calls itself something else is told so by validation, and nothing is known of its fields.
-    decoded = kind.strategy.decode(obj) if fits else Decoded()
+    decoded = kind.strategy.decode(obj) if fits else _decode_other(kind, obj)
     # apiVersion and kind lead every stored object; the rest keeps the order it came in.
     ordered: Object = {"apiVersion": api_version, "kind": name, "metadata": obj["metadata"]}
     ordered.update((key, value) for key, value in obj.items() if key not in ordered)
@@ -153,6 +165,19 @@ def check_object(
             raise refuse(f"strict decoding error: {', '.join(found)}")
         call.warnings += found
     return ordered
+
+
+def _decode_other(kind: Kind, obj: Object) -> Decoded:
+    """A custom resource that calls itself something else, which validation will tell it.
+
+    Nothing is known of the fields of another kind, and another version of its own has none.
+    """
+    if obj.get("kind") != kind.kind or obj["apiVersion"].rpartition("/")[0] != kind.group:
+        return Decoded()
+    unknown = tuple(sorted(key for key in obj if key not in ("apiVersion", "kind", "metadata")))
+    for key in unknown:
+        del obj[key]
+    return Decoded(unknown)
 
 
 def misnamed(kind: Kind, obj: Object) -> list[FieldError]:
@@ -171,14 +196,18 @@ def refused(obj: Object, errors: Sequence[FieldError]) -> ApiError:
     return status.invalid_kind(group, obj["kind"], obj["metadata"].get("name", ""), errors)
 
 
-def _mismatch(kind: Kind, api_version: Any, name: Any) -> str:
+def _mismatch(kind: Kind, obj: Object, api_version: Any, name: Any) -> str:
+    """A body is read as what it says it is, and only then found to be out of place."""
     if str(api_version).count("/") > 1:
         return f"unexpected GroupVersion string: {api_version}"
     group, _, version = str(api_version).rpartition("/")
     # Definitions and API services have schemes of their own, which know no other kinds.
     apart = kind.group in _OWN_SCHEMES and group != kind.group
-    if apart or schema.load().kind(group, version, str(name)) is None:
+    type = None if apart else schema.load().kind(group, version, str(name))
+    if type is None:
         return f'no kind "{name}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+    if mistyped := schema.check(type, obj).mistyped:
+        return mistyped[0]
     if name == kind.kind and group == kind.group:
         expected = f"the expected API version ({kind.api_version})"
         return f"the API version in the data ({api_version}) does not match {expected}"

@@ -21,7 +21,7 @@ GENERATE_TRIES = 8
 async def create(api: Api, call: Call) -> Response:
     options = call.write_options("CreateOptions")
     obj = read_object(call, options.validation)
-    for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+    for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
         # Only here: a PUT that creates lets them stand, in kube-apiserver too.
         obj["metadata"].pop(field, None)
     return await insert(api, call, obj, dry_run=options.dry_run)
@@ -32,6 +32,8 @@ async def insert(api: Api, call: Call, obj: Object, *, dry_run: bool) -> Respons
     _check_place(call, obj)
     kind = call.kind
     version = obj["metadata"].pop("resourceVersion", "")
+    if not dry_run:
+        obj["metadata"].pop("selfLink", None)
     kind.strategy.default(obj)
     api.admission.create(call, obj)
     try:

@@ -16,7 +16,7 @@ from argosy.server import status
 from argosy.server.encoding import media_type
 from argosy.server.entry import object_key
 from argosy.server.fielderrors import invalid
-from argosy.server.metadata import METADATA_FIELDS
+from argosy.server.metadata import METADATA_FIELDS, check_types
 from argosy.server.registry import Kind, Object
 from argosy.server.request import Call
 from argosy.server.verbs.base import Api, check_object, decode_served
@@ -50,9 +50,7 @@ async def patch(api: Api, call: Call) -> Response:
             raise status.rejected()
         if not call.kind.builtin and not patched.get("kind"):
             raise unreadable(patched)("Object 'Kind' is missing")
-        unknown: list[str] = []
-        if call.kind.builtin and not patched.get("apiVersion"):
-            unknown = _lose_version(patched)
+        unknown = [] if patched.get("apiVersion") else _lose_version(call, patched)
         new = check_object(call, call.kind, patched, options.validation, unreadable(patched), unknown)
         check_name(call, new)
         if not new["metadata"].get("resourceVersion") and not call.kind.strategy.unconditional_update:
@@ -67,17 +65,23 @@ async def patch(api: Api, call: Call) -> Response:
     raise status.conflict(call.kind, call.name)
 
 
-def _lose_version(patched: Object) -> list[str]:
-    """What a patch that takes away the apiVersion leaves of a built-in object; tells what is no longer known.
+def _lose_version(call: Call, patched: Object) -> list[str]:
+    """What a patch that takes away the apiVersion leaves of an object; tells what is no longer known.
 
-    kube-apiserver then reads it into its internal type, in which the fields have no names in JSON, and those of metadata stand
-    beside all others.
+    kube-apiserver then reads a built-in one into its internal type, in which the fields have no names in JSON, and those of
+    metadata stand beside all others. With a custom one it does not know what to do.
     """
+    if not call.kind.builtin:
+        wrong = check_types(patched)
+        if wrong is not None:
+            raise unreadable(patched)(wrong)
+        check_name(call, patched)
+        raise status.internal("Object 'apiVersion' is missing in 'object has no apiVersion field'")
     fields = {key: value for key, value in patched.items() if key not in ("apiVersion", "kind")}
     for key in fields:
         del patched[key]
     patched["metadata"] = {key: value for key, value in fields.items() if key in METADATA_FIELDS}
-    return [f'unknown field "{key}"' for key in fields if key not in METADATA_FIELDS]
+    return [f'unknown field "{key}"' for key in sorted(fields) if key not in METADATA_FIELDS]
 
 
 def unreadable(patched: Object) -> Callable[[str], ApiError]:

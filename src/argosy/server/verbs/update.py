@@ -81,6 +81,8 @@ async def save(api: Api, call: Call, new: Object, entry: Entry, *, dry_run: bool
     kind.strategy.default(new)
     _prepare(call.subresource, kind)(new, old)
     metadata.fill_update(kind, new, old)
+    if not dry_run:
+        new["metadata"].pop("selfLink", None)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     try:
         _check(api, call, new, old)
@@ -110,8 +112,8 @@ def _check(api: Api, call: Call, new: Object, old: Object) -> None:
     errors = metadata.validate_update(kind, new, old)
     if wrong := misnamed(kind, new):
         raise refused(new, errors + wrong)
-    if kind.strategy.validates_metadata and not call.subresource:
-        errors += metadata.validate(kind, new)
+    if kind.strategy.validates_prefix and not call.subresource:
+        errors += metadata.validate_prefix(kind, new)
     if call.subresource in _STATUS:
         errors += kind.strategy.validate_status(new, old)
     else:
