@@ -75,6 +75,10 @@ class Cluster:
             for name in commands.component_names(options)
         }
 
+        #: Of the audit log: what was read, and up to where.
+        self._audit: list[dict[str, Any]] = []
+        self._audit_read = 0
+
     def __getitem__(self, component: str) -> Component:
         return self.components[component]
 
@@ -98,11 +102,16 @@ class Cluster:
     def audit(self) -> list[dict[str, Any]]:
         """The writes so far, oldest first, leases left out. Asked for by `Options.audit`."""
         try:
-            lines = (self.folder / "audit.log").read_bytes().splitlines(keepends=True)
+            with (self.folder / "audit.log").open("rb") as log:
+                log.seek(self._audit_read)
+                added = log.read()
         except FileNotFoundError:
             return []
         # The last line may still be on its way.
-        return [orjson.loads(line) for line in lines if line.endswith(b"\n")]
+        whole = added[: added.rfind(b"\n") + 1]
+        self._audit_read += len(whole)
+        self._audit += [orjson.loads(line) for line in whole.splitlines()]
+        return list(self._audit)
 
     def connection(self) -> Connection:
         """The administrator's, by token."""
