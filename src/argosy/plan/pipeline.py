@@ -37,6 +37,7 @@ from argosy.plan.placement import placed, with_overrides, with_placement, with_r
 from argosy.plan.plugins import IN_TREE
 from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
 from argosy.plan.profile import Registry, content_of
+from argosy.plan.record import Inputs, encode, record_of
 from argosy.plan.schedule import Decision, decide, profile_of, unasked
 from argosy.plan.triggers import decide as whether_to_schedule
 from argosy.plan.triggers import triggers_of
@@ -127,7 +128,7 @@ def federate_steps(
     result = run.result()
     if before is not None and equal(result, before):
         return Outcome(held=run.held, decision=run.decision, deferred=run.deferred)
-    return Outcome(result, before is None, run.held, tuple(run.notes), run.decision, run.deferred)
+    return Outcome(run.with_record(result), before is None, run.held, tuple(run.notes), run.decision, run.deferred)
 
 
 def _comparable(existing: Json | None) -> Json | None:
@@ -237,6 +238,21 @@ class _Pass:
         annotations = with_held(annotations, self.held)
         annotations[keys.PENDING_CONTROLLERS] = pending.dump(self._pending)
         return {**self._base, "metadata": {**self._base["metadata"], "annotations": annotations}, "spec": self.spec}
+
+    def with_record(self, result: Json) -> Json:
+        """The result to be written, and with it why it was decided so. The record alone is no reason to write."""
+        policy, profile = self._given.policy, self._given.profile
+        if self.decision is None or policy is None:
+            return result
+        inputs = Inputs(
+            policy=f"{policy.kind}/{policy.metadata.name}",
+            policy_generation=policy.metadata.generation,
+            profile=policy.spec.scheduling_profile,
+            profile_generation=profile.metadata.generation if profile is not None else 0,
+            source_generation=self.spec["template"]["metadata"].get("generation") or 0,
+        )
+        result["metadata"]["annotations"][keys.DECISION] = encode(record_of(self.decision, inputs))
+        return result
 
     def _hold(self, held: Held, event: EventReason) -> None:
         """Told once: a pass that finds the same obstacle again has nothing to add."""
@@ -396,6 +412,7 @@ class _Pass:
         rest = _without(
             self.annotations,
             keys.SCHEDULING_TRIGGERS,
+            keys.DECISION,
             keys.POD_UNSCHEDULABLE_THRESHOLD,
             keys.AUTO_MIGRATION_INFO,
             keys.FAILBACK,

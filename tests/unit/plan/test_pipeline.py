@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.api import keys
+from argosy.api.clusters import ClusterResources
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.snapshot import Fleet
 from argosy.kube import mergepatch
@@ -15,6 +16,7 @@ from argosy.plan.federate import NameTaken, template_of
 from argosy.plan.held import held_of
 from argosy.plan.pipeline import federate
 from argosy.plan.placement import to_be_removed
+from argosy.plan.record import account_of, decode, record_of
 from tests.unit.plan.worlds import (
     DEPLOYMENTS,
     NAMESPACES,
@@ -38,6 +40,46 @@ def with_third_party() -> FederatedTypeConfig:
 
 def pending_of(world: World) -> pending.Steps:
     return pending.parse(world.annotations[keys.PENDING_CONTROLLERS])
+
+
+class TestRecord:
+    def test_the_decision_is_recorded_in_the_same_write(self):
+        world = World(policy=policy(), fleet=fleet("m1", "m2"))
+        world.run()
+        record = decode(world.annotations[keys.DECISION])
+        account = account_of(record, record.names)
+        assert account.placements == world.replicas
+        assert account.inputs.policy == "PropagationPolicy/all"
+        assert account.inputs.source_generation == 1
+
+    def test_a_record_alone_is_no_reason_to_write(self):
+        """Tried again for want of a place, with other scores and the same end."""
+        placement = [{"cluster": name, "preferences": {"maxReplicas": 0}} for name in ("m1", "m2", "m3")]
+        world = World(policy=policy(placement=placement))
+        world.run()
+        recorded = decode(world.annotations[keys.DECISION])
+        busy = ClusterResources(allocatable={"cpu": "10"}, available={"cpu": "1"})
+        status = msgspec.structs.replace(cluster("m1").status, resources=busy)
+        fuller = Fleet.of([msgspec.structs.replace(cluster("m1"), status=status), cluster("m2"), cluster("m3")])
+        again = world.run(fleet=fuller)
+        assert again.object is None
+        assert account_of(record_of(again.decision), fuller.names).scores != account_of(recorded, fuller.names).scores
+
+    def test_an_object_that_stays_unplaced_is_written_once(self):
+        unready = Fleet.of([cluster("m1", ready=False)])
+        world = World(fleet=unready)
+        assert world.run().object is not None
+        again = world.run()
+        assert again.decision is not None
+        assert again.object is None
+        account = account_of(decode(world.annotations[keys.DECISION]), ("m1",))
+        assert account.message == "0/1 clusters are available: 1 cluster(s) were unready"
+
+    def test_the_record_goes_with_the_policy(self):
+        world = World()
+        world.run()
+        world.run(source=deployment(metadata={"labels": {keys.PROPAGATION_POLICY_LABEL: None}}), wanted=True)
+        assert keys.DECISION not in world.annotations
 
 
 class TestFirstPass:
