@@ -87,6 +87,7 @@ def _own_rules() -> list[Rule]:
         _rule(own, [f"{plural}/status" for plural in ("federatedclusters", *_FEDERATED)], ["patch"]),
         _rule(own, [f"{plural}/finalizers" for plural in ("federatedclusters", *_FEDERATED)], ["update"]),
         _rule([""], ["events"], ["create", "patch"]),
+        _rule(["scheduling.k8s.io"], ["priorityclasses"], _READ),
     ]
 
 

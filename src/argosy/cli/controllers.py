@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from argosy.api.shards import Shard
     from argosy.cli.probes import Probes
     from argosy.control.manager import Manager
+    from argosy.control.timings import Timings
     from argosy.kube.client import Client
     from argosy.kube.lease import LeaderElector
 
@@ -39,6 +40,18 @@ def controllers(
     federate_all: Annotated[
         bool, typer.Option("--federate-all", help="Federate every object of a configured type, as KubeAdmiral does.")
     ] = False,
+    failover_after: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION", help="Start workloads of a cluster elsewhere that was not ready for so long, as in 5m."
+        ),
+    ] = "never",
+    failback_after: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION", help="Let workloads come back to such a cluster once it was ready for so long."
+        ),
+    ] = "5m",
 ) -> None:
     """Run the controllers against an API server (Argosy's own or a stock kube-apiserver) until Ctrl-C.
 
@@ -54,6 +67,7 @@ def controllers(
     from argosy.cli.connection import Target, target
 
     part = _shard(shard, leader_elect)
+    timings = _timings(failover_after, failback_after)
     chosen = target(context)
     connection = Target(kubeconfig or chosen.kubeconfig, kube_context or chosen.context).connection()
     logs.to_stderr()
@@ -61,7 +75,7 @@ def controllers(
     from argosy.kube.http import HttpTransport
 
     async def run() -> None:
-        process = _Process(part, federate_all)
+        process = _Process(part, federate_all, timings)
         client = Client(HttpTransport(connection, user_agent=process.user_agent))
         try:
             await _serve(client, process, leader_elect, install, probe_address, port)
@@ -87,16 +101,41 @@ def _shard(text: str, leader_elect: bool) -> "Shard":
     return shard
 
 
+def _timings(failover_after: str, failback_after: str) -> "Timings":
+    import msgspec
+
+    from argosy.api import keys
+    from argosy.control.timings import Timings
+
+    failover = None if failover_after == keys.NEVER else _duration("--failover-after", failover_after)
+    return msgspec.structs.replace(
+        Timings(), failover_after=failover, failback_after=_duration("--failback-after", failback_after)
+    )
+
+
+def _duration(option: str, text: str) -> float:
+    from argosy.kube import duration
+
+    try:
+        seconds = duration.seconds(text)
+    except ValueError as error:
+        raise Failure(f"{option}: {error}", "write it as in 90s, 5m or 1h30m", code=2) from None
+    if seconds < 0:
+        raise Failure(f"{option}: must not be negative", code=2)
+    return seconds
+
+
 class _Process:
     """Who this process is, and the managers it leads with."""
 
-    def __init__(self, shard: "Shard", federate_all: bool):
+    def __init__(self, shard: "Shard", federate_all: bool, timings: "Timings"):
         self.shard = shard
         # Numbers of processes repeat from container to container.
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(3)}"
         #: Audit logs, of the control plane and of members, tell by it which process wrote what.
         self.user_agent = f"argosy-controllers/{__version__} (shard {shard}; {self.identity})"
         self._federate_all = federate_all
+        self._timings = timings
 
     def elector(self, client: "Client") -> "LeaderElector":
         from argosy.api import keys
@@ -114,7 +153,9 @@ class _Process:
         options = Options(federate_all=self._federate_all, shard=self.shard)
         connect = http_connector(qps=options.member_qps, burst=options.member_burst, user_agent=self.user_agent)
         fence = LeaseFence(elector) if elector is not None else None
-        return Manager(client, options=options, fence=fence, connect=connect, plugins=installed())
+        return Manager(
+            client, options=options, timings=self._timings, fence=fence, connect=connect, plugins=installed()
+        )
 
 
 async def _install(client: "Client") -> None:

@@ -85,6 +85,8 @@ class Federate:
         #: What members were seen to be able to run, and how many replicas serve in them; set by whoever watches that.
         self.migration: Callable[[SourceKey], AutoMigrationInfo | None] = lambda key: None
         self.available: Callable[[SourceKey], Mapping[str, int] | None] = lambda key: None
+        #: The queue's priority of an object that is looked at for its clusters' sake.
+        self.rank: Callable[[SourceKey], int] = lambda key: 1
         self.queue: WorkQueue[SourceKey] = WorkQueue()
 
     # What wakes a source.
@@ -141,11 +143,18 @@ class Federate:
             self.queue.add(key, priority=1, after=self._timings.room_retry)
 
     def fleet_changed(self) -> Iterator[None]:
-        """Some cluster came, went or is another one than before. A step an object."""
+        """Some cluster came, went or is another one than before. A step an object; those that matter most go first."""
+        waiting: dict[int, list[SourceKey]] = {}
         for key, source in self._caches.all_sources():
-            if key.type == "namespaces" or policy_references(source.metadata):
-                self.queue.add(key, priority=1)
+            if key.type == "namespaces":
+                waiting.setdefault(1, []).append(key)  # others wait for theirs
+            elif policy_references(source.metadata):
+                waiting.setdefault(self.rank(key), []).append(key)
             yield
+        for rank in sorted(waiting):
+            for key in waiting[rank]:
+                self.queue.add(key, priority=rank)
+                yield
 
     def type_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
         if old is None or new is None or old.spec == new.spec:

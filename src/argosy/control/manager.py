@@ -38,6 +38,7 @@ from argosy.control.migrate import Migrate
 from argosy.control.operations import Operations
 from argosy.control.pause import Pause
 from argosy.control.permissions import Permissions
+from argosy.control.priorities import Priorities
 from argosy.control.probe import Prober
 from argosy.control.profiles import Profiles
 from argosy.control.recorder import ObjectRecorder
@@ -162,6 +163,8 @@ class Manager:
         )
         self._returning = Returning(self.caches, self.collector, self._wake_federate)
         self.federate.migration, self.federate.available = self.migrate.info, self._returning.available
+        self._priorities = Priorities(client, timings)
+        self.federate.rank = lambda key: self._priorities.rank(self.caches.source_raw(key))
         rules = failover.Rules(timings.failover_after, timings.failback_after)
         self._failover = Failover(client, self.caches, self._events, rules)
         self._permissions = Permissions(client, self.caches.catalog, self._events)
@@ -289,6 +292,7 @@ class Manager:
         try:
             self.tasks.start("events", self._events.run)
             self.tasks.start("watch cluster secrets", self._secrets.run)
+            self.tasks.start("watch priority classes", self._priorities.informer.run)
             await self.caches.run()
             await self._secrets.synced.wait()
             self._profiles.check_all()

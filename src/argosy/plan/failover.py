@@ -30,6 +30,7 @@ __all__ = [
     "failback_of",
     "failed_clusters",
     "kept",
+    "rank",
     "rules_for",
     "sentence",
     "step",
@@ -41,6 +42,8 @@ Placements = dict[str, int | None]
 
 #: Where the policy does not say how many replicas may come back at a time: one in so many of them.
 _TENTH = 10
+#: No pod's priority is beyond those of the classes every cluster has.
+_HIGHEST_PRIORITY = 2_000_001_000
 
 
 # Clusters.
@@ -127,6 +130,11 @@ def _age(timestamp: str | None, now: datetime.datetime) -> float:
 
 
 # Workloads that leave.
+
+
+def rank(priority: int) -> int:
+    """Who goes first: the place in a queue of a workload whose pods have this priority. Lower is sooner, and behind 0."""
+    return 1 + _HIGHEST_PRIORITY - max(min(priority, _HIGHEST_PRIORITY), -_HIGHEST_PRIORITY)
 
 
 def kept(current: Mapping[str, int | None], decided: Placements, failed: Collection[str], desired: int) -> Placements:

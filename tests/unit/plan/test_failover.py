@@ -8,7 +8,18 @@ from hypothesis import strategies as st
 from argosy.api import keys
 from argosy.api.clusters import ClusterCondition, ClusterSpec, ClusterStatus, FederatedCluster, Taint
 from argosy.kube.objects import Metadata
-from argosy.plan.failover import Failback, Rules, doubtful, failback_of, kept, sentence, step, step_size, with_failback
+from argosy.plan.failover import (
+    Failback,
+    Rules,
+    doubtful,
+    failback_of,
+    kept,
+    rank,
+    sentence,
+    step,
+    step_size,
+    with_failback,
+)
 
 NOW = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
 RULES = Rules(failover_after=60, failback_after=300)
@@ -86,6 +97,13 @@ def test_a_duplicated_copy_leaves_a_failed_cluster_only_for_another_one() -> Non
     current = {"a": None, "b": None}
     assert kept(current, {"b": None}, {"a"}, 0) == {"a": None, "b": None}
     assert kept(current, {"b": None, "c": None}, {"a"}, 0) == {"b": None, "c": None}
+
+
+def test_who_matters_most_goes_first_and_nobody_before_a_users_own_change() -> None:
+    ranks = [rank(priority) for priority in (2_000_001_000, 1_000_000_000, 7, 0, -1, -(10**12))]
+    assert ranks == sorted(ranks)
+    assert len(set(ranks)) == len(ranks)
+    assert min(ranks) == rank(10**12) == 1
 
 
 def test_the_record_survives_and_nonsense_is_an_empty_one() -> None:
