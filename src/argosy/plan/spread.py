@@ -28,102 +28,139 @@ def choose(limits: Sequence[Limit], candidates: int, most: int | None = None, se
     Domains of `settled` candidates are used before others, so that a better score elsewhere moves no whole domain. One
     constraint alone is held whenever it can be; of several the first are served first.
     """
-    choice = _Choice(limits, candidates, candidates if most is None else min(most, candidates), frozenset(settled))
-    choice.open_domains()
-    choice.fill(range(len(limits)))
+    room = candidates if most is None else min(most, candidates)
+    if room == candidates and not any(map(_excludes, limits)):
+        return list(range(candidates))
+    choice = _Choice(limits, room, frozenset(settled))
+    for number in range(len(limits)):
+        choice.open_domains(number)
+    choice.fill(choice.tallies)
     if any(limit.soft for limit in limits):
-        choice.fill([number for number, limit in enumerate(limits) if not limit.soft])
+        choice.fill([tally for tally in choice.tallies if not tally.limit.soft])
     return sorted(choice.taken)
+
+
+def _excludes(limit: Limit) -> bool:
+    """Whether it could leave a candidate out."""
+    return limit.most is not None or limit.skew is not None or (not limit.soft and min(limit.domains, default=0) < 0)
+
+
+class _Tally:
+    """How many clusters of each domain in use are taken, for one constraint."""
+
+    __slots__ = ("_at_floor", "_floor", "_most", "_skew", "_top", "counts", "limit", "number")
+
+    def __init__(self, number: int, limit: Limit) -> None:
+        self.number, self.limit = number, limit
+        self.counts: dict[int, int] = {}
+        self._most, self._skew = limit.most, limit.skew
+        self._floor = self._at_floor = self._top = 0
+
+    def may_use(self, domain: int) -> bool:
+        """Whether the domain is in use already, or one more is allowed."""
+        return domain < 0 or self._most is None or domain in self.counts or len(self.counts) < self._most
+
+    def may_add(self, domain: int) -> bool:
+        """Whether one more cluster of this domain breaks nothing."""
+        if domain < 0:
+            return True
+        count = self.counts.get(domain)
+        if count is None:
+            return self.may_use(domain) and (self._skew is None or self._top - 1 <= self._skew)
+        return self._skew is None or count + 1 - self._floor <= self._skew
+
+    def add(self, domain: int) -> bool:
+        """Whether the lowest count rose with it, so that others may be added now."""
+        if domain < 0:
+            return False
+        count = self.counts.get(domain, 0) + 1
+        self.counts[domain] = count
+        self._top = max(self._top, count)
+        if count == 1:
+            self._at_floor = self._at_floor + 1 if self._floor == 1 else 1
+            self._floor = 1
+            return False
+        if count - 1 > self._floor:
+            return False
+        self._at_floor -= 1
+        if self._at_floor:
+            return False
+        self._floor = count
+        self._at_floor = sum(number == count for number in self.counts.values())
+        return True
+
+
+_Cell = tuple[int, ...]
 
 
 class _Choice:
     """The state of a choice: who is taken, and how many of each domain."""
 
-    def __init__(self, limits: Sequence[Limit], candidates: int, room: int, settled: frozenset[int]) -> None:
-        self._limits = limits
+    def __init__(self, limits: Sequence[Limit], room: int, settled: frozenset[int]) -> None:
+        self.tallies = [_Tally(number, limit) for number, limit in enumerate(limits)]
+        self.taken: set[int] = set()
         self._room = room
         self._settled = settled
-        self.taken: set[int] = set()
-        #: By constraint: clusters taken of each domain in use.
-        self._counts: list[dict[int, int]] = [{} for _ in limits]
-        #: Candidates that are alike to all constraints, best first.
-        self._alike: dict[tuple[int, ...], list[int]] = {}
-        for position in range(candidates):
-            cell = tuple(limit.domains[position] for limit in limits)
-            if all(code >= 0 or limit.soft for code, limit in zip(cell, limits, strict=True)):
-                self._alike.setdefault(cell, []).append(position)
+        #: Candidates that are alike to all constraints, the best last.
+        self._alike: dict[_Cell, list[int]] = {}
+        for position, cell in enumerate(zip(*(limit.domains for limit in limits), strict=True)):
+            self._alike.setdefault(cell, []).append(position)
+        for cell in list(self._alike):
+            if any(domain < 0 and not limit.soft for domain, limit in zip(cell, limits, strict=True)):
+                del self._alike[cell]
+        for positions in self._alike.values():
+            positions.reverse()
 
-    def open_domains(self) -> None:
-        """One cluster in each of the domains that are wanted, those in use first."""
-        for number, limit in enumerate(self._limits):
-            in_use = {limit.domains[position] for position in self._settled} - {-1}
+    def open_domains(self, number: int) -> None:
+        """One cluster in each of the domains that a constraint wants, those in use first."""
+        tally = self.tallies[number]
+        limit = tally.limit
+        in_use = {limit.domains[position] for position in self._settled}
+        if limit.skew is not None:
+            # As many as there may be: a difference is one between the domains in use.
+            wanted = len(limit.domains)
+        else:
             wanted = max(limit.least, min(len(in_use), limit.most or 0))
-            if limit.skew is not None:
-                # As many as there may be: a difference is one between the domains in use.
-                wanted = len(set(limit.domains) - {-1})
-            wanted = wanted if limit.most is None else min(wanted, limit.most)
-            for preferred in (in_use, None):
-                self._open(number, wanted, preferred)
-
-    def _open(self, number: int, wanted: int, among: set[int] | None) -> None:
-        every = range(len(self._limits))
-        counts = self._counts[number]
-        heads = sorted((positions[0], cell) for cell, positions in self._alike.items() if positions)
-        for position, cell in heads:
-            if len(counts) >= wanted or len(self.taken) >= self._room:
+        for head, cell in sorted(self._heads(), key=lambda item: (item[1][number] not in in_use, item)):
+            if len(tally.counts) >= wanted or len(self.taken) >= self._room:
                 return
-            code = cell[number]
-            if code < 0 or code in counts or (among is not None and code not in among):
+            domain = cell[number]
+            if domain < 0 or domain in tally.counts or head in self.taken:
                 continue
-            if position not in self.taken and all(self._opens(other, cell[other]) for other in every):
-                self._take(position, cell)
+            if all(other.may_use(code) for other, code in zip(self.tallies, cell, strict=True)):
+                self._take(cell)
 
-    def _opens(self, number: int, code: int) -> bool:
-        """Whether a domain is in use already or one more is allowed."""
-        most = self._limits[number].most
-        return code < 0 or most is None or code in self._counts[number] or len(self._counts[number]) < most
-
-    def fill(self, enforced: Sequence[int]) -> None:
+    def fill(self, enforced: Sequence[_Tally]) -> None:
         """Whoever may still be taken without breaking the constraints enforced, the best first."""
-        heads = [(positions[0], cell) for cell, positions in self._alike.items() if positions]
+        heads = self._heads()
         heapq.heapify(heads)
-        waiting: list[tuple[int, tuple[int, ...]]] = []
+        waiting: list[tuple[int, _Cell]] = []
         while heads and len(self.taken) < self._room:
-            position, cell = heapq.heappop(heads)
-            if not all(self._opens(number, cell[number]) and self._level(number, cell[number]) for number in enforced):
-                waiting.append((position, cell))
-                continue
-            floors = self._floors(enforced)
-            self._take(position, cell)
-            if self._alike[cell]:
-                heapq.heappush(heads, (self._alike[cell][0], cell))
-            if waiting and self._floors(enforced) != floors:
-                heads += waiting
-                heapq.heapify(heads)
-                waiting = []
+            head = heapq.heappop(heads)
+            cell = head[1]
+            for tally in enforced:
+                if not tally.may_add(cell[tally.number]):
+                    waiting.append(head)
+                    break
+            else:
+                rose = self._take(cell)
+                if self._alike[cell]:
+                    heapq.heappush(heads, (self._alike[cell][-1], cell))
+                if rose and waiting:
+                    heads += waiting
+                    heapq.heapify(heads)
+                    waiting = []
 
-    def _level(self, number: int, code: int) -> bool:
-        """Whether one more of this domain keeps the difference."""
-        skew, counts = self._limits[number].skew, self._counts[number]
-        if skew is None or code < 0 or not counts:
-            return True
-        if code not in counts:
-            return max(counts.values()) - 1 <= skew
-        return counts[code] + 1 - min(counts.values()) <= skew
+    def _heads(self) -> list[tuple[int, _Cell]]:
+        """The best that is left of each kind."""
+        return [(positions[-1], cell) for cell, positions in self._alike.items() if positions]
 
-    def _floors(self, enforced: Sequence[int]) -> list[int]:
-        return [
-            min(self._counts[number].values(), default=0)
-            for number in enforced
-            if self._limits[number].skew is not None
-        ]
-
-    def _take(self, position: int, cell: tuple[int, ...]) -> None:
-        self.taken.add(position)
-        self._alike[cell].remove(position)
-        for counts, code in zip(self._counts, cell, strict=True):
-            if code >= 0:
-                counts[code] = counts.get(code, 0) + 1
+    def _take(self, cell: _Cell) -> bool:
+        self.taken.add(self._alike[cell].pop())
+        rose = False
+        for tally, domain in zip(self.tallies, cell, strict=True):
+            rose |= tally.add(domain)
+        return rose
 
 
 def domain_targets(
@@ -134,10 +171,13 @@ def domain_targets(
     No domain gets more than its room. `least` domains get one at least, as far as there are replicas and domains with room.
     Two domains differ by `skew` at most; a soft one gives way as far as the total needs.
     """
-    floor = _floors(wanted, total, room, least)
+    # Those of which most is wanted, then those with most room, come first where there is a choice.
+    order = sorted(range(len(room)), key=lambda domain: (-wanted[domain], -room[domain]))
+    held = set([domain for domain in order if room[domain] > 0][: min(least, total)])
+    floor = [int(domain in held) for domain in range(len(room))]
     total = min(total, sum(room))
     if skew is None:
-        return _nearest(wanted, total, floor, room)
+        return _nearest(wanted, total, floor, room, order)
     lowest = min(room)
     if sum(min(most, lowest + skew) for most in room) < total:
         if not soft:
@@ -147,7 +187,8 @@ def domain_targets(
     lowest_base = _first(lambda base: sum(min(most, base + skew) for most in room) >= total, 0, highest_base)
 
     def plan(base: int) -> list[int]:
-        return _nearest(wanted, total, [max(base, one) for one in floor], [min(most, base + skew) for most in room])
+        low, high = [max(base, one) for one in floor], [min(most, base + skew) for most in room]
+        return _nearest(wanted, total, low, high, order)
 
     def moves(base: int) -> int:
         return sum(abs(after - before) for after, before in zip(plan(base), wanted, strict=True))
@@ -156,28 +197,22 @@ def domain_targets(
     return plan(_first(lambda base: moves(base) <= moves(base + 1), lowest_base, highest_base))
 
 
-def _floors(wanted: Sequence[int], total: int, room: Sequence[int], least: int) -> list[int]:
-    able = sorted(
-        (domain for domain, most in enumerate(room) if most > 0), key=lambda domain: (-wanted[domain], -room[domain])
-    )
-    held = set(able[: min(least, total)])
-    return [int(domain in held) for domain in range(len(room))]
-
-
-def _nearest(wanted: Sequence[int], total: int, low: Sequence[int], high: Sequence[int]) -> list[int]:
+def _nearest(
+    wanted: Sequence[int], total: int, low: Sequence[int], high: Sequence[int], order: Sequence[int]
+) -> list[int]:
     """Numbers within their bounds that sum to the total, near to those wanted; what is left evens them out."""
     plan = [min(max(number, least), most) for number, least, most in zip(wanted, low, high, strict=True)]
     missing = total - sum(plan)
     if missing > 0:
-        return _raised(plan, missing, high, wanted)
+        return _raised(plan, missing, high, order)
     if missing < 0:
-        lowered = _raised([-number for number in plan], -missing, [-least for least in low], [-one for one in wanted])
+        lowered = _raised([-number for number in plan], -missing, [-least for least in low], order[::-1])
         return [-number for number in lowered]
     return plan
 
 
-def _raised(plan: list[int], by: int, high: Sequence[int], wanted: Sequence[int]) -> list[int]:
-    """The lowest are raised first; of equals those of which more is wanted, then those with more room."""
+def _raised(plan: list[int], by: int, high: Sequence[int], order: Sequence[int]) -> list[int]:
+    """The lowest are raised first, of equals in the order given."""
 
     def at(level: int) -> list[int]:
         return [max(number, min(most, level)) for number, most in zip(plan, high, strict=True)]
@@ -186,8 +221,8 @@ def _raised(plan: list[int], by: int, high: Sequence[int], wanted: Sequence[int]
     level = _first(lambda height: sum(at(height)) >= goal, min(plan), max(high))
     raised = at(level - 1)
     left = goal - sum(raised)
-    order = sorted(range(len(plan)), key=lambda domain: (-wanted[domain], -high[domain], domain))
-    for domain in [domain for domain in order if raised[domain] < at(level)[domain]][:left]:
+    full = at(level)
+    for domain in [domain for domain in order if raised[domain] < full[domain]][:left]:
         raised[domain] += 1
     return raised
 
