@@ -14,7 +14,7 @@ from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.plan import fields
 from argosy.plan.fields import Json, equal
 from argosy.plan.held import Held
-from argosy.plan.placement import overrides_for, placed
+from argosy.plan.placement import overrides_by_cluster, placed
 from argosy.plan.suppose import replicas_path
 
 __all__ = ["ClusterChange", "Counts", "Forecast", "ObjectChange", "Totals", "object_change", "summed"]
@@ -124,7 +124,9 @@ def object_change(
     """Between two versions of a federated object; None is where there is none."""
     old, new = _Copies(config, before), _Copies(config, after)
     names = sorted(old.clusters | new.clusters)
-    clusters = tuple(change for name in names if (change := _cluster_change(name, old, new)) is not None)
+    same_content = equal(old.content, new.content)
+    changes = [_cluster_change(name, old, new, same_content=same_content) for name in names]
+    clusters = tuple(change for change in changes if change is not None)
     more = sum(each.more for each in clusters if each.more > 0)
     fewer = -sum(each.more for each in clusters if each.more < 0)
     moved = min(more, fewer)
@@ -172,52 +174,46 @@ class _Copies:
     """What a federated object makes of its clusters."""
 
     def __init__(self, config: FederatedTypeConfig, federated: Json | None) -> None:
-        self._config = config
-        self.spec: Mapping[str, Any] = federated["spec"] if federated is not None else {}
-        self.clusters = frozenset(placed(self.spec))
-        self._path = replicas_path(config)
-        self._pointer = "/" + self._path.replace(".", "/")
-        template = self.spec.get("template") or {}
-        base = fields.get(template, self._path, None)
+        spec: Mapping[str, Any] = federated["spec"] if federated is not None else {}
+        self.clusters = frozenset(placed(spec))
+        path = replicas_path(config)
+        self._pointer = "/" + path.replace(".", "/")
+        template = spec.get("template") or {}
+        base = fields.get(template, path, None)
         self._replicas = base if isinstance(base, int) else None
         # Another generation alone is no other content, and the number of replicas is told apart.
-        self.content = fields.without(fields.without(template, self._path), "metadata.generation")
+        self.content = fields.without(fields.without(template, path), "metadata.generation")
+        entries, steps = spec.get("overrides") or (), config.spec.controllers
+        self._patches = overrides_by_cluster(entries, steps)
+        own = [entry for entry in entries if entry["controller"] == keys.GLOBAL_SCHEDULER]
+        others = [entry for entry in entries if entry["controller"] != keys.GLOBAL_SCHEDULER]
+        self._scheduled = overrides_by_cluster(own, steps)
+        self._overrides = overrides_by_cluster(others, steps)
 
     def replicas(self, cluster: str) -> int | None:
         if cluster not in self.clusters or self._replicas is None:
             return None
-        numbers = [patch.get("value") for patch in self._patches(cluster) if patch["path"] == self._pointer]
+        numbers = [patch.get("value") for patch in self._patches.get(cluster, ()) if patch["path"] == self._pointer]
         return numbers[-1] if numbers and isinstance(numbers[-1], int) else self._replicas
 
     def scheduled(self, cluster: str) -> list[Json]:
         """What scheduling itself overrides there besides the number of replicas."""
-        return [patch for patch in self._entry(cluster, own=True) if patch["path"] != self._pointer]
+        return [patch for patch in self._scheduled.get(cluster, ()) if patch["path"] != self._pointer]
 
     def overrides(self, cluster: str) -> list[Json]:
-        return self._entry(cluster, own=False) if cluster in self.clusters else []
-
-    def _patches(self, cluster: str) -> list[Json]:
-        return overrides_for(self.spec, cluster, self._config.spec.controllers)
-
-    def _entry(self, cluster: str, *, own: bool) -> list[Json]:
-        entries = [
-            entry for entry in self.spec.get("overrides") or () if (entry["controller"] == keys.GLOBAL_SCHEDULER) is own
-        ]
-        return overrides_for({"overrides": entries}, cluster, self._config.spec.controllers)
+        return self._overrides.get(cluster, []) if cluster in self.clusters else []
 
 
-def _cluster_change(name: str, old: _Copies, new: _Copies) -> ClusterChange | None:
+def _cluster_change(name: str, old: _Copies, new: _Copies, *, same_content: bool) -> ClusterChange | None:
     was, will_be = name in old.clusters, name in new.clusters
     overrides = new.overrides(name)
-    overridden = will_be and not equal(old.overrides(name), overrides)
+    overridden = will_be and old.overrides(name) != overrides
     change = ClusterChange(
         cluster=name,
         copy="kept" if was and will_be else "added" if will_be else "removed",
         replicas_before=old.replicas(name),
         replicas_after=new.replicas(name),
-        updated=was
-        and will_be
-        and not (equal(old.content, new.content) and equal(old.scheduled(name), new.scheduled(name))),
+        updated=was and will_be and not (same_content and old.scheduled(name) == new.scheduled(name)),
         overridden=overridden,
         overrides=tuple(_text(patch) for patch in overrides) if overridden else (),
     )

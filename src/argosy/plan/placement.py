@@ -17,6 +17,7 @@ __all__ = [
     "after_removal",
     "may_hold_copies",
     "merged_overrides",
+    "overrides_by_cluster",
     "overrides_for",
     "placed",
     "to_be_removed",
@@ -80,15 +81,27 @@ def merged_overrides(first: Mapping[str, Patches] | None, then: Mapping[str, Pat
 
 def overrides_for(spec: Mapping[str, Any], cluster: str, pipeline: Sequence[Sequence[str]]) -> Patches:
     """All patches for one cluster, in the order their controllers have in the pipeline; unknown controllers come last."""
-    position = {name: index for index, step in enumerate(pipeline) for name in step}
-    entries = sorted(spec.get("overrides") or (), key=lambda e: position.get(e["controller"], len(position)))
     return [
         patch
-        for entry in entries
+        for entry in _in_order(spec.get("overrides") or (), pipeline)
         for item in entry.get("clusters") or ()
         if item["cluster"] == cluster
         for patch in item.get("patches") or ()
     ]
+
+
+def overrides_by_cluster(entries: Entries, pipeline: Sequence[Sequence[str]]) -> dict[str, Patches]:
+    """The same for every cluster that has some."""
+    found: dict[str, Patches] = {}
+    for entry in _in_order(entries, pipeline):
+        for item in entry.get("clusters") or ():
+            found.setdefault(item["cluster"], []).extend(item.get("patches") or ())
+    return found
+
+
+def _in_order(entries: Entries, pipeline: Sequence[Sequence[str]]) -> Entries:
+    position = {name: index for index, step in enumerate(pipeline) for name in step}
+    return sorted(entries, key=lambda entry: position.get(entry["controller"], len(position)))
 
 
 # Write ahead: a cluster leaves the placements only in the write that notes it as to be removed.
