@@ -21,6 +21,7 @@ from argosy.plan.plugins import (
     workload_affinity,
 )
 from argosy.plan.rules import CostRule, PreferredWorkloads, Rules, WorkloadRule
+from argosy.plan.schedule import schedule
 from argosy.plan.unit import AppliedMigration, ResourceRequest, UnavailableCluster
 from tests.unit.plan.scheduling import cluster, fleet, unit
 
@@ -202,6 +203,22 @@ def test_cores_count_by_their_power_where_asked():
     cores = members.allocatable("cpu")
     assert compute_power.effective(ruled(compute_power=ComputePower()), members, cores).tolist() == [4000, 12000, 8000]
     assert compute_power.effective(unit(), members, cores) is cores
+
+
+def test_weights_follow_effective_cores_where_asked():
+    members = fleet(declared("a", power="0.5", cpu="30"), declared("b", power="1.5", cpu="30"))
+    plain = schedule(unit(12), members).placements
+    assert plain == {"a": 6, "b": 6}
+    assert schedule(ruled(12, compute_power=ComputePower()), members).placements == {"a": 3, "b": 9}
+    assert schedule(ruled(12, compute_power=ComputePower(normalize_capacity=False)), members).placements == plain
+
+
+def test_weights_follow_reclaimed_cores_where_those_are_asked_for():
+    def reclaiming(name, amount):
+        return cluster(name, resources={"allocatable": {RECLAIMED: amount}, "available": {RECLAIMED: amount}})
+
+    members = fleet(reclaiming("a", "3k"), reclaiming("b", "6k"))
+    assert schedule(unit(12, request=ResourceRequest(scalars={RECLAIMED: 1})), members).placements == {"a": 3, "b": 9}
 
 
 def test_the_cheaper_cluster_scores_higher():

@@ -2,9 +2,11 @@
 
 import numpy as np
 
+from argosy.fleet.katalyst import RECLAIMED_MILLICPU
 from argosy.fleet.snapshot import CPU, GPU, MEMORY, Column, Fleet, Rows
 from argosy.plan.demand import demand_of, steps
 from argosy.plan.framework import Division, FrameworkError, Replicas
+from argosy.plan.plugins import compute_power
 from argosy.plan.replicas import plan_replicas, tie_breaks
 from argosy.plan.unit import Unit
 from argosy.plan.weights import dynamic_weights
@@ -23,11 +25,24 @@ def weights_of(unit: Unit, fleet: Fleet, rows: Rows) -> tuple[Column, str]:
     """The weights of the clusters at these rows (in the order of names), and where they are from."""
     if unit.weights:
         return fleet.column(unit.weights)[rows], "weights are those of the policy"
-    resource = GPU if unit.request.scalars.get(GPU) else CPU
+    resource = weighed_resource(unit)
+    if resource == CPU and compute_power.counts_power(unit):
+        told = "weights follow free cpu by its power"
+        question = ("weights by power", resource, rows.tobytes())
+        weights = fleet.remembered(question, lambda: dynamic_weights(*_effective_cores(unit, fleet, rows)))
+        return weights, told
     # Objects that may choose from the same clusters share the weights.
     question = ("weights", resource, rows.tobytes())
     weights = fleet.remembered(question, lambda: dynamic_weights(*amounts(fleet, rows, resource)))
     return weights, f"weights follow free {resource}"
+
+
+def weighed_resource(unit: Unit) -> str:
+    """What capacity is measured by: the scarcest the unit asks for."""
+    for resource in (GPU, RECLAIMED_MILLICPU):
+        if unit.request.scalars.get(resource):
+            return resource
+    return CPU
 
 
 def amounts(fleet: Fleet, rows: Rows, resource: str) -> tuple[Column, Column]:
@@ -38,9 +53,22 @@ def amounts(fleet: Fleet, rows: Rows, resource: str) -> tuple[Column, Column]:
     if resource not in (CPU, MEMORY, GPU) and not fleet.reports(resource)[rows].all():
         raise FrameworkError(f"no {resource} resource")
     allocatable, available = fleet.allocatable(resource)[rows], fleet.available(resource)[rows]
+    stale = fleet.stale[rows]
+    if stale.any():
+        # By what was free long ago nobody should be chosen or left. Such clusters count as the others are on average.
+        available = np.where(stale, _as_others(allocatable, available, ~stale), available)
     if resource == CPU:
         return -(-allocatable // 1000), -(-available // 1000)
     return allocatable, available
+
+
+def _effective_cores(unit: Unit, fleet: Fleet, rows: Rows) -> tuple[Column, Column]:
+    """Allocatable and available in whole cores of the fleet's reference: a started core counts as one."""
+    allocatable, available = fleet.allocatable(CPU), fleet.available(CPU)
+    return (
+        -(-compute_power.effective(unit, fleet, allocatable)[rows] // 1000),
+        -(-compute_power.effective(unit, fleet, available)[rows] // 1000),
+    )
 
 
 def _as_asked(column: Column, named: Rows, rows: Rows) -> Column:

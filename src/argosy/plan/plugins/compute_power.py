@@ -15,10 +15,15 @@ from argosy.plan.unit import Unit
 _MOST_MILLI = 2**42
 
 
+def counts_power(unit: Unit) -> bool:
+    """Whether the policy counts cores by what they do."""
+    rule = unit.rules.compute_power
+    return rule is not None and rule.normalize_capacity
+
+
 def effective(unit: Unit, fleet: Fleet, milli: Column) -> Column:
     """Thousandths of cores of all clusters, in cores of the fleet's reference where the policy asks for that."""
-    rule = unit.rules.compute_power
-    if rule is None or not rule.normalize_capacity:
+    if not counts_power(unit):
         return milli
     cores: Column = np.clip(milli, -_MOST_MILLI, _MOST_MILLI) * fleet.power // POWER_OF_REFERENCE
     return cores

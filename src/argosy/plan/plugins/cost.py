@@ -9,6 +9,7 @@ import numpy as np
 from argosy.fleet.declared import POWER_OF_REFERENCE
 from argosy.fleet.snapshot import Column, Fleet, Mask
 from argosy.plan.framework import MAX_SCORE, Always, Filter, Score
+from argosy.plan.plugins.compute_power import counts_power
 from argosy.plan.unit import Unit
 
 REASON = "cluster(s) were above the price limit, or declared no price"
@@ -47,8 +48,7 @@ def normalize(prices: Column) -> Column:
 
 
 def _prices(unit: Unit, fleet: Fleet) -> Column:
-    power = unit.rules.compute_power
-    if power is None or not power.normalize_capacity:
+    if not counts_power(unit):
         return fleet.price
     effective = fleet.price * POWER_OF_REFERENCE // fleet.power
     return np.where(fleet.price == _NOT_DECLARED, _NOT_DECLARED, effective)
