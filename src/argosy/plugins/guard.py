@@ -66,14 +66,16 @@ class _Guard:
             log.error("plugin %s failed: %s", self._name, what, exc_info=error)
         return FrameworkError(f"plugin {self._name!r} failed: {what[:300]}")
 
-    def _array(self, answer: Any, length: int, kinds: str, what: str) -> Any:
+    def _array(self, answer: Any, length: int | None, kinds: str, what: str) -> Any:
+        """As an array of that length, or of any."""
         try:
             array = np.asarray(answer)
         except Exception as error:
             raise self._wrong(f"it must return {what}: {type(error).__name__}: {error}") from None
-        if array.shape != (length,) or (array.dtype.kind not in kinds and length):
-            found = f"{array.dtype} of shape {array.shape}"
-            raise self._wrong(f"it must return {what}, {length} in all, and returned {found}")
+        if array.ndim != 1 or len(array) != (len(array) if length is None else length):
+            raise self._wrong(f"it must return {what}, and returned {array.dtype} of shape {array.shape}")
+        if array.dtype.kind not in kinds and len(array):
+            raise self._wrong(f"it must return {what}, and returned {array.dtype}")
         return array
 
     def feasible(self, function: Callable[[Unit, Fleet], Mask]) -> Callable[[Unit, Fleet], Mask]:
@@ -100,11 +102,13 @@ class _Guard:
     def reasons(self, function: Callable[[Unit, Fleet, Rows], Reasons]) -> Callable[[Unit, Fleet, Rows], Reasons]:
         def checked(unit: Unit, fleet: Fleet, rows: Rows) -> Reasons:
             try:
-                texts, codes = self.call(function, unit, fleet, rows)
-                known = self._array(codes, len(rows), "iu", "one code a row")
-                if len(known) and not 0 <= known.min() <= known.max() < len(texts):
+                answer = self.call(function, unit, fleet, rows)
+                if not isinstance(answer, Reasons) or not isinstance(answer.texts, tuple):
+                    raise self._wrong("it must return Reasons")
+                codes = self._array(answer.codes, len(rows), "iu", "one code a row")
+                if len(codes) and not 0 <= codes.min() <= codes.max() < len(answer.texts):
                     raise self._wrong("a code has no text")
-                return Reasons(tuple(map(str, texts)), known.astype(np.int64))
+                return Reasons(tuple(map(str, answer.texts)), codes.astype(np.int64))
             except FrameworkError as error:
                 return Reasons((str(error),), np.zeros(len(rows), dtype=np.int64))
 
@@ -132,7 +136,7 @@ class _Guard:
             answer = self.call(function, unit, fleet, ranked)
             if not isinstance(answer, Ranked):
                 raise self._wrong(f"it must return a Ranked, and returned {type(answer).__name__}")
-            rows = self._array(answer.rows, len(answer.rows), "iu", "rows")
+            rows = self._array(answer.rows, None, "iu", "rows")
             chosen = rows.tolist()
             if len(set(chosen)) != len(chosen) or not set(ranked.rows.tolist()) >= set(chosen):
                 raise self._wrong("it must choose from the rows it was given, each once")
@@ -143,7 +147,7 @@ class _Guard:
     def divided(self, function: Callable[[Unit, Fleet, Rows], Division]) -> Callable[[Unit, Fleet, Rows], Division]:
         def checked(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
             answer = self.call(function, unit, fleet, rows)
-            if not isinstance(answer, Division):
+            if not isinstance(answer, Division) or not isinstance(answer.steps, tuple):
                 raise self._wrong(f"it must return a Division, and returned {type(answer).__name__}")
             replicas, overflow = self._scores(answer.replicas, len(rows)), self._scores(answer.overflow, len(rows))
             if len(rows) and min(replicas.min(), overflow.min()) < 0:
