@@ -38,31 +38,36 @@ class Failover:
         self._caches = caches
         self._recorder = recorder
         self._rules = rules
-        self._doubtful = False
+        #: Clusters that would count as failed if it were not for doubt.
+        self._doubted: set[str] = set()
         self.queue: WorkQueue[str] = WorkQueue()
 
     def cluster_changed(self, change: Change[FederatedCluster]) -> None:
         if change.old is None or change.new is None or _facts(change.old) != _facts(change.new):
             self.queue.add(change.key)
-        doubtful = failover.doubtful(self._caches.clusters.values()) if _health(change) else self._doubtful
-        if doubtful != self._doubtful:
-            self._doubtful = doubtful
-            log.warning(
-                "more than half of the clusters are unready: no cluster is given up"
-                if doubtful
-                else "most clusters are ready again"
-            )
-            for cluster in self._caches.clusters.values():
-                self.queue.add(cluster.name)
+            for name in self._doubted:
+                self.queue.add(name)
 
     async def reconcile(self, name: str) -> Result | None:
         cluster = self._caches.clusters.get(name)
         if cluster is None:
+            self._doubted.discard(name)
             return None
-        sentence = failover.sentence(cluster, self._rules, datetime.datetime.now(datetime.UTC), doubt=self._doubtful)
+        now = datetime.datetime.now(datetime.UTC)
+        doubt = failover.doubtful(self._caches.clusters.values())
+        sentence = failover.sentence(cluster, self._rules, now, doubt=doubt)
+        self._tell_doubt(name, sentence, failover.sentence(cluster, self._rules, now, doubt=False))
         if sentence.taints is not None:
             await self._write(cluster, sentence.taints)
         return Result(requeue_after=sentence.look_again) if sentence.look_again is not None else None
+
+    def _tell_doubt(self, name: str, sentence: failover.Sentence, otherwise: failover.Sentence) -> None:
+        if sentence == otherwise:
+            self._doubted.discard(name)
+            return
+        if not self._doubted:
+            log.warning("more than half of the clusters are unready: none is given up, it may be us who are cut off")
+        self._doubted.add(name)
 
     async def _write(self, cluster: FederatedCluster, taints: tuple[Any, ...]) -> None:
         # On what was read: the list is replaced whole.
@@ -134,18 +139,4 @@ def _facts(cluster: FederatedCluster) -> tuple[Any, ...]:
         ready.status if ready is not None else "",
         cluster.spec.taints,
         metadata.annotations,
-    )
-
-
-def _health(change: Change[FederatedCluster]) -> bool:
-    old, new = change.old, change.new
-    return (
-        old is None
-        or new is None
-        or (old.ready, old.joined, old.terminating)
-        != (
-            new.ready,
-            new.joined,
-            new.terminating,
-        )
     )

@@ -142,7 +142,7 @@ class Migrate:
                 pictures[cluster] = seen
         info = migrate.migration_info(pictures, stored, self._full(key, stored))
         self._remember(key, info)
-        if info != stored or keys.AUTO_MIGRATION_INFO not in annotations:
+        if info != stored:
             self._found(key)
         crossings = [seen.next_crossing for seen in pictures.values() if seen is not None and seen.next_crossing]
         if crossings:

@@ -1,0 +1,79 @@
+"""Failover: clusters that fail are given up, unless too many do; and who matters most goes first."""
+
+import msgspec
+
+from argosy.api import keys, resources
+from argosy.control.caches import SourceKey
+from argosy.kube.queue import WorkQueue
+from argosy.kube.resource import Resource
+from tests.harness.eventually import eventually, holds
+from tests.harness.federation import DEPLOYMENTS, QUICK, Federation, federation
+from tests.harness.user import deployment
+
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+
+
+async def failed(fed: Federation) -> list[str]:
+    clusters = (await fed.client.list(resources.FEDERATED_CLUSTERS)).items
+    return [
+        each["metadata"]["name"]
+        for each in clusters
+        if any(taint["key"] == keys.UNREADY_TAINT for taint in each["spec"].get("taints") or ())
+    ]
+
+
+async def test_a_cluster_that_fails_is_given_up_with_an_event() -> None:
+    async with federation(2, timings=msgspec.structs.replace(QUICK, failover_after=0.2)) as fed:
+        await fed.servers["m2"].stop()
+
+        async def given_up() -> bool:
+            return await failed(fed) == ["m2"]
+
+        await eventually(given_up, why="m2 is tainted")
+        await eventually(lambda: fed.events("ClusterFailed"), why="that is told")
+
+
+async def test_nobody_is_given_up_while_most_clusters_fail() -> None:
+    async with federation(3) as fed:
+        for name in ("m1", "m2"):
+            await fed.servers[name].stop()
+        await eventually(lambda: fed.ready_clusters() == ["m3"], why="most are unready")
+        for name in ("m1", "m2"):
+            await fed.annotate(resources.FEDERATED_CLUSTERS, name, None, **{keys.FAILOVER_AFTER: "0s"})
+
+        async def trusted() -> bool:
+            return not await failed(fed)
+
+        await holds(trusted, 0.6)
+
+
+async def test_the_workload_with_the_highest_priority_class_is_looked_at_first() -> None:
+    async with federation(1) as fed:
+        assert fed.manager is not None
+        for name, value, default in (("gold", 1000, False), ("tin", -5, False), ("plain", 10, True)):
+            manifest = {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": name},
+                "value": value,
+                "globalDefault": default,
+            }
+            await fed.client.create(PRIORITY_CLASSES, manifest)
+        for name in ("tin", "plain", "gold"):
+            manifest = deployment(name, 1, "nobody")
+            if name != "plain":
+                manifest["spec"]["template"]["spec"]["priorityClassName"] = name
+            await fed.client.create(DEPLOYMENTS, manifest)
+        names = ("gold", "plain", "tin")
+        federate = fed.manager.federate
+
+        def ranks() -> list[int]:
+            return [federate.rank(SourceKey("deployments.apps", f"default/{name}")) for name in names]
+
+        await eventually(lambda: len(set(ranks())) == 3, why="the classes are known")
+        assert ranks() == sorted(ranks())
+        federate.queue = WorkQueue()  # one that nobody works on
+        for _ in federate.fleet_changed():
+            pass
+        order = [await federate.queue.get() for _ in range(len(federate.queue))]
+        assert [key.key for key in order if key.type == "deployments.apps"] == [f"default/{name}" for name in names]
