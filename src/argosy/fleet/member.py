@@ -45,6 +45,8 @@ class Member(msgspec.Struct, frozen=True):
     power: int = POWER_OF_REFERENCE
     #: What a core-hour costs, in billionths; None where it is not declared.
     price: int | None = None
+    #: Whether what it has available has not been heard of for long. Found by whoever listens, not told by the cluster.
+    stale: bool = False
 
 
 def member_of(cluster: FederatedCluster, previous: Member | None = None) -> Member:
@@ -72,6 +74,7 @@ def member_of(cluster: FederatedCluster, previous: Member | None = None) -> Memb
         apis_digest=apis_digest,
         power=declared_power(cluster.metadata),
         price=declared_price(cluster.metadata),
+        stale=previous is not None and previous.stale,
     )
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import repeat
 from typing import Any, Final, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -37,6 +38,28 @@ LARGEST: Final = 2**62
 #: Answers to label questions kept per snapshot; policies are reused by many objects, so few are distinct.
 _ANSWERS_KEPT = 512
 
+#: What a decision reads besides what is available; all snapshots that differ in that alone share it.
+_FACTS: Final = (
+    "members",
+    "names",
+    "index",
+    "everyone",
+    "zeros",
+    "unlimited",
+    "joined",
+    "ready",
+    "terminating",
+    "staying",
+    "stale",
+    "power",
+    "price",
+    "taints",
+    "name_hashes",
+    "_name_array",
+    "_api_sets",
+    "_serving",
+    "_allocatable",
+)
 
 T = TypeVar("T")
 
@@ -102,9 +125,35 @@ class Fleet:
             return self
         return Fleet((member for member in self._rows.values() if member.name != name), self.workloads)
 
+    def with_stale(self, name: str, stale: bool) -> "Fleet":
+        """Whether a cluster's word on what it has available is too old to go by."""
+        before = self._rows.get(name)
+        if before is None or before.stale == stale:
+            return self
+        return self._replaced(before, msgspec.structs.replace(before, stale=stale))
+
     def with_workloads(self, workloads: Workloads) -> "Fleet":
         """The same members, and this index of what is placed on them."""
         return Fleet(self._rows.values(), workloads)
+
+    def with_reserved(self, reserved: Mapping[str, Mapping[str, int]]) -> "Fleet":
+        """The same fleet with less available: amounts by resource and cluster (see `fleet.reservations`).
+
+        Only what depends on what is available is worked out anew. What is kept of members stays as they report it.
+        """
+        if not reserved:
+            return self
+        fleet = Fleet(workloads=self.workloads)
+        fleet._rows, fleet._answers, fleet._labels = self._rows, self._answers, self._labels
+        for name in _FACTS:
+            fleet.__dict__[name] = getattr(self, name)
+        fleet.__dict__["_available"] = self._available.less(
+            {resource: self.column(amounts) for resource, amounts in reserved.items()}
+        )
+        joined = self.joined_only()
+        fleet.__dict__["_joined"] = fleet if joined is self else joined.with_reserved(reserved)
+        fleet.__dict__["_surveyed"] = self.surveyed_only()  # of these only the facts are compared
+        return fleet
 
     def joined_only(self) -> "Fleet":
         """The members that scheduling considers."""
@@ -129,7 +178,7 @@ class Fleet:
     def _replaced(self, before: Member, after: Member) -> "Fleet":
         fleet = Fleet(workloads=self.workloads)
         fleet._rows = self._rows | {after.name: after}
-        shared = {"names", "index", "everyone", "zeros", "name_hashes", "_name_array"}
+        shared = {"names", "index", "everyone", "zeros", "unlimited", "name_hashes", "_name_array"}
         if before.taints == after.taints:
             shared.add("taints")
         if before.apis is after.apis:
@@ -142,9 +191,11 @@ class Fleet:
             after.apis_digest,
         ):
             shared.add("hashes")
-        for facet in ("joined", "ready", "terminating", "power", "price"):
+        for facet in ("joined", "ready", "terminating", "stale", "power", "price"):
             if getattr(before, facet) == getattr(after, facet):
                 shared.add(facet)
+        if before.terminating == after.terminating:
+            shared.add("staying")
         for name in shared & self.__dict__.keys():
             fleet.__dict__[name] = self.__dict__[name]
         row = self.index[after.name]
@@ -174,16 +225,29 @@ class Fleet:
         return zeros
 
     @cached_property
+    def unlimited(self) -> Column:
+        """No bound anywhere: LARGEST throughout."""
+        unlimited = np.full(len(self._rows), LARGEST, dtype=np.int64)
+        unlimited.flags.writeable = False
+        return unlimited
+
+    @cached_property
     def joined(self) -> Mask:
         return self._mask(lambda member: member.joined)
 
     @cached_property
     def ready(self) -> Mask:
-        return self._mask(lambda member: member.ready)
+        ready = self._mask(lambda member: member.ready)
+        return self.everyone if ready.all() else ready
 
     @cached_property
     def terminating(self) -> Mask:
         return self._mask(lambda member: member.terminating)
+
+    @cached_property
+    def stale(self) -> Mask:
+        """Of which clusters what is available has not been heard of for long."""
+        return self._mask(lambda member: member.stale)
 
     @cached_property
     def power(self) -> Column:
@@ -194,6 +258,11 @@ class Fleet:
     def price(self) -> Column:
         """What a core-hour costs in each cluster, in billionths; -1 where it is not declared."""
         return self._numbers(lambda member: -1 if member.price is None else member.price)
+
+    @cached_property
+    def staying(self) -> Mask:
+        """Those that are not leaving."""
+        return ~self.terminating if self.terminating.any() else self.everyone
 
     @cached_property
     def taints(self) -> TaintTable:
@@ -217,6 +286,20 @@ class Fleet:
     def available(self, resource: str) -> Column:
         """Allocatable minus what pods request; may be negative. 0 where it is not reported."""
         return self._available.amount(resource)
+
+    def free(self, resource: str) -> Column:
+        """What is available, as far as that is known: a cluster whose figures are stale is taken to be as full as the
+        others are together, so that it is neither preferred nor avoided for what it once had."""
+        if not self.stale.any():
+            return self.available(resource)
+        return self.remembered(("free", resource), lambda: self._free(resource))
+
+    def _free(self, resource: str) -> Column:
+        allocatable, available = self.allocatable(resource), self.available(resource)
+        known = ~self.stale
+        held = float(allocatable[known].sum(dtype=np.float64))
+        share = float(np.maximum(available[known], 0).sum(dtype=np.float64)) / held if held > 0 else 1.0
+        return np.where(known, available, (allocatable * min(share, 1.0)).astype(np.int64))
 
     def reports(self, resource: str) -> Mask:
         """Which clusters report this resource as allocatable."""
@@ -377,6 +460,18 @@ class _Columns:
         changed._amounts[:, position] = 0
         changed._present[:, position] = False
         changed._fill(position, row)
+        return changed
+
+    def less(self, taken: Mapping[str, Column]) -> "_Columns":
+        """With so much less of what is reported; of what is not, nothing can be taken."""
+        changed = object.__new__(_Columns)
+        changed._column, changed._present = self._column, self._present
+        changed._amounts = self._amounts.copy()
+        for resource, amounts in taken.items():
+            column = self._column.get(resource)
+            if column is not None:
+                left = np.where(self._present[column], self._amounts[column] - amounts, 0)
+                changed._amounts[column] = np.clip(left, -LARGEST, LARGEST)
         return changed
 
     def amount(self, resource: str) -> Column:

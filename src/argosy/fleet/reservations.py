@@ -1,0 +1,142 @@
+"""Reservations: room that decisions have taken and members' figures do not show yet.
+
+Placed minus observed: of each workload and cluster, the replicas the federation asked for that do not exist there yet, times
+what a pod of it requests. Followed from what is stored and seen, and stored nowhere itself, so that it is right after any
+restart. Sums are kept with every change: whoever decides reads them, and walks over no workloads.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+from argosy.fleet.capacity import Requests
+
+__all__ = ["Copy", "Reservations", "outstanding"]
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Copy(NamedTuple):
+    """A workload's copy in one cluster, as far as it can be seen."""
+
+    #: Replicas that exist, and so are in the cluster's figures.
+    replicas: int
+    #: What the copy itself asks for, where it is what was decided last; None while that is still on its way.
+    wanted: int | None = None
+
+
+def outstanding(placed: int, copy: Copy | None) -> int:
+    """How many replicas are still to come; None, for want of any sight of the cluster, is taken for all that will.
+
+    Somebody in the member may ask for fewer than were placed there: an override, an autoscaler. Those never come.
+    """
+    if copy is None:
+        return 0
+    coming = placed if copy.wanted is None else min(placed, copy.wanted)
+    return max(coming - copy.replicas, 0)
+
+
+class _Workload(NamedTuple):
+    request: Requests
+    #: Sorted.
+    clusters: tuple[str, ...]
+    placed: tuple[int, ...]
+    #: Only where there are any.
+    coming: dict[str, int]
+
+
+class Reservations(Generic[K]):
+    """Fed by whoever sees placements and copies change."""
+
+    def __init__(self) -> None:
+        self._workloads: dict[K, _Workload] = {}
+        self._by_cluster: dict[str, set[K]] = {}
+        #: What is reserved, by resource and cluster. Nothing is 0 in it.
+        self.totals: dict[str, dict[str, int]] = {}
+        #: Grows with every change of the totals.
+        self.version = 0
+        self._shared: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def place(self, key: K, request: Requests, placed: Mapping[str, int], seen: Callable[[str], Copy | None]) -> None:
+        """A workload's replicas by cluster as they were decided; `seen` tells of its copies."""
+        clusters = tuple(sorted(name for name, number in placed.items() if number > 0))
+        self.drop(key)
+        if not clusters or not any(request.values()):
+            return
+        if len(self._shared) > 4 * len(self._workloads) + 1024:
+            self._shared.clear()
+        clusters = self._shared.setdefault(clusters, clusters)
+        workload = _Workload(request, clusters, tuple(placed[name] for name in clusters), {})
+        self._workloads[key] = workload
+        for cluster, number in zip(clusters, workload.placed, strict=True):
+            self._set(key, workload, cluster, outstanding(number, seen(cluster)))
+
+    def observe(self, key: K, cluster: str, copy: Copy | None) -> None:
+        """A workload's copy in one cluster is another one than before."""
+        workload = self._workloads.get(key)
+        if workload is None:
+            return
+        position = bisect_left(workload.clusters, cluster)
+        if position < len(workload.clusters) and workload.clusters[position] == cluster:
+            self._set(key, workload, cluster, outstanding(workload.placed[position], copy))
+
+    def observe_all(self, key: K, seen: Callable[[str], Copy | None]) -> None:
+        """All copies of a workload may be other ones than before."""
+        workload = self._workloads.get(key)
+        if workload is not None:
+            for cluster, number in zip(workload.clusters, workload.placed, strict=True):
+                self._set(key, workload, cluster, outstanding(number, seen(cluster)))
+
+    def drop(self, key: K) -> None:
+        """The workload is gone, or placed nowhere."""
+        workload = self._workloads.pop(key, None)
+        if workload is not None:
+            for cluster in list(workload.coming):
+                self._set(key, workload, cluster, 0)
+
+    def drop_cluster(self, cluster: str) -> None:
+        """Nothing is known of the cluster any more."""
+        for key in list(self._by_cluster.get(cluster, ())):
+            self._set(key, self._workloads[key], cluster, 0)
+
+    def without(self, key: K) -> dict[str, dict[str, int]]:
+        """What is reserved for others: a workload that is decided on has its own replicas at its disposal."""
+        own = self._workloads.get(key)
+        if own is None or not own.coming:
+            return self.totals
+        others = dict(self.totals)
+        for resource, amount in own.request.items():
+            if amount:
+                column = dict(others[resource])
+                for cluster, number in own.coming.items():
+                    column[cluster] -= number * amount
+                others[resource] = column
+        return others
+
+    def _set(self, key: K, workload: _Workload, cluster: str, number: int) -> None:
+        change = number - workload.coming.get(cluster, 0)
+        if not change:
+            return
+        if number:
+            workload.coming[cluster] = number
+            self._by_cluster.setdefault(cluster, set()).add(key)
+        else:
+            del workload.coming[cluster]
+            keys = self._by_cluster[cluster]
+            keys.discard(key)
+            if not keys:
+                del self._by_cluster[cluster]
+        for resource, amount in workload.request.items():
+            if amount:
+                self._add(resource, cluster, change * amount)
+        self.version += 1
+
+    def _add(self, resource: str, cluster: str, amount: int) -> None:
+        column = self.totals.setdefault(resource, {})
+        total = column.get(cluster, 0) + amount
+        if total:
+            column[cluster] = total
+            return
+        del column[cluster]
+        if not column:
+            del self.totals[resource]
