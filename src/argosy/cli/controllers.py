@@ -52,6 +52,12 @@ def controllers(
             metavar="DURATION", help="Let workloads come back to such a cluster once it was ready for so long."
         ),
     ] = "5m",
+    enable_katalyst_support: Annotated[
+        bool,
+        typer.Option(
+            "--enable-katalyst-support", help="Count what Katalyst reclaims in members whose annotation asks for it."
+        ),
+    ] = False,
 ) -> None:
     """Run the controllers against an API server (Argosy's own or a stock kube-apiserver) until Ctrl-C.
 
@@ -75,7 +81,7 @@ def controllers(
     from argosy.kube.http import HttpTransport
 
     async def run() -> None:
-        process = _Process(part, federate_all, timings)
+        process = _Process(part, federate_all, enable_katalyst_support, timings)
         client = Client(HttpTransport(connection, user_agent=process.user_agent))
         try:
             await _serve(client, process, leader_elect, install, probe_address, port)
@@ -128,13 +134,14 @@ def _duration(option: str, text: str) -> float:
 class _Process:
     """Who this process is, and the managers it leads with."""
 
-    def __init__(self, shard: "Shard", federate_all: bool, timings: "Timings"):
+    def __init__(self, shard: "Shard", federate_all: bool, katalyst: bool, timings: "Timings"):
         self.shard = shard
         # Numbers of processes repeat from container to container.
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(3)}"
         #: Audit logs, of the control plane and of members, tell by it which process wrote what.
         self.user_agent = f"argosy-controllers/{__version__} (shard {shard}; {self.identity})"
         self._federate_all = federate_all
+        self._katalyst = katalyst
         self._timings = timings
 
     def elector(self, client: "Client") -> "LeaderElector":
@@ -150,7 +157,7 @@ class _Process:
         from argosy.control.manager import Manager, Options
         from argosy.plugins import installed
 
-        options = Options(federate_all=self._federate_all, shard=self.shard)
+        options = Options(federate_all=self._federate_all, katalyst=self._katalyst, shard=self.shard)
         connect = http_connector(qps=options.member_qps, burst=options.member_burst, user_agent=self.user_agent)
         fence = LeaseFence(elector) if elector is not None else None
         return Manager(

@@ -38,6 +38,7 @@ from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of
 from argosy.plan.migration_config import next_expiry
 from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
+from argosy.plan.rules import NO_RULES
 from argosy.plan.unit import AutoMigrationInfo
 
 __all__ = ["Federate"]
@@ -65,6 +66,7 @@ class Federate:
         *,
         exclude_namespaces: re.Pattern[str] | None = None,
         federate_all: bool = False,
+        katalyst: bool = False,
     ):
         self._client = client
         self._caches = caches
@@ -77,7 +79,10 @@ class Federate:
         self._timings = timings
         self._exclude = exclude_namespaces
         self._all = federate_all
+        self._katalyst = katalyst
         self._unplaced: set[SourceKey] = set()
+        #: Those of them whose rules look at other workloads.
+        self._waiting_for_others: set[SourceKey] = set()
         #: When sources got our finalizer, the latest last; those of long ago are forgotten.
         self._finalized: dict[SourceKey, float] = {}
         #: Uids of sources that were deleted in spite of our finalizer.
@@ -95,6 +100,7 @@ class Federate:
         key = SourceKey(type_name, change.key)
         if change.new is None:
             self._unplaced.discard(key)
+            self._waiting_for_others.discard(key)
             self._asking.forget(key)
             for marks in self._marks:
                 marks.drop(key)
@@ -140,6 +146,11 @@ class Federate:
     def room_gained(self) -> None:
         """Some cluster has more room than before."""
         for key in self._unplaced:
+            self.queue.add(key, priority=1, after=self._timings.room_retry)
+
+    def workloads_moved(self) -> None:
+        """Some workload came to a cluster or left one: worth a try for what may only run beside or apart from others."""
+        for key in self._waiting_for_others:
             self.queue.add(key, priority=1, after=self._timings.room_retry)
 
     def fleet_changed(self) -> Iterator[None]:
@@ -246,6 +257,7 @@ class Federate:
             now=datetime.datetime.now(datetime.UTC),
             migration=self.migration(key),
             available=self.available(key),
+            katalyst=self._katalyst,
         )
 
     def _policy(self, reference: PolicyRef) -> PropagationPolicy | None:
@@ -264,6 +276,11 @@ class Federate:
             self._unplaced.add(key)
         else:
             self._unplaced.discard(key)
+        rules = outcome.decision.unit.rules if outcome.decision is not None else NO_RULES
+        if key in self._unplaced and (rules.beside or rules.apart):
+            self._waiting_for_others.add(key)
+        else:
+            self._waiting_for_others.discard(key)
 
     def _wake_when_a_wish_ends(self, key: SourceKey, federated: Object) -> None:
         """Custom migration holds until a time."""

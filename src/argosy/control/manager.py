@@ -30,6 +30,7 @@ from argosy.control.federate import Federate
 from argosy.control.fence import Fence, FenceLost, fenced
 from argosy.control.followers import Followers
 from argosy.control.item import FederatedKey
+from argosy.control.katalyst import Katalyst
 from argosy.control.livefleet import FleetChange, LiveFleet
 from argosy.control.marks import Marks
 from argosy.control.members import Member, Members
@@ -38,6 +39,7 @@ from argosy.control.migrate import Migrate
 from argosy.control.operations import Operations
 from argosy.control.pause import Pause
 from argosy.control.permissions import Permissions
+from argosy.control.placed import Placed
 from argosy.control.priorities import Priorities
 from argosy.control.probe import Prober
 from argosy.control.profiles import Profiles
@@ -71,6 +73,8 @@ class Options(msgspec.Struct, frozen=True):
     workers: int = 32
     member_qps: float = 500.0
     member_burst: int = 1000
+    #: Count what Katalyst reclaims in members that have it.
+    katalyst: bool = False
     #: Which part of the objects is ours.
     shard: Shard = WHOLE
 
@@ -130,6 +134,7 @@ class Manager:
             timings,
             exclude_namespaces=exclude,
             federate_all=options.federate_all,
+            katalyst=options.katalyst,
         )
         self.dispatch = Dispatch(
             client,
@@ -161,6 +166,11 @@ class Manager:
         self.migrate = Migrate(
             self.caches, self.collector, self.members, prober, self.fleet, timings, self._wake_federate
         )
+        self._placed = Placed(self.caches, self.fleet.snapshot.workloads, self.federate.workloads_moved)
+        if options.katalyst:
+            katalyst = Katalyst(self.members, self.caches.clusters.get, prober.capacity_changed, timings)
+            self.caches.clusters.add_handler(katalyst.cluster_changed)
+            prober.further = katalyst.resources
         self._returning = Returning(self.caches, self.collector, self._wake_federate)
         self.federate.migration, self.federate.available = self.migrate.info, self._returning.available
         self._priorities = Priorities(client, timings)
@@ -190,11 +200,13 @@ class Manager:
             caches.clusters.add_handler(self._failover.cluster_changed)
         self._secrets.add_handler(self._secret_changed)
         caches.on_source(self.federate.source_changed)
+        caches.on_source(self._placed.source_changed)
         caches.on_source(lambda type_name, change: self._source_changed(SourceKey(type_name, change.key), change))
         for namespaced, informer in caches.federated.items():
             informer.add_handler(self.federate.federated_changed)
             informer.add_handler(partial(self._federated_changed, namespaced))
             informer.add_handler(self.migrate.federated_changed)
+            informer.add_handler(self._placed.federated_changed)
         for policies, label in (
             (caches.policies[True], keys.PROPAGATION_POLICY_LABEL),
             (caches.policies[False], keys.CLUSTER_PROPAGATION_POLICY_LABEL),

@@ -14,6 +14,7 @@ from typing import Any
 
 from argosy.api import keys
 from argosy.api.types import FederatedCluster, FederatedTypeConfig
+from argosy.fleet.katalyst import CUSTOM_NODE_RESOURCES, asks_for_katalyst
 
 __all__ = [
     "FULL_ACCESS",
@@ -64,6 +65,8 @@ def rules_for(cluster: FederatedCluster, configs: Iterable[FederatedTypeConfig])
     for plural in sorted(plurals.get(_RBAC, set()) & _ESCALATIONS.keys()):
         verb, targets = _ESCALATIONS[plural]
         rules.append(_rule(_RBAC, targets, [verb]))
+    if asks_for_katalyst(cluster.metadata.annotations):
+        rules.append(_rule(CUSTOM_NODE_RESOURCES.group, [CUSTOM_NODE_RESOURCES.plural], _READ))
     rules += [
         _rule("", ["nodes", "pods"], _READ),
         _rule("", ["namespaces"], ["get", "delete"], keys.SYSTEM_NAMESPACE),

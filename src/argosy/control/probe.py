@@ -13,6 +13,7 @@ from argosy.control.members import Member, Members
 from argosy.control.timings import Timings
 from argosy.fleet.capacity import Capacity, NodeView, PodView
 from argosy.fleet.health import Health, probe_failed, probe_result
+from argosy.fleet.katalyst import NodeResources
 from argosy.fleet.replicasets import Pods, PodsByReplicaSet
 from argosy.kube.discovery import Discovery
 from argosy.kube.errors import ApiError, TransportError
@@ -47,7 +48,15 @@ class Prober:
         self._watched: dict[str, _Watched] = {}
         #: Told of each pod (cluster, pod's key, uid of its ReplicaSet) that came, went, got a node or failed to.
         self.on_pod: Callable[[str, str, str], None] = lambda cluster, pod, replica_set: None
+        #: What a cluster's nodes offer besides their own allocatable.
+        self.further: Callable[[str], NodeResources | None] = lambda cluster: None
         members.on_change(self._member_changed)
+
+    def capacity_changed(self, cluster: str) -> None:
+        """Something besides nodes and pods changed what the cluster offers."""
+        watched = self._watched.get(cluster)
+        if watched is not None:
+            watched.changed.set()
 
     def pods_of(self, cluster: str, replica_set: str) -> Pods | None:
         """The pods of a ReplicaSet, by its uid; None while the member's pods are not known."""
@@ -88,7 +97,7 @@ class Prober:
             # Why, if the member said so: a right that is missing, say.
             why = [informer.last_error for informer in (watched.nodes, watched.pods) if not informer.has_synced]
             raise _Unread(next(filter(None, why), "timed out waiting for the node and pod caches")) from None
-        return watched.capacity.resources()
+        return watched.capacity.resources(self.further(member.name))
 
     def _member_changed(self, name: str, member: Member | None) -> None:
         self._watched.pop(name, None)
@@ -108,7 +117,7 @@ class Prober:
         while True:
             await watched.changed.wait()
             watched.changed.clear()
-            self._fleet.set_capacity(name, watched.capacity.resources())
+            self._fleet.set_capacity(name, watched.capacity.resources(self.further(name)))
             await asyncio.sleep(_CAPACITY_PERIOD)
 
 

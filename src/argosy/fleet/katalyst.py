@@ -24,6 +24,7 @@ __all__ = [
     "CustomNodeResourceView",
     "NodeResources",
     "ResourcePluginsError",
+    "asks_for_katalyst",
     "resource_plugins",
 ]
 
@@ -54,6 +55,14 @@ def resource_plugins(annotations: Mapping[str, str], known: frozenset[str] = _KN
     except DecodeError as error:
         raise ResourcePluginsError(f"annotation {keys.CLUSTER_RESOURCE_PLUGINS}: {error}") from None
     return tuple(name for name in named if name in known)
+
+
+def asks_for_katalyst(annotations: Mapping[str, str]) -> bool:
+    """Whether a cluster's annotation names the plugin; one that cannot be read names nothing."""
+    try:
+        return PLUGIN in resource_plugins(annotations)
+    except ResourcePluginsError:
+        return False
 
 
 class _Amounts(msgspec.Struct, frozen=True):

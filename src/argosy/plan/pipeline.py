@@ -100,6 +100,7 @@ def federate_steps(
     now: datetime.datetime | None = None,
     migration: AutoMigrationInfo | None = None,
     available: Mapping[str, int] | None = None,
+    katalyst: bool = False,
 ) -> Generator[Ask, Reply, Outcome]:
     """One pass over one source that is not being deleted.
 
@@ -108,6 +109,7 @@ def federate_steps(
     something besides the source asks for it: an object that leads it, or the choice to federate everything.
     `now` is what wishes for a time are measured by, and `migration` what members were seen to be able to run: None
     leaves what is stored. `available` has the replicas that serve in each member, for those that come back to one.
+    With `katalyst`, what pods ask for of Katalyst's resources counts.
     Yields what it has to ask plugins that live elsewhere.
     Raises NameTaken where the federated object belongs to another source.
     """
@@ -121,7 +123,16 @@ def federate_steps(
     before = _comparable(existing)
     base = federated_object(source, before, type_config)
     given = _Given(
-        fleet, policy, profile, registry, override_policies or {}, exclude_namespaces, now, migration, available
+        fleet,
+        policy,
+        profile,
+        registry,
+        override_policies or {},
+        exclude_namespaces,
+        now,
+        migration,
+        available,
+        katalyst,
     )
     run = _Pass(source, base, before, type_config, given)
     yield from run.steps()
@@ -151,6 +162,7 @@ class _Given(NamedTuple):
     now: datetime.datetime | None
     migration: AutoMigrationInfo | None
     available: Mapping[str, int] | None
+    katalyst: bool
 
 
 class _Blocked(Exception):
@@ -309,7 +321,15 @@ class _Pass:
             self._go_on_coming_back(policy, current)
             return
         try:
-            unit = unit_of(template, self.annotations, current, policy, self._type_config, now=self._given.now)
+            unit = unit_of(
+                template,
+                self.annotations,
+                current,
+                policy,
+                self._type_config,
+                now=self._given.now,
+                katalyst=self._given.katalyst,
+            )
             plugins = profile_of(profile, self._given.registry)
         except UnitError as error:
             raise _Blocked(HeldReason.CANNOT_SCHEDULE, str(error), event) from None

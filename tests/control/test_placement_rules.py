@@ -1,0 +1,91 @@
+"""Rules of policies that look at labels of clusters, at other workloads and at what Katalyst reclaims, at work."""
+
+from argosy.api import keys, resources
+from argosy.control.manager import Options
+from argosy.fleet.katalyst import CUSTOM_NODE_RESOURCES, PLUGIN, RECLAIMED_MILLICPU
+from argosy.kube.client import Patch
+from argosy.kube.resource import Resource
+from tests.harness.eventually import eventually
+from tests.harness.federation import DEPLOYMENTS, Federation
+from tests.harness.user import deployment
+
+REGION = "topology.kubernetes.io/region"
+CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+
+
+async def set_region(fed, name, region):
+    body = {"metadata": {"labels": {REGION: region}}}
+    await fed.client.patch(resources.FEDERATED_CLUSTERS, name, body, kind=Patch.MERGE)
+    await eventually(lambda: fed.manager.fleet.snapshot.member(name).labels.get(REGION) == region)
+
+
+async def test_replicas_are_spread_over_regions():
+    async with Federation(3, cpus=(64, 64, 4)) as fed:
+        for name, region in (("m1", "eu"), ("m2", "eu"), ("m3", "us")):
+            await set_region(fed, name, region)
+        await fed.policy(topologySpreadConstraints=[{"topologyKey": REGION, "maxSkew": 1}])
+        await fed.deploy(replicas=12)
+        await fed.eventually_replicas({"m1": 3, "m2": 3, "m3": 6})
+
+
+async def test_a_workload_waits_for_the_one_it_wants_to_be_beside_and_follows_it():
+    term = {"labelSelector": {"matchLabels": {"app": "cache"}}}
+    async with Federation(3) as fed:
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        await fed.policy("beside", schedulingMode="Duplicate", workloadAffinity=required)
+        await fed.policy("apart", schedulingMode="Duplicate", workloadAntiAffinity=required)
+        await fed.policy("cache", schedulingMode="Duplicate", placement=[{"cluster": "m2"}])
+        await fed.deploy("web", 1, "beside")
+
+        async def held():
+            message = (await fed.federated())["metadata"]["annotations"].get(keys.HELD, "")
+            return "workload affinity rules" in message
+
+        await eventually(held)
+        await fed.deploy("cache", 1, "cache", app="cache")
+        await fed.eventually_replicas({"m2": 1}, "cache")
+        await fed.eventually_replicas({"m2": 1}, "web")
+        await fed.deploy("loud", 1, "apart")
+        await fed.eventually_replicas({"m1": 1, "m3": 1}, "loud")
+
+
+async def test_what_katalyst_reclaims_is_capacity_where_a_cluster_says_so():
+    async with Federation(2, options=Options(katalyst=True)) as fed:
+        for name in ("m1", "m2"):
+            await reclaim(fed.member(name), f"{name}-node", "8k")
+        annotation = {keys.CLUSTER_RESOURCE_PLUGINS: f'["{PLUGIN}"]'}
+        body = {"metadata": {"annotations": annotation}}
+        await fed.client.patch(resources.FEDERATED_CLUSTERS, "m1", body, kind=Patch.MERGE)
+        await eventually(lambda: fed.manager.fleet.snapshot.member("m1").available.get(RECLAIMED_MILLICPU) == 8000)
+        await fed.policy()
+        manifest = deployment("web", 4, "policy", "default")
+        container = manifest["spec"]["template"]["spec"]["containers"][0]
+        container["resources"] = {"requests": {RECLAIMED_MILLICPU: "1k"}, "limits": {RECLAIMED_MILLICPU: "1k"}}
+        await fed.client.create(DEPLOYMENTS, manifest)
+        await fed.eventually_replicas({"m1": 4})
+        body = {"metadata": {"annotations": {keys.CLUSTER_RESOURCE_PLUGINS: None}}}
+        await fed.client.patch(resources.FEDERATED_CLUSTERS, "m1", body, kind=Patch.MERGE)
+        await eventually(lambda: RECLAIMED_MILLICPU not in fed.manager.fleet.snapshot.member("m1").available)
+
+
+async def reclaim(member, node, amount):
+    """A member with Katalyst's kind, and what it reclaims on a node."""
+    names = {"plural": CUSTOM_NODE_RESOURCES.plural, "kind": CUSTOM_NODE_RESOURCES.kind, "singular": "cnr"}
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    await member.create(
+        CRDS,
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{names['plural']}.{PLUGIN}"},
+            "spec": {"group": PLUGIN, "scope": "Cluster", "names": names, "versions": [version]},
+        },
+    )
+    manifest = {
+        "apiVersion": f"{PLUGIN}/v1alpha1",
+        "kind": CUSTOM_NODE_RESOURCES.kind,
+        "metadata": {"name": node},
+        "status": {"resources": {"allocatable": {RECLAIMED_MILLICPU: amount}}},
+    }
+    await member.create(CUSTOM_NODE_RESOURCES, manifest)
