@@ -96,6 +96,11 @@ async def eventually_held(fed, reason, text, name="web"):
     return await held(fed, name)
 
 
+async def explanation(fed, name="web"):
+    """What `argosy explain` tells."""
+    return explained(await gather(fed.client, DEPLOYMENTS, name, "default"))
+
+
 async def told(fed, reason, text, type="Warning"):
     async def probe():
         return [event for event in await fed.events(reason) if text in event["message"] and event["type"] == type]
@@ -114,6 +119,9 @@ async def test_a_webhook_in_another_process_filters_scores_and_selects(fed, hook
     await eventually_in(fed, ["m1", "m3"])
     calls = await hook.calls()
     assert (calls["filter"], calls["score"], calls["select"]) == (3, 2, 1)
+    about = await explanation(fed)
+    assert about.decision.refused[0].plugin == "hook"
+    assert about.decision.refused[0].reason == "cluster(s) were filtered by webhookPlugin(hook)"
 
     await hook.behave(scores={"m3": 50, "m1": 10}, most=1)
     await fed.deploy("picky", replicas=1)
@@ -151,8 +159,9 @@ async def test_one_that_hangs_delays_only_those_that_ask_it(fed, hook):
     for name in asking[1:]:
         await eventually_held(fed, HeldReason.UNSCHEDULABLE, "request failed: no answer within 4 s", name)
     await told(fed, "ScheduleFederatedObject", "webhookPlugin(hook): request failed: no answer within 4 s")
-    told_by_explain = explained(await gather(fed.client, DEPLOYMENTS, asking[1], "default"))
-    assert "webhookPlugin(hook): request failed: no answer within 4 s" in told_by_explain.held
+    about = await explanation(fed, asking[1])
+    assert "webhookPlugin(hook): request failed: no answer within 4 s" in about.held
+    assert "no answer within 4 s" in "; ".join(about.lines)
     await hook.behave(rejected=["m1"])
     for name in asking[1:]:
         await eventually_in(fed, ["m2", "m3"], name)
