@@ -15,15 +15,19 @@ import msgspec
 from argosy.api import keys
 from argosy.api.clusters import APIResource, ClusterCondition, ClusterResources, FederatedCluster, Taint
 from argosy.api.conditions import JOINED, OFFLINE, READY
+from argosy.api.federated import FederatedObject
 from argosy.api.policies import OverridePolicy, PropagationPolicy
 from argosy.api.profiles import SchedulerPluginWebhookConfiguration, SchedulingProfile
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.member import member_of
 from argosy.fleet.snapshot import CPU, Fleet
 from argosy.fleet.taints import NO_EXECUTE, NO_SCHEDULE
-from argosy.kube.objects import DecodeError, decode, encode
+from argosy.fleet.workloads import WorkloadKey, Workloads
+from argosy.kube.objects import DecodeError, Partial, decode, encode
 from argosy.plan import fields
 from argosy.plan.fields import Json
+from argosy.plan.kinds.registry import KINDS
+from argosy.plan.placement import placed
 from argosy.plan.plugins import IN_TREE
 from argosy.plan.policy import PolicyRef
 from argosy.plan.profile import Registry
@@ -77,7 +81,29 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def fleet(self) -> Fleet:
-        return Fleet.of(self.clusters.values())
+        workloads = Workloads()
+        for key, raw in self.federated.items() if self._rules_look_at_others else ():
+            self._note(workloads, key, decode(raw, FederatedObject).placed)
+        return Fleet.of(self.clusters.values()).with_workloads(workloads)
+
+    def note_placed(self, key: ObjectKey, spec: Json) -> None:
+        """An object is where this spec of its federated object says, from now on: rules of others may look at it."""
+        if self._rules_look_at_others:
+            self._note(self.fleet.workloads, key, placed(spec))
+
+    @cached_property
+    def _rules_look_at_others(self) -> bool:
+        specs = [policy.spec for policy in self.policies.values()]
+        return any(spec.workload_affinity is not None or spec.workload_anti_affinity is not None for spec in specs)
+
+    def _note(self, workloads: Workloads, key: ObjectKey, clusters: Iterable[str]) -> None:
+        config, source = self.type_configs.get(key.type), self.sources.get(key)
+        if config is None or source is None:
+            return
+        kind = KINDS.get((config.resource.group, config.kind))
+        if kind is not None and kind.pod_spec:
+            workload = WorkloadKey(config.resource.group, config.kind, key.namespace, key.name)
+            workloads.set(workload, decode(source, Partial).metadata.labels, clusters)
 
     def source(self, key: ObjectKey) -> Json | None:
         raw = self.sources.get(key)

@@ -2,18 +2,22 @@
 
 Each object the change concerns is first brought to rest on today's snapshot (what is on its way already is nobody's
 doing), then passed through the pipeline once more on the supposed one: the difference is the forecast. Nothing is
-written anywhere. Objects are looked at in the order of their names; where they compete for the same room, another
-order may divide it otherwise.
+written anywhere. Objects are looked at in the order of their names, and what was decided for one counts for the next
+(`filling`); where they compete for the same room, another order may divide it otherwise.
 """
 
 from collections.abc import Generator, Iterable
 from typing import Any, TypeVar
 
+from argosy.api.policies import PropagationPolicy
+from argosy.fleet.snapshot import Fleet
 from argosy.kube.objects import Metadata, Partial, decode
 from argosy.plan.federate import NameTaken
+from argosy.plan.fields import Json
+from argosy.plan.filling import Filling, looks_at_others
 from argosy.plan.forecast import Forecast, ObjectChange, object_change, summed
 from argosy.plan.framework import Ask, Reply
-from argosy.plan.held import held_of
+from argosy.plan.held import HeldReason, held_of
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline import Outcome, federate_steps
 from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
@@ -41,6 +45,7 @@ class WhatIf:
         self._before = before
         self._after = after
         self.keys = concerned(before, after)
+        self._today, self._then = Filling(before), Filling(after)
         self._changes: list[ObjectChange] = []
         self._unsettled: list[str] = []
         self._deferred: dict[str, str] = {}
@@ -58,11 +63,11 @@ class WhatIf:
         try:
             settled = existing
             if key in self._before.sources:
-                today = yield from pass_over(self._before, key, existing)
+                today = yield from pass_over(self._before, key, existing, self._today.fleet_for(key))
                 if today.object is not None:
                     settled = today.object
                     self._unsettled.append(key.text)
-            outcome = yield from pass_over(self._after, key, settled)
+            outcome = yield from pass_over(self._after, key, settled, self._then.fleet_for(key))
         except NameTaken as error:
             self._notes.append(f"{key.text}: {error}")
             return
@@ -70,6 +75,8 @@ class WhatIf:
         if result is None:
             self._notes.append(f"{key.text}: {UNPROPAGATED}")
             return
+        self._then.decided(key, source, settled, result)
+        self._after.note_placed(key, result["spec"])
         change = object_change(
             self._after.type_configs[key.type],
             source,
@@ -96,7 +103,9 @@ class WhatIf:
         )
 
 
-def pass_over(snapshot: Snapshot, key: ObjectKey, existing: dict[str, Any] | None) -> Generator[Ask, Reply, Outcome]:
+def pass_over(
+    snapshot: Snapshot, key: ObjectKey, existing: Json | None, fleet: Fleet | None = None
+) -> Generator[Ask, Reply, Outcome]:
     """One pass of the pipeline over an object of the snapshot, on top of this federated object."""
     source = snapshot.source(key)
     if source is None:
@@ -115,7 +124,7 @@ def pass_over(snapshot: Snapshot, key: ObjectKey, existing: dict[str, Any] | Non
             source,
             existing,
             snapshot.type_configs[key.type],
-            fleet=snapshot.fleet,
+            fleet=Filling(snapshot).fleet_for(key) if fleet is None else fleet,
             policy=policy,
             profile=profile,
             registry=snapshot.registry,
@@ -127,8 +136,14 @@ def pass_over(snapshot: Snapshot, key: ObjectKey, existing: dict[str, Any] | Non
 
 def concerned(before: Snapshot, after: Snapshot) -> tuple[ObjectKey, ...]:
     """The objects for which something differs between the two, in the order they are looked at."""
+
+    def order(key: ObjectKey) -> tuple[bool, ObjectKey]:
+        """Those that look at where others are come last."""
+        return waiting and looks_at_others(_policy(after, key)), key
+
+    waiting = any(looks_at_others(policy) for policy in after.policies.values())
     if before.fleet.members != after.fleet.members:
-        return tuple(sorted(after.sources))
+        return tuple(sorted(after.sources, key=order))
     types = _differing(before.type_configs, after.type_configs)
     profiles = _differing(before.profiles, after.profiles)
     policies = _differing(before.policies, after.policies)
@@ -144,7 +159,23 @@ def concerned(before: Snapshot, after: Snapshot) -> tuple[ObjectKey, ...]:
         metadata = decode(after.sources[key], Partial).metadata
         return _names(metadata, key.namespace, policies, overrides)
 
-    return tuple(sorted(key for key in after.sources if concerns(key)))
+    found = [key for key in after.sources if concerns(key)]
+    if found and waiting:
+        chosen = set(found)
+        found += [key for key in after.sources if key not in chosen and _waits_for_others(after, key)]
+    return tuple(sorted(found, key=order))
+
+
+def _waits_for_others(snapshot: Snapshot, key: ObjectKey) -> bool:
+    """Whether it found no cluster, and might once another workload is elsewhere."""
+    raw = snapshot.federated.get(key)
+    held = held_of(decode(raw, Partial).metadata.annotations) if raw is not None else None
+    return held is not None and held.reason == HeldReason.UNSCHEDULABLE and looks_at_others(_policy(snapshot, key))
+
+
+def _policy(snapshot: Snapshot, key: ObjectKey) -> PropagationPolicy | None:
+    ref = propagation_ref(decode(snapshot.sources[key], Partial).metadata.labels, key.namespace)
+    return snapshot.policies.get(ref) if ref is not None else None
 
 
 def _names(metadata: Metadata, namespace: str, policies: set[PolicyRef], overrides: set[PolicyRef]) -> bool:
