@@ -79,7 +79,7 @@ def demand_of(unit: Unit, fleet: Fleet, rows: Rows) -> Demand:
     total = max(unit.desired_replicas or 0, 0)
     if total > MOST_REPLICAS:
         raise FrameworkError(f"{total} replicas are more than can be divided")
-    current = _stated(fleet, rows, replicas_today(unit), 0)
+    current = _running(unit, fleet, rows)
     most = _stated(fleet, rows, unit.max_replicas, LARGEST)
     # A cluster with an untolerated NoSchedule taint is here only because it runs some: it gets no more.
     repelled = fleet.taints.untolerated(unit.tolerations, NO_SCHEDULE)[rows]
@@ -88,7 +88,7 @@ def demand_of(unit: Unit, fleet: Fleet, rows: Rows) -> Demand:
         total,
         current,
         _stated(fleet, rows, unit.min_replicas, 0),
-        np.where(repelled, np.minimum(most, current), most),
+        np.where(repelled, np.minimum(most, current), most) if repelled.any() else most,
         _stated(fleet, rows, _not_negative(limited), LARGEST),
         _stated(fleet, rows, estimated_capacity(unit), LARGEST),
         unit.avoid_disruption,
@@ -98,13 +98,20 @@ def demand_of(unit: Unit, fleet: Fleet, rows: Rows) -> Demand:
 
 def _stated(fleet: Fleet, rows: Rows, numbers: Mapping[str, int], default: int) -> Column:
     """Most of what may be stated of clusters is stated of none."""
-    return fleet.column(numbers, default)[rows] if numbers else np.full(len(rows), default, dtype=np.int64)
+    if numbers:
+        return fleet.column(numbers, default)[rows]
+    return (fleet.zeros if default == 0 else fleet.unlimited)[: len(rows)]
+
+
+def _running(unit: Unit, fleet: Fleet, rows: Rows) -> Column:
+    try:
+        return fleet.column(cast(Mapping[str, int], unit.current))[rows]
+    except TypeError:  # a cluster without a number, which is rare enough not to be looked for first
+        return fleet.column(replicas_today(unit))[rows]
 
 
 def replicas_today(unit: Unit) -> Mapping[str, int]:
     """What each cluster was told to run. Placed without a number it was duplicated, so the whole count runs there."""
-    if None not in unit.current.values():
-        return cast(Mapping[str, int], unit.current)
     total = max(unit.desired_replicas or 0, 0)
     return {name: total if number is None else number for name, number in unit.current.items()}
 

@@ -48,6 +48,7 @@ _LONGEST_MESSAGE = 512
 #: Fleets whose names fit this are named in the record itself.
 _NAMES_KEPT = 256
 _MOST_CLUSTERS = 100_000
+_LARGEST_SCORE = 2**38
 
 # How a cluster's placement is written in one column.
 _NOT_PLACED, _DUPLICATED, _REPLICAS = 0, 1, 2
@@ -94,8 +95,9 @@ class Record(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     #: The score plugins, and what each gave to the clusters that were not refused.
     scorers: tuple[str, ...] = ()
     scores: tuple[Column, ...] = ()
-    #: Rows in the order of selection.
+    #: Rows in the order of selection, and whether that is the order of scores.
     selected: Rows
+    by_score: bool
     placed: Column
     overflow: Column
     #: Where it stays although the fleet does not know that cluster.
@@ -201,6 +203,7 @@ def record_of(decision: Decision, inputs: Inputs = UNKNOWN_INPUTS) -> Record:
         scorers=tuple([name for name, _ in scored]),
         scores=tuple([scores for _, scores in scored]),
         selected=decision.ranked.rows if decision.ranked is not None else np.empty(0, dtype=np.intp),
+        by_score=_follows_scores(decision),
         placed=placed,
         overflow=overflow,
         elsewhere=elsewhere,
@@ -224,9 +227,8 @@ def _refusals(decision: Decision) -> tuple[tuple[tuple[str, str], ...], Column]:
 
 
 def encode(record: Record) -> str:
-    spelled_out = not _follows_scores(record)
     columns = [record.refused, *record.scores, record.placed, record.overflow]
-    if spelled_out:
+    if not record.by_score:
         columns.append(np.diff(record.selected, prepend=0).astype(np.int64))
     stored = _Stored(
         clusters=record.clusters,
@@ -243,7 +245,7 @@ def encode(record: Record) -> str:
         refusals=record.refusals,
         scorers=record.scorers,
         selected=len(record.selected),
-        spelled_out=spelled_out,
+        spelled_out=not record.by_score,
         elsewhere=record.elsewhere,
     )
     return _ENCODER.encode(stored).decode()
@@ -286,6 +288,7 @@ def decode(text: str) -> Record:
         scorers=stored.scorers,
         scores=scores,
         selected=selected,
+        by_score=not stored.spelled_out,
         placed=placed,
         overflow=overflow,
         elsewhere=stored.elsewhere,
@@ -356,12 +359,20 @@ def _by_score(refused: Column, scores: tuple[Column, ...]) -> Rows:
     return rows[by_score(rows, _total(scores, len(rows)))]
 
 
-def _follows_scores(record: Record) -> bool:
+def _follows_scores(decision: Decision) -> bool:
     """Whether the selection is the best clusters in the order of their scores, and so need not be written down."""
-    if not len(record.selected):
+    if decision.ranked is None or decision.scored is None or not len(decision.ranked.rows):
         return True
-    best: Rows = _by_score(record.refused, record.scores)[: len(record.selected)]
-    return bool(np.array_equal(best, record.selected))
+    rows, scores = decision.scored.ranked
+    if int(np.abs(scores).max()) > _LARGEST_SCORE:
+        return False
+    # One number a cluster that grows from the best to the worst.
+    place = np.zeros(len(decision.fleet), dtype=np.int64)
+    place[rows] = rows - (scores << 24)
+    chosen = place[decision.ranked.rows]
+    if not (chosen[1:] > chosen[:-1]).all():
+        return False
+    return len(chosen) == len(rows) or int((place[rows] <= chosen[-1]).sum()) == len(chosen)
 
 
 def _total(scores: tuple[Column, ...], count: int) -> Column:

@@ -48,8 +48,10 @@ def plan_replicas(demand: Demand, weights: Column, ties: Column) -> tuple[Column
     All columns are in the order of the clusters' names. `ties` decides among equal weights, the smaller first, then the
     name. A negative weight is none.
     """
-    exact = _needs_exact_numbers(demand, weights)
-    desired = _desired(_in_python_numbers(demand) if exact else demand, np.maximum(_numbers(weights, exact), 0), ties)
+    heaviest, largest = int(weights.max(initial=0)), max(demand.total, int(demand.current.max(initial=0)))
+    exact = _needs_exact_numbers(len(weights), heaviest, largest)
+    weights = np.maximum(_numbers(weights, exact), 0)
+    desired = _desired(_in_python_numbers(demand) if exact else demand, weights, heaviest, ties)
     overflow = desired.overflow
     if not demand.avoid_disruption:
         # The overflow stays even where it is not to be kept: dropping it would raise the estimate again, the next plan
@@ -57,55 +59,58 @@ def plan_replicas(demand: Demand, weights: Column, ties: Column) -> tuple[Column
         return _column(desired.replicas), _column(overflow)
     if not demand.keep_unschedulable:
         overflow = np.minimum(overflow, desired.homeless)
-    return _column(_walked(demand, desired.replicas, ties, exact=exact)), _column(overflow)
+    return _column(_walked(demand, desired.replicas, largest, ties, exact=exact)), _column(overflow)
 
 
-def _desired(demand: Demand, weights: _Numbers, ties: Column) -> _Division:
+def _desired(demand: Demand, weights: _Numbers, heaviest: int, ties: Column) -> _Division:
     caps = demand.ceilings
     if not demand.least.any() and int(np.minimum(caps, demand.estimated).min(initial=LARGEST)) >= demand.total:
-        shares = _shared(demand.total, weights, ties)
-        return _Division(shares, np.zeros_like(shares), 0 if shares.any() else demand.total)
-    order = _order(weights, ties)
-    return _divided(demand, order, weights, caps)
+        shares = _shared(demand.total, weights, heaviest, ties)
+        return _Division(shares, np.zeros_like(shares), demand.total if heaviest <= 0 else 0)
+    return _divided(demand, _order(weights, heaviest, ties), weights, caps)
 
 
-def _walked(demand: Demand, desired: _Numbers, ties: Column, *, exact: bool) -> _Numbers:
-    """The present distribution, changed by no more than the difference of the sums."""
+def _walked(demand: Demand, desired: _Numbers, largest: int, ties: Column, *, exact: bool) -> _Numbers:
+    """The present distribution, changed by no more than the difference of the sums.
+
+    `largest` is what no cluster runs more than, today or by the wish.
+    """
     present = _numbers(demand.present, exact)
     gap = desired - present
     change = int(gap.sum())
     if change == 0:
         return present
-    moving = np.flatnonzero(gap < 0 if change < 0 else gap > 0)
+    moving = (gap < 0 if change < 0 else gap > 0).nonzero()[0]
     by = np.abs(gap[moving])
-    moved = _shared(abs(change), by, ties[moving])
+    moved = _shared(abs(change), by, largest, ties[moving])
     if change < 0:
         moved = -moved
     elif (desired > demand.most).any():
-        moved = _within(demand, moving, by, abs(change), ties, exact=exact)
+        moved = _within(demand, moving, by, abs(change), largest, ties, exact=exact)
     after = present.copy()
     after[moving] += moved
     return after
 
 
-def _within(demand: Demand, moving: Rows, by: _Numbers, change: int, ties: Column, *, exact: bool) -> _Numbers:
+def _within(
+    demand: Demand, moving: Rows, by: _Numbers, change: int, largest: int, ties: Column, *, exact: bool
+) -> _Numbers:
     """What starts where, for a minimum that is above its maximum: only then is the wish no bound by itself."""
     most, running = demand.most[moving], _numbers(demand.present[moving], exact)
     room = np.where(most == LARGEST, LARGEST, most - running)
     nothing, unlimited = np.zeros_like(by), np.full_like(by, LARGEST)
     share = Demand(change, nothing, nothing, room, unlimited, unlimited)
-    return _divided(share, _order(by, ties[moving]), by, room).replicas
+    return _divided(share, _order(by, largest, ties[moving]), by, room).replicas
 
 
-def _shared(total: int, weights: _Numbers, ties: Column) -> _Numbers:
+def _shared(total: int, weights: _Numbers, heaviest: int, ties: Column) -> _Numbers:
     """One round where nothing bounds anybody: each in order gets its share, rounded up, until nothing is left."""
     all_weights = int(weights.sum())
     if total <= 0 or all_weights <= 0:
         return np.zeros_like(weights)
     shares = -(-total * weights // all_weights)
-    order = _order(weights, ties)
-    ordered = shares[order]
-    sums = np.cumsum(ordered)
+    order = _order(weights, heaviest, ties)
+    sums = shares[order].cumsum()
     last = int((sums >= total).argmax())
     shares[order[last + 1 :]] = 0
     shares[order[last]] += total - sums[last]
@@ -160,10 +165,9 @@ def _minimums(total: int, least: _Numbers, estimated: _Numbers) -> tuple[_Number
     return np.minimum(fitting, offered), np.maximum(np.minimum(least, offered) - estimated, 0)
 
 
-def _order(weights: _Numbers, ties: Column) -> Rows:
-    """Heavier first, then by tie-break, then as they came."""
+def _order(weights: _Numbers, heaviest: int, ties: Column) -> Rows:
+    """Heavier first, then by tie-break, then as they came. No weight is above `heaviest`."""
     count = len(weights)
-    heaviest = int(weights.max()) if count else 0
     if heaviest < 2**16 and count < 2**15:
         # All in one number of 63 bits, the position last: sorting it is several times as quick as sorting by keys.
         position = np.arange(count, dtype=np.int64)
@@ -195,11 +199,9 @@ def _column(numbers: _Numbers) -> Column:
     return numbers.astype(np.int64) if numbers.dtype == np.object_ else numbers
 
 
-def _needs_exact_numbers(demand: Demand, weights: Column) -> bool:
+def _needs_exact_numbers(count: int, heaviest: int, largest: int) -> bool:
     """Whether some product or sum does not fit 64 bits. Shares in scaling are weighed by replicas, so those count too."""
-    count = max(len(weights), 1)
-    numbers = max(demand.total, int(demand.current.max(initial=0)))
-    return max(int(weights.max(initial=0)), numbers * count) * max(numbers, count) * 2 >= _PRODUCTS_FIT
+    return max(heaviest, largest * count) * max(largest, count) * 2 >= _PRODUCTS_FIT
 
 
 def tie_breaks(name_hashes: npt.NDArray[np.uint32], key: str) -> Column:

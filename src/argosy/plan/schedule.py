@@ -41,6 +41,7 @@ DEFAULT = DEFAULT_PROFILE
 NO_REPLICAS_ASSIGNED = "no cluster may take any of the {total} replicas: weights, maximums or capacities are 0"
 NO_CLUSTER_ALLOWED = "maxClusters is 0: the object is placed nowhere"
 NOTHING_TO_DIVIDE = "0 replicas are wanted and the object was not placed before"
+ARRANGED = "clusters keep the ordinals or completions they have, and the others get the rest"
 NOBODY_TO_ASK = "there is nobody to ask {phase} plugin {plugin!r}"
 
 T = TypeVar("T")
@@ -82,6 +83,15 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
             return {name: self.kept[name] for name in sorted(self.kept)}
         names = self.fleet.names_of(self.rows)
         return dict.fromkeys(names) if self.replicas is None else dict(zip(names, self.replicas.tolist(), strict=True))
+
+    def arranged(self, placements: Mapping[str, int | None]) -> "Decision":
+        """The same decision with the numbers that its kind of object allows."""
+        if placements == self.placements:
+            return self
+        division = self.division
+        if division is not None:
+            division = msgspec.structs.replace(division, steps=(*division.steps, ARRANGED))
+        return msgspec.structs.replace(self, rows=None, replicas=None, kept=placements, division=division)
 
     @property
     def clusters(self) -> tuple[str, ...]:
@@ -191,9 +201,10 @@ def _divided(outline: Decision, profile: Profile) -> Decision:
         division = divide(unit, fleet, ranked.rows)
     numbers = division.replicas + division.overflow
     # In the order of names, which is that of rows; a cluster without replicas gets no object.
-    order = np.argsort(ranked.rows)
-    order = order[numbers[order] > 0]
-    if not len(order):
+    of_fleet = np.zeros(len(fleet), dtype=np.int64)
+    of_fleet[ranked.rows] = numbers
+    rows = (of_fleet > 0).nonzero()[0]
+    if not len(rows):
         return msgspec.structs.replace(
             outline,
             kept=_held(unit, fleet, profile),
@@ -204,8 +215,8 @@ def _divided(outline: Decision, profile: Profile) -> Decision:
         )
     return msgspec.structs.replace(
         outline,
-        rows=ranked.rows[order],
-        replicas=numbers[order],
+        rows=rows,
+        replicas=of_fleet[rows],
         division=division,
         shortfall=max(total - int(division.replicas.sum()), 0),
     )

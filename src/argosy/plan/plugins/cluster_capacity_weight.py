@@ -52,11 +52,7 @@ def amounts(fleet: Fleet, rows: Rows, resource: str) -> tuple[Column, Column]:
     """
     if resource not in (CPU, MEMORY, GPU) and not fleet.reports(resource)[rows].all():
         raise FrameworkError(f"no {resource} resource")
-    allocatable, available = fleet.allocatable(resource)[rows], fleet.available(resource)[rows]
-    stale = fleet.stale[rows]
-    if stale.any():
-        # By what was free long ago nobody should be chosen or left. Such clusters count as the others are on average.
-        available = np.where(stale, _as_others(allocatable, available, ~stale), available)
+    allocatable, available = fleet.allocatable(resource)[rows], fleet.free(resource)[rows]
     if resource == CPU:
         return -(-allocatable // 1000), -(-available // 1000)
     return allocatable, available
@@ -64,7 +60,7 @@ def amounts(fleet: Fleet, rows: Rows, resource: str) -> tuple[Column, Column]:
 
 def _effective_cores(unit: Unit, fleet: Fleet, rows: Rows) -> tuple[Column, Column]:
     """Allocatable and available in whole cores of the fleet's reference: a started core counts as one."""
-    allocatable, available = fleet.allocatable(CPU), fleet.available(CPU)
+    allocatable, available = fleet.allocatable(CPU), fleet.free(CPU)
     return (
         -(-compute_power.effective(unit, fleet, allocatable)[rows] // 1000),
         -(-compute_power.effective(unit, fleet, available)[rows] // 1000),
@@ -72,7 +68,9 @@ def _effective_cores(unit: Unit, fleet: Fleet, rows: Rows) -> tuple[Column, Colu
 
 
 def _as_asked(column: Column, named: Rows, rows: Rows) -> Column:
-    return column[np.searchsorted(named, rows)]
+    whole = np.empty(int(named[-1]) + 1 if len(named) else 0, dtype=np.int64)
+    whole[named] = column
+    return whole[rows]
 
 
 REPLICAS = Replicas("ClusterCapacityWeight", divide)

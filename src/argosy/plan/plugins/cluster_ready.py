@@ -9,6 +9,8 @@ REMEDY = "the cluster must become ready: see its conditions with `argosy status`
 
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
+    if fleet.ready is fleet.everyone:
+        return fleet.everyone
     return fleet.ready | fleet.mask_of(unit.current)
 
 

@@ -9,7 +9,7 @@ REMEDY = "the cluster is leaving the federation: it would have to join again"
 
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
-    return ~fleet.terminating
+    return fleet.staying
 
 
 FILTER = Filter("ClusterTerminating", feasible, Always(REASON), remedy=REMEDY)

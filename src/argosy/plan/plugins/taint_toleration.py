@@ -16,11 +16,11 @@ REMEDY = "a toleration of that taint in the policy, or the taint taken off the c
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
     """Where the unit already runs, only an untolerated NoExecute taint drives it out."""
-    evicting = fleet.taints.untolerated(unit.tolerations, NO_EXECUTE)
-    repelling = fleet.taints.untolerated(unit.tolerations, NO_SCHEDULE)
     if not fleet.taints.distinct:
         return fleet.everyone
-    return ~(evicting | (repelling & ~fleet.mask_of(unit.current)))
+    evicting = fleet.taints.untolerated(unit.tolerations, NO_EXECUTE)
+    repelling = fleet.taints.untolerated(unit.tolerations, NO_SCHEDULE)
+    return ~(evicting | (repelling > fleet.mask_of(unit.current)))
 
 
 def reason(unit: Unit, fleet: Fleet, row: int) -> str:
@@ -32,10 +32,11 @@ def reasons(unit: Unit, fleet: Fleet, rows: Rows) -> Reasons:
     new, of_new = fleet.taints.first_untolerated_of(rows, unit.tolerations, _effects(placed=False))
     old, of_old = fleet.taints.first_untolerated_of(rows, unit.tolerations, _effects(placed=True))
     of_row = np.where(placed, of_old + len(new), of_new)
-    found, codes = np.unique(of_row, return_inverse=True)
-    texts = [_text((new + old)[position]) for position in found.tolist()]
-    distinct = {text: position for position, text in enumerate(dict.fromkeys(texts))}
-    return Reasons(tuple(distinct), np.array([distinct[text] for text in texts], dtype=np.int64)[codes])
+    code: dict[str, int] = {}
+    codes = np.zeros(len(new) + len(old), dtype=np.int64)
+    for at in np.bincount(of_row).nonzero()[0].tolist():
+        codes[at] = code.setdefault(_text((new + old)[at]), len(code))
+    return Reasons(tuple(code), codes[of_row])
 
 
 def _effects(placed: bool) -> tuple[str, ...]:
