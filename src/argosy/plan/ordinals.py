@@ -10,7 +10,7 @@ over: by its neighbours in the order of ordinals, or by clusters that run none.
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-__all__ = ["Range", "ranges"]
+__all__ = ["Range", "gaps_of", "ranges"]
 
 
 class Range(NamedTuple):
@@ -36,16 +36,17 @@ def ranges(
     at most, unbounded where it is not named. The result can fall short of what is asked only for want of room.
     """
     parts = _kept(asked, held)
-    newcomers = [name for name in sorted(wanted) if name not in parts]
+    # One that was scaled to nothing comes back where its range began.
+    newcomers = sorted(wanted.keys() - parts.keys(), key=lambda name: (held.get(name, Range(asked.end, 0)).start, name))
     if most_clusters is not None:
         # The planner's choice is dropped last.
-        newcomers.sort(key=lambda name: -wanted[name])
-        newcomers = sorted(newcomers[: max(most_clusters - len(parts), 0)])
+        chosen = sorted(newcomers, key=lambda name: -wanted[name])[: max(most_clusters - len(parts), 0)]
+        newcomers = [name for name in newcomers if name in chosen]
 
     def allowed(name: str) -> int:
         return room.get(name, asked.replicas)
 
-    for gap in _gaps(asked, parts):
+    for gap in gaps_of(asked, parts):
         left = _filled(parts, gap, newcomers, lambda name: min(wanted.get(name, 0), allowed(name)))
         _filled(parts, left, newcomers, allowed)
     return parts
@@ -63,7 +64,8 @@ def _kept(asked: Range, held: Mapping[str, Range]) -> dict[str, Range]:
     return parts
 
 
-def _gaps(asked: Range, parts: Mapping[str, Range]) -> list[Range]:
+def gaps_of(asked: Range, parts: Mapping[str, Range]) -> list[Range]:
+    """What is asked and in no cluster."""
     gaps, at = [], asked.start
     for part in sorted(parts.values()):
         if part.start > at:

@@ -30,6 +30,7 @@ from argosy.plan.federate import federated_object
 from argosy.plan.fields import Json, equal
 from argosy.plan.framework import Ask, FrameworkError, Reply
 from argosy.plan.held import Held, HeldReason, held_of, with_held
+from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.migration_config import applied_to
 from argosy.plan.override import OverrideError, overrides
@@ -39,6 +40,7 @@ from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
 from argosy.plan.profile import Registry, content_of
 from argosy.plan.record import Inputs, encode, record_of
 from argosy.plan.schedule import Decision, decide, profile_of, unasked
+from argosy.plan.sharing import Sharing, sharing_of
 from argosy.plan.triggers import decide as whether_to_schedule
 from argosy.plan.triggers import triggers_of
 from argosy.plan.unit import AutoMigrationInfo, UnitError, current_placement, unit_of
@@ -331,6 +333,8 @@ class _Pass:
                 katalyst=self._given.katalyst,
             )
             plugins = profile_of(profile, self._given.registry)
+            if unit.divides and (why := kind_of(template).indivisible(template)):
+                raise UnitError(why)
         except UnitError as error:
             raise _Blocked(HeldReason.CANNOT_SCHEDULE, str(error), event) from None
         except FrameworkError as error:
@@ -338,7 +342,11 @@ class _Pass:
         self.decision = yield from decide(unit, self._given.fleet, plugins)
         failed = failover.failed_clusters(self._given.fleet, current)
         target = failover.kept(current, self.decision.placements, failed, unit.desired_replicas or 0)
-        self._apply(self._on_the_way(target, policy, current), policy)
+        sharing = self._sharing(self.decision)
+        target = sharing.arranged(target)
+        if not sharing.by_number:
+            self.decision = self.decision.arranged(target)
+        self._apply(self._on_the_way(target, policy, current), policy, sharing)
         # What clusters were refused for want of an answer is asked again with the next pass.
         lacking = self.decision.filtered is not None and bool(self.decision.filtered.told)
         record = triggers.text_unanswered if lacking else triggers.text
@@ -362,8 +370,8 @@ class _Pass:
             self.annotations = _without(self.annotations, keys.POD_UNSCHEDULABLE_THRESHOLD, keys.AUTO_MIGRATION_INFO)
             return
         self.annotations = {**self.annotations, keys.POD_UNSCHEDULABLE_THRESHOLD: threshold}
-        seen, stored = self._given.migration, self.annotations.get(keys.AUTO_MIGRATION_INFO)
-        if seen is None or (stored is not None and seen == migrate.info_of(stored)):
+        seen = self._given.migration
+        if seen is None or seen == migrate.info_of(self.annotations.get(keys.AUTO_MIGRATION_INFO)):
             return
         text = migrate.text_of(seen)
         self.annotations[keys.AUTO_MIGRATION_INFO] = text
@@ -394,18 +402,18 @@ class _Pass:
     def _go_on_coming_back(self, policy: PropagationPolicy, current: Mapping[str, int | None]) -> None:
         target = failover.failback_of(self.annotations).target
         if target and not self.annotations.get(keys.NO_SCHEDULING):
-            self._apply(self._on_the_way({**target}, policy, current), policy)
+            self._apply(self._on_the_way({**target}, policy, current), policy, self._sharing(None))
 
-    def _apply(self, placements: Mapping[str, int | None], policy: PropagationPolicy) -> None:
+    def _sharing(self, decision: Decision | None) -> Sharing:
+        return sharing_of(self.spec, self._type_config.spec.path_definition.replicas_spec, decision)
+
+    def _apply(self, wanted: Mapping[str, int | None], policy: PropagationPolicy, sharing: Sharing) -> None:
         before = self.spec
+        placements, patches, missing = sharing.shared(wanted)
         self.spec = with_placement(self.spec, keys.GLOBAL_SCHEDULER, placements)
-        pointer = "/" + self._type_config.spec.path_definition.replicas_spec.replace(".", "/")
-        patches = {
-            cluster: [{"op": "replace", "path": pointer, "value": replicas}]
-            for cluster, replicas in placements.items()
-            if replicas is not None
-        }
         self.spec = with_overrides(self.spec, keys.GLOBAL_SCHEDULER, patches)
+        if missing:
+            self._hold(Held(HeldReason.UNSCHEDULABLE, missing), EventReason.SCHEDULE_FEDERATED_OBJECT)
         own = {keys.ENABLE_FOLLOWER_SCHEDULING: "false" if policy.spec.disable_follower_scheduling else "true"}
         if not equal(before, self.spec):
             own[keys.SCHEDULING] = self._feedback(placements)

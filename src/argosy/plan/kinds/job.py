@@ -14,9 +14,8 @@ from argosy.plan import fields
 from argosy.plan.completions import job_parts
 from argosy.plan.fields import Json
 from argosy.plan.kinds.conditions import settled, unreachable
-from argosy.plan.kinds.kind import Kind, Shares, replace
+from argosy.plan.kinds.kind import Divided, Kind, Shares, by_number, replace
 from argosy.plan.kinds.observation import Aggregation, Observation
-from argosy.plan.placement import Patches
 
 __all__ = ["KIND", "failed"]
 
@@ -49,20 +48,29 @@ _COMPLETIONS: Final = "/spec/completions"
 INDEXED = "a Job with completionMode Indexed cannot be divided: every cluster would run the same indexes"
 
 
-def _divide(shares: Shares) -> dict[str, Patches]:
+MISSING = (
+    "{missing} of {completions} completions are in no cluster: only a cluster that has none yet can take them over"
+)
+
+
+def _divide(shares: Shares) -> Divided:
     completions = fields.get(shares.template, "spec.completions", None)
     if shares.pointer != _PARALLELISM or not isinstance(completions, int):
-        return {cluster: [replace(shares.pointer, number)] for cluster, number in shares.wanted.items()}
+        return by_number(shares)
     held = {
         cluster: number
         for cluster in shares.before
         if (number := shares.number_before(cluster, _COMPLETIONS)) is not None
     }
     parts = job_parts(completions, shares.wanted, held)
-    return {
-        cluster: [replace(_PARALLELISM, part.parallelism), replace(_COMPLETIONS, part.completions)]
-        for cluster, part in sorted(parts.items())
-    }
+    missing = completions - sum(part.completions for part in parts.values())
+    return Divided(
+        {
+            cluster: [replace(_PARALLELISM, part.parallelism), replace(_COMPLETIONS, part.completions)]
+            for cluster, part in sorted(parts.items())
+        },
+        MISSING.format(missing=missing, completions=completions) if missing > 0 else "",
+    )
 
 
 def _indivisible(template: Json) -> str:

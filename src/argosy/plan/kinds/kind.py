@@ -4,6 +4,7 @@ A kind's file makes one `Kind` value out of small functions; the engines (`rende
 """
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,7 +13,7 @@ from argosy.plan.kinds.generic import merge
 from argosy.plan.kinds.observation import Aggregation
 from argosy.plan.placement import Patches
 
-__all__ = ["Kind", "Shares", "replace"]
+__all__ = ["Divided", "Kind", "Shares", "by_number", "replace"]
 
 
 class Shares(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,8 +42,16 @@ def replace(pointer: str, value: object) -> Json:
     return {"op": "replace", "path": pointer, "value": value}
 
 
-def _numbers_only(shares: Shares) -> dict[str, Patches]:
-    return {cluster: [replace(shares.pointer, number)] for cluster, number in shares.wanted.items()}
+class Divided(NamedTuple):
+    """Each cluster's patches, a cluster that is left out getting no object; and what found no cluster, in words."""
+
+    patches: dict[str, Patches]
+    missing: str = ""
+
+
+def by_number(shares: Shares) -> Divided:
+    """Nothing but the number differs from cluster to cluster."""
+    return Divided({cluster: [replace(shares.pointer, number)] for cluster, number in shares.wanted.items()})
 
 
 def _always_divisible(template: Json) -> str:
@@ -71,8 +80,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     #: Feedback annotations go to the source with its status: annotations of this kind count as a new generation, except
     #: those written through the status subresource.
     feedback_with_status: bool = False
-    #: Each cluster's patches for its share of the replicas; a cluster that is left out gets no object.
-    divide: Callable[[Shares], dict[str, Patches]] = _numbers_only
+    #: Each cluster's share of divided replicas.
+    divide: Callable[[Shares], Divided] = by_number
     #: Why an object cannot be divided; empty where it can.
     indivisible: Callable[[Json], str] = _always_divisible
     #: One status of many.

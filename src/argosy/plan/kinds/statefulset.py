@@ -7,8 +7,8 @@ since renaming pods that run would cost them their volumes.
 from typing import Final
 
 from argosy.plan import fields
-from argosy.plan.kinds.kind import Kind, Shares, replace
-from argosy.plan.ordinals import Range, ranges
+from argosy.plan.kinds.kind import Divided, Kind, Shares, by_number, replace
+from argosy.plan.ordinals import Range, gaps_of, ranges
 from argosy.plan.placement import Patches
 
 __all__ = ["KIND"]
@@ -17,10 +17,12 @@ _REPLICAS: Final = "/spec/replicas"
 _ORDINALS: Final = "/spec/ordinals"
 
 
-def _divide(shares: Shares) -> dict[str, Patches]:
-    plain = {cluster: [replace(shares.pointer, number)] for cluster, number in shares.wanted.items()}
+MISSING = "ordinals {ordinals} are in no cluster: those that could run them have no room"
+
+
+def _divide(shares: Shares) -> Divided:
     if shares.pointer != _REPLICAS:
-        return plain
+        return by_number(shares)
     held: dict[str, Range] = {}
     for cluster in shares.before:
         number = shares.number_before(cluster, _REPLICAS)
@@ -28,15 +30,17 @@ def _divide(shares: Shares) -> dict[str, Patches]:
             continue  # it had all of them until now: any range is part of what it runs
         start = _start_before(shares, cluster)
         if start is None:
-            return plain
+            return by_number(shares)
         held[cluster] = Range(start, min(number, shares.limited.get(cluster, number)))
     total = int(fields.get(shares.template, "spec.replicas", 0) or 0)
     asked = Range(_start(fields.get(shares.template, "spec.ordinals", None)) or 0, total)
     if total <= 0:
         # The objects stay, and with them where their ranges began.
-        return {cluster: _patches(Range(held.get(cluster, asked).start, 0)) for cluster in shares.wanted}
+        return Divided({cluster: _patches(Range(held.get(cluster, asked).start, 0)) for cluster in shares.wanted})
     parts = ranges(asked, held, shares.wanted, shares.room, most_clusters=shares.most_clusters)
-    return {cluster: _patches(part) for cluster, part in sorted(parts.items())}
+    gaps = ", ".join(f"{gap.start}–{gap.end - 1}" for gap in gaps_of(asked, parts))
+    missing = MISSING.format(ordinals=gaps) if gaps else ""
+    return Divided({cluster: _patches(part) for cluster, part in sorted(parts.items())}, missing)
 
 
 def _patches(part: Range) -> Patches:
