@@ -17,7 +17,7 @@ from argosy.plan.held import Held
 from argosy.plan.placement import overrides_by_cluster, placed
 from argosy.plan.suppose import replicas_path
 
-__all__ = ["ClusterChange", "Counts", "Forecast", "ObjectChange", "Totals", "object_change", "summed"]
+__all__ = ["ClusterChange", "Copies", "Counts", "Forecast", "ObjectChange", "Totals", "object_change", "summed"]
 
 
 class ClusterChange(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -122,7 +122,7 @@ def object_change(
     held: Held | None,
 ) -> ObjectChange:
     """Between two versions of a federated object; None is where there is none."""
-    old, new = _Copies(config, before), _Copies(config, after)
+    old, new = Copies(config, before), Copies(config, after)
     names = sorted(old.clusters | new.clusters)
     same_content = equal(old.content, new.content)
     changes = [_cluster_change(name, old, new, same_content=same_content) for name in names]
@@ -170,7 +170,7 @@ def summed(objects: Iterable[ObjectChange]) -> tuple[Totals, dict[str, Counts]]:
     return Totals(**totals), {name: Counts(**clusters[name]) for name in sorted(clusters)}
 
 
-class _Copies:
+class Copies:
     """What a federated object makes of its clusters."""
 
     def __init__(self, config: FederatedTypeConfig, federated: Json | None) -> None:
@@ -204,7 +204,7 @@ class _Copies:
         return self._overrides.get(cluster, []) if cluster in self.clusters else []
 
 
-def _cluster_change(name: str, old: _Copies, new: _Copies, *, same_content: bool) -> ClusterChange | None:
+def _cluster_change(name: str, old: Copies, new: Copies, *, same_content: bool) -> ClusterChange | None:
     was, will_be = name in old.clusters, name in new.clusters
     overrides = new.overrides(name)
     overridden = will_be and old.overrides(name) != overrides

@@ -213,6 +213,42 @@ class TestForecast:
         assert shop.clusters == (ClusterChange("m4", "added"),)
 
 
+def requesting(cpu: str, name: str, replicas: int, policy: str = "all") -> dict[str, Any]:
+    """A Deployment whose pods ask for so much."""
+    made = manifest(name, replicas)
+    made["metadata"]["labels"] = {"app": name, keys.PROPAGATION_POLICY_LABEL: policy}
+    made["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    return made
+
+
+class TestFilling:
+    def test_what_was_decided_for_one_takes_room_from_the_next(self):
+        world = snapshot(clusters=("m1", "m2"), placement=[])
+        pinned = policy("pinned", reschedulePolicy=MOVING, placement=[{"cluster": "m1"}])
+        world = world.with_object(manifest_of(pinned))
+        alone = forecast(world, world.with_object(requesting("0", "b", 10)))
+        assert numbers(alone) == {"m1": (None, 5), "m2": (None, 5)}
+        both = world.with_object(requesting("9", "a", 1, "pinned")).with_object(requesting("0", "b", 10))
+        a, b = forecast(world, both).objects
+        assert [each.cluster for each in a.clusters] == ["m1"]
+        shares = {each.cluster: each.replicas_after for each in b.clusters}
+        assert shares["m2"] > shares["m1"]
+
+    def test_a_workload_that_comes_lets_the_one_that_waits_for_it_come_too(self):
+        beside = {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {"matchLabels": {"app": "db"}}}]}
+        together = policy("together", reschedulePolicy=MOVING, schedulingMode="Duplicate", workloadAffinity=beside)
+        waiting = requesting("0", "api", 2, "together")
+        world = settled(snapshot(manifest("web")).with_object(manifest_of(together)).with_object(waiting))
+        assert placements(world)[ObjectKey("deployments.apps", "default", "api")] == {}
+        pinned = policy("pinned", placement=[{"cluster": "m2"}])
+        after = world.with_object(manifest_of(pinned)).with_object(requesting("0", "db", 1, "pinned"))
+        db, api = forecast(world, after).objects
+        assert (db.name, api.name) == ("db", "api")
+        assert [each.cluster for each in db.clusters] == ["m2"]
+        assert [each.cluster for each in api.clusters] == ["m2"]
+        assert api.released
+
+
 class TestSuppose:
     def test_what_makes_no_sense_is_said(self):
         world = snapshot()
