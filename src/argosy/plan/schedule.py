@@ -249,7 +249,7 @@ def _scaled_in_place(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str,
     """
     if not unit.divides:
         return dict.fromkeys(unit.current)
-    rows = fleet.rows_of(sorted(unit.current))
+    rows = fleet.rows_of(sorted(unit.current, key=lambda name: (-unit.priorities.get(name, 0), name)))
     if not len(rows):
         return unit.current
     known = fleet.names_of(rows)

@@ -251,3 +251,11 @@ def test_an_indexed_job_is_not_divided_and_says_why():
     outcome = plan(job(6, 60, completionMode="Indexed"))
     assert "Indexed" in outcome.held.message
     assert "placements" not in outcome.object["spec"]
+
+
+def test_what_found_no_cluster_stays_told_until_something_changes():
+    preferences = [{"cluster": name, "preferences": {"maxReplicas": 2, "weight": 1}} for name in NAMES]
+    first = plan(stateful_set(9), placement=preferences)
+    second = plan(stateful_set(9), first.object, placement=preferences)
+    assert second.object is None
+    assert second.held == first.held
