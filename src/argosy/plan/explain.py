@@ -50,13 +50,15 @@ def why(account: Account, cluster: str, remedies: Mapping[str, str] = REMEDIES) 
         if cluster in refusal.clusters:
             remedy = remedies.get(refusal.plugin) or f"the filter {refusal.plugin} must let the cluster pass"
             return Why(cluster, False, f"{refusal.plugin} refused it: {refusal.reason}", change=(remedy,))
-    if cluster in account.selected:
-        return _why_without_replicas(account, cluster)
-    if cluster in account.scores or (account.selected and not account.refused and not account.scores):
-        return _why_not_selected(account, cluster)
     if account.sticky:
         because = "clusters once chosen are kept, and it is not one of them"
         return Why(cluster, False, because, change=("disableRescheduling off in the policy's reschedulePolicy",))
+    if cluster in account.selected:
+        return _why_without_replicas(account, cluster)
+    if cluster in account.scores:
+        return _why_not_selected(account, cluster)
+    if account.unschedulable and not account.refused:
+        return Why(cluster, False, f"no decision could be made: {account.message}")
     because = "it was not one of the clusters that were considered: it had not joined the federation"
     return Why(cluster, False, because, change=("once it has joined, the object must be scheduled again",))
 

@@ -326,7 +326,14 @@ def account_of(record: Record, names: tuple[str, ...] | None) -> Account:
     if names is None or not named:
         return told
     passed = [names[row] for row in np.flatnonzero(record.refused == 0).tolist()]
-    by_plugin = [column.tolist() for column in record.scores]
+    scores: dict[str, dict[str, int]] = {}
+    if record.scorers:
+        columns = zip(*(column.tolist() for column in record.scores), strict=True)
+        scores = {
+            name: dict(zip(record.scorers, given, strict=True)) for name, given in zip(passed, columns, strict=True)
+        }
+    elif len(record.selected):
+        scores = {name: {} for name in passed}
     placements: dict[str, int | None] = {
         names[row]: None if code == _DUPLICATED else code - _REPLICAS
         for row, code in enumerate(record.placed.tolist())
@@ -336,12 +343,7 @@ def account_of(record: Record, names: tuple[str, ...] | None) -> Account:
     return msgspec.structs.replace(
         told,
         placements=placements,
-        scores={
-            name: dict(zip(record.scorers, given, strict=True))
-            for name, given in zip(passed, zip(*by_plugin, strict=True), strict=True)
-        }
-        if by_plugin
-        else {},
+        scores=scores,
         selected=tuple(placements) if record.sticky else tuple(names[row] for row in record.selected.tolist()),
         overflow={names[row]: int(record.overflow[row]) for row in np.flatnonzero(record.overflow > 0).tolist()},
     )
