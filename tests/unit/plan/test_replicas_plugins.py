@@ -154,7 +154,7 @@ def test_webster_keeps_a_cluster_without_weight_at_its_minimum():
 
 def test_remainders_of_different_workloads_fall_on_different_clusters():
     alike = dict.fromkeys(M123, 1)
-    found = [placements(4, strategy="Webster", name=f"web-{number}", weights=alike) for number in range(40)]
+    found = [placements(4, strategy="Webster", namespace=f"team-{number}", weights=alike) for number in range(40)]
     favoured = {max(each, key=each.get) for each in found}
     assert favoured == set(M123)
 
