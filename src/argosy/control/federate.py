@@ -16,11 +16,11 @@ from argosy.api import keys, resources
 from argosy.api.types import FederatedTypeConfig, OverridePolicy, PropagationPolicy
 from argosy.control.asking import Asking
 from argosy.control.caches import Caches, SourceKey
-from argosy.control.livefleet import LiveFleet
 from argosy.control.marks import Marks
 from argosy.control.metrics import Metrics
 from argosy.control.profiles import Profiles
 from argosy.control.recorder import ObjectRecorder
+from argosy.control.reserved import Reserved
 from argosy.control.timings import Timings
 from argosy.control.views import FederatedView, SourceView, policy_references, same_but_for_status
 from argosy.control.webhooks import Webhooks
@@ -56,7 +56,7 @@ class Federate:
         self,
         client: Client,
         caches: Caches,
-        fleet: LiveFleet,
+        reserved: Reserved,
         profiles: Profiles,
         webhooks: Webhooks,
         recorder: ObjectRecorder,
@@ -70,7 +70,7 @@ class Federate:
     ):
         self._client = client
         self._caches = caches
-        self._fleet = fleet
+        self._reserved = reserved
         self._profiles = profiles
         self._asking: Asking[SourceKey] = Asking(webhooks.answer, lambda key: self.queue.add(key))
         self._recorder = recorder
@@ -227,11 +227,12 @@ class Federate:
         if outcome.object is None and cleaned is wanted:
             await self._mark_source(key, config, source, wanted)
             return None
-        if not await self._mark_source(key, config, source, cleaned):
-            return None  # deleted before it had our finalizer, and so nothing was ever made of it
-        if self._caches.source(key) is None:
-            return None  # the same, in the moment it got it
-        await self._store(key, config, cleaned, outcome.create)
+        with self._reserved.decided(key, cleaned):
+            if not await self._mark_source(key, config, source, cleaned):
+                return None  # deleted before it had our finalizer, and so nothing was ever made of it
+            if self._caches.source(key) is None:
+                return None  # the same, in the moment it got it
+            await self._store(key, config, cleaned, outcome.create)
         for note in outcome.notes:
             self._recorder.on(_reference(source), note.type, note.reason, note.message)
         return None
@@ -247,7 +248,7 @@ class Federate:
             source,
             existing,
             config,
-            fleet=self._fleet.snapshot,
+            fleet=self._reserved.fleet(key),
             policy=policy,
             profile=self._profiles.of(policy),
             registry=self._profiles.registry,

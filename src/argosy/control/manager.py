@@ -44,6 +44,7 @@ from argosy.control.priorities import Priorities
 from argosy.control.probe import Prober
 from argosy.control.profiles import Profiles
 from argosy.control.recorder import ObjectRecorder
+from argosy.control.reserved import Reserved
 from argosy.control.sweep import Sweep
 from argosy.control.timings import Timings
 from argosy.control.views import FederatedView, same_but_for_status
@@ -122,10 +123,11 @@ class Manager:
         prober = Prober(self.members, self.fleet, timings)
         connector = _fenced(connect or http_connector(qps=options.member_qps, burst=options.member_burst), fence)
 
+        self.reserved = Reserved(self.caches, self.collector, self.fleet)
         self.federate = Federate(
             client,
             self.caches,
-            self.fleet,
+            self.reserved,
             self._profiles,
             self._webhooks,
             recorder,
@@ -166,6 +168,7 @@ class Manager:
         self.migrate = Migrate(
             self.caches, self.collector, self.members, prober, self.fleet, timings, self._wake_federate
         )
+        self.reserved.released = self.federate.room_gained
         self._placed = Placed(self.caches, self.fleet.snapshot.workloads, self.federate.workloads_moved)
         if options.katalyst:
             katalyst = Katalyst(self.members, self.caches.clusters.get, prober.capacity_changed, timings)
@@ -195,6 +198,7 @@ class Manager:
         """Who hears of what."""
         caches = self.caches
         caches.clusters.add_handler(self.fleet.observe)
+        caches.clusters.add_handler(self.reserved.cluster_changed)
         caches.clusters.add_handler(self._cluster_changed)
         if self.options.shard.owns_cluster_scoped:
             caches.clusters.add_handler(self._failover.cluster_changed)
@@ -203,6 +207,7 @@ class Manager:
         caches.on_source(self._placed.source_changed)
         caches.on_source(lambda type_name, change: self._source_changed(SourceKey(type_name, change.key), change))
         for namespaced, informer in caches.federated.items():
+            informer.add_handler(self.reserved.federated_changed)
             informer.add_handler(self.federate.federated_changed)
             informer.add_handler(partial(self._federated_changed, namespaced))
             informer.add_handler(self.migrate.federated_changed)

@@ -53,21 +53,28 @@ class Reservations(Generic[K]):
         self._by_cluster: dict[str, set[K]] = {}
         #: What is reserved, by resource and cluster. Nothing is 0 in it.
         self.totals: dict[str, dict[str, int]] = {}
-        #: Grows with every change of the totals.
+        #: Grows with every change of the totals, and with every change that leaves more room.
         self.version = 0
+        self.released = 0
         self._shared: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def place(self, key: K, request: Requests, placed: Mapping[str, int], seen: Callable[[str], Copy | None]) -> None:
         """A workload's replicas by cluster as they were decided; `seen` tells of its copies."""
         clusters = tuple(sorted(name for name, number in placed.items() if number > 0))
-        self.drop(key)
+        before = self._workloads.get(key)
+        if before is not None and (before.request != request or not clusters):
+            self.drop(key)
+            before = None
         if not clusters or not any(request.values()):
             return
         if len(self._shared) > 4 * len(self._workloads) + 1024:
             self._shared.clear()
         clusters = self._shared.setdefault(clusters, clusters)
-        workload = _Workload(request, clusters, tuple(placed[name] for name in clusters), {})
+        coming = before.coming if before is not None else {}
+        workload = _Workload(request, clusters, tuple(placed[name] for name in clusters), coming)
         self._workloads[key] = workload
+        for cluster in coming.keys() - set(clusters):
+            self._set(key, workload, cluster, 0)
         for cluster, number in zip(clusters, workload.placed, strict=True):
             self._set(key, workload, cluster, outstanding(number, seen(cluster)))
 
@@ -130,6 +137,7 @@ class Reservations(Generic[K]):
             if amount:
                 self._add(resource, cluster, change * amount)
         self.version += 1
+        self.released += change < 0
 
     def _add(self, resource: str, cluster: str, amount: int) -> None:
         column = self.totals.setdefault(resource, {})

@@ -1,6 +1,6 @@
 """Reservations: placed minus observed, the same after every sequence of events as counted anew."""
 
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from argosy.fleet.reservations import Copy, Reservations, outstanding
@@ -39,6 +39,14 @@ def recounted(placed, seen, apart_from=None):
     return totals
 
 
+@settings(max_examples=500)
+@example(
+    [
+        ("see together", "x", {"a": Copy(0), "b": Copy(0)}),
+        ("place", "x", {"cpu": 500}, {"a": 3}),
+        ("place", "x", {"cpu": 500}, {"a": 0, "b": 1}),
+    ]
+)
 @given(events)
 def test_totals_are_what_a_slow_recount_says(sequence):
     reservations, placed, seen = Reservations(), {}, {}
