@@ -1,9 +1,12 @@
 """Rules of policies that look at labels of clusters, at other workloads and at what Katalyst reclaims, at work."""
 
 from argosy.api import keys, resources
+from argosy.api.types import FederatedCluster
 from argosy.control.manager import Options
+from argosy.control.memberrole import rules_for
 from argosy.fleet.katalyst import CUSTOM_NODE_RESOURCES, PLUGIN, RECLAIMED_MILLICPU
 from argosy.kube.client import Patch
+from argosy.kube.objects import Metadata
 from argosy.kube.resource import Resource
 from tests.harness.eventually import eventually
 from tests.harness.federation import DEPLOYMENTS, Federation
@@ -66,6 +69,15 @@ async def test_what_katalyst_reclaims_is_capacity_where_a_cluster_says_so():
         body = {"metadata": {"annotations": {keys.CLUSTER_RESOURCE_PLUGINS: None}}}
         await fed.client.patch(resources.FEDERATED_CLUSTERS, "m1", body, kind=Patch.MERGE)
         await eventually(lambda: RECLAIMED_MILLICPU not in fed.manager.fleet.snapshot.member("m1").available)
+
+
+def test_an_account_may_read_what_katalyst_reclaims_where_that_is_asked_for():
+    cluster = FederatedCluster(metadata=Metadata(name="m1"))
+    asking = FederatedCluster(
+        metadata=Metadata(name="m1", annotations={keys.CLUSTER_RESOURCE_PLUGINS: f'["{PLUGIN}"]'})
+    )
+    added = [rule for rule in rules_for(asking, ()) if rule not in rules_for(cluster, ())]
+    assert added == [{"apiGroups": [PLUGIN], "resources": ["customnoderesources"], "verbs": ["get", "list", "watch"]}]
 
 
 async def reclaim(member, node, amount):

@@ -5,6 +5,7 @@ import pytest
 from argosy.api import keys
 from argosy.fleet.declared import declared_power, declared_price
 from argosy.kube.objects import Metadata
+from tests.unit.plan.scheduling import cluster, fleet
 
 POOLS = '{"old": {"cores": 300, "power": "0.8"}, "new": {"cores": "100", "power": 1.6}}'
 
@@ -43,3 +44,11 @@ def test_a_label_will_do():
 def test_a_price_is_a_decimal(text, price):
     annotations = {} if text is None else {keys.PRICE_PER_CORE_HOUR: text}
     assert declared_price(Metadata(annotations=annotations)) == price
+
+
+def test_columns_follow_what_is_declared_and_are_shared_otherwise():
+    before = fleet("a", cluster("b", annotations={keys.COMPUTE_POWER: "2", keys.PRICE_PER_CORE_HOUR: "0.5"}))
+    assert (before.power.tolist(), before.price.tolist()) == ([1000, 2000], [-1, 500_000_000])
+    after = before.with_cluster(cluster("a", annotations={keys.PRICE_PER_CORE_HOUR: "0.1"}))
+    assert after.price.tolist() == [100_000_000, 500_000_000]
+    assert after.power is before.power

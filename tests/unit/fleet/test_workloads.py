@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from argosy.fleet.workloads import WorkloadKey, Workloads
 from argosy.kube.selectors import EVERYTHING, from_map
+from tests.unit.plan.scheduling import cluster, fleet
 
 WEB = from_map({"app": "web"})
 
@@ -43,6 +44,13 @@ def test_it_tells_whether_something_changed():
     assert index.placed(WEB, ["default"]) == {}
     assert index.set(key("a"), {}, [])
     assert len(index) == 0
+
+
+def test_every_next_snapshot_has_the_same_index():
+    index = Workloads()
+    members = fleet("a", cluster("b", joined=False)).with_workloads(index)
+    later = members.with_cluster(cluster("a", ready=False)).with_cluster(cluster("c")).without_cluster("c")
+    assert {id(each.workloads) for each in (later, later.joined_only(), later.surveyed_only())} == {id(index)}
 
 
 CHANGES = st.lists(
