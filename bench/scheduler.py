@@ -1,0 +1,223 @@
+"""Scheduling decisions on one core, without API servers: how many a second, how long one takes, what its record weighs.
+
+Fleets of unequal clusters of which some are tainted or not ready; workloads that are placed and scaled up or down by a
+tenth. Every decision runs all default plugins with dynamic weights and avoids disruption. `--profile` shows where the
+time of a decision goes.
+"""
+
+import cProfile
+import itertools
+import pstats
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from argosy.api import keys
+from argosy.api.clusters import FederatedCluster
+from argosy.api.policies import PropagationPolicy
+from argosy.api.typeconfigs import FederatedTypeConfig
+from argosy.fleet.snapshot import Fleet
+from argosy.plan.record import Inputs, encode, record_of
+from argosy.plan.schedule import schedule
+from argosy.plan.triggers import decide, triggers_of
+from argosy.plan.unit import Unit, unit_of
+from bench.report import Report, parser, percentile
+
+DEPLOYMENTS = {
+    "group": "apps",
+    "version": "v1",
+    "kind": "Deployment",
+    "pluralName": "deployments",
+    "scope": "Namespaced",
+}
+TYPE_CONFIG = msgspec.convert(
+    {
+        "metadata": {"name": "d"},
+        "spec": {"sourceType": DEPLOYMENTS, "pathDefinition": {"replicasSpec": "spec.replicas"}},
+    },
+    FederatedTypeConfig,
+)
+POLICY = msgspec.convert(
+    {
+        "metadata": {"name": "everywhere", "namespace": "team"},
+        "spec": {
+            "schedulingMode": "Divide",
+            "reschedulePolicy": {
+                "rescheduleWhen": {"policyContentChanged": True, "clusterLabelsChanged": True},
+                "replicaRescheduling": {"avoidDisruption": True},
+            },
+        },
+    },
+    PropagationPolicy,
+)
+INPUTS = Inputs(policy="PropagationPolicy/everywhere", policy_generation=1, source_generation=1)
+KUBEADMIRAL = 77
+"""Decisions a second of KubeAdmiral in Go with 500 clusters, measured for this project on such a machine."""
+
+
+class Workload(NamedTuple):
+    template: dict[str, Any]
+    unit: Unit
+
+
+def cluster(name: str, random: np.random.Generator, zone: str | None = None) -> FederatedCluster:
+    cpu, memory = int(random.integers(64, 4096)), int(random.integers(256, 16384))
+    used = random.beta(4, 2, size=2)
+    conditions = [{"type": "Joined", "status": "True"}, {"type": "Ready", "status": str(random.random() > 0.04)}]
+    taints = [{"key": "maintenance", "effect": "NoSchedule"}] if random.random() < 0.08 else []
+    body = {
+        "metadata": {"name": name, "labels": {"zone": zone or f"z{random.integers(0, 12)}", "tier": "production"}},
+        "spec": {"taints": taints},
+        "status": {
+            "conditions": conditions,
+            "apiResourceTypes": [DEPLOYMENTS],
+            "resources": {
+                "allocatable": {"cpu": str(cpu), "memory": f"{memory}Gi"},
+                "available": {"cpu": str(int(cpu * (1 - used[0]))), "memory": f"{int(memory * (1 - used[1]))}Gi"},
+            },
+        },
+    }
+    return msgspec.convert(body, FederatedCluster)
+
+
+def fleet_of(count: int, random: np.random.Generator) -> Fleet:
+    return Fleet.of(cluster(f"member-{number:04}", random) for number in range(count))
+
+
+def placed(number: int, fleet: Fleet, random: np.random.Generator) -> Workload:
+    """A workload that runs, and is now wanted a tenth larger or smaller."""
+    replicas = int(random.integers(2, 6)) * len(fleet)
+    template = {
+        "metadata": {"name": f"web-{number:06}", "namespace": "team", "labels": {"app": f"web-{number:06}"}},
+        "spec": {"replicas": replicas, "template": {"spec": {"containers": [{"name": "web", "image": "web:1"}]}}},
+    }
+    first = schedule(unit_of(template, {}, {}, POLICY, TYPE_CONFIG), fleet)
+    template["spec"]["replicas"] = replicas + (1 if random.random() < 0.5 else -1) * max(replicas // 10, 1)
+    return Workload(template, unit_of(template, {}, first.placements, POLICY, TYPE_CONFIG))
+
+
+def explained(unit: Unit, fleet: Fleet) -> str:
+    """What a pass does with a decision: the placement in names, and the record to store."""
+    decision = schedule(unit, fleet)
+    assert decision.placements
+    return encode(record_of(decision, INPUTS))
+
+
+def plain(unit: Unit, fleet: Fleet) -> str:
+    assert schedule(unit, fleet).placements
+    return ""
+
+
+def microseconds(run: Callable[[Unit, Fleet], str], units: list[Unit], fleets: Iterator[Fleet], rounds: int) -> float:
+    """CPU time of a decision: the best of the rounds, since other work on the machine only ever adds."""
+    best = float("inf")
+    for _ in range(rounds):
+        pairs = [(unit, next(fleets)) for unit in units]
+        started = time.process_time()
+        for unit, fleet in pairs:
+            run(unit, fleet)
+        best = min(best, time.process_time() - started)
+    return best / len(units) * 1e6
+
+
+def measure_decisions(report: Report, count: int, random: np.random.Generator, *, quick: bool) -> None:
+    fleet = fleet_of(count, random)
+    units = [placed(number, fleet, random).unit for number in range(20 if quick else 100)]
+    rounds = 3 if quick else 10
+    for unit in units:
+        explained(unit, fleet)  # once, so that what a fleet keeps is there
+    bar = 500.0 if count == 500 else None
+    for what, run in (("explanation on", explained), ("explanation off", plain)):
+        taken = microseconds(run, units, itertools.repeat(fleet), rounds)
+        on = run is explained
+        report.add(f"{count:,} clusters, {what}: one decision", taken, "µs CPU", "lower", bar if on else None)
+        report.add(f"{count:,} clusters, {what}: decisions", 1e6 / taken, "/s", bar=2000.0 if bar and on else None)
+    changing = microseconds(explained, units, _changing(fleet, random), rounds)
+    report.add(f"{count:,} clusters, explanation on, capacity changes before each", changing, "µs CPU", "lower")
+    if count == 500:
+        sizes = [float(len(explained(unit, fleet))) for unit in units]
+        report.add("500 clusters: stored record, median", percentile(sizes, 0.5), "bytes", "lower", bar=2048)
+        report.add("500 clusters: stored record, largest", max(sizes), "bytes", "lower", bar=2048)
+
+
+def _changing(fleet: Fleet, random: np.random.Generator) -> Iterator[Fleet]:
+    """Another cluster's free capacity each time, as heartbeats bring it."""
+    while True:
+        row = int(random.integers(0, len(fleet)))
+        before = fleet.members[row]
+        taken = {"cpu": {before.name: int(random.integers(1, 500))}}
+        yield fleet.with_reserved(taken)
+
+
+def measure_no_op(report: Report, random: np.random.Generator, *, quick: bool) -> None:
+    """An object whose stored triggers say that nothing changed: what scheduling costs a pass that has nothing to do."""
+    fleet = fleet_of(500, random)
+    workload = placed(0, fleet, random)
+    stored = triggers_of(workload.template, {}, POLICY, TYPE_CONFIG, fleet).text
+    best = float("inf")
+    for _ in range(5):
+        started = time.process_time()
+        for _ in range(200 if quick else 2000):
+            now = triggers_of(workload.template, {keys.SCHEDULING_TRIGGERS: stored}, POLICY, TYPE_CONFIG, fleet)
+            assert not decide(stored, now, POLICY, placed=True).schedule
+        best = min(best, (time.process_time() - started) / (200 if quick else 2000))
+    report.add("500 clusters: nothing to decide", best * 1e6, "µs CPU", "lower", bar=50)
+
+
+def measure_label_change(report: Report, random: np.random.Generator, *, quick: bool) -> None:
+    """One cluster gets another zone; every workload's policy asks for rescheduling then, and each is decided again."""
+    count = 2000 if quick else 100_000
+    fleet = fleet_of(500, random)
+    pool = [placed(number, fleet, random) for number in range(50)]
+    stored = [triggers_of(each.template, {}, POLICY, TYPE_CONFIG, fleet).text for each in pool]
+    after = fleet.with_cluster(_relabelled(fleet, random))
+    started = time.process_time()
+    for number in range(count):
+        template, unit = pool[number % len(pool)]
+        now = triggers_of(template, {}, POLICY, TYPE_CONFIG, after)
+        assert decide(stored[number % len(pool)], now, POLICY, placed=True).schedule
+        assert schedule(msgspec.structs.replace(unit, name=f"web-{number:06}"), after).rows is not None
+    taken = time.process_time() - started
+    report.add(
+        f"500 clusters: {count:,} workloads after a label change", taken, "s CPU", "lower", None if quick else 30
+    )
+
+
+def _relabelled(fleet: Fleet, random: np.random.Generator) -> FederatedCluster:
+    return cluster(fleet.names[len(fleet) // 2], random, zone="another")
+
+
+def profile(random: np.random.Generator) -> None:
+    """Where the time of a decision over 500 clusters goes, by function."""
+    fleet = fleet_of(500, random)
+    units = [placed(number, fleet, random).unit for number in range(50)]
+    profiler = cProfile.Profile()
+    profiler.enable()
+    for unit in units * 20:
+        explained(unit, fleet)
+    profiler.disable()
+    pstats.Stats(profiler).sort_stats("cumulative").print_stats("argosy|zlib|sort|fromiter", 40)
+
+
+def main() -> None:
+    options = parser(__doc__ or "")
+    options.add_argument("--profile", action="store_true", help="only show where the time of a decision goes")
+    arguments = options.parse_args()
+    random = np.random.default_rng(17)
+    if arguments.profile:
+        profile(random)
+        return
+    report = Report("scheduler", {"quick": arguments.quick})
+    for count in (10, 100, 500, 5000):
+        measure_decisions(report, count, random, quick=arguments.quick)
+    measure_no_op(report, random, quick=arguments.quick)
+    measure_label_change(report, random, quick=arguments.quick)
+    report.add("KubeAdmiral, 500 clusters: decisions", KUBEADMIRAL, "/s")
+    report.finish(arguments)
+
+
+if __name__ == "__main__":
+    main()
