@@ -66,7 +66,7 @@ def test_whatever_the_order_of_changes_the_last_word_of_each_counts(changes):
         last[name] = (app, clusters)
     expected = {}
     for app, clusters in last.values():
-        for cluster in clusters if app == "web" else ():
-            expected[cluster] = expected.get(cluster, 0) + 1
+        for name in clusters if app == "web" else ():
+            expected[name] = expected.get(name, 0) + 1
     assert index.placed(WEB, ["default"]) == expected
     assert len(index) == sum(bool(clusters) for _, clusters in last.values())
