@@ -133,17 +133,24 @@ def planned(demand: Demand, fill: Fill) -> tuple[Column, Column]:
     Without `avoid_disruption` all of the overflow stays even where it is not to be kept: dropping it would raise the
     estimate again, the next plan would put the replicas back, and the two plans would alternate for ever.
     """
-    ceilings, room = demand.ceilings, demand.room
-    desired = fill(demand.total, np.minimum(demand.least, room), room)
-    overflow = np.zeros_like(desired)
-    if demand.estimates:
-        unhindered = fill(demand.total, np.minimum(demand.least, ceilings), ceilings)
-        overflow = np.maximum(unhindered - demand.estimated, 0)
+    if not demand.estimates:
+        nothing = np.zeros_like(demand.current)
+        return (walked(demand, fill) if demand.avoid_disruption else _desired(demand, fill)), nothing
+    ceilings = demand.ceilings
+    desired = _desired(demand, fill)
+    unhindered = fill(demand.total, np.minimum(demand.least, ceilings), ceilings)
+    overflow = np.maximum(unhindered - demand.estimated, 0)
     if not demand.avoid_disruption:
         return desired, overflow
     if not demand.keep_unschedulable:
         overflow = np.minimum(overflow, demand.total - int(desired.sum()))
     return walked(demand, fill), overflow
+
+
+def _desired(demand: Demand, fill: Fill) -> Column:
+    """The division whatever runs today."""
+    room = demand.room
+    return fill(demand.total, np.minimum(demand.least, room), room)
 
 
 def walked(demand: Demand, fill: Fill) -> Column:

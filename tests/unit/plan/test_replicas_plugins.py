@@ -1,8 +1,12 @@
 """The replicas plugins: what of policy, annotations and fleet reaches the planners, by name."""
 
+import time
+
+import numpy as np
 import pytest
 
 from argosy.fleet.snapshot import Fleet
+from argosy.plan.plugins import DEFAULT_PROFILE
 from argosy.plan.schedule import schedule
 from argosy.plan.unit import AppliedMigration, AutoMigrationInfo, ResourceRequest
 from tests.unit.plan.scheduling import cluster, fleet, taint, unit
@@ -165,3 +169,21 @@ def test_the_order_of_selection_does_not_matter(strategy):
     forwards = placements(20, strategy=strategy, weights=weights, priorities={"m1": 3, "m2": 2, "m3": 1})
     backwards = placements(20, strategy=strategy, weights=weights, priorities={"m1": 1, "m2": 2, "m3": 3})
     assert forwards == backwards
+
+
+@every_strategy
+def test_ten_times_the_clusters_cost_far_less_than_ten_times_as_much(strategy):
+    def cost(size):
+        members = fleet(*(cluster(f"c{number:03}", cpu=str(50 + number % 97)) for number in range(size)))
+        running = {f"c{number:03}": 1 + number % 20 for number in range(0, size, 10)}
+        wanted, rows = unit(3000, replicas_strategy=strategy, current=running), np.arange(size)
+        divide = DEFAULT_PROFILE.replicas[strategy].divide
+        divide(wanted, members, rows)
+        spent = []
+        for _ in range(40):
+            begun = time.thread_time()
+            divide(wanted, members, rows)
+            spent.append(time.thread_time() - begun)
+        return min(spent)
+
+    assert cost(500) < 5 * cost(50)
