@@ -20,6 +20,7 @@ __all__ = ["Fingerprint", "FleetChange", "FleetHashes"]
 
 _BITS_PER_CLUSTER: Final = 6
 _PROBES: Final = 4
+_ANSWERS_KEPT: Final = 256
 #: The filter stops growing here; larger fleets get more false hits and so are sooner "changed".
 _LARGEST_FILTER: Final = 376
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -54,7 +55,7 @@ _EVERYTHING_CHANGED: Final = FleetChange(labels=True, taints=True, apis=True)
 class FleetHashes:
     """The hashes of one fleet's clusters, by facet, ready to be summed."""
 
-    __slots__ = ("_apis", "_labels", "_names", "_taints", "fingerprint", "short")
+    __slots__ = ("_apis", "_labels", "_names", "_since", "_taints", "fingerprint", "short")
 
     def __init__(self, names: list[str], labels: list[int], taints: list[int], apis: list[int]) -> None:
         self._names: _Hashes = np.array([digest(name) for name in names], dtype=np.uint64)
@@ -62,11 +63,20 @@ class FleetHashes:
         self._taints = self._mixed(taints)
         self._apis = self._mixed(apis)
         self.fingerprint = self._fingerprint()
+        self._since: dict[Fingerprint, FleetChange] = {}
         #: All facets in one number, as text.
         self.short = f"{digest(self.fingerprint):016x}"
 
     def since(self, then: Fingerprint) -> FleetChange:
-        """What changed from the fleet that had this fingerprint."""
+        """What changed from the fleet that had this fingerprint. Kept: most objects were scheduled on the same few fleets."""
+        known = self._since.get(then)
+        if known is None:
+            known = self._changed_since(then)
+            if len(self._since) < _ANSWERS_KEPT:
+                self._since[then] = known
+        return known
+
+    def _changed_since(self, then: Fingerprint) -> FleetChange:
         if then == self.fingerprint:
             return FleetChange()
         known = self.known_then(then)

@@ -54,6 +54,7 @@ _FACTS: Final = (
     "power",
     "price",
     "taints",
+    "hashes",
     "name_hashes",
     "_name_array",
     "_api_sets",
