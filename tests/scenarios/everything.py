@@ -1,6 +1,7 @@
 """All scenarios under one name, for the modules that run them."""
 
 from tests.scenarios.custom import *  # noqa: F403
+from tests.scenarios.divided import *  # noqa: F403
 from tests.scenarios.drift import *  # noqa: F403
 from tests.scenarios.membership import *  # noqa: F403
 from tests.scenarios.migration import *  # noqa: F403

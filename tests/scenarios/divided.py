@@ -1,0 +1,105 @@
+"""StatefulSets and Jobs that are divided: every pod's name once in the fleet, and a Job's work done once."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from argosy.api import keys, resources
+from argosy.kube.client import Patch
+from argosy.kube.resource import Resource
+from tests.harness.ground import World
+from tests.harness.user import weights
+from tests.scenarios.seen import pods_of
+
+__all__ = [
+    "test_a_divided_job_does_its_work_once",
+    "test_a_stateful_set_is_divided_in_ranges_and_no_pod_changes_its_cluster",
+]
+
+STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
+JOBS = Resource("batch", "v1", "jobs", "Job")
+EQUAL = weights(m1=1, m2=1, m3=1)
+
+
+async def test_a_stateful_set_is_divided_in_ranges_and_no_pod_changes_its_cluster(world: World) -> None:
+    async with _divisible(world, "statefulsets.apps", "spec.replicas"):
+        await world.policy(**EQUAL)
+        await world.client.create(STATEFUL_SETS, _workload(world, STATEFUL_SETS, "db", _stateful_spec(6)))
+        first = await _eventually_pods(world, 6)
+        assert {member for member, _ in first.values()} == set(world.names)
+        for replicas in (9, 4):
+            before = await _eventually_pods(world, len(first))
+            await world.client.patch(
+                STATEFUL_SETS, "db", {"spec": {"replicas": replicas}}, world.namespace, kind=Patch.MERGE
+            )
+            first = await _eventually_pods(world, replicas)
+            stayed = before.keys() & first.keys()
+            assert len(stayed) == min(len(before), replicas)
+            assert {name: first[name] for name in stayed} == {name: before[name] for name in stayed}
+
+
+async def test_a_divided_job_does_its_work_once(world: World) -> None:
+    async with _divisible(world, "jobs.batch", "spec.parallelism"):
+        await world.policy(**EQUAL)
+        spec = {"parallelism": 3, "completions": 12, "template": _pods("sum", restartPolicy="Never")}
+        await world.client.create(JOBS, _workload(world, JOBS, "sum", spec))
+
+        async def done() -> dict[str, Any] | None:
+            source = await world.source("sum", JOBS)
+            conditions = {each["type"]: each["status"] for each in (source.get("status") or {}).get("conditions") or ()}
+            return source if conditions.get("Complete") == "True" else None
+
+        source = await world.eventually(done, "the Job is complete")
+        assert source["status"]["succeeded"] == 12
+        copies = await world.copies("sum", JOBS)
+        shares = {name: (copy["spec"]["parallelism"], copy["spec"]["completions"]) for name, copy in copies.items()}
+        assert shares == dict.fromkeys(world.names, (1, 4))
+
+
+async def _eventually_pods(world: World, count: int) -> dict[str, tuple[str, str]]:
+    """Cluster and uid of every pod by name, once they are db-0 to the last one and each is in one cluster."""
+
+    async def probe() -> dict[str, tuple[str, str]] | None:
+        found = [(pod["metadata"], member) for member in world.names for pod in await pods_of(world, member, "db")]
+        names = sorted(metadata["name"] for metadata, _ in found)
+        if names != sorted(f"db-{number}" for number in range(count)):
+            return None
+        return {metadata["name"]: (member, metadata["uid"]) for metadata, member in found}
+
+    return await world.eventually(probe, f"db-0 to db-{count - 1} run, each in one cluster")
+
+
+def _stateful_spec(replicas: int) -> dict[str, Any]:
+    return {
+        "replicas": replicas,
+        "serviceName": "db",
+        "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": {"app": "db"}},
+        "template": _pods("db"),
+    }
+
+
+def _pods(app: str, **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "main", "image": "nginx:1.29"}]
+    return {"metadata": {"labels": {"app": app}}, "spec": {"containers": containers, **spec}}
+
+
+def _workload(world: World, resource: Resource, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    labels = {keys.PROPAGATION_POLICY_LABEL: "policy"}
+    metadata = {"name": name, "namespace": world.namespace, "labels": labels}
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
+
+
+@asynccontextmanager
+async def _divisible(world: World, type_config: str, path: str) -> AsyncIterator[None]:
+    """The kind can be divided as long as it is needed."""
+
+    async def say(where: str | None) -> None:
+        body = {"spec": {"pathDefinition": {"replicasSpec": where} if where else None}}
+        await world.client.patch(resources.FEDERATED_TYPE_CONFIGS, type_config, body, kind=Patch.MERGE)
+
+    await say(path)
+    try:
+        yield
+    finally:
+        await say(None)
