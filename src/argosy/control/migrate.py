@@ -8,6 +8,7 @@ once for each version of the workload's copy there, and only while not all of it
 """
 
 import datetime
+import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from argosy.control.projection import as_object
 from argosy.control.timings import Timings
 from argosy.control.views import FederatedView
 from argosy.kube.client import Client
-from argosy.kube.errors import ApiError, NotFound, TransportError
+from argosy.kube.errors import ApiError, Forbidden, NotFound, TransportError
 from argosy.kube.informer import Change
 from argosy.kube.objects import HasMetadata, decode, split_key
 from argosy.kube.queue import Result, WorkQueue
@@ -33,6 +34,7 @@ from argosy.plan.unit import AutoMigrationInfo, request_of_template
 
 __all__ = ["Migrate"]
 
+log = logging.getLogger(__name__)
 _REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 _DEPLOYMENT = ("apps", "Deployment")
 #: Pods are looked at a moment after their threshold, so that it has passed by everybody's rounding.
@@ -71,6 +73,7 @@ class Migrate:
         self._present: dict[tuple[str, SourceKey], _Present] = {}
         #: Whose pods a ReplicaSet's are, as far as that was asked.
         self._made_for: dict[tuple[str, str], SourceKey] = {}
+        self._refusing: set[str] = set()
         self.queue: WorkQueue[SourceKey] = WorkQueue()
         collector.on_change(self._member_object_changed)
         prober.on_pod = self._pod_changed
@@ -136,8 +139,9 @@ class Migrate:
         for cluster in sorted(view.placed):
             try:
                 seen, there = await self._picture(cluster, key, config, threshold)
-            except (ApiError, TransportError, TimeoutError):
+            except (ApiError, TransportError, TimeoutError) as error:
                 seen, there = None, True
+                self._tell_refusal(cluster, error)
             if there:
                 pictures[cluster] = seen
         info = migrate.migration_info(pictures, stored, self._full(key, stored))
@@ -172,6 +176,12 @@ class Migrate:
                 return None, True
         now = datetime.datetime.now(datetime.UTC)
         return migrate.picture(desired, replicas, ready, pods, now, threshold), True
+
+    def _tell_refusal(self, cluster: str, error: Exception) -> None:
+        """Once a cluster: a right that is missing is missing for every workload."""
+        if isinstance(error, Forbidden) and cluster not in self._refusing:
+            self._refusing.add(cluster)
+            log.warning("member %s: pods that fit no node are not migrated: %s", cluster, error)
 
     async def _replica_set(
         self, cluster: str, key: SourceKey, config: FederatedTypeConfig, copy: HasMetadata
