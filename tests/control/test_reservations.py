@@ -1,0 +1,93 @@
+"""What was decided counts against what is available until members run it: members here run nothing by themselves."""
+
+import pytest
+
+from argosy.api import resources
+from argosy.kube.client import Patch
+from tests.harness.eventually import eventually
+from tests.harness.federation import DEPLOYMENTS, Federation
+from tests.harness.user import deployment
+
+CPUS = (32, 8, 8)
+
+
+@pytest.fixture
+async def fed():
+    async with Federation(3, cpus=CPUS) as federation:
+        yield federation
+
+
+async def test_a_burst_does_not_pile_up_on_one_cluster(fed):
+    await fed.policy(schedulingMode="Divide")
+    for number in range(12):
+        await fed.client.create(DEPLOYMENTS, _workload(f"w{number}", 4), "default")
+    await eventually(lambda: _reserved(fed) == 48_000, why="all are placed")
+    taken = fed.manager.reserved.totals["cpu"]
+    # Each could take a third, by its size; without reservations all twelve would be divided like the first.
+    for name, cores in zip(fed.names, CPUS, strict=True):
+        assert abs(taken[name] - cores * 1000) <= 2000, taken
+
+
+async def test_what_runs_is_not_reserved_any_more_and_what_is_deleted_neither(fed):
+    await fed.policy(schedulingMode="Duplicate")
+    await fed.client.create(DEPLOYMENTS, _workload("web", 2), "default")
+    await fed.client.create(DEPLOYMENTS, _workload("api", 1), "default")
+    await eventually(lambda: _reserved(fed) == 9_000)
+    await fed.eventually_replicas({"m1": 2, "m2": 2, "m3": 2})
+
+    await _report(fed, "m1", "web", 2)
+    await eventually(lambda: fed.manager.reserved.totals["cpu"] == {"m1": 1000, "m2": 3000, "m3": 3000})
+    await fed.client.delete(DEPLOYMENTS, "api", "default")
+    await eventually(lambda: fed.manager.reserved.totals["cpu"] == {"m2": 2000, "m3": 2000})
+
+
+async def test_after_a_restart_the_same_is_reserved(fed):
+    await fed.policy(schedulingMode="Divide")
+    await fed.client.create(DEPLOYMENTS, _workload("web", 12), "default")
+    await eventually(lambda: _reserved(fed) == 12_000)
+    await eventually(lambda: _carried(fed))
+    before = {name: dict(column) for name, column in fed.manager.reserved.totals.items()}
+    await fed.stop_controllers()
+    await fed.start_controllers()
+    await eventually(lambda: fed.manager.reserved.totals == before)
+
+
+async def test_a_workload_has_its_own_reservations_at_its_disposal(fed):
+    await fed.policy(schedulingMode="Divide")
+    await fed.client.create(DEPLOYMENTS, _workload("web", 12), "default")
+    await eventually(lambda: _reserved(fed) == 12_000)
+    (key,) = (key for key, _ in fed.manager.caches.all_sources() if key.type == "deployments.apps")
+    free = fed.manager.fleet.snapshot.available("cpu").tolist()
+    assert fed.manager.reserved.fleet(key).available("cpu").tolist() == free
+    other = key._replace(key="default/other")
+    assert sum(fed.manager.reserved.fleet(other).available("cpu").tolist()) == sum(free) - 12_000
+
+
+async def test_a_cluster_that_leaves_reserves_nothing(fed):
+    await fed.policy(schedulingMode="Duplicate")
+    await fed.client.create(DEPLOYMENTS, _workload("web", 1), "default")
+    await eventually(lambda: _reserved(fed) == 3_000)
+    await fed.client.delete(resources.FEDERATED_CLUSTERS, "m3")
+    await eventually(lambda: set(fed.manager.reserved.totals["cpu"]) == {"m1", "m2"})
+
+
+def _workload(name, replicas):
+    body = deployment(name, replicas, "policy")
+    body["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    return body
+
+
+def _reserved(fed) -> int:
+    return sum(fed.manager.reserved.totals.get("cpu", {}).values())
+
+
+def _carried(fed) -> bool:
+    return all(
+        view.status.synced_generation == view.metadata.generation
+        for view in fed.manager.caches.federated[True].values()
+    )
+
+
+async def _report(fed, cluster, name, replicas):
+    status = {"status": {"replicas": replicas, "observedGeneration": 1}}
+    await fed.member(cluster).patch(DEPLOYMENTS, name, status, "default", kind=Patch.MERGE, subresource="status")
