@@ -39,7 +39,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PLANS = 200
 #: Deployments and the ConfigMap of a run.
-APPS = 8
+APPS = 6
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -234,8 +234,6 @@ async def test_random_plans_foretell_what_their_execution_does(world: World) -> 
     assert changing > PLANS // 4
     for name in planner.apps:
         await world.eventually_replicas(foretold_replicas(before, name), name)
-    for name in world.names:
-        await world.client.patch(resources.FEDERATED_CLUSTERS, name, {"spec": {"taints": []}})
 
 
 #: Rescheduled for whatever there is.
@@ -245,6 +243,12 @@ EAGER = {
         "replicaRescheduling": {"avoidDisruption": True},
     }
 }
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def untainted(ground: Ground) -> None:
+    for name in ground.names:
+        await ground.client.patch(resources.FEDERATED_CLUSTERS, name, {"spec": {"taints": []}})
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -258,7 +262,8 @@ async def workloads(world: World) -> None:
         await world.deploy(policy, 7 + number, policy)
 
 
-async def test_losing_a_cluster_is_what_was_foretold(ground: Ground, world: World, workloads: None) -> None:
+@pytest.mark.usefixtures("untainted", "workloads")
+async def test_losing_a_cluster_is_what_was_foretold(ground: Ground, world: World) -> None:
     before = await at_rest(world)
     foretold = await foretell(world.client, Supposed(lost=("m2",)), world.namespace, nothing)
     ground.candidates["m2"].relay.refuse()
@@ -281,7 +286,8 @@ async def give_up(world: World, name: str) -> None:
     await world.client.patch(resources.FEDERATED_CLUSTERS, name, {"spec": {"taints": [taint]}})
 
 
-async def test_a_cluster_that_joins_gets_what_was_foretold(ground: Ground, world: World, workloads: None) -> None:
+@pytest.mark.usefixtures("untainted", "workloads")
+async def test_a_cluster_that_joins_gets_what_was_foretold(ground: Ground, world: World) -> None:
     before = await at_rest(world)
     pools = (NodePool(3, cpu="16", memory="64Gi", pods=250),)
     fleet = SimulatedFleet([MemberSpec("m4", pools)], timings=SimulatedTimings(speed=5.0))

@@ -18,8 +18,9 @@ from argosy.api.types import (
     SchedulerPluginWebhookConfiguration,
     SchedulingProfile,
 )
+from argosy.control.priorities import PRIORITY_CLASSES, PriorityClassView
 from argosy.kube.client import Client
-from argosy.kube.errors import NotFound
+from argosy.kube.errors import Forbidden, NotFound
 from argosy.kube.objects import Metadata, Partial, decode
 from argosy.kube.resource import Resource
 from argosy.plan.policy import PolicyRef
@@ -45,6 +46,7 @@ async def read_snapshot(client: Client, tell: Callable[[str], None]) -> Snapshot
     )
     type_configs = {each.name: each for each in configs.items}
     federated = await _federated(client, type_configs, tell)
+    priorities = await _priorities(client)
     return Snapshot(
         type_configs=type_configs,
         clusters={each.name: each for each in clusters.items},
@@ -54,8 +56,19 @@ async def read_snapshot(client: Client, tell: Callable[[str], None]) -> Snapshot
         override_policies=overrides,
         profiles={each.metadata.name: each for each in profiles.items},
         webhooks={each.metadata.name: each for each in webhooks.items},
+        priorities=priorities,
         now=datetime.datetime.now(datetime.UTC),
     )
+
+
+async def _priorities(client: Client) -> dict[str, int]:
+    """None where they are not to be read: then all are equal, as they are to the controllers."""
+    try:
+        classes = (await client.list(PRIORITY_CLASSES, into=PriorityClassView)).items
+    except (NotFound, Forbidden):
+        return {}
+    values = {each.metadata.name: each.value for each in classes}
+    return values | {"": next((each.value for each in classes if each.global_default), 0)}
 
 
 async def _policies(client: Client, twins: tuple[Resource, Resource], into: type[P]) -> dict[PolicyRef, P]:

@@ -11,13 +11,14 @@ import msgspec
 from argosy.control.timings import Timings
 from argosy.kube.client import Client
 from argosy.kube.informer import Informer
-from argosy.kube.objects import DecodeError, Metadata, decode
+from argosy.kube.objects import Metadata
 from argosy.kube.resource import Resource
 from argosy.plan.failover import rank
+from argosy.plan.priority import priority_class_of
 
-__all__ = ["Priorities", "PriorityClassView"]
+__all__ = ["PRIORITY_CLASSES", "Priorities", "PriorityClassView"]
 
-_PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 
 
 class PriorityClassView(msgspec.Struct, frozen=True, rename="camel"):
@@ -26,26 +27,10 @@ class PriorityClassView(msgspec.Struct, frozen=True, rename="camel"):
     global_default: bool = False
 
 
-class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
-    priority_class_name: str = ""
-
-
-class _Template(msgspec.Struct, frozen=True):
-    spec: _PodSpec = _PodSpec()
-
-
-class _Spec(msgspec.Struct, frozen=True):
-    template: _Template = _Template()
-
-
-class _Workload(msgspec.Struct, frozen=True):
-    spec: _Spec = _Spec()
-
-
 class Priorities:
     def __init__(self, client: Client, timings: Timings):
         self.informer: Informer[PriorityClassView] = Informer(
-            client, _PRIORITY_CLASSES, PriorityClassView, liveness=timings.watch_liveness
+            client, PRIORITY_CLASSES, PriorityClassView, liveness=timings.watch_liveness
         )
         self.informer.add_handler(self._changed)
         self._default = 0
@@ -54,10 +39,7 @@ class Priorities:
         """The queue's priority for a source: lower goes first. What is no workload goes with the most ordinary ones."""
         if not self.informer.has_synced or source is None:
             return rank(0)
-        try:
-            name = decode(source, _Workload).spec.template.spec.priority_class_name
-        except DecodeError:
-            name = ""
+        name = priority_class_of(source)
         found = self.informer.get(name) if name else None
         return rank(self._default if found is None else found.value)
 

@@ -74,6 +74,8 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
     override_policies: dict[PolicyRef, OverridePolicy] = {}
     profiles: dict[str, SchedulingProfile] = {}
     webhooks: dict[str, SchedulerPluginWebhookConfiguration] = {}
+    #: Values of PriorityClasses; an empty name stands for pods that name none.
+    priorities: dict[str, int] = {}
     #: The plugins profiles choose from.
     registry: Registry = IN_TREE
     #: When it is; without it no wish for a time has run out.

@@ -2,7 +2,7 @@
 
 Each object the change concerns is first brought to rest on today's snapshot (what is on its way already is nobody's
 doing), then passed through the pipeline once more on the supposed one: the difference is the forecast. Nothing is
-written anywhere. Objects are looked at in the order of their names, and what was decided for one counts for the next
+written anywhere. Objects are looked at by priority and then by name, and what was decided for one counts for the next
 (`filling`); where they compete for the same room, another order may divide it otherwise.
 """
 
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from argosy.api.policies import PropagationPolicy
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.objects import Metadata, Partial, decode
+from argosy.plan.failover import rank
 from argosy.plan.federate import NameTaken
 from argosy.plan.fields import Json
 from argosy.plan.filling import Filling, looks_at_others
@@ -21,6 +22,7 @@ from argosy.plan.held import HeldReason, held_of
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline import Outcome, federate_steps
 from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
+from argosy.plan.priority import priority_class_of
 from argosy.plan.schedule import unasked
 from argosy.plan.suppose import ObjectKey, Snapshot
 
@@ -137,9 +139,11 @@ def pass_over(
 def concerned(before: Snapshot, after: Snapshot) -> tuple[ObjectKey, ...]:
     """The objects for which something differs between the two, in the order they are looked at."""
 
-    def order(key: ObjectKey) -> tuple[bool, ObjectKey]:
-        """Those that look at where others are come last."""
-        return waiting and looks_at_others(_policy(after, key)), key
+    def order(key: ObjectKey) -> tuple[bool, int, ObjectKey]:
+        """Those that look at where others are come last, those that matter most first."""
+        name = priority_class_of(after.sources[key]) if after.priorities else ""
+        priority = after.priorities.get(name, after.priorities.get("", 0))
+        return waiting and looks_at_others(_policy(after, key)), rank(priority), key
 
     waiting = any(looks_at_others(policy) for policy in after.policies.values())
     if before.fleet.members != after.fleet.members:

@@ -234,6 +234,14 @@ class TestFilling:
         shares = {each.cluster: each.replicas_after for each in b.clusters}
         assert shares["m2"] > shares["m1"]
 
+    def test_those_that_matter_most_have_their_room_first(self):
+        world = snapshot(clusters=("m1", "m2"), placement=[])
+        world = msgspec.structs.replace(world, priorities={"": 0, "vital": 1000})
+        vital = requesting("9", "z", 1)
+        vital["spec"]["template"]["spec"]["priorityClassName"] = "vital"
+        after = world.with_object(requesting("1", "a", 1)).with_object(vital)
+        assert [key.name for key in concerned(world, after)] == ["z", "a"]
+
     def test_a_workload_that_comes_lets_the_one_that_waits_for_it_come_too(self):
         beside = {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {"matchLabels": {"app": "db"}}}]}
         together = policy("together", reschedulePolicy=MOVING, schedulingMode="Duplicate", workloadAffinity=beside)
