@@ -19,17 +19,13 @@ from argosy.control.collect import Collector
 from argosy.control.livefleet import LiveFleet
 from argosy.control.projection import as_object
 from argosy.control.views import FederatedView
-from argosy.fleet.capacity import Requests
-from argosy.fleet.member import CPU
 from argosy.fleet.reservations import Copy, Reservations
-from argosy.fleet.snapshot import MEMORY, Fleet
+from argosy.fleet.snapshot import Fleet
 from argosy.kube.informer import Change
 from argosy.kube.objects import DecodeError, HasMetadata, decode
 from argosy.plan.fields import Json, get
 from argosy.plan.kinds.registry import KINDS
 from argosy.plan.unit import (
-    EPHEMERAL_STORAGE,
-    ResourceRequest,
     current_placement,
     desired_replicas,
     request_of_template,
@@ -134,7 +130,7 @@ class Reserved:
         }
         self._reservations.place(
             key,
-            _requests(request_of_template(template)),
+            request_of_template(template).amounts,
             placed,
             lambda cluster: self._copy(key, config, view, cluster),
         )
@@ -175,11 +171,6 @@ class Reserved:
 def _decided(view: FederatedView) -> tuple[Any, ...]:
     metadata = view.metadata
     return metadata.uid, metadata.generation, bool(metadata.deletion_timestamp)
-
-
-def _requests(request: ResourceRequest) -> Requests:
-    named = {CPU: request.milli_cpu, MEMORY: request.memory, EPHEMERAL_STORAGE: request.ephemeral_storage}
-    return {resource: amount for resource, amount in (named | request.scalars).items() if amount > 0}
 
 
 def _number(value: Any) -> int | None:

@@ -9,9 +9,8 @@ import msgspec
 
 from argosy.api.federated import PlacementEntry
 from argosy.api.policies import PropagationPolicy
-from argosy.fleet.capacity import Requests
 from argosy.fleet.reservations import Copy, Reservations
-from argosy.fleet.snapshot import CPU, MEMORY, Fleet
+from argosy.fleet.snapshot import Fleet
 from argosy.fleet.workloads import WorkloadKey, Workloads
 from argosy.kube.objects import Partial, decode
 from argosy.plan.fields import Json
@@ -19,7 +18,7 @@ from argosy.plan.forecast import Copies
 from argosy.plan.kinds.registry import KINDS
 from argosy.plan.metadata import labels_of
 from argosy.plan.suppose import ObjectKey, Snapshot
-from argosy.plan.unit import EPHEMERAL_STORAGE, request_of_template
+from argosy.plan.unit import request_of_template
 
 __all__ = ["Filling", "looks_at_others"]
 
@@ -65,7 +64,9 @@ class Filling:
         if self._workloads is not None:
             self._workloads.set(workload, labels_of(source), new.clusters)
         placed = {name: number for name in new.clusters if (number := new.replicas(name))}
-        self._reservations.place(key, _request(source), placed, lambda name: Copy(old.replicas(name) or 0))
+        self._reservations.place(
+            key, request_of_template(source).amounts, placed, lambda name: Copy(old.replicas(name) or 0)
+        )
 
 
 def _placed_in(snapshot: Snapshot) -> Workloads:
@@ -86,9 +87,3 @@ def _workload(snapshot: Snapshot, key: ObjectKey) -> WorkloadKey | None:
     if kind is None or not kind.pod_spec:
         return None
     return WorkloadKey(config.resource.group, config.kind, key.namespace, key.name)
-
-
-def _request(source: Json) -> Requests:
-    request = request_of_template(source)
-    amounts = {CPU: request.milli_cpu, MEMORY: request.memory, EPHEMERAL_STORAGE: request.ephemeral_storage}
-    return {**amounts, **request.scalars}

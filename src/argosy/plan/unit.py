@@ -15,7 +15,7 @@ from argosy.api import keys
 from argosy.api.federated import FederatedObject
 from argosy.api.policies import ClusterSelectorTerm, DesiredPlacement, PreferredTerm, PropagationPolicy, Toleration
 from argosy.api.typeconfigs import FederatedTypeConfig
-from argosy.fleet.capacity import PodSpecView, requests_of
+from argosy.fleet.capacity import PodSpecView, Requests, requests_of
 from argosy.fleet.katalyst import KATALYST_RESOURCES
 from argosy.fleet.member import CPU
 from argosy.fleet.snapshot import GPU, MEMORY
@@ -53,6 +53,12 @@ class ResourceRequest(msgspec.Struct, frozen=True):
     memory: int = 0
     ephemeral_storage: int = 0
     scalars: dict[str, int] = {}
+
+    @property
+    def amounts(self) -> Requests:
+        """By resource, what is asked for."""
+        named = {CPU: self.milli_cpu, MEMORY: self.memory, EPHEMERAL_STORAGE: self.ephemeral_storage}
+        return {resource: amount for resource, amount in (named | self.scalars).items() if amount > 0}
 
 
 class Affinity(msgspec.Struct, frozen=True):
