@@ -99,7 +99,7 @@ UNITS = {
 
 
 def main(version: str) -> None:
-    if "KUBEBUILDER_ASSETS" in os.environ and version == VERSION:
+    if os.environ.get("KUBEBUILDER_ASSETS") and version == VERSION:
         try:
             print(f"Kubernetes binaries: {find().folder} (KUBEBUILDER_ASSETS)")
         except BinariesMissing as error:

@@ -156,11 +156,10 @@ async def test_nothing_has_a_socket_beyond_loopback(kubernetes: Kubernetes) -> N
     await client.close()
 
 
-async def test_a_component_that_does_not_start_is_named_with_its_log() -> None:
+async def test_a_component_that_does_not_start_is_named_with_its_log(kubernetes: Kubernetes) -> None:
     options = Options(nodes=0, apiserver_arguments=["--no-such-flag"])
     with pytest.raises(StartError, match=r"kube-apiserver of cluster-1 ended(.|\n)*no-such-flag"):
-        async with clusters(1, options):
-            pass
+        await kubernetes(1, options)
 
 
 def test_missing_binaries_are_one_line_that_says_how_to_get_them(tmp_path: Path) -> None:

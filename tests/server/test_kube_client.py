@@ -13,6 +13,7 @@ from argosy.kube.errors import AlreadyExists, Conflict, Forbidden, Gone, Invalid
 from argosy.kube.http import HttpTransport
 from argosy.kube.objects import Metadata, Partial
 from argosy.kube.resource import Resource
+from argosy.kube.shards import Shard
 from argosy.kube.transport import Request, Response
 from argosy.server.embedded import EmbeddedServer
 
@@ -212,8 +213,9 @@ async def test_a_server_with_another_authority_is_not_trusted(memory_server: Emb
     await kube.close()
 
 
-async def test_a_page_token_that_is_too_old_starts_the_list_over(kube: Client) -> None:
-    """The second page answers 410 once; the list is then read in one piece."""
+@pytest.mark.parametrize("shard", [None, *(Shard(index, 8) for index in range(8))])
+async def test_a_page_token_that_is_too_old_starts_the_list_over(kube: Client, shard: Shard | None) -> None:
+    """The second page answers 410 once; the list is then read in one piece, also where the first had nothing of the shard."""
     for number in range(3):
         await kube.create(MAPS, config_map(f"a{number}"))
     inner = kube.transport.list
@@ -227,6 +229,7 @@ async def test_a_page_token_that_is_too_old_starts_the_list_over(kube: Client) -
         return await inner(request)
 
     kube.transport.list = expired_once  # type: ignore[method-assign]
-    found = await kube.list(MAPS, "default", limit=1, label_selector="app", into=Partial)
-    assert [item.metadata.name for item in found.items] == ["a0", "a1", "a2"]
+    found = await kube.list(MAPS, "default", limit=1, label_selector="app", shard=shard, into=Partial)
+    if shard is None:
+        assert [item.metadata.name for item in found.items] == ["a0", "a1", "a2"]
     assert failed

@@ -36,6 +36,14 @@ async def test_the_first_one_gets_the_lease_and_writes_it_down(memory_server: Em
     assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("one", 15, 0)
 
 
+async def test_that_the_namespace_is_missing_is_told(
+    memory_server: EmbeddedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    lost = LeaderElector(memory_server.client(), "nowhere", "leader", "one")
+    assert not await lost._try()
+    assert 'the lease nowhere/leader: it cannot be made: namespaces "nowhere" not found' in caplog.text
+
+
 async def test_a_lease_is_taken_over_only_after_it_stood_still_on_the_own_clock(memory_server: EmbeddedServer) -> None:
     kube = memory_server.client()
     clocks = Clock(), Clock()

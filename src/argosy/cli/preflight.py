@@ -2,9 +2,11 @@
 
 from argosy.api import keys, rights
 from argosy.cli.failures import Failure
+from argosy.control.join import NAMESPACES
 from argosy.control.permissions import missing
 from argosy.kube.client import Client
-from argosy.kube.errors import NotFound
+from argosy.kube.errors import Forbidden, NotFound
+from argosy.kube.objects import Partial
 
 __all__ = ["check"]
 
@@ -20,6 +22,15 @@ async def check(client: Client) -> None:
             f"this control plane does not serve the federation's kinds ({keys.API_VERSION})",
             "`argosy install` installs them",
         ) from None
+    try:
+        await client.get(NAMESPACES, keys.SYSTEM_NAMESPACE, into=Partial)
+    except NotFound:
+        raise Failure(
+            f"this control plane has no namespace {keys.SYSTEM_NAMESPACE}",
+            "`argosy install` makes it, and what belongs there",
+        ) from None
+    except Forbidden:
+        pass  # named below, with whatever else is lacking
     lacking = []
     for manifest in rights.manifests([], []):
         lacking += await missing(client, manifest.get("rules", ()), manifest["metadata"].get("namespace", ""))

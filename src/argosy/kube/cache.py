@@ -236,7 +236,6 @@ class Cache(Generic[T]):
         finally:
             self._notifying = False
 
-
     def _tell(self, change: Change[T]) -> None:
         for handler in self._handlers:
             _call(handler, change)

@@ -125,7 +125,7 @@ class Client:
             raise TransportError(f"{resource}: an item of the list cannot be read: {error}") from None
         except Gone:
             # The version of the first page was compacted away before the last one was read; in one piece it cannot be.
-            if not items:
+            if not version:
                 raise
             whole: Listing = {**listing, "limit": 0, "resource_version": ""}
             return await self.list(resource, namespace, into=into, **whole)

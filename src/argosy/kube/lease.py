@@ -191,12 +191,19 @@ class LeaderElector:
         self._deadline = started + self._renew
         return True
 
+    async def _create(self) -> dict[str, Any]:
+        try:
+            return await self.client.create(LEASES, self._new(), self.namespace)
+        except NotFound as error:
+            # Not a race but a namespace that is missing: whoever waits for the lease would wait without a word.
+            raise TransportError(f"it cannot be made: {error}") from error
+
     async def _write(self) -> dict[str, Any] | None:
         if self._lease is None or not self.held():
             try:
                 self._lease = await self.client.get(LEASES, self.name, self.namespace)
             except NotFound:
-                return await self.client.create(LEASES, self._new(), self.namespace)
+                return await self._create()
         spec = _spec(self._lease)
         self.holder = str(spec.get("holderIdentity") or "")
         self._free_in = self._sightings.free_in(self._lease)

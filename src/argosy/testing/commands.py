@@ -84,7 +84,12 @@ def _etcd(ports: Ports, options: Options) -> list[str]:
 
 
 def _apiserver(ports: Ports, options: Options) -> list[str]:
-    audit = ["--audit-policy-file=audit-policy.yaml", "--audit-log-path=audit.log", "--audit-log-mode=blocking"]
+    audit = [
+        "--audit-policy-file=audit-policy.yaml",
+        "--audit-log-path=audit.log",
+        "--audit-log-mode=blocking",
+        "--audit-log-maxsize=100000",  # never put aside: it is read on from where it was read to
+    ]
     return [
         f"--etcd-servers=http://127.0.0.1:{ports.etcd}",
         "--bind-address=127.0.0.1",

@@ -35,7 +35,7 @@ class SharedClusters:
         key = (count, msgspec.json.encode(options, order="deterministic"))
         known = self._started.get(key)
         if known is None:
-            known = Clusters(count, options, self.binaries if options.version == VERSION else None)
+            known = Clusters(count, options, self.of(options))
             try:
                 await known.start()
             except BaseException:
@@ -43,6 +43,10 @@ class SharedClusters:
                 raise
             self._started[key] = known
         return known.all
+
+    def of(self, options: Options) -> Binaries | None:
+        """The binaries for clusters with these options; None has them looked for by their version."""
+        return self.binaries if options.version == VERSION else None
 
     def stop(self) -> None:
         for clusters in self._started.values():
@@ -58,7 +62,7 @@ class Kubernetes:
 
     async def __call__(self, count: int = 1, options: Options = DEFAULT) -> list[Cluster]:
         """Clusters of the test's own: for what breaks them, or needs them empty."""
-        own = Clusters(count, options, self._session.binaries)
+        own = Clusters(count, options, self._session.of(options))
         self._own.append(own)
         return await own.start()
 
