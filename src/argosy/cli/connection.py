@@ -35,7 +35,7 @@ class Target:
         path = self.kubeconfig or os.environ.get("ARGOSY_KUBECONFIG") or None
         if path is None and LOCAL_KUBECONFIG.exists():
             path = str(LOCAL_KUBECONFIG)
-        return config.load(path, self.context)
+        return config.renewable(path, self.context)
 
 
 def target(context: typer.Context) -> Target:

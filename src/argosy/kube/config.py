@@ -6,6 +6,7 @@ those that programs make are `execplugin` and `authprovider`. Nothing here opens
 
 import base64
 import binascii
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,9 +18,20 @@ import yaml
 
 from argosy.kube import execplugin
 from argosy.kube.authprovider import AuthProvider
-from argosy.kube.credentials import ConfigError, Credential, CredentialProvider, Fixed, TokenFile, read
+from argosy.kube.credentials import ConfigError, Credential, CredentialProvider, Fixed, TokenFile, bearer, read
 
-__all__ = ["ConfigError", "Connection", "Credential", "CredentialProvider", "from_kubeconfig", "in_cluster", "load"]
+__all__ = [
+    "ConfigError",
+    "Connection",
+    "Credential",
+    "CredentialProvider",
+    "from_kubeconfig",
+    "in_cluster",
+    "load",
+    "renewable",
+]
+
+log = logging.getLogger(__name__)
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 #: Where a kubeconfig's cluster has what is meant for exec plugins.
@@ -93,6 +105,9 @@ def from_kubeconfig(paths: list[str], context: str | None = None) -> Connection:
     if user is None and user_name:
         raise ConfigError(f"{files.label}: context {name!r} names user {user_name!r}, which is not there")
     user = user or _Entry("", {}, cluster.folder)
+    if user.body.get("as") or user.body.get("as-uid") or user.body.get("as-groups"):
+        # To leave it out would use more rights than were meant.
+        raise ConfigError(f"{user.label}: acting as somebody else (`as`) is not supported")
     connection = Connection(
         server=_server(cluster),
         ca_data=cluster.data("certificate-authority"),
@@ -105,6 +120,36 @@ def from_kubeconfig(paths: list[str], context: str | None = None) -> Connection:
         namespace=chosen.text("namespace") or "default",
     )
     return msgspec.structs.replace(connection, credentials=_provider(user, cluster, connection, name, files))
+
+
+def renewable(path: str | None = None, context: str | None = None) -> Connection:
+    """As `load`, for whoever goes on for long: a token or certificate written in the file is read again when it is refused."""
+    connection = load(path, context)
+    if connection.credentials is not None or not (connection.token or connection.client_certificate):
+        return connection
+    return msgspec.structs.replace(connection, credentials=_ReadAgain(path, context, connection))
+
+
+class _ReadAgain:
+    """What a kubeconfig says of its user, for somebody may have renewed it since."""
+
+    def __init__(self, path: str | None, context: str | None, connection: Connection) -> None:
+        self._path = path
+        self._context = context
+        self._credential = _credential_of(connection)
+
+    async def __call__(self, *, refresh: bool = False) -> Credential:
+        if refresh:
+            try:
+                self._credential = _credential_of(load(self._path, self._context))
+            except ConfigError as error:
+                log.warning("%s; the last credentials are used", error)
+        return self._credential
+
+
+def _credential_of(connection: Connection) -> Credential:
+    authorization = bearer(connection.token, connection.server) if connection.token else ""
+    return Credential(authorization, connection.client_certificate, connection.client_key)
 
 
 class _Entry(msgspec.Struct, frozen=True):

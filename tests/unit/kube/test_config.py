@@ -65,6 +65,19 @@ async def test_token_files_are_read_again_when_refused(tmp_path: Path) -> None:
     assert await found.credentials(refresh=True) == Credential(authorization="Bearer second")
 
 
+async def test_a_token_in_the_file_is_read_again_when_refused(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    connection = config.renewable(write(path, kubeconfig(user={"token": "old"})))
+    assert connection.token == "old"
+    provider = connection.credentials
+    assert provider is not None
+    write(path, kubeconfig(user={"token": "new"}))
+    assert (await provider()).authorization == "Bearer old"
+    assert (await provider(refresh=True)).authorization == "Bearer new"
+    path.write_text("{")
+    assert (await provider(refresh=True)).authorization == "Bearer new"
+
+
 async def test_user_and_password_become_basic_authorization(tmp_path: Path) -> None:
     found = config.load(write(tmp_path / "k", kubeconfig({"username": "u", "password": "p"})))
     assert found.credentials is not None
@@ -124,6 +137,7 @@ async def test_a_broken_auth_provider_is_one_line(tmp_path: Path) -> None:
         (kubeconfig(cluster={"server": "h:6443"}), "is not an http or https URL"),
         (kubeconfig(cluster={"server": "https://h:port"}), "is not an http or https URL"),
         (kubeconfig(cluster={"server": 3}), "server must be a string"),
+        (kubeconfig(user={"token": "t", "as": "bob"}), "acting as somebody else (`as`) is not supported"),
         (kubeconfig(cluster={"certificate-authority-data": "%%%"}), "certificate-authority-data is not base64"),
         (kubeconfig(cluster={"certificate-authority": "/no/such/ca"}), "/no/such/ca: No such file"),
     ],
