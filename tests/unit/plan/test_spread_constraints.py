@@ -136,7 +136,7 @@ def worlds(draw):
     current = draw(st.dictionaries(st.sampled_from(some.names), st.integers(0, 6)))
     # Without disruption nothing is stopped for a maximum that came later.
     current = {name: min(number, most.get(name, number)) for name, number in current.items()}
-    strategy = draw(st.sampled_from(["Spread", "Binpack"]))
+    strategy = draw(st.sampled_from(["Spread", "Binpack", "Aggregated", "Webster"]))
     return some, {"max_replicas": most, "current": current, "replicas_strategy": strategy}
 
 
