@@ -82,7 +82,7 @@ class Fleet:
         self._answers: dict[object, Mask] = {}
         self._labels: dict[str, Labelled] = {}
         self._memory: dict[Hashable, Any] = {}
-        self._located: tuple[object, Rows] | None = None
+        self._located: _Located | None = None
 
     @classmethod
     def of(cls, clusters: Iterable[FederatedCluster]) -> "Fleet":
@@ -343,35 +343,36 @@ class Fleet:
         return answer
 
     def mask_of(self, names: Iterable[str]) -> Mask:
-        """True for the clusters named; unknown names are nobody."""
-        mask = np.zeros(len(self._rows), dtype=np.bool_)
-        rows = self._rows_of(names)
-        mask[rows[rows >= 0]] = True
-        return mask
+        """True for the clusters named; unknown names are nobody. Not to be changed."""
+        return self._locate(names).mask
 
     def column(self, mapping: Mapping[str, int], default: int = 0) -> Column:
         """Numbers by cluster name as a column; unknown names are left out, numbers beyond 2**62 cut there."""
         column = np.full(len(self._rows), default, dtype=np.int64)
         if mapping:
-            rows, numbers = self._rows_of(mapping), _fitting(mapping.values(), len(mapping))
-            known = rows >= 0
-            column[rows[known]] = numbers[known]
+            located, numbers = self._locate(mapping), _fitting(mapping.values(), len(mapping))
+            column[located.rows] = numbers if located.known is None else numbers[located.known]
         return column
 
     def rows_of(self, names: Iterable[str]) -> Rows:
         """The rows of the clusters named, in that order; unknown names are left out."""
-        rows = self._rows_of(names)
-        return rows[rows >= 0]
+        return self._locate(names).rows
 
-    def _rows_of(self, names: Iterable[str]) -> Rows:
-        """The row of each name, -1 where it is unknown. The last answer is kept: an object's clusters are asked for often."""
-        if self._located is not None and self._located[0] is names:
-            return self._located[1]
+    def _locate(self, names: Iterable[str]) -> "_Located":
+        """The last answer is kept: of one object's clusters several plugins ask."""
+        if self._located is not None and self._located.names is names:
+            return self._located
         if not isinstance(names, Collection):
             names = tuple(names)
-        rows = np.fromiter(map(self.index.get, names, repeat(-1)), dtype=np.intp, count=len(names))
-        self._located = (names, rows)
-        return rows
+        rows, known = np.fromiter(map(self.index.get, names, repeat(-1)), dtype=np.intp, count=len(names)), None
+        if rows.min(initial=0) < 0:
+            known = rows >= 0
+            rows = rows[known]
+        mask = np.zeros(len(self._rows), dtype=np.bool_)
+        mask[rows] = True
+        mask.flags.writeable = False
+        self._located = _Located(names, rows, known, mask)
+        return self._located
 
     def names_of(self, rows: Rows) -> list[str]:
         names: list[str] = self._name_array[rows].tolist()
@@ -430,6 +431,16 @@ class Fleet:
         mask = np.fromiter((predicate(member) for member in self._rows.values()), dtype=np.bool_, count=len(self._rows))
         mask.flags.writeable = False
         return mask
+
+
+class _Located(NamedTuple):
+    """Where the clusters of these names are: the rows of those that are known, in that order, and a mask of them."""
+
+    names: Iterable[str]
+    rows: Rows
+    #: Which of the names are known; None where all are.
+    known: Mask | None
+    mask: Mask
 
 
 class _Columns:

@@ -222,7 +222,7 @@ def _refusals(decision: Decision) -> tuple[tuple[tuple[str, str], ...], Column]:
         for text in reasons.texts:
             kept = text[:_LONGEST_REASON] if len(codes) < _REASONS_KEPT else _OTHER_REASON
             of_text.append(codes.setdefault((plugin, kept), len(codes) + 1))
-        refused[rows] = np.array(of_text, dtype=np.int64)[reasons.codes]
+        refused[rows] = of_text[0] if len(of_text) == 1 else np.array(of_text, dtype=np.int64)[reasons.codes]
     return tuple(codes), refused
 
 

@@ -29,9 +29,10 @@ def reason(unit: Unit, fleet: Fleet, row: int) -> str:
 
 def reasons(unit: Unit, fleet: Fleet, rows: Rows) -> Reasons:
     placed = fleet.mask_of(unit.current)[rows]
-    new, of_new = fleet.taints.first_untolerated_of(rows, unit.tolerations, _effects(placed=False))
+    new, of_row = fleet.taints.first_untolerated_of(rows, unit.tolerations, _effects(placed=False))
     old, of_old = fleet.taints.first_untolerated_of(rows, unit.tolerations, _effects(placed=True))
-    of_row = np.where(placed, of_old + len(new), of_new)
+    if placed.any():
+        of_row = np.where(placed, of_old + len(new), of_row)
     code: dict[str, int] = {}
     codes = np.zeros(len(new) + len(old), dtype=np.int64)
     for at in np.bincount(of_row).nonzero()[0].tolist():
