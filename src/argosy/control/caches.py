@@ -173,12 +173,13 @@ class Caches:
 
     def sources_naming(self, reference: str) -> Iterable[SourceKey]:
         """Sources that name a policy (see `policy_references`)."""
-        for type_name, informer in self.sources.items():
+        # A copy here and below: types may come and go while somebody looks through, a few objects at a time.
+        for type_name, informer in list(self.sources.items()):
             for source in informer.by_index(BY_POLICY, reference):
                 yield SourceKey(type_name, _key(source))
 
     def all_sources(self) -> Iterable[tuple[SourceKey, SourceView]]:
-        for type_name, informer in self.sources.items():
+        for type_name, informer in list(self.sources.items()):
             for source in informer.values():
                 yield SourceKey(type_name, _key(source)), source
 

@@ -202,7 +202,6 @@ class Federate:
         source.setdefault("kind", config.kind)
         view = self._caches.federated_view(key)
         if source["metadata"].get("deletionTimestamp"):
-            self._asking.forget(key)
             return await self._delete(key, config, source, view)
         if view is not None and view.metadata.deletion_timestamp:
             return None  # made anew when it is gone

@@ -189,6 +189,8 @@ class Manager:
         #: Which objects another fleet concerns, and which ones a member that can be written to (again).
         self._fleet_sweep = Sweep(self._visit_all, timings.sweep)
         self._reach_sweep = Sweep(self.dispatch.wake_all_in, timings.sweep)
+        #: ... and which ones another profile.
+        self._profile_sweep = Sweep(self._visit_naming, timings.sweep)
         self._wire()
 
     def _backoff(self) -> Backoff:
@@ -223,7 +225,7 @@ class Manager:
         caches.webhooks.add_handler(self._webhooks.observe)
         self._webhooks.on_change(self._profiles.webhook_changed)
         self._webhooks.on_change(self.federate.plugin_changed)
-        self._profiles.on_change(self.federate.profile_changed)
+        self._profiles.on_change(self._profile_sweep.ask)
         caches.catalog.on_change(self.federate.type_changed)
         caches.catalog.on_change(self._type_changed)
         caches.catalog.on_change(self._permissions.type_changed)
@@ -279,6 +281,11 @@ class Manager:
     def _wake_federate(self, key: SourceKey) -> None:
         self.federate.queue.add(key)
 
+    def _visit_naming(self, profiles: Collection[str]) -> Iterator[None]:
+        for key in self._profiles.naming(profiles):
+            self.federate.profile_changed(key)
+            yield
+
     def _member_changed(self, name: str, member: Member | None) -> None:
         if member is not None:
             self._reach_sweep.ask(name)
@@ -326,6 +333,7 @@ class Manager:
                 self._start_loop("permissions", self._permissions.queue, self._permissions.reconcile, 1)
             self.tasks.start("sweep fleet", self._fleet_sweep.run)
             self.tasks.start("sweep members", self._reach_sweep.run)
+            self.tasks.start("sweep profiles", self._profile_sweep.run)
             self.tasks.start("measure", self._measure)
             self.ready.set()
             await asyncio.Event().wait()  # parts that die are seen by `healthy`; only cancellation ends this

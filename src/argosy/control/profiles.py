@@ -5,7 +5,7 @@ be used says so in an event of its own, besides what the objects say that wait f
 `plan.profile`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterator
 
 from argosy.api import keys, resources
 from argosy.api.conditions import EventReason
@@ -31,11 +31,11 @@ class Profiles:
         self._webhooks = webhooks
         self._installed = installed
         self._events = events
-        self._listeners: list[Callable[[SourceKey], None]] = []
+        self._listeners: list[Callable[[str], None]] = []
         self.registry = installed
 
-    def on_change(self, listener: Callable[[SourceKey], None]) -> None:
-        """Be told of objects to look at again."""
+    def on_change(self, listener: Callable[[str], None]) -> None:
+        """Be told of profiles that came, went or mean something else than before; see `naming`."""
         self._listeners.append(listener)
 
     def of(self, policy: PropagationPolicy | None) -> SchedulingProfile | None:
@@ -49,7 +49,7 @@ class Profiles:
             return
         if change.new is not None:
             self._check(change.new)
-        self._wake([change.key])
+        self._changed(change.key)
 
     def webhook_changed(self, name: str) -> None:
         """A webhook came, went or is another one than before."""
@@ -59,17 +59,16 @@ class Profiles:
             if configuration is not None:
                 why = "another plugin has this name: profiles that name it cannot be used"
                 self._webhooks.tell(configuration, "Warning", EventReason.WEBHOOK_CONFIGURATION_ERROR, why)
-        naming = [profile for profile in self._caches.profiles.values() if name in enabled_names(profile.spec)]
-        for profile in naming:
-            self._check(profile)
-        self._wake(profile.metadata.name for profile in naming)
+        for profile in self._caches.profiles.values():
+            if name in enabled_names(profile.spec):
+                self._check(profile)
+                self._changed(profile.metadata.name)
 
-    def _wake(self, profiles: Iterable[str]) -> None:
-        for key in self._naming(frozenset(profiles)):
-            for listener in self._listeners:
-                listener(key)
+    def _changed(self, profile: str) -> None:
+        for listener in self._listeners:
+            listener(profile)
 
-    def _naming(self, profiles: frozenset[str]) -> Iterable[SourceKey]:
+    def naming(self, profiles: Collection[str]) -> Iterator[SourceKey]:
         """The objects whose policies name one of the profiles."""
         labels = {True: keys.PROPAGATION_POLICY_LABEL, False: keys.CLUSTER_PROPAGATION_POLICY_LABEL}
         for namespaced, policies in self._caches.policies.items():
