@@ -8,7 +8,7 @@ import os
 import random
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import msgspec
@@ -32,7 +32,7 @@ from argosy.sim.fleet import SimulatedFleet
 from argosy.sim.spec import MemberSpec, NodePool
 from argosy.sim.timings import Timings as SimulatedTimings
 from tests.harness import candidates
-from tests.harness.ground import Ground, World, simulated_ground
+from tests.harness.ground import SIMULATED, Ground, World, simulated_ground
 from tests.harness.user import DEPLOYMENTS, deployment, federated_cluster
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -44,7 +44,9 @@ APPS = 6
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ground]:
-    async with simulated_ground(tmp_path_factory.mktemp("plane")) as made:
+    # A member that is only slow to answer, on a busy machine, is not to count as lost.
+    patient = msgspec.structs.replace(SIMULATED, health_threshold=5.0)
+    async with simulated_ground(tmp_path_factory.mktemp("plane"), timings=patient) as made:
         yield made
 
 
@@ -169,11 +171,13 @@ class Planner:
         await self.client.patch(resources.FEDERATED_CLUSTERS, name, {"spec": {"taints": [*taints, taint]}})
 
 
-async def at_rest(world: World) -> Snapshot:
-    """What is there once the pipeline itself has nothing to add to any object."""
+async def at_rest(world: World, lost: str = "") -> Snapshot:
+    """What is there once all other clusters are ready, and the pipeline itself has nothing to add to any object."""
 
     async def probe() -> Snapshot | None:
         found = await read_snapshot(world.client, nothing)
+        if not all(cluster.ready for name, cluster in found.clusters.items() if name != lost):
+            return None
         for key in found.sources:
             if unasked(pass_over(found, key, found.federated_object(key))).object is not None:
                 return None
@@ -198,6 +202,11 @@ def happened(before: Snapshot, after: Snapshot) -> list[ObjectChange]:
         if change.changes:
             found.append(change)
     return found
+
+
+def told(changes: Iterable[ObjectChange]) -> dict[str, Any]:
+    """By object, in a form whose differences can be read."""
+    return {f"{each.kind} {each.name}": msgspec.to_builtins(each) for each in changes}
 
 
 def foretold_replicas(snapshot: Snapshot, name: str) -> dict[str, int]:
@@ -227,7 +236,7 @@ async def test_random_plans_foretell_what_their_execution_does(world: World) -> 
         assert foretold.unsettled == ()
         await planner.carry_out(plan)
         after = await at_rest(world)
-        assert list(foretold.objects) == happened(before, after), f"ARGOSY_SEED={seed}, plan {number}: {plan}"
+        assert told(foretold.objects) == told(happened(before, after)), f"ARGOSY_SEED={seed}, plan {number}: {plan}"
         changing += foretold.changes
         before = after
     print(f"{changing} of {PLANS} plans changed something; {time.monotonic() - start:.1f} s")
@@ -270,9 +279,10 @@ async def test_losing_a_cluster_is_what_was_foretold(ground: Ground, world: Worl
     ground.candidates["m2"].relay.cut()
     await ground.eventually_unready("m2")
     await give_up(world, "m2")
-    after = await at_rest(world)
-    assert list(foretold.objects) == happened(before, after)
-    assert {each.name for each in foretold.objects} >= {"weighed", "roomy", "copied"}
+    after = await at_rest(world, "m2")
+    assert told(foretold.objects) == told(happened(before, after))
+    # What is copied everywhere would leave for nowhere, so it stays.
+    assert {each.name for each in foretold.objects} >= {"weighed", "roomy"}
     assert foretold.clusters["m2"].stopped > 0
     ground.candidates["m2"].relay.heal()
     await ground.eventually_ready("m2")
@@ -303,7 +313,7 @@ async def test_a_cluster_that_joins_gets_what_was_foretold(ground: Ground, world
             await ground.join("m4")
             await ground.eventually_ready("m4")
             after = await at_rest(world)
-            assert list(foretold.objects) == happened(before, after)
+            assert told(foretold.objects) == told(happened(before, after))
             assert {each.name for each in foretold.objects} >= {"copied", world.namespace}
             await ground.unjoin("m4")
     finally:
