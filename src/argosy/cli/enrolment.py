@@ -6,7 +6,7 @@ leave this machine: the control plane gets the account's token alone.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 from argosy.api import keys, resources
@@ -21,7 +21,10 @@ from argosy.kube.client import Client
 from argosy.kube.config import Connection
 from argosy.kube.errors import ApiError, Forbidden, NotFound, TransportError, Unauthorized
 
-__all__ = ["enrol", "refresh_role"]
+__all__ = ["confirm", "enrol", "reclaim", "refresh_role"]
+
+#: How the member's namespace is come by: `join.claim` or `join.claim_anew`.
+Claim = Callable[[Client, FederatedCluster], Awaitable[dict[str, Any]]]
 
 _POLL = 0.5
 _RIGHTS = (
@@ -37,32 +40,35 @@ async def enrol(
     labels: dict[str, str],
     *,
     full_access: bool,
+    claim: Claim,
     patience: float,
     step: Callable[[str], None],
 ) -> bool:
     """Make the member's service account and hand its token to the control plane; True when the cluster is new.
 
-    A cluster that is new and could not be prepared is taken back.
+    A cluster that is new and could not be prepared is taken back. Of a member nothing changes unless `claim` takes the cluster.
     """
     async with _visiting(name, connection) as member:
         step(f"asking {name}")
         with _in_member(name):
             await member.version()
-        annotations = {keys.MEMBER_ACCESS: keys.FULL} if full_access else {}
-        cluster, new = await membership.declare(hub, name, connection, labels, annotations)
+        cluster, new = await membership.declare(hub, name, connection, labels)
         try:
             step(f"making a service account in {name}")
-            token = await _prepare(hub, member, cluster, patience)
+            with _in_member(name):
+                namespace = await _claimed(member, cluster, claim, patience)
+            if full_access:
+                cluster = await membership.annotate(hub, cluster, {keys.MEMBER_ACCESS: keys.FULL})
+            token = await _prepare(hub, member, cluster, namespace)
         except BaseException:
             if new:
                 await _take_back(hub, member, cluster)
             raise
-    secret = cluster.spec.secret_ref.name
     ca = connection.ca_data or None
-    await membership.put_secret(hub, secret, {keys.SECRET_CA: ca, keys.SECRET_SERVICE_ACCOUNT_TOKEN: token})
+    await membership.put_secret(hub, cluster, {keys.SECRET_CA: ca, keys.SECRET_SERVICE_ACCOUNT_TOKEN: token})
     await membership.adjust(hub, cluster, connection, use_service_account=True)
     # Last, so that at no time there is nothing to come in with.
-    await membership.put_secret(hub, secret, dict.fromkeys(membership.USERS_KEYS))
+    await membership.put_secret(hub, cluster, dict.fromkeys(membership.USERS_KEYS))
     return new
 
 
@@ -77,18 +83,42 @@ async def refresh_role(hub: Client, name: str, connection: Connection, *, full_a
             f"{name} did not join with a service account: the control plane has the rights of the credentials in its secret",
             f"`argosy join {name} --use-service-account --kubeconfig …` changes that",
         )
-    if full_access:
-        cluster = await membership.annotate(hub, cluster, {keys.MEMBER_ACCESS: keys.FULL})
     async with _visiting(name, connection) as member:
+        with _in_member(name):
+            namespace = await join.claim(member, cluster)
+        if full_access:
+            cluster = await membership.annotate(hub, cluster, {keys.MEMBER_ACCESS: keys.FULL})
         rules = await _rules(hub, cluster)
         with _in_member(name):
-            await join.furnish(member, await join.claim(member, cluster), rules)
+            await join.furnish(member, namespace, rules)
 
 
-async def _prepare(hub: Client, member: Client, cluster: FederatedCluster, patience: float) -> bytes:
+async def confirm(hub: Client, name: str, connection: Connection) -> None:
+    """See that the connection leads to the member, if there is one of this name. Raises Failure when it does not.
+
+    One that only the control plane can reach is left to the controllers, which look themselves before they use it.
+    """
+    cluster = await membership.find(hub, name)
+    if cluster is None or not join.has_joined(cluster):
+        return
+    async with _visiting(name, connection) as member:
+        with _in_member(name), contextlib.suppress(TransportError):
+            await join.claim(member, cluster)
+
+
+async def reclaim(hub: Client, name: str, connection: Connection) -> None:
+    """Have the cluster carry the member's mark, whatever cluster had it before."""
+    cluster = await membership.find(hub, name)
+    if cluster is None:
+        return
+    async with _visiting(name, connection) as member:
+        with _in_member(name):
+            await join.claim_anew(member, cluster)
+
+
+async def _prepare(hub: Client, member: Client, cluster: FederatedCluster, namespace: dict[str, Any]) -> bytes:
     rules = await _rules(hub, cluster)
     with _in_member(cluster.name):
-        namespace = await _claimed(member, cluster, patience)
         await join.furnish(member, namespace, rules)
         return await join.new_token(member, Timings().token_lifetime)
 
@@ -98,11 +128,11 @@ async def _rules(hub: Client, cluster: FederatedCluster) -> list[dict[str, Any]]
     return memberrole.rules_for(cluster, configs.items)
 
 
-async def _claimed(member: Client, cluster: FederatedCluster, patience: float) -> dict[str, Any]:
+async def _claimed(member: Client, cluster: FederatedCluster, claim: Claim, patience: float) -> dict[str, Any]:
     deadline = asyncio.get_running_loop().time() + patience
     while True:
         try:
-            return await join.claim(member, cluster)
+            return await claim(member, cluster)
         except join.StillLeaving:
             if asyncio.get_running_loop().time() > deadline:
                 raise
@@ -136,6 +166,12 @@ def _in_member(name: str) -> Iterator[None]:
             f"{name} cannot join: {CLUSTER_UNJOINABLE[1]}",
             f"its namespace {keys.SYSTEM_NAMESPACE} is another federation's, or left over from one; it goes when it is unjoined"
             " there, or, if nobody uses it any more, by deleting that namespace in the member",
+        ) from None
+    except join.NotTheMember:
+        raise Failure(
+            f"the kubeconfig's cluster is not the {name} that joined: it has no namespace {keys.SYSTEM_NAMESPACE}",
+            "--kubeconfig and --context choose others; if this one is to be the member from now on, because it was rebuilt or"
+            f" somebody deleted the namespace there, add --reclaim, or `argosy unjoin {name}` first",
         ) from None
     except join.StillLeaving as error:
         raise Failure(f"{name} cannot join yet: {error}", "try again when it is gone") from None

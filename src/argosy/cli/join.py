@@ -46,6 +46,14 @@ def join(
             "--refresh-role", help="Only bring the rights of a member's service account up to the type configs."
         ),
     ] = False,
+    reclaim: Annotated[
+        bool,
+        typer.Option(
+            "--reclaim",
+            help="For a member: this cluster is it from now on, though it does not carry the mark of the one that joined "
+            "(it was rebuilt, or somebody deleted the namespace kube-admiral-system there). What an earlier one has stays there.",
+        ),
+    ] = False,
     timeout: Timeout = 60.0,
 ) -> None:
     """Make a cluster a member of the federation, and wait until it is ready.
@@ -63,11 +71,14 @@ def join(
     """
     from argosy.cli import enrolment, membership
     from argosy.cli.progress import shown
+    from argosy.control.join import claim, claim_anew
     from argosy.kube import config
     from argosy.kube.names import dns_subdomain
 
     if use_service_account is False and (full_access or refresh_role):
         raise Failure("--full-access and --refresh-role are about service accounts, not for --keep-credentials", code=2)
+    if refresh_role and (label or reclaim):
+        raise Failure("--refresh-role is about rights alone, not for --label and --reclaim", code=2)
     connection = config.load(kubeconfig, member_context)
     labels = parse_labels(label or [])
     if dns_subdomain(name):
@@ -81,6 +92,7 @@ def join(
         with_client(context, refresh)
         print(f"{name}: the service account's rights are up to date")
         return
+    _check_direct(connection, name)
     progress = shown()
     told: set[str] = set()
 
@@ -95,11 +107,21 @@ def join(
             account = full_access or await membership.uses_service_account(client, name) is not False
         if account:
             new = await enrolment.enrol(
-                client, name, connection, labels, full_access=full_access, patience=timeout, step=step
+                client,
+                name,
+                connection,
+                labels,
+                full_access=full_access,
+                claim=claim_anew if reclaim else claim,
+                patience=timeout,
+                step=step,
             )
         else:
             _check_kept(connection, name)
+            await (enrolment.reclaim if reclaim else enrolment.confirm)(client, name, connection)
             new = await membership.register(client, name, connection, labels)
+        if not new:
+            await membership.label(client, name, labels)
         if timeout:
             await membership.wait_ready(client, name, timeout, step)
         return new
@@ -124,6 +146,21 @@ def _check(connection: "Connection", name: str) -> None:
         raise Failure(
             f"the kubeconfig has no certificate authority for {name}",
             "its cluster needs certificate-authority-data, or insecure-skip-tls-verify if you must",
+        )
+
+
+def _check_direct(connection: "Connection", name: str) -> None:
+    """The control plane comes to the kubeconfig's address by itself, and has nowhere to keep another way."""
+    if connection.proxy:
+        raise Failure(
+            f"the kubeconfig reaches {name} through a proxy (proxy-url), which the control plane cannot use",
+            "give a kubeconfig without proxy-url, whose server the control plane can reach directly",
+        )
+    if connection.tls_server_name:
+        raise Failure(
+            f"the kubeconfig expects the certificate of {name} to be for {connection.tls_server_name!r} (tls-server-name),"
+            " which the control plane cannot check",
+            "give a kubeconfig without tls-server-name, whose server has an address that its certificate names",
         )
 
 

@@ -15,7 +15,7 @@ from argosy.api.types import FederatedCluster
 from argosy.cli.failures import Failure
 from argosy.kube.client import Client
 from argosy.kube.config import Connection
-from argosy.kube.errors import AlreadyExists, Conflict, NotFound
+from argosy.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound, TransportError
 from argosy.kube.resource import Resource
 
 __all__ = [
@@ -24,6 +24,8 @@ __all__ = [
     "adjust",
     "annotate",
     "declare",
+    "find",
+    "label",
     "leave",
     "put_secret",
     "register",
@@ -37,40 +39,54 @@ SECRETS = Resource("", "v1", "secrets", "Secret")
 USERS_KEYS = (keys.SECRET_CLIENT_CERTIFICATE, keys.SECRET_CLIENT_KEY, keys.SECRET_BOOTSTRAP_TOKEN)
 #: On secrets that were made here, so that leaving removes those and no others.
 _MADE_HERE = {"app.kubernetes.io/managed-by": "argosy"}
+_OWNER = "FederatedCluster"
 _POLL = 0.2
 
 
 async def register(client: Client, name: str, connection: Connection, labels: dict[str, str]) -> bool:
     """Have the control plane come with the connection's own credentials; True when the cluster is new.
 
-    The secret comes first: a cluster without one cannot join.
+    The cluster comes first, so that its secret belongs to it from the start; the controllers wait a moment for that one.
     """
     user = {
         keys.SECRET_CLIENT_CERTIFICATE: connection.client_certificate or None,
         keys.SECRET_CLIENT_KEY: connection.client_key or None,
         keys.SECRET_BOOTSTRAP_TOKEN: connection.token.encode() or None,
     }
-    found = await _find(client, name)
-    secret = found.spec.secret_ref.name if found is not None else name
-    await put_secret(client, secret, {keys.SECRET_CA: connection.ca_data or None, **user})
+    data = {keys.SECRET_CA: connection.ca_data or None, **user}
+    found = await find(client, name)
     if found is None:
-        await client.create(resources.FEDERATED_CLUSTERS, _manifest(name, connection, labels, {}, False))
+        manifest = _manifest(name, connection, labels, False)
+        cluster = await client.create(resources.FEDERATED_CLUSTERS, manifest, into=FederatedCluster)
+        try:
+            await put_secret(client, cluster, data)
+        except BaseException:
+            with contextlib.suppress(ApiError, TransportError):
+                await client.delete(resources.FEDERATED_CLUSTERS, name, uid=cluster.metadata.uid)
+            raise
         return True
+    await put_secret(client, found, data)
     await adjust(client, found, connection, use_service_account=False)
-    await put_secret(client, secret, {keys.SECRET_SERVICE_ACCOUNT_TOKEN: None})
+    await put_secret(client, found, {keys.SECRET_SERVICE_ACCOUNT_TOKEN: None})
     return False
 
 
 async def declare(
-    client: Client, name: str, connection: Connection, labels: dict[str, str], annotations: dict[str, str]
+    client: Client, name: str, connection: Connection, labels: dict[str, str]
 ) -> tuple[FederatedCluster, bool]:
     """The FederatedCluster of a member that is entered with a service account, and whether it is new."""
-    manifest = _manifest(name, connection, labels, annotations, True)
+    manifest = _manifest(name, connection, labels, True)
     try:
         return await client.create(resources.FEDERATED_CLUSTERS, manifest, into=FederatedCluster), True
     except AlreadyExists:
-        found = await client.get(resources.FEDERATED_CLUSTERS, name, into=FederatedCluster)
-    return await annotate(client, found, annotations), False
+        return await client.get(resources.FEDERATED_CLUSTERS, name, into=FederatedCluster), False
+
+
+async def label(client: Client, name: str, labels: dict[str, str]) -> None:
+    """Have these labels on a member that is there already, beside those it has."""
+    found = await find(client, name)
+    if found is not None and not labels.items() <= found.metadata.labels.items():
+        await client.patch(resources.FEDERATED_CLUSTERS, name, {"metadata": {"labels": labels}})
 
 
 async def annotate(client: Client, cluster: FederatedCluster, annotations: dict[str, str]) -> FederatedCluster:
@@ -102,20 +118,18 @@ async def adjust(
 
 async def uses_service_account(client: Client, name: str) -> bool | None:
     """How a member is entered; None when there is no such member."""
-    found = await _find(client, name)
+    found = await find(client, name)
     return found.spec.use_service_account if found is not None else None
 
 
-async def _find(client: Client, name: str) -> FederatedCluster | None:
+async def find(client: Client, name: str) -> FederatedCluster | None:
     try:
         return await client.get(resources.FEDERATED_CLUSTERS, name, into=FederatedCluster)
     except NotFound:
         return None
 
 
-def _manifest(
-    name: str, connection: Connection, labels: dict[str, str], annotations: dict[str, str], use_service_account: bool
-) -> dict[str, Any]:
+def _manifest(name: str, connection: Connection, labels: dict[str, str], use_service_account: bool) -> dict[str, Any]:
     spec: dict[str, Any] = {"apiEndpoint": connection.server, "secretRef": {"name": name}}
     if connection.insecure:
         spec["insecure"] = True
@@ -124,18 +138,27 @@ def _manifest(
     return {
         "apiVersion": keys.API_VERSION,
         "kind": "FederatedCluster",
-        "metadata": {"name": name, "labels": labels, "annotations": annotations},
+        "metadata": {"name": name, "labels": labels},
         "spec": spec,
     }
 
 
-async def put_secret(client: Client, name: str, data: Mapping[str, bytes | None]) -> None:
-    """Have these keys with these values in the member's secret; None is one that is not to be there."""
+async def put_secret(client: Client, cluster: FederatedCluster, data: Mapping[str, bytes | None]) -> None:
+    """Have these keys with these values in the member's secret; None is one that is not to be there.
+
+    A secret that was made here belongs to the cluster and goes with it.
+    """
+    name = cluster.spec.secret_ref.name
     wanted = {key: base64.b64encode(value).decode() if value else None for key, value in data.items()}
     manifest = {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": name, "namespace": keys.SYSTEM_NAMESPACE, "labels": _MADE_HERE},
+        "metadata": {
+            "name": name,
+            "namespace": keys.SYSTEM_NAMESPACE,
+            "labels": _MADE_HERE,
+            "ownerReferences": [_reference(cluster)],
+        },
         "data": {key: value for key, value in wanted.items() if value is not None},
     }
     try:
@@ -146,8 +169,34 @@ async def put_secret(client: Client, name: str, data: Mapping[str, bytes | None]
             return
         found = await client.get(SECRETS, name, keys.SYSTEM_NAMESPACE)
     stored = found.get("data") or {}
+    change = _handed_over(found, cluster)
     if any(stored.get(key) != value for key, value in wanted.items()):
-        await client.patch(SECRETS, name, {"data": wanted}, keys.SYSTEM_NAMESPACE)
+        change["data"] = wanted
+    if change:
+        await client.patch(SECRETS, name, change, keys.SYSTEM_NAMESPACE)
+
+
+def _reference(cluster: FederatedCluster) -> dict[str, Any]:
+    return {
+        "apiVersion": keys.API_VERSION,
+        "kind": _OWNER,
+        "name": cluster.name,
+        "uid": cluster.metadata.uid,
+    }
+
+
+def _handed_over(secret: dict[str, Any], cluster: FederatedCluster) -> dict[str, Any]:
+    """What to change so that the secret goes with the cluster; nothing about one that somebody else made."""
+    owners = secret["metadata"].get("ownerReferences") or []
+    others = [owner for owner in owners if owner.get("kind") != _OWNER]
+    wanted = [*others, _reference(cluster)]
+    if not _made_here(secret) or owners == wanted:
+        return {}
+    return {"metadata": {"ownerReferences": wanted}}
+
+
+def _made_here(secret: dict[str, Any]) -> bool:
+    return _MADE_HERE.items() <= (secret["metadata"].get("labels") or {}).items()
 
 
 async def wait_ready(client: Client, name: str, timeout: float, step: Callable[[str], None]) -> None:
@@ -185,6 +234,7 @@ def _state(cluster: FederatedCluster) -> str:
 async def leave(client: Client, name: str, *, cascade: bool) -> FederatedCluster:
     """Ask for the member to be let go; `cascade` also removes what was propagated to it."""
     found = await client.get(resources.FEDERATED_CLUSTERS, name, into=FederatedCluster)
+    await _hand_over_secret(client, found)
     if cascade:
         change = {"metadata": {"annotations": {keys.CASCADING_DELETE: "true"}}}
         await client.patch(resources.FEDERATED_CLUSTERS, name, change)
@@ -192,8 +242,19 @@ async def leave(client: Client, name: str, *, cascade: bool) -> FederatedCluster
     return found
 
 
+async def _hand_over_secret(client: Client, cluster: FederatedCluster) -> None:
+    """Also one that dates from before secrets belonged to their clusters is to go, whether anybody waits for that or not."""
+    name = cluster.spec.secret_ref.name
+    try:
+        change = _handed_over(await client.get(SECRETS, name, keys.SYSTEM_NAMESPACE), cluster)
+        if change:
+            await client.patch(SECRETS, name, change, keys.SYSTEM_NAMESPACE)
+    except (NotFound, Forbidden):  # who may end a membership need not have the right to see its credentials
+        return
+
+
 async def wait_gone(client: Client, cluster: FederatedCluster, timeout: float) -> None:
-    """Until the FederatedCluster is gone; then the secret, if it was made here."""
+    """Until the FederatedCluster is gone, and with it its secret, if that was made here."""
     name = cluster.name
     try:
         async with asyncio.timeout(timeout):
@@ -212,9 +273,10 @@ async def wait_gone(client: Client, cluster: FederatedCluster, timeout: float) -
         ) from None
     try:
         secret = await client.get(SECRETS, cluster.spec.secret_ref.name, keys.SYSTEM_NAMESPACE)
-        if _MADE_HERE.items() <= (secret["metadata"].get("labels") or {}).items():
+        # Its owner is gone; whoever just joined anew under the name has made the secret his own.
+        if _made_here(secret) and not _handed_over(secret, cluster):
             await client.delete(
                 SECRETS, secret["metadata"]["name"], keys.SYSTEM_NAMESPACE, uid=secret["metadata"]["uid"]
             )
-    except (NotFound, Conflict):
+    except (NotFound, Conflict, Forbidden):
         return

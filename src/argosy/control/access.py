@@ -60,11 +60,11 @@ class Problem(msgspec.Struct, frozen=True):
 class _Entry:
     """What is remembered of the way into one member while it is connected."""
 
-    def __init__(self, connection: Connection, link: Link, recognized: bool):
+    def __init__(self, connection: Connection, link: Link, namespace: str):
         self.connection = connection
         self.link = link
-        #: Whether what answers there was seen to be the member that joined.
-        self.recognized = recognized
+        #: The uid of the namespace by which it was seen to be the member that joined; empty until then.
+        self.namespace = namespace
         self.problems: dict[str, str] = {}
         #: Until when a renewal that failed is not tried again.
         self.patience = 0.0
@@ -89,6 +89,8 @@ class Access:
         self._connect = connect
         self._timings = timings
         self._entries: dict[str, _Entry] = {}
+        #: Why members that should be connected are not.
+        self._shut_out: dict[str, str] = {}
         #: Called with the name of a member that does not accept our credentials any more.
         self.on_rejected: Callable[[str], None] = lambda name: None
 
@@ -113,8 +115,18 @@ class Access:
 
     @asynccontextmanager
     async def visit(self, cluster: FederatedCluster, bootstrap: bool | None = None) -> AsyncIterator[Client]:
-        """A client of its own with the credentials in the secret, closed afterwards. Raises CredentialsError."""
-        client = self._connect(cluster.name, self.connection(cluster, bootstrap))
+        """A client of its own with the credentials in the secret, closed afterwards. Raises CredentialsError.
+
+        Where the secret went before its cluster did, as a deletion in the foreground has it, with those that are in use.
+        """
+        try:
+            connection = self.connection(cluster, bootstrap)
+        except CredentialsError:
+            in_use = self.in_use(cluster.name)
+            if bootstrap is not None or in_use is None or not cluster.terminating or self.has_secret(cluster):
+                raise
+            connection = in_use
+        client = self._connect(cluster.name, connection)
         try:
             yield client
         finally:
@@ -132,16 +144,25 @@ class Access:
 
     async def connected(self, cluster: FederatedCluster) -> Member | None:
         """The member over a connection with what is in the secret, or with what was there before if that is of no use."""
+        try:
+            member = await self._connected(cluster)
+        except CredentialsError as error:
+            self._shut_out[cluster.name] = str(error)
+            raise
+        self._shut_out.pop(cluster.name, None)
+        return member
+
+    async def _connected(self, cluster: FederatedCluster) -> Member | None:
         name = cluster.name
         entry, member = self._entries.get(name), self._members.get(name)
-        if entry is not None and member is not None and not entry.recognized:
+        if entry is not None and member is not None and not entry.namespace:
             await self._recognize_late(cluster, entry, member)
         try:
             connection = self.connection(cluster)
             if entry is None or member is None:
                 return await self._connect_first(cluster, connection)
             if entry.connection != connection:
-                await self._exchange(cluster, entry, connection)
+                member = await self._exchange(cluster, entry, member, connection)
         except (CredentialsError, *_FAILURES) as error:
             if entry is None:
                 raise CredentialsError(_told(error)) from None
@@ -158,50 +179,62 @@ class Access:
         name = cluster.name
         client = self._connect(name, connection)
         try:
-            recognized = await self._recognized(cluster, client, connection)
+            namespace = await self._recognized(cluster, client, connection)
         except BaseException:
             await client.close()
             raise
+        return await self._take(name, client, connection, namespace)
+
+    async def _take(self, name: str, client: Client, connection: Connection, namespace: str) -> Member:
+        """Have it as the member of this name, about which nothing is known yet."""
         link = Link(name, client.transport, on_rejected=lambda: self.on_rejected(name))
         member = Member(name, Client(link, field_manager=client.field_manager), self._timings)
-        self._entries[name] = _Entry(connection, link, recognized)
+        self._entries[name] = _Entry(connection, link, namespace)
         await self._members.connect(member)
         return member
 
-    async def _recognized(self, cluster: FederatedCluster, client: Client, connection: Connection) -> bool:
-        """Whether it certainly is the member that joined; one that gives no answer is asked again, with the next look."""
+    async def _recognized(self, cluster: FederatedCluster, client: Client, connection: Connection) -> str:
+        """As `_recognize`, but empty for one that gives no answer: it is asked again, with the next look."""
         try:
             async with asyncio.timeout(min(_TRIAL, self._timings.health_period / 2)):
-                await self._recognize(cluster, client, connection)
+                return await self._recognize(cluster, client, connection)
         except _FAILURES:
-            return False
-        return True
+            return ""
 
     async def _recognize_late(self, cluster: FederatedCluster, entry: _Entry, member: Member) -> None:
         try:
-            entry.recognized = await self._recognized(cluster, member.client, entry.connection)
+            entry.namespace = await self._recognized(cluster, member.client, entry.connection)
         except CredentialsError:
             await self.disconnect(cluster.name)
             raise
 
-    async def _recognize(self, cluster: FederatedCluster, client: Client, connection: Connection) -> None:
-        if not await join.is_ours(client, cluster):
+    async def _recognize(self, cluster: FederatedCluster, client: Client, connection: Connection) -> str:
+        """The uid of the namespace by which it certainly is the member that joined. Raises CredentialsError if it is not."""
+        namespace = await join.find(client)
+        if namespace is None:
+            raise CredentialsError(f"at {connection.server}: {join.NotTheMember(cluster.name)}")
+        if not join.is_of(namespace, cluster):
             raise CredentialsError(f"the cluster at {connection.server} is not the one that joined")
+        return str(namespace["metadata"]["uid"])
 
-    async def _exchange(self, cluster: FederatedCluster, entry: _Entry, connection: Connection) -> None:
+    async def _exchange(
+        self, cluster: FederatedCluster, entry: _Entry, member: Member, connection: Connection
+    ) -> Member:
         """Go over to other credentials, or another address, once the member answers to them."""
         client = self._connect(cluster.name, connection)
         try:
             async with asyncio.timeout(_TRIAL):
-                await self._recognize(cluster, client, connection)
+                namespace = await self._recognize(cluster, client, connection)
         except BaseException:
             await client.close()
             raise
+        if namespace != entry.namespace:  # it was claimed anew: nothing that is known of the one before holds here
+            return await self._take(cluster.name, client, connection, namespace)
         entry.connection = connection
-        entry.recognized = True
         entry.rules = None
         entry.problems.pop(texts.TOKEN_NOT_RENEWED_REASON, None)
         entry.link.exchange(client.transport)
+        return member
 
     def in_use(self, name: str) -> Connection | None:
         """What a connected member is reached with right now."""
@@ -210,13 +243,15 @@ class Access:
 
     async def disconnect(self, name: str) -> None:
         self._entries.pop(name, None)
+        self._shut_out.pop(name, None)
         await self._members.disconnect(name)
 
     def problem(self, name: str) -> Problem | None:
         """What keeps us from working in the member as we should; the most telling one."""
         entry = self._entries.get(name)
         if entry is None:
-            return None
+            why = self._shut_out.get(name)
+            return Problem(texts.CREDENTIALS_UNUSABLE_REASON, why[:_LONGEST_MESSAGE]) if why else None
         found = dict(entry.problems)
         if entry.link.rejected:
             why = found.get(texts.TOKEN_NOT_RENEWED_REASON, "")
@@ -275,6 +310,8 @@ class Access:
         try:
             async with self.visit(cluster, bootstrap=True) as client, asyncio.timeout(_TRIAL):
                 return await self.equip(client, cluster, await join.claim(client, cluster))
+        except join.NotTheMember as error:
+            raise CredentialsError(str(error)) from None
         except (join.Unjoinable, join.StillLeaving):
             raise first from None
 

@@ -121,7 +121,14 @@ class Clusters:
             await self._set_joined(cluster, "False", *texts.CLUSTER_UNJOINABLE, performed=False)
             self._event(cluster, "Warning", EventReason.CLUSTER_UNJOINABLE, texts.CLUSTER_UNJOINABLE[1])
             return None
-        except (CredentialsError, join.StillLeaving, ApiError, TransportError, TimeoutError) as error:
+        except (
+            CredentialsError,
+            join.NotTheMember,
+            join.StillLeaving,
+            ApiError,
+            TransportError,
+            TimeoutError,
+        ) as error:
             message = str(error) or "timed out waiting for a service-account token"
             return await self._join_failed(cluster, message, claimed)
         await self._set_joined(cluster, "True", *texts.CLUSTER_JOINED, performed=True)
@@ -260,12 +267,12 @@ class Clusters:
         async with contextlib.AsyncExitStack() as stack:
             try:
                 client = await stack.enter_async_context(self.access.visit(cluster))
-                await join.is_ours(client, cluster)
+                await join.find(client)
             except (CredentialsError, Unauthorized, Forbidden):
                 if not cluster.spec.use_service_account or not self.access.has_bootstrap(cluster):
                     raise
                 client = await stack.enter_async_context(self.access.visit(cluster, bootstrap=True))
-                await join.is_ours(client, cluster)
+                await join.find(client)
             yield client
 
     # What is written.

@@ -1,6 +1,7 @@
 """Joining: what is made in a member so that it belongs to this federation, and undone when it leaves.
 
-The system namespace in the member carries our FederatedCluster's uid: a member that belongs to somebody else is not taken.
+The system namespace in the member carries our FederatedCluster's uid: a member that belongs to somebody else is not taken, and
+a cluster without the namespace is not taken for one that has joined.
 Functions over a member's client, called by the loop (`clusters`, `access`) and by `argosy join`, which has credentials that
 the control plane never gets to see.
 """
@@ -17,7 +18,22 @@ from argosy.kube.client import Client
 from argosy.kube.errors import AlreadyExists, ApiError, MethodNotAllowed, NotFound
 from argosy.kube.resource import Resource
 
-__all__ = ["NAMESPACES", "ROLES", "SECRETS", "StillLeaving", "Unjoinable", "claim", "furnish", "new_token", "release"]
+__all__ = [
+    "NAMESPACES",
+    "ROLES",
+    "SECRETS",
+    "NotTheMember",
+    "StillLeaving",
+    "Unjoinable",
+    "claim",
+    "claim_anew",
+    "find",
+    "furnish",
+    "has_joined",
+    "is_of",
+    "new_token",
+    "release",
+]
 
 Object = dict[str, Any]
 
@@ -38,6 +54,17 @@ class Unjoinable(Exception):
     """The member already belongs to another federation."""
 
 
+class NotTheMember(Exception):
+    """The cluster joined, and what answers now lacks the namespace that the member has: another one, or it was deleted there."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the cluster is not the one that joined: it has no namespace {keys.SYSTEM_NAMESPACE} (if it is to be {name} all the"
+            " same, because it was rebuilt or somebody deleted the namespace there, run:"
+            f" argosy join {name} --reclaim --kubeconfig <of an administrator of the member>)"
+        )
+
+
 class StillLeaving(Exception):
     """What an earlier membership made in the member is still being deleted there."""
 
@@ -46,10 +73,19 @@ class StillLeaving(Exception):
 
 
 async def claim(client: Client, cluster: FederatedCluster) -> Object:
-    """Make the system namespace ours, or find that it is; raises Unjoinable or StillLeaving. Returns the namespace."""
-    try:
-        namespace = await client.get(NAMESPACES, keys.SYSTEM_NAMESPACE)
-    except NotFound:
+    """Make the system namespace ours, or find that it is. Returns the namespace.
+
+    Raises Unjoinable, StillLeaving, or NotTheMember for a cluster that has joined and so would have it.
+    """
+    if has_joined(cluster) and await find(client) is None:
+        raise NotTheMember(cluster.name)
+    return await claim_anew(client, cluster)
+
+
+async def claim_anew(client: Client, cluster: FederatedCluster) -> Object:
+    """As `claim`, also for a cluster that is to take the place of the one that joined."""
+    namespace = await find(client)
+    if namespace is None:
         manifest = {
             "apiVersion": "v1",
             "kind": "Namespace",
@@ -64,18 +100,28 @@ async def claim(client: Client, cluster: FederatedCluster) -> Object:
             namespace = await client.get(NAMESPACES, keys.SYSTEM_NAMESPACE)
     if namespace["metadata"].get("deletionTimestamp"):
         raise StillLeaving
-    if not _is_of(namespace, cluster):
+    if not is_of(namespace, cluster):
         raise Unjoinable
     return namespace
 
 
-async def is_ours(client: Client, cluster: FederatedCluster) -> bool:
-    """Whether this is the member that joined, seen with the client's credentials. One without the namespace may be."""
+def has_joined(cluster: FederatedCluster) -> bool:
+    """Whether there is a member, with our namespace and perhaps our copies, that another must not be taken for."""
+    return cluster.joined or cluster.status.join_performed
+
+
+async def find(client: Client) -> Object | None:
+    """The system namespace of whatever answers there."""
     try:
-        namespace = await client.get(NAMESPACES, keys.SYSTEM_NAMESPACE)
+        return await client.get(NAMESPACES, keys.SYSTEM_NAMESPACE)
     except NotFound:
-        return True
-    return _is_of(namespace, cluster)
+        return None
+
+
+def is_of(namespace: Object, cluster: FederatedCluster) -> bool:
+    """Whether this system namespace is that of the member that joined."""
+    owner = (namespace["metadata"].get("annotations") or {}).get(keys.FEDERATED_CLUSTER_UID)
+    return bool(owner == cluster.metadata.uid)
 
 
 async def release(client: Client, cluster: FederatedCluster) -> None:
@@ -83,11 +129,8 @@ async def release(client: Client, cluster: FederatedCluster) -> None:
 
     Only a namespace that carries our uid is deleted, and by its own uid.
     """
-    try:
-        namespace = await client.get(NAMESPACES, keys.SYSTEM_NAMESPACE)
-    except NotFound:
-        return
-    if not _is_of(namespace, cluster):
+    namespace = await find(client)
+    if namespace is None or not is_of(namespace, cluster):
         return
     try:
         await client.delete(NAMESPACES, keys.SYSTEM_NAMESPACE, uid=namespace["metadata"]["uid"])
@@ -144,11 +187,6 @@ def _names_account(error: ApiError) -> bool:
     """Whether the account, and not the way to ask for a token, is what was not found."""
     details = error.status.get("details") or {}
     return bool(details.get("kind") == "serviceaccounts" and details.get("name"))
-
-
-def _is_of(namespace: Object, cluster: FederatedCluster) -> bool:
-    owner = (namespace["metadata"].get("annotations") or {}).get(keys.FEDERATED_CLUSTER_UID)
-    return bool(owner == cluster.metadata.uid)
 
 
 async def _ensure(client: Client, resource: Resource, manifest: Object) -> None:
