@@ -149,7 +149,8 @@ class Fleet:
         for name in _FACTS:
             fleet.__dict__[name] = getattr(self, name)
         fleet.__dict__["_available"] = self._available.less(
-            {resource: self.column(amounts) for resource, amounts in reserved.items()}
+            # Copies, since the sums go on changing and what `column` is asked about must not.
+            {resource: self.column(dict(amounts)) for resource, amounts in reserved.items()}
         )
         joined = self.joined_only()
         fleet.__dict__["_joined"] = fleet if joined is self else joined.with_reserved(reserved)
@@ -359,7 +360,7 @@ class Fleet:
         return self._locate(names).rows
 
     def _locate(self, names: Iterable[str]) -> "_Located":
-        """The last answer is kept: of one object's clusters several plugins ask."""
+        """The last answer is kept: of one object's clusters several plugins ask. So `names` must not change afterwards."""
         if self._located is not None and self._located.names is names:
             return self._located
         if not isinstance(names, Collection):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.fleet.snapshot import Fleet
+from argosy.fleet.snapshot import LARGEST, Fleet
 from tests.unit.plan.scheduling import DEPLOYMENTS, cluster, fleet, taint
 
 APPS_V1 = ("apps", "v1", "Deployment")
@@ -110,3 +110,29 @@ def test_updates_one_by_one_equal_a_fleet_built_anew(happened):
         assert shown(members) == shown(anew)
         assert shown(members.joined_only()) == shown(anew.joined_only())
         assert shown(members.surveyed_only()) == shown(anew.surveyed_only())
+
+
+def test_sums_that_go_on_changing_are_read_as_they_are():
+    members = fleet("a", "b")
+    sums = {"cpu": {"a": 1000}}
+    assert members.with_reserved(sums).available("cpu").tolist() == [9000, 10000]
+    del sums["cpu"]["a"]
+    sums["cpu"]["b"] = 2000
+    assert members.with_reserved(sums).available("cpu").tolist() == [10000, 8000]
+
+
+def test_a_column_has_known_names_only_and_numbers_that_fit():
+    members = fleet("a", "b", "c")
+    assert members.column({"c": 3, "nobody": 9, "a": 2**70}, 7).tolist() == [LARGEST, 7, 3]
+    assert members.mask_of({"b": None, "nobody": 1}).tolist() == [False, True, False]
+    assert members.rows_of(name for name in ("c", "nobody", "a")).tolist() == [2, 0]
+
+
+def test_a_label_is_a_coded_column_kept_while_labels_stay():
+    members = Fleet.of([cluster("a", labels={"zone": "y"}), cluster("b"), cluster("c", labels={"zone": "x"})])
+    assert members.labelled("zone").values == ("x", "y")
+    assert members.labelled("zone").codes.tolist() == [1, -1, 0]
+    busier = members.with_cluster(cluster("b", free="1"))
+    assert busier.labelled("zone") is members.labelled("zone")
+    moved = members.with_cluster(cluster("b", labels={"zone": "x"}))
+    assert moved.labelled("zone").codes.tolist() == [1, 0, 0]
