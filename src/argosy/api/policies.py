@@ -128,6 +128,7 @@ class PropagationPolicySpec(msgspec.Struct, frozen=True, rename="camel", omit_de
     cost: Cost | None = None
     locality: Locality | None = None
     failure_domain: FailureDomain | None = None
+    limit_replicas_to_available: bool = False
 
     @property
     def sticky(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, cast
 
 import numpy as np
 
-from argosy.fleet.snapshot import LARGEST, Column, Fleet, Rows
+from argosy.fleet.snapshot import CPU, LARGEST, MEMORY, Column, Fleet, Rows
 from argosy.fleet.taints import NO_SCHEDULE
 from argosy.plan.framework import FrameworkError
 from argosy.plan.unit import Unit
@@ -83,17 +83,32 @@ def demand_of(unit: Unit, fleet: Fleet, rows: Rows) -> Demand:
     most = _stated(fleet, rows, unit.max_replicas, LARGEST)
     # A cluster with an untolerated NoSchedule taint is here only because it runs some: it gets no more.
     repelled = fleet.taints.untolerated(unit.tolerations, NO_SCHEDULE)[rows]
+    if repelled.any():
+        most = np.where(repelled, np.minimum(most, current), most)
+    if unit.rules.within_available:
+        most = _within_available(unit, fleet, rows, current, most)
     limited = unit.applied_migration.limited_capacity if unit.applied_migration is not None else {}
     return Demand(
         total,
         current,
         _stated(fleet, rows, unit.min_replicas, 0),
-        np.where(repelled, np.minimum(most, current), most) if repelled.any() else most,
+        most,
         _stated(fleet, rows, _not_negative(limited), LARGEST),
         _stated(fleet, rows, estimated_capacity(unit), LARGEST),
         unit.avoid_disruption,
         unit.keep_unschedulable,
     )
+
+
+def _within_available(unit: Unit, fleet: Fleet, rows: Rows, current: Column, most: Column) -> Column:
+    """No more than there is room for, by what a pod requests."""
+    request = unit.pod_request
+    wanted = {CPU: request.milli_cpu, MEMORY: request.memory, **request.scalars}
+    room = np.full(len(rows), MOST_REPLICAS, dtype=np.int64)
+    for resource, amount in wanted.items():
+        if amount > 0:
+            room = np.minimum(room, np.maximum(fleet.free(resource)[rows], 0) // amount)
+    return np.minimum(most, current + room)
 
 
 def _stated(fleet: Fleet, rows: Rows, numbers: Mapping[str, int], default: int) -> Column:

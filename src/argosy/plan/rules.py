@@ -67,6 +67,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     cost: CostRule | None = None
     locality: Locality | None = None
     failure_domain: FailureDomain | None = None
+    #: Clusters are given no more replicas than they have room for.
+    within_available: bool = False
 
 
 NO_RULES: Final = Rules()
@@ -83,6 +85,7 @@ def rules_of(spec: PropagationPolicySpec) -> Rules:
         or spec.cost is not None
         or spec.locality is not None
         or spec.failure_domain is not None
+        or spec.limit_replicas_to_available
     ):
         return NO_RULES
     return Rules(
@@ -94,6 +97,7 @@ def rules_of(spec: PropagationPolicySpec) -> Rules:
         cost=None if spec.cost is None else _cost("cost", spec.cost),
         locality=None if spec.locality is None else _locality("locality", spec.locality),
         failure_domain=None if spec.failure_domain is None else _domain("failureDomain", spec.failure_domain),
+        within_available=spec.limit_replicas_to_available,
     )
 
 

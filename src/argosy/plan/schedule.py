@@ -164,7 +164,8 @@ def decide(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, 
             return Decision(unit=unit, fleet=fleet, kept=_scaled_in_place(unit, fleet, profile), sticky=True)
         return (yield from _decided(unit, fleet, profile))
     except FrameworkError as error:
-        return Decision(unit=unit, fleet=fleet, kept=unit.current, unschedulable=True, message=str(error))
+        kept = _held_whatever_failed(unit, fleet, profile)
+        return Decision(unit=unit, fleet=fleet, kept=kept, unschedulable=True, message=str(error))
 
 
 def _decided(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Decision]:
@@ -199,6 +200,10 @@ def _divided(outline: Decision, profile: Profile) -> Decision:
         division = spread_constraints.within_bounds(divide, unit, fleet, ranked.rows)
     else:
         division = divide(unit, fleet, ranked.rows)
+    if unit.rules.within_available and int(division.replicas.sum()) < total:
+        # Pods that wait for room are better told of by their clusters than not started at all.
+        unbounded = msgspec.structs.replace(unit.rules, within_available=False)
+        return _divided(msgspec.structs.replace(outline, unit=msgspec.structs.replace(unit, rules=unbounded)), profile)
     numbers = division.replicas + division.overflow
     # In the order of names, which is that of rows; a cluster without replicas gets no object.
     of_fleet = np.zeros(len(fleet), dtype=np.int64)
@@ -239,6 +244,14 @@ def _held(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None
     if not unit.divides or (running == unit.desired_replicas and None not in numbers):
         return unit.current
     return _scaled_in_place(unit, fleet, profile)
+
+
+def _held_whatever_failed(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None]:
+    """The same after some plugin failed; a planner that did cannot scale either."""
+    try:
+        return _held(unit, fleet, profile)
+    except FrameworkError:
+        return unit.current
 
 
 def _scaled_in_place(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None]:

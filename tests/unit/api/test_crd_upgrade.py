@@ -14,6 +14,7 @@ OURS = crds.manifests()[0]
 DIGESTS = {
     1: "7baa64b6ea558e9b4be0be6a04832434e93317104e3817b7f9a9e3ec0c826443",
     2: "85436df05c2ef59549ad6850e3879ac20f72b8bedf2283c6fb505d7922407591",
+    3: "ad47f8a0cb96fcbde150f5b90a8b89764cb6785b4f7a64d76f67d84dd3bdcf0e",
 }
 
 

@@ -163,4 +163,7 @@ def rules(selector_term: dict[str, Any]) -> dict[str, Any]:
             },
             ("topologyKey",),
         ),
+        "limitReplicasToAvailable": boolean(
+            "A cluster is given no more new replicas than what they request is available there, unless none has room."
+        ),
     }
