@@ -3,6 +3,7 @@
 import types
 from importlib.metadata import EntryPoint
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -111,13 +112,21 @@ class TestGuard:
     def test_what_it_raises_is_told_with_its_name_and_takes_nothing_away(self, plugin, caplog):
         unit = DIVIDED if isinstance(plugin, Replicas) else WEB
         placed = {"m1": 4} if isinstance(plugin, Replicas) else {"m1": None}
-        unit = Unit(**{field: getattr(unit, field) for field in unit.__struct_fields__} | {"current": placed})
+        unit = msgspec.structs.replace(unit, current=placed)
         for _ in range(3):
             decision = try_out(unit, FLEET, plugin)
         assert decision.unschedulable
         assert "plugin 'Theirs' failed: KeyError: 'oops'" in decision.message
         assert decision.placements == placed
         assert "Traceback" in caplog.text
+
+    def test_an_object_that_waits_for_a_plugin_is_still_scaled_where_it_is(self):
+        placed = msgspec.structs.replace(
+            DIVIDED, current={"m1": 1, "m2": 1}, desired_replicas=6, weights={"m1": 2, "m2": 1}
+        )
+        decision = try_out(placed, FLEET, Score("Theirs", failing))
+        assert decision.unschedulable
+        assert decision.placements == {"m1": 4, "m2": 2}
 
     def test_what_it_says_itself_is_told_as_it_is(self, caplog):
         decision = try_out(WEB, FLEET, Score("Theirs", refusing))
