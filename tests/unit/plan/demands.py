@@ -42,8 +42,8 @@ bounds = st.one_of(st.none(), st.none(), numbers)
 
 @st.composite
 def demands(draw, capacities=True, **fixed):
-    """Any workload on up to 12 clusters; where a cluster's minimum is above its maximum, they change places."""
-    size = draw(st.integers(1, 12))
+    """Any workload on up to 8 clusters; where a cluster's minimum is above its maximum, they change places."""
+    size = draw(st.integers(1, 8))
 
     def some(values):
         return draw(st.lists(values, min_size=size, max_size=size))
