@@ -85,13 +85,17 @@ def demand_of(unit: Unit, fleet: Fleet, rows: Rows) -> Demand:
     repelled = fleet.taints.untolerated(unit.tolerations, NO_SCHEDULE)[rows]
     if repelled.any():
         most = np.where(repelled, np.minimum(most, current), most)
+    least = _stated(fleet, rows, unit.min_replicas, 0)
     if unit.rules.within_available:
         most = _within_available(unit, fleet, rows, current, most)
+        if unit.avoid_disruption and int(current.sum()) <= total:
+            # Where a cluster is full its share is what it runs: the others have room for the rest only.
+            least = np.maximum(least, np.minimum(current, most))
     limited = unit.applied_migration.limited_capacity if unit.applied_migration is not None else {}
     return Demand(
         total,
         current,
-        _stated(fleet, rows, unit.min_replicas, 0),
+        least,
         most,
         _stated(fleet, rows, _not_negative(limited), LARGEST),
         _stated(fleet, rows, estimated_capacity(unit), LARGEST),
@@ -104,11 +108,12 @@ def _within_available(unit: Unit, fleet: Fleet, rows: Rows, current: Column, mos
     """No more than there is room for, by what a pod requests."""
     request = unit.pod_request
     wanted = {CPU: request.milli_cpu, MEMORY: request.memory, **request.scalars}
-    room = np.full(len(rows), MOST_REPLICAS, dtype=np.int64)
+    room: Column = np.full(len(rows), MOST_REPLICAS, dtype=np.int64)
     for resource, amount in wanted.items():
         if amount > 0:
             room = np.minimum(room, np.maximum(fleet.free(resource)[rows], 0) // amount)
-    return np.minimum(most, current + room)
+    bounded: Column = np.minimum(most, current + room)
+    return bounded
 
 
 def _stated(fleet: Fleet, rows: Rows, numbers: Mapping[str, int], default: int) -> Column:
