@@ -501,4 +501,4 @@ def _fitting(numbers: Iterable[int], count: int) -> Column:
         column = np.fromiter(numbers, dtype=np.int64, count=count)
     except OverflowError:
         return np.array([max(-LARGEST, min(LARGEST, number)) for number in numbers], dtype=np.int64)
-    return np.clip(column, -LARGEST, LARGEST)
+    return np.minimum(np.maximum(column, -LARGEST), LARGEST)
