@@ -25,6 +25,7 @@ __all__ = [
     "demand_of",
     "estimated_capacity",
     "planned",
+    "pods_free",
     "replicas_today",
     "steps",
     "walked",
@@ -87,7 +88,7 @@ def demand_of(unit: Unit, fleet: Fleet, rows: Rows) -> Demand:
         most = np.where(repelled, np.minimum(most, current), most)
     least = _stated(fleet, rows, unit.min_replicas, 0)
     if unit.rules.within_available:
-        most = _within_available(unit, fleet, rows, current, most)
+        most = np.minimum(most, current + pods_free(unit, fleet, rows))
         if unit.avoid_disruption and int(current.sum()) <= total:
             # Where a cluster is full its share is what it runs: the others have room for the rest only.
             least = np.maximum(least, np.minimum(current, most))
@@ -104,16 +105,15 @@ def demand_of(unit: Unit, fleet: Fleet, rows: Rows) -> Demand:
     )
 
 
-def _within_available(unit: Unit, fleet: Fleet, rows: Rows, current: Column, most: Column) -> Column:
-    """No more than there is room for, by what a pod requests."""
+def pods_free(unit: Unit, fleet: Fleet, rows: Rows) -> Column:
+    """How many more of its pods each cluster has room for, by what a pod requests."""
     request = unit.pod_request
     wanted = {CPU: request.milli_cpu, MEMORY: request.memory, **request.scalars}
-    room: Column = np.full(len(rows), MOST_REPLICAS, dtype=np.int64)
+    pods: Column = np.full(len(rows), MOST_REPLICAS, dtype=np.int64)
     for resource, amount in wanted.items():
         if amount > 0:
-            room = np.minimum(room, np.maximum(fleet.free(resource)[rows], 0) // amount)
-    bounded: Column = np.minimum(most, current + room)
-    return bounded
+            pods = np.minimum(pods, np.maximum(fleet.free(resource)[rows], 0) // amount)
+    return pods
 
 
 def _stated(fleet: Fleet, rows: Rows, numbers: Mapping[str, int], default: int) -> Column:

@@ -65,6 +65,11 @@ def test_clusters_without_weight_take_only_what_nobody_else_may():
     assert apportion(9, [1, 0, 0], ceilings=[3, 5, 5]) == [3, 3, 3]
 
 
+def test_equal_claims_of_different_weights_go_by_ties():
+    assert apportion(2, [3, 1], ties=[0, 1]) == [2, 0]
+    assert apportion(2, [3, 1], ties=[1, 0]) == [1, 1]
+
+
 sizes = st.integers(1, 9)
 weights = st.one_of(st.just(0), st.integers(0, 4), st.integers(0, 10_000), st.integers(0, 2**62))
 
