@@ -4,15 +4,19 @@ from argosy.api import keys, resources
 from argosy.api.types import FederatedCluster
 from argosy.control.manager import Options
 from argosy.control.memberrole import rules_for
+from argosy.control.placed import Placed
 from argosy.fleet.katalyst import CUSTOM_NODE_RESOURCES, PLUGIN, RECLAIMED_MILLICPU
+from argosy.fleet.workloads import Workloads
 from argosy.kube.client import Patch
 from argosy.kube.objects import Metadata
 from argosy.kube.resource import Resource
+from argosy.kube.selectors import from_map
 from tests.harness.eventually import eventually
 from tests.harness.federation import DEPLOYMENTS, Federation
 from tests.harness.user import deployment
 
 REGION = "topology.kubernetes.io/region"
+CACHE = from_map({"app": "cache"})
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 
 
@@ -50,6 +54,23 @@ async def test_a_workload_waits_for_the_one_it_wants_to_be_beside_and_follows_it
         await fed.eventually_replicas({"m2": 1}, "web")
         await fed.deploy("loud", 1, "apart")
         await fed.eventually_replicas({"m1": 1, "m3": 1}, "loud")
+
+
+async def test_the_index_follows_placements_and_labels_and_tells_of_moves():
+    async with Federation(2) as fed:
+        index, moves = Workloads(), []
+        placed = Placed(fed.manager.caches, index, lambda: moves.append(dict(index.placed(CACHE, ["default"]))))
+        fed.manager.caches.federated[True].add_handler(placed.federated_changed)
+        fed.manager.caches.on_source(placed.source_changed)
+        await fed.policy(schedulingMode="Duplicate")
+        await fed.configure("settings", {"a": "b"})
+        await fed.deploy("cache", 1, app="cache")
+        await eventually(lambda: moves and moves[-1] == {"m1": 1, "m2": 1})
+        assert len(index) == 1, "a ConfigMap is no workload"
+        await fed.client.patch(DEPLOYMENTS, "cache", {"metadata": {"labels": {"app": "other"}}}, "default")
+        await eventually(lambda: moves[-1] == {})
+        await fed.client.delete(DEPLOYMENTS, "cache", "default")
+        await eventually(lambda: len(index) == 0)
 
 
 async def test_what_katalyst_reclaims_is_capacity_where_a_cluster_says_so():

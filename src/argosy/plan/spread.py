@@ -48,13 +48,13 @@ def _excludes(limit: Limit) -> bool:
 class _Tally:
     """How many clusters of each domain in use are taken, for one constraint."""
 
-    __slots__ = ("_at_floor", "_floor", "_most", "_skew", "_top", "counts", "limit", "number")
+    __slots__ = ("_at_floor", "_floor", "_most", "_skew", "counts", "limit", "number")
 
     def __init__(self, number: int, limit: Limit) -> None:
         self.number, self.limit = number, limit
         self.counts: dict[int, int] = {}
         self._most, self._skew = limit.most, limit.skew
-        self._floor = self._at_floor = self._top = 0
+        self._floor = self._at_floor = 0
 
     def may_use(self, domain: int) -> bool:
         """Whether the domain is in use already, or one more is allowed."""
@@ -66,7 +66,8 @@ class _Tally:
             return True
         count = self.counts.get(domain)
         if count is None:
-            return self.may_use(domain) and (self._skew is None or self._top - 1 <= self._skew)
+            # With a skew, all domains that may be used have been opened before anybody is added.
+            return self.may_use(domain)
         return self._skew is None or count + 1 - self._floor <= self._skew
 
     def add(self, domain: int) -> bool:
@@ -75,7 +76,6 @@ class _Tally:
             return False
         count = self.counts.get(domain, 0) + 1
         self.counts[domain] = count
-        self._top = max(self._top, count)
         if count == 1:
             self._at_floor = self._at_floor + 1 if self._floor == 1 else 1
             self._floor = 1
