@@ -1,5 +1,7 @@
 """A member's credentials and address change: good ones are used, bad ones cut nothing, another cluster's are seen through."""
 
+import pytest
+
 from argosy.api import keys, resources
 from argosy.server.embedded import EmbeddedServer
 from tests.harness.federation import DEPLOYMENTS, EVENTS, NAMESPACES
@@ -47,10 +49,15 @@ def _pair(data: dict[str, bytes]) -> dict[str, bytes]:
     return {key: data[key] for key in (keys.SECRET_CLIENT_CERTIFICATE, keys.SECRET_CLIENT_KEY)}
 
 
-async def _mistake(fed: Party, other: EmbeddedServer, url: str) -> None:
-    """Have m1's credentials and address be those of a cluster that is somebody else's member."""
-    namespace = {"name": keys.SYSTEM_NAMESPACE, "annotations": {keys.FEDERATED_CLUSTER_UID: "other"}}
-    await other.client().create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": namespace})
+#: Another cluster, as it may be found: somebody else's member, or nobody's yet.
+of_others = pytest.mark.parametrize("owner", ["other", None], ids=["taken", "fresh"])
+
+
+async def _mistake(fed: Party, other: EmbeddedServer, url: str, owner: str | None) -> None:
+    """Have m1's credentials and address be those of another cluster."""
+    if owner is not None:
+        namespace = {"name": keys.SYSTEM_NAMESPACE, "annotations": {keys.FEDERATED_CLUSTER_UID: owner}}
+        await other.client().create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": namespace})
     pair = other.authority.issue("admin", groups=["system:masters"])
     await fed.put(
         **{
@@ -62,36 +69,46 @@ async def _mistake(fed: Party, other: EmbeddedServer, url: str) -> None:
     await fed.client.patch(resources.FEDERATED_CLUSTERS, "m1", {"spec": {"apiEndpoint": url}})
 
 
+async def _untouched(other: EmbeddedServer, owner: str | None) -> bool:
+    """Nothing was made there, and nobody's cluster is nobody's still."""
+    marked = await exists(other.client(), NAMESPACES, keys.SYSTEM_NAMESPACE)
+    return (await other.client().list(DEPLOYMENTS)).items == [] and marked == (owner is not None)
+
+
 async def _told_as_event(fed: Party) -> bool:
     events = (await fed.client.list(EVENTS)).items
     return any("is not the one that joined" in event["message"] for event in events)
 
 
-async def test_another_cluster_at_a_new_address_is_not_taken_for_the_member():
+@of_others
+async def test_another_cluster_at_a_new_address_is_not_taken_for_the_member(owner):
     async with Party(accounts=False) as fed, Outsider() as other:
         await fed.policy()
-        await _mistake(fed, other, other.url)
-        await fed.told("CredentialsUnusable", "is not the one that joined")
+        await _mistake(fed, other, other.url, owner)
+        await fed.told("CredentialsUnusable", "is not the one that joined", *(() if owner else ("m1 --reclaim",)))
         await fed.propagates()
-        assert not await exists(other.client(), DEPLOYMENTS, "web", "default")
+        assert await _untouched(other, owner)
 
 
-async def test_nor_by_controllers_that_never_saw_the_one_that_joined():
+@of_others
+async def test_nor_by_controllers_that_never_saw_the_one_that_joined(owner):
     async with Party(accounts=False) as fed, Outsider() as other:
         await fed.policy()
         await fed.propagates()
         await fed.stop_controllers()
-        await _mistake(fed, other, other.url)
+        await _mistake(fed, other, other.url, owner)
         await fed.start_controllers()
         await fed.eventually(lambda: _told_as_event(fed))
+        await fed.told("CredentialsUnusable", "is not the one that joined", *(() if owner else ("m1 --reclaim",)))
         assert fed.manager.members.get("m1") is None
-        assert (await other.client().list(DEPLOYMENTS)).items == []
+        assert await _untouched(other, owner)
 
 
-async def test_nor_when_it_did_not_answer_at_first():
+@of_others
+async def test_nor_when_it_did_not_answer_at_first(owner):
     async with Party(accounts=False) as fed, Outsider() as other, Relay("127.0.0.1", other.port) as relay:
         await fed.stop_controllers()
-        await _mistake(fed, other, relay.url)
+        await _mistake(fed, other, relay.url, owner)
         relay.refuse()
         await fed.start_controllers()
         await fed.eventually(lambda: fed.manager.members.get("m1") is not None)

@@ -3,8 +3,13 @@
 `Party` has an embedded server for a member; with a stock cluster for one see tests/real/hub.py.
 """
 
+import asyncio
 import base64
+import sys
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from argosy.api import keys, resources
 from argosy.api.conditions import AUTHORIZED
@@ -29,6 +34,18 @@ class Membership(Federation):
     """What can be done to m1 and seen of it, once it was asked to join."""
 
     patience = 30.0
+
+    async def argosy(self, folder: Path, *arguments: str) -> tuple[int, str]:
+        """A command's exit code and what it said, by the control plane's administrator."""
+        config = folder / "hub"
+        config.write_text(yaml.safe_dump(self.plane.kubeconfig("hub")))
+        process = await asyncio.create_subprocess_exec(
+            *[sys.executable, "-m", "argosy.cli", "--kubeconfig", str(config), *arguments],
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        out, _ = await process.communicate()
+        return process.returncode or 0, out.decode()
 
     # Its secret.
 

@@ -1,12 +1,8 @@
 """Hub: an embedded control plane and one stock cluster to join as m1, by whatever credentials a test likes."""
 
-import asyncio
-import sys
-from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from argosy.api import keys, resources
 from argosy.control.timings import Timings
@@ -89,15 +85,3 @@ class Hub(Membership):
             and event["objectRef"].get("name") == name
         ]
         return str(made[-1]["user"]["extra"]["authentication.kubernetes.io/credential-id"])
-
-    async def argosy(self, folder: Path, *arguments: str) -> tuple[int, str]:
-        """A command's exit code and what it said, by the hub's administrator."""
-        config = folder / "hub"
-        config.write_text(yaml.safe_dump(self.plane.kubeconfig("hub")))
-        process = await asyncio.create_subprocess_exec(
-            *[sys.executable, "-m", "argosy.cli", "--kubeconfig", str(config), *arguments],
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        out, _ = await process.communicate()
-        return process.returncode or 0, out.decode()
