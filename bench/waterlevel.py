@@ -4,7 +4,7 @@ An in-process fleet in columns, without API servers; decisions are the real ones
 `fleet.reservations`). Members' figures lag: they show a decision only after a number of further decisions. A cluster runs as
 much as it holds; what was placed beyond that waits. How pods fit on nodes is not looked at.
 
-Filled twice: with dynamic weights alone, and with policies that also say `maxClusters` and `limitReplicasToAvailable`. Only the
+Filled twice: with dynamic weights as KubeAdmiral has them, and with policies that also say `limitReplicasToAvailable`. Only the
 latter has bars: the weights alone give small shares to the largest clusters first and leave the smallest ones empty.
 """
 
@@ -35,23 +35,18 @@ class Workload(NamedTuple):
     request: int
 
 
-class Policy(NamedTuple):
-    max_clusters: int | None = None
-    rules: Rules = NO_RULES
-
-
-WEIGHTS_ALONE = Policy()
-BOUNDED = Policy(10, Rules(within_available=True))
+WEIGHTS_ALONE = NO_RULES
+BOUNDED = Rules(within_available=True)
 
 
 class Ground:
     """Clusters that run what they are told, and tell of it late."""
 
-    def __init__(self, cores: dict[str, int], policy: Policy, lag: int):
+    def __init__(self, cores: dict[str, int], rules: Rules, lag: int):
         self.allocatable = {name: number * 1000 for name, number in cores.items()}
         self.requested = dict.fromkeys(cores, 0)
         self.placed: dict[str, dict[str, int]] = {}
-        self._policy = policy
+        self._rules = rules
         self._lag = lag
         self._reported = dict(self.requested)
         self._reservations: Reservations[str] = Reservations()
@@ -110,8 +105,7 @@ class Ground:
             pod_request=ResourceRequest(workload.request, workload.request * _MEMORY_PER_MILLI),
             current={**current},
             avoid_disruption=True,
-            max_clusters=self._policy.max_clusters,
-            rules=self._policy.rules,
+            rules=self._rules,
         )
 
     def _snapshot(self) -> Fleet:
@@ -205,9 +199,9 @@ def chart(grounds: dict[str, Ground], path: Path) -> None:
     path.write_text("\n".join(parts) + "\n")
 
 
-def filled(cores: dict[str, int], offered: list[Workload], policy: Policy, lag: int) -> tuple[Ground, float]:
+def filled(cores: dict[str, int], offered: list[Workload], rules: Rules, lag: int) -> tuple[Ground, float]:
     """The ground after all workloads came, and decisions a second."""
-    ground = Ground(cores, policy, lag)
+    ground = Ground(cores, rules, lag)
     started = time.perf_counter()
     for workload in offered:
         ground.decide(workload)
@@ -248,9 +242,7 @@ def main() -> None:
     report.add("in the emptiest cluster", 100 * min(ground.rates().values()), "%", bar=95)
     report.add("waiting for room, of all allocatable", 100 * ground.waiting(), "%", "lower")
     report.add("decisions", speed, "per s")
-    chart(
-        {"dynamic weights alone": alone, "with maxClusters and limitReplicasToAvailable": ground}, Path(arguments.chart)
-    )
+    chart({"dynamic weights alone": alone, "with limitReplicasToAvailable": ground}, Path(arguments.chart))
 
     changed, needless = scale(ground, chance, chance.sample(offered, scaled), 0.98)
     ground.settle()

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from argosy.fleet.snapshot import Column
 
-__all__ = ["SCALE", "SUPPLY_LIMIT_RATIO", "available_weights", "dynamic_weights", "weight_limits"]
+__all__ = ["SCALE", "SUPPLY_LIMIT_RATIO", "available_weights", "dynamic_weights", "level_weights", "weight_limits"]
 
 SCALE = 1000
 SUPPLY_LIMIT_RATIO = 1.4
@@ -18,6 +18,23 @@ SUPPLY_LIMIT_RATIO = 1.4
 def dynamic_weights(allocatable: Column, available: Column) -> Column:
     """One weight per cluster, positions as given. Ties for the rounding remainder go to the first."""
     return available_weights(available, weight_limits(allocatable))
+
+
+def level_weights(allocatable: Column, available: Column, added: int) -> Column:
+    """What each cluster lacks to the level all would be at with so much more, if it could be poured over them.
+
+    Unlike shares of what is free these bring small clusters to the same rate as large ones, in units as small as the
+    amounts' own. Nobody's is 0, so that whoever has room is chosen before something finds none.
+    """
+    held = np.maximum(allocatable, 1).astype(np.float64)
+    used = np.maximum(held - available, 0.0)
+    rates = used / held
+    order = np.argsort(rates, kind="stable")
+    levels = (added + np.cumsum(used[order])) / np.cumsum(held[order])
+    # The level is that of the clusters below it: as many of the emptiest as it rises above.
+    below = int(np.flatnonzero(levels > rates[order])[-1]) if (levels > rates[order]).any() else 0
+    lacking: Column = np.maximum(levels[below] * held - used, 0.0).astype(np.int64)
+    return lacking + 1
 
 
 def weight_limits(allocatable: Column, ratio: float = SUPPLY_LIMIT_RATIO) -> Column:

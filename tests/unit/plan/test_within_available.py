@@ -1,11 +1,13 @@
 """limitReplicasToAvailable: no cluster is given more replicas than it has room for, while others have some."""
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.plan.rules import Rules, rules_of
 from argosy.plan.schedule import schedule
 from argosy.plan.unit import ResourceRequest
+from argosy.plan.weights import level_weights
 from tests.unit.plan.scheduling import cluster, fleet, policy, unit
 
 WITHIN = Rules(within_available=True)
@@ -47,3 +49,17 @@ def test_no_cluster_gets_more_than_fits_while_there_is_room(clusters, replicas, 
     started = {name: number - running.get(name, 0) for name, number in placed.items()}
     if replicas - sum(running.values()) <= sum(room.values()):
         assert all(number <= room[name] for name, number in started.items())
+
+
+@given(st.lists(st.tuples(st.integers(1, 2000), st.floats(0, 1)), min_size=1, max_size=8), st.integers(1, 3000))
+def test_what_clusters_lack_leads_them_to_one_level(clusters, added):
+    held = np.array([cores * 1000 for cores, _ in clusters])
+    free = np.array([int(cores * 1000 * share) for cores, share in clusters])
+    lacking = level_weights(held, free, added) - 1
+    levels = (held - free + lacking) / held
+    raised = lacking > 1
+    assert abs(int(lacking.sum()) - added) <= len(clusters)
+    if raised.any():
+        level = levels[raised].max()
+        assert (levels >= level - 2 / held).all(), "nobody is left below"
+        assert (levels[raised] <= level + 2 / held[raised]).all()

@@ -4,12 +4,12 @@ import numpy as np
 
 from argosy.fleet.katalyst import RECLAIMED_MILLICPU
 from argosy.fleet.snapshot import CPU, GPU, MEMORY, Column, Fleet, Rows
-from argosy.plan.demand import demand_of, steps
+from argosy.plan.demand import demand_of, pods_free, steps
 from argosy.plan.framework import Division, FrameworkError, Replicas
 from argosy.plan.plugins import compute_power
 from argosy.plan.replicas import plan_replicas, tie_breaks
 from argosy.plan.unit import Unit
-from argosy.plan.weights import dynamic_weights
+from argosy.plan.weights import dynamic_weights, level_weights
 
 
 def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
@@ -31,6 +31,14 @@ def weights_of(unit: Unit, fleet: Fleet, rows: Rows) -> tuple[Column, str]:
         question = ("weights by power", resource, rows.tobytes())
         weights = fleet.remembered(question, lambda: dynamic_weights(*_effective_cores(unit, fleet, rows)))
         return weights, told
+    if unit.rules.within_available:
+        added = (unit.desired_replicas or 0) - sum(number or 0 for number in unit.current.values())
+        per_replica = unit.pod_request.milli_cpu if resource == CPU else unit.request.scalars.get(resource, 0)
+        if added > 0 and per_replica > 0:
+            fits = pods_free(unit, fleet, rows) > 0
+            held, free = fleet.allocatable(resource)[rows], fleet.free(resource)[rows]
+            weights = level_weights(held, np.where(fits, free, -held), added * per_replica)
+            return np.where(fits, weights, 0), f"weights lead to the same level of {resource} everywhere"
     # Objects that may choose from the same clusters share the weights.
     question = ("weights", resource, rows.tobytes())
     weights = fleet.remembered(question, lambda: dynamic_weights(*amounts(fleet, rows, resource)))
