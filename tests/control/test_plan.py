@@ -78,7 +78,7 @@ class Planner:
 
     def _scale(self) -> Supposed:
         chosen = self.random.sample(self.apps, self.random.randint(1, 2))
-        return Supposed(scaled=tuple(Scaled("deploy", name, self.random.randint(0, 9)) for name in chosen))
+        return Supposed(scaled=tuple(Scaled("deploy", name, self.random.randint(0, 5)) for name in chosen))
 
     def _app(self) -> Supposed:
         policy = self.random.choice(("even", "free", "still", "even", "free", "still", "missing", ""))
@@ -113,7 +113,7 @@ class Planner:
 
     def app(self, name: str, policy: str) -> dict[str, Any]:
         override = {keys.OVERRIDE_POLICY_LABEL: "differ"} if self.random.random() < 0.3 else {}
-        made = deployment(name, self.random.randint(0, 9), policy, self.world.namespace, **override)
+        made = deployment(name, self.random.randint(0, 5), policy, self.world.namespace, **override)
         made["spec"]["template"]["spec"]["containers"][0]["image"] = f"nginx:1.{self.random.randint(27, 29)}"
         return made
 
@@ -254,15 +254,12 @@ EAGER = {
 }
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def untainted(ground: Ground) -> None:
-    for name in ground.names:
-        await ground.client.patch(resources.FEDERATED_CLUSTERS, name, {"spec": {"taints": []}})
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def workloads(world: World) -> None:
-    """One of each way to be divided."""
+    """One of each way to be divided, on clusters that repel nothing."""
+    for name in world.names:
+        await world.client.patch(resources.FEDERATED_CLUSTERS, name, {"spec": {"taints": []}})
+    await at_rest(world)
     even = [{"cluster": f"m{number}", "preferences": {"weight": 1}} for number in range(1, 5)]
     await world.policy("weighed", placement=even, **EAGER)
     await world.policy("roomy", **EAGER)
@@ -271,7 +268,7 @@ async def workloads(world: World) -> None:
         await world.deploy(policy, 7 + number, policy)
 
 
-@pytest.mark.usefixtures("untainted", "workloads")
+@pytest.mark.usefixtures("workloads")
 async def test_losing_a_cluster_is_what_was_foretold(ground: Ground, world: World) -> None:
     before = await at_rest(world)
     foretold = await foretell(world.client, Supposed(lost=("m2",)), world.namespace, nothing)
@@ -296,7 +293,7 @@ async def give_up(world: World, name: str) -> None:
     await world.client.patch(resources.FEDERATED_CLUSTERS, name, {"spec": {"taints": [taint]}})
 
 
-@pytest.mark.usefixtures("untainted", "workloads")
+@pytest.mark.usefixtures("workloads")
 async def test_a_cluster_that_joins_gets_what_was_foretold(ground: Ground, world: World) -> None:
     before = await at_rest(world)
     pools = (NodePool(3, cpu="16", memory="64Gi", pods=250),)

@@ -13,6 +13,7 @@ from argosy.control.timings import Timings
 from argosy.control.webhooks import Webhooks
 from argosy.kube.informer import Change
 from argosy.plan.framework import Ask, Reply
+from argosy.plan.plugins import IN_TREE
 from argosy.plan.suppose import Snapshot
 from argosy.plan.webhook import question_of
 from argosy.plugins import installed
@@ -29,7 +30,9 @@ class Elsewhere:
         self._webhooks = Webhooks(snapshot.clusters.get, Timings())
         for name, configuration in snapshot.webhooks.items():
             self._webhooks.observe(Change(name, None, configuration))
-        self._registry = installed().with_remotes(self._webhooks.remotes()).without(self._webhooks.unusable)
+        # Looking through all installed packages takes a while, and without a profile nothing can be chosen.
+        known = installed() if snapshot.profiles else IN_TREE
+        self._registry = known.with_remotes(self._webhooks.remotes()).without(self._webhooks.unusable)
         self._unanswered: dict[str, str] = {}
 
     def known_to(self, snapshot: Snapshot) -> Snapshot:
