@@ -13,7 +13,6 @@ is left. As sums: whoever comes before the point where the shares in front add u
 at that point gets the rest.
 """
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +26,7 @@ __all__ = ["plan_replicas", "tie_breaks"]
 
 #: Sums over a fleet of products below this fit 64 bits.
 _PRODUCTS_FIT: Final = 2**62
+_POSITION_BITS: Final = 15
 _FNV_PRIME: Final = 16777619
 _PRIME: Final = np.array(_FNV_PRIME, dtype=np.uint32)
 _BYTES: Final = [np.array(byte, dtype=np.uint32) for byte in range(256)]
@@ -51,6 +51,9 @@ def plan_replicas(demand: Demand, weights: Column, ties: Column) -> tuple[Column
     heaviest, largest = int(weights.max(initial=0)), max(demand.total, int(demand.current.max(initial=0)))
     exact = _needs_exact_numbers(len(weights), heaviest, largest)
     weights = np.maximum(_numbers(weights, exact), 0)
+    if len(weights) < 2**_POSITION_BITS:
+        # The position goes into the tie-break: then nothing is equal, and sorting gives positions back.
+        ties = ties << _POSITION_BITS | np.arange(len(weights))
     desired = _desired(_in_python_numbers(demand) if exact else demand, weights, heaviest, ties)
     overflow = desired.overflow
     if not demand.avoid_disruption:
@@ -80,27 +83,17 @@ def _walked(demand: Demand, desired: _Numbers, largest: int, ties: Column, *, ex
     change = int(gap.sum())
     if change == 0:
         return present
-    moving = (gap < 0 if change < 0 else gap > 0).nonzero()[0]
-    by = np.abs(gap[moving])
-    moved = _shared(abs(change), by, largest, ties[moving])
     if change < 0:
-        moved = -moved
-    elif (desired > demand.most).any():
-        moved = _within(demand, moving, by, abs(change), largest, ties, exact=exact)
-    after = present.copy()
-    after[moving] += moved
-    return after
-
-
-def _within(
-    demand: Demand, moving: Rows, by: _Numbers, change: int, largest: int, ties: Column, *, exact: bool
-) -> _Numbers:
-    """What starts where, for a minimum that is above its maximum: only then is the wish no bound by itself."""
-    most, running = demand.most[moving], _numbers(demand.present[moving], exact)
-    room = np.where(most == LARGEST, LARGEST, most - running)
-    nothing, unlimited = np.zeros_like(by), np.full_like(by, LARGEST)
-    share = Demand(change, nothing, nothing, room, unlimited, unlimited)
-    return _divided(share, _order(by, largest, ties[moving]), by, room).replicas
+        return present - _shared(-change, np.maximum(-gap, 0), largest, ties)
+    starting = np.maximum(gap, 0)
+    if not (desired > demand.most).any():
+        return present + _shared(change, starting, largest, ties)
+    # A minimum is above its maximum: only then is the wish no bound by itself.
+    room = np.where(demand.most == LARGEST, LARGEST, demand.most - present)
+    room = np.where(starting > 0, room, 0)
+    nothing, unlimited = np.zeros_like(gap), np.full_like(gap, LARGEST)
+    bounded = Demand(change, nothing, nothing, room, unlimited, unlimited)
+    return present + _divided(bounded, _order(starting, largest, ties), starting, room).replicas
 
 
 def _shared(total: int, weights: _Numbers, heaviest: int, ties: Column) -> _Numbers:
@@ -166,17 +159,13 @@ def _minimums(total: int, least: _Numbers, estimated: _Numbers) -> tuple[_Number
 
 
 def _order(weights: _Numbers, heaviest: int, ties: Column) -> Rows:
-    """Heavier first, then by tie-break, then as they came. No weight is above `heaviest`."""
-    count = len(weights)
-    if heaviest < 2**16 and count < 2**15:
-        # All in one number of 63 bits, the position last: sorting it is several times as quick as sorting by keys.
-        position = np.arange(count, dtype=np.int64)
-        return np.sort((heaviest - weights.astype(np.int64)) << 47 | ties << 15 | position) & 0x7FFF
+    """Heavier first, then by tie-break. No weight is above `heaviest`."""
     if weights.dtype == np.object_:
-        listed: Sequence[tuple[int, int, int]] = list(
-            zip((-weights).tolist(), ties.tolist(), range(count), strict=True)
-        )
-        return np.array([position for _, _, position in sorted(listed)], dtype=np.intp)
+        listed = sorted(zip((-weights).tolist(), ties.tolist(), range(len(weights)), strict=True))
+        return np.array([position for _, _, position in listed], dtype=np.intp)
+    if heaviest < 2**16 and len(weights) < 2**_POSITION_BITS:
+        # All in one number of 63 bits: sorting it is several times as quick as sorting by keys.
+        return np.sort((heaviest - weights) << (32 + _POSITION_BITS) | ties) & (2**_POSITION_BITS - 1)
     return np.lexsort((ties, -weights))
 
 
