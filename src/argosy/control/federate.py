@@ -21,6 +21,7 @@ from argosy.control.metrics import Metrics
 from argosy.control.profiles import Profiles
 from argosy.control.recorder import ObjectRecorder
 from argosy.control.reserved import Reserved
+from argosy.control.scheduling_metrics import ClusterChanged, FedObjChanged, FTCChanged, PolicyChanged
 from argosy.control.timings import Timings
 from argosy.control.views import FederatedView, SourceView, policy_references, same_but_for_status
 from argosy.control.webhooks import Webhooks
@@ -31,6 +32,7 @@ from argosy.kube.objects import Metadata, decode, split_key
 from argosy.kube.queue import Result, WorkQueue
 from argosy.plan import namespaces, pipeline, placement
 from argosy.plan.aggregate import feedback
+from argosy.plan.failover import BEHIND_ALL
 from argosy.plan.federate import NameTaken
 from argosy.plan.framework import Ask, Reply
 from argosy.plan.held import HeldReason
@@ -90,7 +92,7 @@ class Federate:
         #: What members were seen to be able to run, and how many replicas serve in them; set by whoever watches that.
         self.migration: Callable[[SourceKey], AutoMigrationInfo | None] = lambda key: None
         self.available: Callable[[SourceKey], Mapping[str, int] | None] = lambda key: None
-        #: The queue's priority of an object that is looked at for its clusters' sake.
+        #: The queue's priority of an object that is looked at for others' sake: its policy's, its clusters'. Above 0.
         self.rank: Callable[[SourceKey], int] = lambda key: 1
         self.queue: WorkQueue[SourceKey] = WorkQueue()
 
@@ -113,7 +115,8 @@ class Federate:
             if change.old is None or change.old.metadata.generation != change.new.metadata.generation:
                 for marks in self._marks:
                     marks.started(key, change.new.metadata.generation)
-            self.queue.add(key)
+            self._incoming(FedObjChanged)
+            self.queue.add(key, priority=self.rank(key) - BEHIND_ALL)
 
     def federated_changed(self, change: Change[FederatedView]) -> None:
         """Somebody else's step was finished, a note of removal may go, or the object was deleted under us."""
@@ -126,18 +129,23 @@ class Federate:
             return
         key = self._caches.source_of(view)
         if key is not None:
-            self.queue.add(key)
+            self._incoming(FedObjChanged)
+            self.queue.add(key, priority=self.rank(key) - BEHIND_ALL)
+
+    def _incoming(self, event: str) -> None:
+        self._metrics.scheduling.incoming.labels(event).inc()
 
     def policy_changed(self, label: str, change: Change[Any]) -> None:
         """A propagation or override policy came, went, or changed in more than its status."""
         if change.old is not None and change.new is not None and _same_content(change.old, change.new):
             return
         for key in self._caches.sources_naming(f"{label}={change.key}"):
-            self.queue.add(key, priority=1)
+            self._incoming(PolicyChanged)
+            self.queue.add(key, priority=self.rank(key))
 
     def profile_changed(self, key: SourceKey) -> None:
         """The profile that a source's policy names came, went or changed, or a plugin in it."""
-        self.queue.add(key, priority=1)
+        self.queue.add(key, priority=self.rank(key))
 
     def plugin_changed(self, name: str) -> None:
         """A plugin that lives elsewhere is another one than before: what it was asked is asked anew."""
@@ -164,6 +172,7 @@ class Federate:
             yield
         for rank in sorted(waiting):
             for key in waiting[rank]:
+                self._incoming(ClusterChanged)
                 self.queue.add(key, priority=rank)
                 yield
 
@@ -172,7 +181,8 @@ class Federate:
             return
         for key, source in self._caches.all_sources():
             if key.type == new.name and self._concerns(key, source.metadata):
-                self.queue.add(key, priority=1)
+                self._incoming(FTCChanged)
+                self.queue.add(key, priority=self.rank(key))
 
     def _concerns(self, key: SourceKey, metadata: Metadata) -> bool:
         """Cheap: most objects of a configured type are nobody's business."""
@@ -207,6 +217,7 @@ class Federate:
             return None  # made anew when it is gone
         existing_raw = self._caches.federated_raw(key)
         existing = decode(existing_raw, dict) if existing_raw is not None else None
+        self._metrics.scheduling.start()
         try:
             decided = self._asking.run(key, self._steps(key, source, existing, config))
         except NameTaken as error:
@@ -217,6 +228,7 @@ class Federate:
         if decided.unanswered:
             self.queue.add(key, priority=1, after=self._timings.plugin_retry)
         outcome = decided.result
+        self._metrics.scheduling.end(outcome.decision, self._profile_name(source))
         self._remember_unplaced(key, outcome)
         wanted = outcome.object if outcome.object is not None else existing
         if wanted is None:
@@ -258,7 +270,14 @@ class Federate:
             migration=self.migration(key),
             available=self.available(key),
             katalyst=self._katalyst,
+            instrument=self._metrics.scheduling.timed,
         )
+
+    def _profile_name(self, source: Object) -> str:
+        metadata = source["metadata"]
+        reference = propagation_ref(metadata.get("labels") or {}, metadata.get("namespace") or "")
+        policy = self._policy(reference) if reference is not None else None
+        return policy.spec.scheduling_profile if policy is not None else ""
 
     def _policy(self, reference: PolicyRef) -> PropagationPolicy | None:
         return self._caches.policies[bool(reference.namespace)].get(reference.key)

@@ -4,6 +4,8 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from argosy.control.scheduling_metrics import SchedulingMetrics
+
 __all__ = ["Metrics"]
 
 _LATENCY = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 120)
@@ -30,4 +32,5 @@ class Metrics:
         self.queue_age = gauge("queue_oldest_age_seconds", "How long the longest waiting key has been ready.", ["loop"])
         self.watch_age = gauge("watch_age_seconds", "Since the oldest watch on a cluster heard anything.", ["cluster"])
         self.loop_lag = gauge("event_loop_lag_seconds", "How late the event loop runs what is due.")
+        self.scheduling = SchedulingMetrics(self.registry)
         self.clusters = gauge("clusters", "Members by state.", ["state"])

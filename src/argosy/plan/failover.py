@@ -23,6 +23,7 @@ from argosy.fleet.taints import NO_EXECUTE
 from argosy.kube import duration
 
 __all__ = [
+    "BEHIND_ALL",
     "Failback",
     "Rules",
     "Sentence",
@@ -44,6 +45,8 @@ Placements = dict[str, int | None]
 _TENTH = 10
 #: No pod's priority is beyond those of the classes every cluster has.
 _HIGHEST_PRIORITY = 2_000_001_000
+#: Above every rank; less this, ranks are in the same order, and all below 0.
+BEHIND_ALL = 2 * _HIGHEST_PRIORITY + 2
 
 
 # Clusters.

@@ -28,7 +28,7 @@ from argosy.plan import failover, migrate, namespaces, pending
 from argosy.plan.explain import placement_text
 from argosy.plan.federate import federated_object
 from argosy.plan.fields import Json, equal
-from argosy.plan.framework import Ask, FrameworkError, Reply
+from argosy.plan.framework import Ask, FrameworkError, Profile, Reply
 from argosy.plan.held import Held, HeldReason, held_of, with_held
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of, labels_of
@@ -69,6 +69,10 @@ class Outcome(msgspec.Struct, frozen=True):
     deferred: str = ""
 
 
+def _as_it_is(profile: Profile) -> Profile:
+    return profile
+
+
 def is_wanted(source: Json, type_config: FederatedTypeConfig, exclude: re.Pattern[str] | None = None) -> bool:
     """Whether something about the source itself asks for its propagation: a policy it names, or the namespace rule."""
     metadata = source["metadata"]
@@ -103,6 +107,7 @@ def federate_steps(
     migration: AutoMigrationInfo | None = None,
     available: Mapping[str, int] | None = None,
     katalyst: bool = False,
+    instrument: Callable[[Profile], Profile] = _as_it_is,
 ) -> Generator[Ask, Reply, Outcome]:
     """One pass over one source that is not being deleted.
 
@@ -111,7 +116,7 @@ def federate_steps(
     something besides the source asks for it: an object that leads it, or the choice to federate everything.
     `now` is what wishes for a time are measured by, and `migration` what members were seen to be able to run: None
     leaves what is stored. `available` has the replicas that serve in each member, for those that come back to one.
-    With `katalyst`, what pods ask for of Katalyst's resources counts.
+    With `katalyst`, what pods ask for of Katalyst's resources counts. `instrument` may wrap the plugins that run.
     Yields what it has to ask plugins that live elsewhere.
     Raises NameTaken where the federated object belongs to another source.
     """
@@ -135,6 +140,7 @@ def federate_steps(
         migration,
         available,
         katalyst,
+        instrument,
     )
     run = _Pass(source, base, before, type_config, given)
     yield from run.steps()
@@ -165,6 +171,7 @@ class _Given(NamedTuple):
     migration: AutoMigrationInfo | None
     available: Mapping[str, int] | None
     katalyst: bool
+    instrument: Callable[[Profile], Profile]
 
 
 class _Blocked(Exception):
@@ -332,7 +339,7 @@ class _Pass:
                 now=self._given.now,
                 katalyst=self._given.katalyst,
             )
-            plugins = profile_of(profile, self._given.registry)
+            plugins = self._given.instrument(profile_of(profile, self._given.registry))
             if unit.divides and (why := kind_of(template).indivisible(template)):
                 raise UnitError(why)
         except UnitError as error:
