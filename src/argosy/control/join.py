@@ -77,9 +77,12 @@ async def claim(client: Client, cluster: FederatedCluster) -> Object:
 
     Raises Unjoinable, StillLeaving, or NotTheMember for a cluster that has joined and so would have it.
     """
-    if has_joined(cluster) and await find(client) is None:
+    if not has_joined(cluster):
+        return await claim_anew(client, cluster)
+    namespace = await find(client)
+    if namespace is None:
         raise NotTheMember(cluster.name)
-    return await claim_anew(client, cluster)
+    return _held(namespace, cluster)
 
 
 async def claim_anew(client: Client, cluster: FederatedCluster) -> Object:
@@ -98,6 +101,10 @@ async def claim_anew(client: Client, cluster: FederatedCluster) -> Object:
             return await client.create(NAMESPACES, manifest)
         except AlreadyExists:
             namespace = await client.get(NAMESPACES, keys.SYSTEM_NAMESPACE)
+    return _held(namespace, cluster)
+
+
+def _held(namespace: Object, cluster: FederatedCluster) -> Object:
     if namespace["metadata"].get("deletionTimestamp"):
         raise StillLeaving
     if not is_of(namespace, cluster):
