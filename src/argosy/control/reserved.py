@@ -50,6 +50,11 @@ class Reserved:
         """What is reserved, by resource and cluster."""
         return self._reservations.totals
 
+    @property
+    def snapshot(self) -> Fleet:
+        """The fleet as its members tell it."""
+        return self._fleet.snapshot
+
     def fleet(self, key: SourceKey) -> Fleet:
         """The fleet as a decision about this source should see it: what is still to come of its own is at its disposal."""
         snapshot, reservations = self._fleet.snapshot, self._reservations
