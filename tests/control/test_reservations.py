@@ -1,11 +1,12 @@
 """What was decided counts against what is available until members run it: members here run nothing by themselves."""
 
+import msgspec
 import pytest
 
 from argosy.api import resources
 from argosy.kube.client import Patch
 from tests.harness.eventually import eventually
-from tests.harness.federation import DEPLOYMENTS, Federation
+from tests.harness.federation import DEPLOYMENTS, QUICK, Federation
 from tests.harness.user import deployment
 
 CPUS = (32, 8, 8)
@@ -91,3 +92,13 @@ def _carried(fed) -> bool:
 async def _report(fed, cluster, name, replicas):
     status = {"status": {"replicas": replicas, "observedGeneration": 1}}
     await fed.member(cluster).patch(DEPLOYMENTS, name, status, "default", kind=Patch.MERGE, subresource="status")
+
+
+async def test_figures_of_a_member_that_is_not_heard_of_for_long_are_stale():
+    timings = msgspec.structs.replace(QUICK, watch_liveness=0.5, capacity_stale=3.0)
+    async with Federation(2, timings=timings) as fed:
+        assert not fed.manager.fleet.snapshot.stale.any()
+        await fed.servers["m2"].stop()
+        await eventually(lambda: fed.manager.fleet.snapshot.stale.tolist() == [False, True], timeout=30)
+        await fed.servers["m2"].start()
+        await eventually(lambda: not fed.manager.fleet.snapshot.stale.any(), timeout=30)

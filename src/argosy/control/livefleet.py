@@ -58,6 +58,10 @@ class LiveFleet:
         if self._capacity.pop(cluster, None) is not None and cluster in self._clusters:
             self._refresh(cluster)
 
+    def set_stale(self, cluster: str, stale: bool) -> None:
+        """Whether what the cluster has available was not heard of for long."""
+        self.snapshot = self.snapshot.with_stale(cluster, stale)
+
     def _refresh(self, name: str) -> None:
         cluster = self._clusters[name]
         live = self._capacity.get(name)

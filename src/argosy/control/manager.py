@@ -120,7 +120,7 @@ class Manager:
         operations = Operations(self.collector, self.metrics)
         cascade = Cascade(self.caches, operations, shard)
         exclude = re.compile(options.exclude_namespaces) if options.exclude_namespaces else None
-        prober = Prober(self.members, self.fleet, timings)
+        self._prober = prober = Prober(self.members, self.fleet, timings)
         connector = _fenced(connect or http_connector(qps=options.member_qps, burst=options.member_burst), fence)
 
         self.reserved = Reserved(self.caches, self.collector, self.fleet)
@@ -378,7 +378,7 @@ class Manager:
         )
 
     async def _measure(self) -> None:
-        """Gauges that nothing else moves, once a second; the lag is how much later than a second it comes."""
+        """Gauges and staleness that nothing else moves, once a second; the lag is how much later than a second it comes."""
         queues: dict[str, WorkQueue[Any]] = {
             "clusters": self.cluster_queue,
             "federate": self.federate.queue,
@@ -391,6 +391,7 @@ class Manager:
             await asyncio.sleep(1.0)
             now = time.monotonic()
             self.metrics.loop_lag.set(max(now - before - 1.0, 0.0))
+            self._prober.judge_figures(now)
             for name, queue in queues.items():
                 self.metrics.queue_length.labels(name).set(len(queue))
                 self.metrics.queue_age.labels(name).set(queue.oldest_age())

@@ -46,6 +46,8 @@ class Prober:
         self._timings = timings
         self._excluded = excluded_nodes
         self._watched: dict[str, _Watched] = {}
+        #: Since when clusters are not heard of that never were.
+        self._missed: dict[str, float] = {}
         #: Told of each pod (cluster, pod's key, uid of its ReplicaSet) that came, went, got a node or failed to.
         self.on_pod: Callable[[str, str, str], None] = lambda cluster, pod, replica_set: None
         #: What a cluster's nodes offer besides their own allocatable.
@@ -57,6 +59,19 @@ class Prober:
         watched = self._watched.get(cluster)
         if watched is not None:
             watched.changed.set()
+
+    def judge_figures(self, now: float) -> None:
+        """Note which clusters' figures are stale: their nodes or pods have not been heard of for long."""
+        for name in self._fleet.snapshot.names:
+            watched = self._watched.get(name)
+            heard = watched.last_heard if watched is not None else 0.0
+            # Until the first word of a connection, the time from when it is missed counts.
+            since = heard or self._missed.setdefault(name, now)
+            if heard:
+                self._missed.pop(name, None)
+            self._fleet.set_stale(name, now - since > self._timings.capacity_stale)
+        for name in self._missed.keys() - set(self._fleet.snapshot.names):
+            del self._missed[name]
 
     def pods_of(self, cluster: str, replica_set: str) -> Pods | None:
         """The pods of a ReplicaSet, by its uid; None while the member's pods are not known."""
@@ -143,6 +158,11 @@ class _Watched:
         self.pods: Informer[PodView] = Informer(member.client, _PODS, PodView, liveness=timings.watch_liveness)
         self.nodes.add_handler(self._node)
         self.pods.add_handler(self._pod)
+
+    @property
+    def last_heard(self) -> float:
+        """When there was the last word of both, by the monotonic clock; 0 where there was none yet."""
+        return min(self.nodes.last_event, self.pods.last_event)
 
     def _node(self, change: Change[NodeView]) -> None:
         self.capacity.set_node(change.key, change.new)

@@ -25,6 +25,8 @@ class Timings(msgspec.Struct, frozen=True):
     token_renewal: int = 80
     #: How long a member's node and pod caches may take before its capacity counts as unknown.
     capacity_sync: float = 5.0
+    #: A member whose nodes and pods were not heard of for so long has stale figures: it is weighed by its size alone.
+    capacity_stale: float = 300.0
 
     #: A member object that changed behind our back is looked at after this.
     member_event: float = 5.0
