@@ -27,7 +27,7 @@ from argosy.plan.held import held_of
 from argosy.plan.metadata import annotations_of
 from argosy.plan.schedule import unasked
 from argosy.plan.suppose import CORDON, LOSS, Snapshot
-from argosy.plan.whatif import pass_over
+from argosy.plan.whatif import changes, pass_over
 from argosy.sim.fleet import SimulatedFleet
 from argosy.sim.spec import MemberSpec, NodePool
 from argosy.sim.timings import Timings as SimulatedTimings
@@ -179,7 +179,8 @@ async def at_rest(world: World, lost: str = "") -> Snapshot:
         if not all(cluster.ready for name, cluster in found.clusters.items() if name != lost):
             return None
         for key in found.sources:
-            if unasked(pass_over(found, key, found.federated_object(key))).object is not None:
+            existing = found.federated_object(key)
+            if changes(found, key, existing, unasked(pass_over(found, key, existing))):
                 return None
         return found
 

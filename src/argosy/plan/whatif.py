@@ -26,7 +26,7 @@ from argosy.plan.priority import priority_class_of
 from argosy.plan.schedule import unasked
 from argosy.plan.suppose import ObjectKey, Snapshot
 
-__all__ = ["WhatIf", "concerned", "forecast", "pass_over"]
+__all__ = ["WhatIf", "changes", "concerned", "forecast", "pass_over"]
 
 K = TypeVar("K")
 UNPROPAGATED = "names no policy, so that it is not propagated"
@@ -68,7 +68,8 @@ class WhatIf:
                 today = yield from pass_over(self._before, key, existing, self._today.fleet_for(key))
                 if today.object is not None:
                     settled = today.object
-                    self._unsettled.append(key.text)
+                    if changes(self._before, key, existing, today):
+                        self._unsettled.append(key.text)
             outcome = yield from pass_over(self._after, key, settled, self._then.fleet_for(key))
         except NameTaken as error:
             self._notes.append(f"{key.text}: {error}")
@@ -103,6 +104,19 @@ class WhatIf:
             deferred=self._deferred,
             notes=tuple(self._notes),
         )
+
+
+def changes(snapshot: Snapshot, key: ObjectKey, existing: Json | None, outcome: Outcome) -> bool:
+    """Whether a pass has more to write than records of itself: those may wait while the placement stays."""
+    source = snapshot.source(key)
+    if outcome.object is None or source is None:
+        return False
+    held_before = held_of(annotations_of(existing)) if existing is not None else None
+    config = snapshot.type_configs[key.type]
+    return (
+        existing is None
+        or object_change(config, source, existing, outcome.object, held_before=held_before, held=outcome.held).changes
+    )
 
 
 def pass_over(
