@@ -215,7 +215,7 @@ def main() -> None:
     options.add_argument("--clusters", type=int, help="200 unless told otherwise")
     options.add_argument("--workloads", type=int, help="20,000 unless told otherwise")
     options.add_argument("--lag", type=int, default=64, help="decisions after which figures show a decision, at least")
-    options.add_argument("--chart", metavar="FILE", default="waterlevel.svg", help="where the picture goes")
+    options.add_argument("--chart", metavar="FILE", default=".cache/waterlevel.svg", help="where the picture goes")
     options.add_argument("--seed", type=int, default=1)
     arguments = options.parse_args()
     count = arguments.clusters or (40 if arguments.quick else 200)
