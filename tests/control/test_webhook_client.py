@@ -123,11 +123,10 @@ async def test_one_that_hangs_is_left_alone_and_asked_again_when_it_answers(serv
     # Two waves of requests at most: those behind the first failures are not sent at all.
     assert time.monotonic() - started < 2
     assert len(first.errors) == 60
-    calls = server.calls["filter"]
-    assert calls < webhooks.REQUESTS + ANSWERED_IN_TIME.breaker_failures
     second = await hook.answer(question("filter"))
     assert second.error == "webhookPlugin(hook): request failed: no answer within 0.2 s"
-    assert server.calls["filter"] == calls
+    # Both together: the first wave, what went out before its failures were known, and one to see whether it is back.
+    assert server.calls["filter"] <= webhooks.REQUESTS + ANSWERED_IN_TIME.breaker_failures
     server.behaviour["mode"] = "well"
 
     async def back():
