@@ -22,27 +22,24 @@ __all__ = ["Kubernetes", "SharedClusters", "kubernetes", "kubernetes_session"]
 
 
 class SharedClusters:
-    """The clusters that outlive a test: so many for each set of options, started when first asked for."""
+    """The clusters that outlive a test: one for each set of options, started when first asked for."""
 
     def __init__(self, binaries: Binaries):
         self.binaries = binaries
-        self._started: dict[tuple[int, bytes], Clusters] = {}
+        self._started: dict[bytes, Clusters] = {}
 
     async def get(self, options: Options) -> Cluster:
-        return (await self.several(1, options))[0]
-
-    async def several(self, count: int, options: Options) -> list[Cluster]:
-        key = (count, msgspec.json.encode(options, order="deterministic"))
+        key = msgspec.json.encode(options, order="deterministic")
         known = self._started.get(key)
         if known is None:
-            known = Clusters(count, options, self.of(options))
+            known = Clusters(1, options, self.of(options))
             try:
                 await known.start()
             except BaseException:
                 known.stop()
                 raise
             self._started[key] = known
-        return known.all
+        return known.all[0]
 
     def of(self, options: Options) -> Binaries | None:
         """The binaries for clusters with these options; None has them looked for by their version."""
