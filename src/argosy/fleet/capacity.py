@@ -8,14 +8,14 @@ every pod that has not finished counts, wherever it is and whether it is schedul
 """
 
 import sys
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from argosy.api.clusters import ClusterResources, ResourceList
 from argosy.fleet.katalyst import NodeResources
-from argosy.fleet.member import CPU, units
+from argosy.fleet.member import CPU, readable
 from argosy.fleet.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.kube import quantity
 from argosy.kube.objects import Identity, Metadata
@@ -182,12 +182,12 @@ def requests_of(spec: PodSpecView) -> Requests:
     """
     together: Requests = {}
     for container in spec.containers:
-        for resource, amount in _amounts(container.resources.limits | container.resources.requests).items():
+        for resource, amount in readable(container.resources.limits | container.resources.requests).items():
             together[resource] = together.get(resource, 0) + amount
     for container in spec.init_containers:
-        for resource, amount in _amounts(container.resources.requests).items():
+        for resource, amount in readable(container.resources.requests).items():
             together[resource] = max(together.get(resource, 0), amount)
-    for resource, amount in _amounts(spec.overhead).items():
+    for resource, amount in readable(spec.overhead).items():
         together[resource] = together.get(resource, 0) + amount
     return together
 
@@ -207,7 +207,7 @@ class Capacity:
         self._shared: dict[tuple[tuple[str, int], ...], Requests] = {}
 
     def set_node(self, name: str, node: NodeView | None) -> None:
-        counted = None if node is None or not node_counts(node, self._excluded) else _amounts(node.status.allocatable)
+        counted = None if node is None or not node_counts(node, self._excluded) else readable(node.status.allocatable)
         if counted is not None:
             counted.pop(_PODS, None)
         self._allocatable.replace(self._nodes, name, counted)
@@ -265,17 +265,6 @@ class _Totals:
         for resource in before or {}:
             if not self._named_by[resource]:
                 del self.amounts[resource], self._named_by[resource]
-
-
-def _amounts(resources: Mapping[str, Any]) -> Requests:
-    """A member's own objects are validated by the member; a quantity that is broken all the same counts as nothing."""
-    amounts = {}
-    for resource, amount in resources.items():
-        try:
-            amounts[resource] = units(resource, amount)
-        except quantity.QuantityError:
-            continue
-    return amounts
 
 
 def _text(resource: str, amount: int) -> str:

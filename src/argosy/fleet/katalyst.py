@@ -11,8 +11,7 @@ import msgspec
 
 from argosy.api import keys
 from argosy.api.clusters import ResourceList
-from argosy.fleet.member import units
-from argosy.kube import quantity
+from argosy.fleet.member import readable
 from argosy.kube.objects import DecodeError, Metadata, decode
 from argosy.kube.resource import Resource
 
@@ -89,7 +88,7 @@ class NodeResources:
     def set(self, node: str, view: CustomNodeResourceView | None) -> None:
         self._of_node.pop(node, None)
         if view is not None:
-            self._of_node[node] = _readable(view.status.resources.allocatable or {})
+            self._of_node[node] = readable(view.status.resources.allocatable or {})
 
     def allocatable(self, nodes: Container[str]) -> dict[str, int]:
         """The sums over the nodes that count."""
@@ -99,13 +98,3 @@ class NodeResources:
                 for resource, amount in amounts.items():
                     total[resource] = total.get(resource, 0) + amount
         return total
-
-
-def _readable(resources: ResourceList) -> dict[str, int]:
-    amounts = {}
-    for resource, amount in resources.items():
-        try:
-            amounts[resource] = units(resource, amount)
-        except quantity.QuantityError:
-            continue
-    return amounts

@@ -4,6 +4,7 @@ Built from a FederatedCluster when it changes; everything else of that object (c
 out, so that a heartbeat that changes none of these facts leaves an equal Member and no decision is made again.
 """
 
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -14,7 +15,7 @@ from argosy.fleet.declared import POWER_OF_REFERENCE, declared_power, declared_p
 from argosy.fleet.taints import TaintKey
 from argosy.kube import quantity
 
-__all__ = ["ApiKey", "Member", "digest", "member_of", "units"]
+__all__ = ["ApiKey", "Member", "digest", "member_of", "readable", "units"]
 
 ApiKey = tuple[str, str, str]
 """Group, version, kind."""
@@ -89,12 +90,16 @@ def units(resource: str, amount: str | int | float) -> int:
     return parsed.milli() if resource == CPU else parsed.value()
 
 
-def _amounts(resources: ResourceList) -> dict[str, int]:
-    """Readable quantities only: one that is broken is as good as not reported."""
+def readable(resources: Mapping[str, str | int | float]) -> dict[str, int]:
+    """The quantities that can be read; one that is broken is as good as not reported."""
     amounts = {}
     for name, amount in resources.items():
         try:
-            amounts[name] = max(-_INT64_MAX, min(_INT64_MAX, units(name, amount)))
+            amounts[name] = units(name, amount)
         except quantity.QuantityError:
             continue
     return amounts
+
+
+def _amounts(resources: ResourceList) -> dict[str, int]:
+    return {name: max(-_INT64_MAX, min(_INT64_MAX, amount)) for name, amount in readable(resources).items()}

@@ -75,17 +75,11 @@ class Counts(msgspec.Struct, frozen=True, rename="camel"):
     overridden: int = 0
 
 
-class Totals(msgspec.Struct, frozen=True, rename="camel"):
+class Totals(Counts, frozen=True, rename="camel"):
     """Over all clusters. Replicas that move neither start nor stop."""
 
     objects: int = 0
     moved: int = 0
-    started: int = 0
-    stopped: int = 0
-    added: int = 0
-    removed: int = 0
-    updated: int = 0
-    overridden: int = 0
     unschedulable: int = 0
     #: Held for another reason than that nothing fits.
     held: int = 0

@@ -70,18 +70,16 @@ def _workload_affinity(what: str, effect: str) -> dict[str, Any]:
             ),
             "preferredDuringSchedulingIgnoredDuringExecution": array(
                 f"Rather clusters whose domain {effect}.",
-                obj(
-                    "A term, and how much it counts.",
-                    {
-                        "weight": integer("How much it counts, from 1 to 100.", minimum=1, maximum=100),
-                        "workloadAffinityTerm": _WORKLOAD_TERM,
-                    },
-                    ("weight", "workloadAffinityTerm"),
-                ),
+                _weighted("workloadAffinityTerm", _WORKLOAD_TERM),
                 maxItems=16,
             ),
         },
     )
+
+
+def _weighted(field: str, term: dict[str, Any]) -> dict[str, Any]:
+    weight = integer("How much it counts, from 1 to 100.", minimum=1, maximum=100)
+    return obj("A term, and how much it counts.", {"weight": weight, field: term}, ("weight", field))
 
 
 def rules(selector_term: dict[str, Any]) -> dict[str, Any]:
@@ -89,14 +87,7 @@ def rules(selector_term: dict[str, Any]) -> dict[str, Any]:
     return {
         "preferredClusterAffinity": array(
             "Clusters to prefer among those that may be chosen, by their labels.",
-            obj(
-                "A term, and how much it counts.",
-                {
-                    "weight": integer("How much it counts, from 1 to 100.", minimum=1, maximum=100),
-                    "preference": selector_term,
-                },
-                ("weight", "preference"),
-            ),
+            _weighted("preference", selector_term),
             maxItems=64,
         ),
         "topologySpreadConstraints": _SPREAD,
