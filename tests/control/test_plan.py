@@ -171,20 +171,19 @@ class Planner:
         await self.client.patch(resources.FEDERATED_CLUSTERS, name, {"spec": {"taints": [*taints, taint]}})
 
 
-async def at_rest(world: World, lost: str = "") -> Snapshot:
+async def at_rest(world: World, lost: str = "", after: str = "") -> Snapshot:
     """What is there once all other clusters are ready, and the pipeline itself has nothing to add to any object."""
 
-    async def probe() -> Snapshot | None:
+    async def probe() -> Snapshot:
         found = await read_snapshot(world.client, nothing)
-        if not all(cluster.ready for name, cluster in found.clusters.items() if name != lost):
-            return None
+        assert all(cluster.ready for name, cluster in found.clusters.items() if name != lost), "a cluster is not ready"
         for key in found.sources:
             existing = found.federated_object(key)
-            if changes(found, key, existing, unasked(pass_over(found, key, existing))):
-                return None
+            outcome = unasked(pass_over(found, key, existing))
+            assert not changes(found, key, existing, outcome), f"{key.text}: {existing} is to be {outcome}"
         return found
 
-    return await world.eventually(probe, "the federation is at rest")
+    return await world.eventually(probe, f"the federation is at rest {after}".rstrip())
 
 
 def happened(before: Snapshot, after: Snapshot) -> list[ObjectChange]:
@@ -236,7 +235,7 @@ async def test_random_plans_foretell_what_their_execution_does(world: World) -> 
         foretold = await foretell(world.client, plan, world.namespace, nothing)
         assert foretold.unsettled == ()
         await planner.carry_out(plan)
-        after = await at_rest(world)
+        after = await at_rest(world, after=f"after plan {number}: {plan}")
         assert told(foretold.objects) == told(happened(before, after)), f"ARGOSY_SEED={seed}, plan {number}: {plan}"
         changing += foretold.changes
         before = after

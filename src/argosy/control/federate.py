@@ -83,7 +83,6 @@ class Federate:
         self._exclude = exclude_namespaces
         self._all = federate_all
         self._katalyst = katalyst
-        self._wakeups = Wakeups()
         self._unplaced: set[SourceKey] = set()
         #: Those of them whose rules look at other workloads.
         self._waiting_for_others: set[SourceKey] = set()
@@ -166,11 +165,11 @@ class Federate:
     def fleet_changed(self) -> Iterator[None]:
         """Some cluster came, went or is another one than before. A step an object; those that matter most go first."""
         waiting: dict[int, list[SourceKey]] = {}
-        self._wakeups.begin(self._reserved.snapshot)
+        wakeups = Wakeups(self._reserved.snapshot)
         for key, source in self._caches.all_sources():
             if key.type == "namespaces":
                 waiting.setdefault(1, []).append(key)  # others wait for theirs
-            elif self._is_concerned_by_fleet(key, source.metadata):
+            elif self._is_concerned_by_fleet(key, source.metadata, wakeups):
                 waiting.setdefault(self.rank(key), []).append(key)
             yield
         for rank in sorted(waiting):
@@ -179,13 +178,13 @@ class Federate:
                 self.queue.add(key, priority=rank)
                 yield
 
-    def _is_concerned_by_fleet(self, key: SourceKey, metadata: Metadata) -> bool:
+    def _is_concerned_by_fleet(self, key: SourceKey, metadata: Metadata, wakeups: Wakeups) -> bool:
         if not policy_references(metadata):
             return False
         view, reference = self._caches.federated_view(key), propagation_ref(metadata.labels, metadata.namespace)
         if view is None or not view.placed or reference is None or override_refs(metadata.labels, metadata.namespace):
             return True
-        return self._wakeups.concerned(self._policy(reference), view.metadata.annotations)
+        return wakeups.concerned(self._policy(reference), view.metadata.annotations)
 
     def type_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
         if old is None or new is None or old.spec == new.spec:

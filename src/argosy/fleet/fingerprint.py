@@ -1,13 +1,16 @@
 """Fingerprint of a fleet: enough to tell later what changed in it since, in a few hundred bytes at any fleet size.
 
 Each facet (labels, taints, served APIs) is a sum of 64-bit hashes over the clusters, so it does not depend on order and
-can be recomputed for a subset. A Bloom filter of the names tells which of today's clusters were there then: a filter
-never forgets a name, a false hit shows in the sum of the names. So "a cluster joined" and "a known cluster changed or
-left" stay apart without a list of clusters. Where it cannot tell any more it says "changed".
+can be recomputed for a subset; of labels, it may be those of some keys only. A Bloom filter of the names tells which of
+today's clusters were there then: a filter never forgets a name, a false hit shows in the sum of the names. So "a
+cluster joined" and "a known cluster changed or left" stay apart without a list of clusters. Where it cannot tell any
+more it says "changed".
 """
 
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
+from collections.abc import Mapping
+from copy import copy
 from typing import Final
 
 import msgspec
@@ -55,17 +58,44 @@ _EVERYTHING_CHANGED: Final = FleetChange(labels=True, taints=True, apis=True)
 class FleetHashes:
     """The hashes of one fleet's clusters, by facet, ready to be summed."""
 
-    __slots__ = ("_apis", "_labels", "_names", "_since", "_taints", "fingerprint", "short")
+    __slots__ = ("_all_labels", "_apis", "_labels", "_names", "_reading", "_since", "_taints", "fingerprint", "short")
 
-    def __init__(self, names: list[str], labels: list[int], taints: list[int], apis: list[int]) -> None:
+    def __init__(
+        self,
+        names: list[str],
+        labels: list[Mapping[str, str]],
+        label_digests: list[int],
+        taints: list[int],
+        apis: list[int],
+    ) -> None:
         self._names: _Hashes = np.array([digest(name) for name in names], dtype=np.uint64)
-        self._labels = self._mixed(labels)
+        self._all_labels = labels
+        self._labels = self._mixed(label_digests)
         self._taints = self._mixed(taints)
         self._apis = self._mixed(apis)
+        self._reading: dict[tuple[str, ...], FleetHashes] = {}
+        self._finish()
+
+    def _finish(self) -> None:
         self.fingerprint = self._fingerprint()
         self._since: dict[Fingerprint, FleetChange] = {}
         #: All facets in one number, as text.
         self.short = f"{digest(self.fingerprint):016x}"
+
+    def reading(self, keys: tuple[str, ...] | None) -> "FleetHashes":
+        """The same for someone who reads these labels only; None reads all. Kept: policies read few."""
+        if keys is None:
+            return self
+        known = self._reading.get(keys)
+        if known is None:
+            known = copy(self)
+            known._labels = self._mixed(
+                [digest([labels.get(key) for key in keys]) if keys else 0 for labels in self._all_labels]
+            )
+            known._finish()
+            if len(self._reading) < _ANSWERS_KEPT:
+                self._reading[keys] = known
+        return known
 
     def since(self, then: Fingerprint) -> FleetChange:
         """What changed from the fleet that had this fingerprint. Kept: most objects were scheduled on the same few fleets."""

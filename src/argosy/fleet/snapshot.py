@@ -276,6 +276,7 @@ class Fleet:
         rows = self._rows.values()
         return FleetHashes(
             list(self._rows),
+            [row.labels for row in rows],
             [row.labels_digest for row in rows],
             [row.taints_digest for row in rows],
             [row.apis_digest for row in rows],

@@ -3,7 +3,8 @@
 What the last scheduling rested on is kept with the object as a short record: hashes of what belongs to the object, and
 the fleet's fingerprint. Changes of the object itself always schedule; changes of policy and clusters schedule if the
 policy's `rescheduleWhen` says so, else they are deferred: the old record stays, nothing is written, and the same
-difference is looked at again next time. An object that was placed nowhere is always tried again.
+difference is looked at again next time. Of the clusters' labels only those count that scheduling read: another one is
+no reason to move anything. An object that was placed nowhere is always tried again.
 """
 
 from collections.abc import Mapping
@@ -36,6 +37,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     replicas: int
     request: str
     clusters: Fingerprint
+    #: The labels of clusters that were read, and that the fingerprint is about; None for all of them.
+    reads: tuple[str, ...] | None = None
     policy: str = ""
     content: str = ""
     migration: str = ""
@@ -103,11 +106,13 @@ def triggers_of(
     migrates = policy is not None and policy.spec.auto_migration is not None
     migration = annotations.get(keys.AUTO_MIGRATION_INFO) if migrates else None
     migrated = relevant(migration, policy.spec.replicas_strategy) if policy is not None else ""
+    reads = _labels_read(policy.spec) if policy is not None and not stated else None
     record = Record(
         annotations=_hash(sorted(stated.items())),
         replicas=replicas,
         request=_hash([request.milli_cpu, request.memory, request.ephemeral_storage, sorted(request.scalars.items())]),
-        clusters=joined.hashes.fingerprint,
+        clusters=joined.hashes.reading(reads).fingerprint,
+        reads=reads,
         policy=f"{policy.kind}/{policy.metadata.name}" if policy is not None else "",
         content=_content(policy) if policy is not None else "",
         migration=_hash(migrated) if migrated else "",
@@ -173,7 +178,7 @@ def _difference(stored: str, now: Triggers) -> Difference | None:
     return Difference(
         stable=tuple(field for field in stable if getattr(then, field) != getattr(record, field)),
         content=(then.content, then.profile) != (record.content, record.profile),
-        fleet=now.fleet.hashes.since(then.clusters),
+        fleet=now.fleet.hashes.reading(then.reads).since(then.clusters),
     )
 
 
@@ -188,6 +193,30 @@ def _difference_kubeadmiral(stored: str, now: Triggers) -> Difference | None:
         content=then.policy_content_hash != record.policy_content_hash,
         fleet=then.fleet_change(record),
     )
+
+
+def _labels_read(spec: PropagationPolicySpec) -> tuple[str, ...] | None:
+    """The labels of clusters that a policy looks at. What the plugins of a profile look at, they alone know."""
+    if spec.scheduling_profile:
+        return None
+    read = set(spec.cluster_selector)
+    for term in (*spec.cluster_affinity, *(each.preference for each in spec.preferred_cluster_affinity)):
+        read.update(requirement.key for requirement in term.match_expressions)
+    read.update(constraint.topology_key for constraint in spec.topology_spread_constraints)
+    for affinity in (spec.workload_affinity, spec.workload_anti_affinity):
+        if affinity is not None:
+            read.update(term.topology_key for term in affinity.required_during_scheduling_ignored_during_execution)
+            preferred = affinity.preferred_during_scheduling_ignored_during_execution
+            read.update(each.workload_affinity_term.topology_key for each in preferred)
+    if spec.locality is not None:
+        read.update(term.topology_key for term in spec.locality.near)
+    if spec.failure_domain is not None:
+        read.add(spec.failure_domain.topology_key)
+    if spec.compute_power is not None:
+        read.add(keys.COMPUTE_POWER)
+    if spec.cost is not None:
+        read.add(keys.PRICE_PER_CORE_HOUR)
+    return tuple(sorted(read - {""}))
 
 
 def _content(policy: PropagationPolicy) -> str:

@@ -46,6 +46,7 @@ BATCH: Final = "v1alpha1-batch"
 BATCH_SIZE: Final = 100
 NO_ANSWER: Final = "the answer says nothing about this cluster"
 OTHER_ERRORS: Final = "further errors"
+UNSAID: Final = "an error without a word"
 #: Different complaints told of one phase; a webhook may well have another one for every cluster.
 _TOLD: Final = 8
 _LONGEST: Final = 200
@@ -307,7 +308,7 @@ def _select_reply(question: Question, answers: Sequence[Answer]) -> Reply:
         raise WebhookError(answer.error)
     chosen = _read(answer.body, _Selected)
     if chosen.error:
-        raise WebhookError(short(chosen.error))
+        raise WebhookError(_complaint(chosen.error))
     clusters = question.clusters
     row_of = {clusters[at]: question.rows[at] for at in answer.call.about}
     rows = []
@@ -332,16 +333,16 @@ def _verdicts(
     try:
         if version == SINGLE:
             verdict = _read(answer.body, one)
-            return {about[0]: short(verdict.error) if verdict.error else verdict}
+            return {about[0]: _complaint(verdict.error) if verdict.error else verdict}
         told = _read(answer.body, many)
         if told.error:
-            raise WebhookError(short(told.error))
+            raise WebhookError(_complaint(told.error))
         by_name = {clusters[at]: at for at in about}
         verdicts: dict[int, Any] = {}
         for each in told.clusters:
             if each.name not in by_name:
                 raise WebhookError(f"it answered about {short(each.name)!r}, which it was not asked about")
-            verdicts[by_name.pop(each.name)] = short(each.error) if each.error else each
+            verdicts[by_name.pop(each.name)] = _complaint(each.error) if each.error else each
     except WebhookError as error:
         return dict.fromkeys(about, str(error))
     return verdicts
@@ -365,6 +366,11 @@ def _few(errors: dict[int, str]) -> dict[int, str]:
         else:
             few[position] = OTHER_ERRORS
     return few
+
+
+def _complaint(text: str) -> str:
+    """An error that says nothing one can print is an error all the same."""
+    return short(text) or UNSAID
 
 
 def short(text: str) -> str:

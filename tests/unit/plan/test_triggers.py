@@ -5,7 +5,7 @@ import pytest
 
 from argosy.api import keys
 from argosy.plan import triggers_kubeadmiral as kubeadmiral
-from argosy.plan.triggers import decide, triggers_of
+from argosy.plan.triggers import Verdict, decide, triggers_of
 from tests.unit.plan.scheduling import cluster, fleet, policy, taint, template, type_config
 
 NOTHING = {
@@ -26,7 +26,11 @@ def now(body=None, annotations=None, by=None, members=None):
 
 
 def when(**allowed):
-    return policy(reschedulePolicy={"rescheduleWhen": NOTHING["rescheduleWhen"] | allowed})
+    anywhere = {"weight": 1, "preference": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}}
+    return policy(
+        preferredClusterAffinity=[anywhere],
+        reschedulePolicy={"rescheduleWhen": NOTHING["rescheduleWhen"] | allowed},
+    )
 
 
 def changed_fleet(name, **facts):
@@ -91,6 +95,50 @@ def test_cluster_changes_schedule_where_the_policy_asks_for_it(setting, after):
     found = decide(now(by=frozen).text, now(by=frozen, members=after), frozen, placed=True)
     assert not found.schedule
     assert found.deferred_reasons == f"{setting}:false"
+
+
+def test_a_label_that_nothing_reads_schedules_nothing():
+    asked, after = when(clusterLabelsChanged=True), changed_fleet("b", labels={"team": "x"})
+    assert decide(now(by=asked).text, now(by=asked, members=after), asked, placed=True) == Verdict(False)
+    own = {keys.CLUSTER_SELECTOR: "{}"}
+    found = decide(
+        now(annotations=own, by=asked).text, now(annotations=own, by=asked, members=after), asked, placed=True
+    )
+    assert found.reason == "clusterLabelsChanged"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"clusterSelector": {"team": "x"}},
+        {"clusterAffinity": [{"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}]},
+        {"topologySpreadConstraints": [{"topologyKey": "team"}]},
+        {"workloadAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "team"}]}},
+        {
+            "workloadAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 1, "workloadAffinityTerm": {"topologyKey": "team"}}
+                ]
+            }
+        },
+        {"locality": {"near": [{"topologyKey": "team", "value": "x"}]}},
+        {"failureDomain": {"topologyKey": "team"}},
+        {"schedulingProfile": "mine"},
+    ],
+)
+def test_a_label_that_the_policy_reads_does(rule):
+    asked = policy(reschedulePolicy={"rescheduleWhen": {"clusterLabelsChanged": True}}, **rule)
+    after = changed_fleet("b", labels={"team": "x"})
+    assert decide(now(by=asked).text, now(by=asked, members=after), asked, placed=True).reason == "clusterLabelsChanged"
+
+
+@pytest.mark.parametrize(
+    ("rule", "label"), [({"computePower": {}}, keys.COMPUTE_POWER), ({"cost": {}}, keys.PRICE_PER_CORE_HOUR)]
+)
+def test_so_does_one_that_declares_what_the_policy_goes_by(rule, label):
+    asked = policy(reschedulePolicy={"rescheduleWhen": {"clusterLabelsChanged": True}}, **rule)
+    after = changed_fleet("b", labels={label: "2"})
+    assert decide(now(by=asked).text, now(by=asked, members=after), asked, placed=True).schedule
 
 
 def test_a_cluster_counts_as_joined_once_it_can_be_chosen():

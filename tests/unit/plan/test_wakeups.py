@@ -1,5 +1,6 @@
 """Which objects a changed fleet concerns: never one too few, and none for whom nothing can follow."""
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,16 +14,13 @@ from tests.unit.plan.worlds import DEPLOYMENTS, deployment
 WHEN = {"rescheduleWhen": {"clusterLabelsChanged": True, "clusterJoined": True, "clusterAPIResourcesChanged": True}}
 
 
-def annotations_of(members, rule):
+def annotations_of(members, rule, annotations=None):
     template = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 2}}
-    return {keys.SCHEDULING_TRIGGERS: triggers_of(template, {}, rule, DEPLOYMENTS, members).text}
+    return {keys.SCHEDULING_TRIGGERS: triggers_of(template, annotations or {}, rule, DEPLOYMENTS, members).text}
 
 
 def asked(rule, before, after, **further):
-    wakeups = Wakeups()
-    wakeups.begin(before)
-    wakeups.begin(after)
-    return wakeups.concerned(rule, {**annotations_of(before, rule), **further})
+    return Wakeups(after).concerned(rule, {**annotations_of(before, rule, further), **further})
 
 
 def zone(name, value, **more):
@@ -70,18 +68,20 @@ def test_an_object_that_is_held_comes_back_or_chooses_for_itself_is_looked_at():
     assert asked(None, before, after)
 
 
-def test_changes_that_concern_nobody_add_up_to_none_and_one_that_was_missed_is_looked_at():
-    fleets = [fleet(zone("a", value), "b") for value in "xyz"]
+def test_a_record_that_read_all_labels_is_concerned_by_any():
+    """As records were made before they said what they read."""
+    before, after = fleet(zone("a", "x")), fleet(zone("a", "y"))
     rule = policy(reschedulePolicy=WHEN)
-    record = annotations_of(fleets[0], rule)
-    wakeups = Wakeups()
-    for members in fleets:
-        wakeups.begin(members)
-        assert not wakeups.concerned(rule, record)
-    late = Wakeups()
-    late.begin(fleets[1])
-    late.begin(fleets[2])
-    assert late.concerned(rule, record)
+    record = msgspec.json.decode(annotations_of(before, rule)[keys.SCHEDULING_TRIGGERS])
+    record |= {"clusters": before.hashes.fingerprint, "reads": None}
+    assert Wakeups(after).concerned(rule, {keys.SCHEDULING_TRIGGERS: msgspec.json.encode(record).decode()})
+
+
+def test_a_policy_that_reads_another_label_than_the_last_decision_did_counts_by_what_that_read():
+    before, after = fleet(zone("a", "x"), "b"), fleet(zone("a", "y"), "b")
+    then, now = policy(reschedulePolicy=WHEN, clusterSelector={"zone": "x"}), policy(reschedulePolicy=WHEN)
+    assert Wakeups(after).concerned(now, annotations_of(before, then))
+    assert not Wakeups(after).concerned(then, annotations_of(before, now))
 
 
 labels = st.dictionaries(st.sampled_from(["zone", "tier"]), st.sampled_from(["x", "y"]))
@@ -106,9 +106,7 @@ def test_whoever_is_left_alone_would_have_stayed(then, now, selector, reschedule
     first = federate(source, None, DEPLOYMENTS, fleet=before, policy=rule).object
     if not first["spec"].get("placements"):
         return
-    wakeups = Wakeups()
-    wakeups.begin(before)
-    wakeups.begin(after)
-    if not wakeups.concerned(rule, first["metadata"]["annotations"]):
-        second = federate(source, first, DEPLOYMENTS, fleet=after, policy=rule).object
-        assert second is None or second["spec"] == first["spec"]
+    second = federate(source, first, DEPLOYMENTS, fleet=after, policy=rule)
+    concerned = Wakeups(after).concerned(rule, first["metadata"]["annotations"])
+    assert concerned == (second.decision is not None)
+    assert concerned or second.object is None

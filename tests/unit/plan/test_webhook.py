@@ -15,6 +15,7 @@ from argosy.plan.webhook import (
     BATCH,
     NO_ANSWER,
     SINGLE,
+    UNSAID,
     Answer,
     calls,
     cluster_payload,
@@ -237,6 +238,18 @@ class TestAnswers:
         )
         assert failed(asking("filter"), "why").error == "webhookPlugin(hook): why"
         assert failed(asking("select"), "why").error == "why"
+
+
+@pytest.mark.parametrize("phase", ["filter", "score", "select"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_error_of_blanks_is_an_error(phase, version):
+    question = asking(phase, rows=(0, 2))
+    told = reply(question, [Answer(call, b'{"error":" "}') for call in requests(question, version)], version)
+    if phase == "filter":
+        assert set(told.errors) == {0, 1}
+        assert not told.passed.any()
+    else:
+        assert told == Reply(error=UNSAID)
 
 
 json_values = st.recursive(
