@@ -42,7 +42,7 @@ from argosy.plan.migration_config import next_expiry
 from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
 from argosy.plan.rules import NO_RULES
 from argosy.plan.unit import AutoMigrationInfo
-from argosy.plan.wakeups import Wakeups
+from argosy.plan.wakeups import Concern, Wakeups
 
 __all__ = ["Federate"]
 
@@ -163,14 +163,18 @@ class Federate:
             self.queue.add(key, priority=1, after=self._timings.room_retry)
 
     def fleet_changed(self) -> Iterator[None]:
-        """Some cluster came, went or is another one than before. A step an object; those that matter most go first."""
+        """Some cluster came, went or is another one than before. A step an object.
+
+        Those that matter most go first, and behind all of them those that stay where they are.
+        """
         waiting: dict[int, list[SourceKey]] = {}
         wakeups = Wakeups(self._reserved.snapshot)
         for key, source in self._caches.all_sources():
             if key.type == "namespaces":
                 waiting.setdefault(1, []).append(key)  # others wait for theirs
-            elif self._is_concerned_by_fleet(key, source.metadata, wakeups):
-                waiting.setdefault(self.rank(key), []).append(key)
+            elif (concern := self._concern(key, source.metadata, wakeups)) is not Concern.NONE:
+                later = BEHIND_ALL if concern is Concern.RECORD else 0
+                waiting.setdefault(self.rank(key) + later, []).append(key)
             yield
         for rank in sorted(waiting):
             for key in waiting[rank]:
@@ -178,13 +182,14 @@ class Federate:
                 self.queue.add(key, priority=rank)
                 yield
 
-    def _is_concerned_by_fleet(self, key: SourceKey, metadata: Metadata, wakeups: Wakeups) -> bool:
+    def _concern(self, key: SourceKey, metadata: Metadata, wakeups: Wakeups) -> Concern:
         if not policy_references(metadata):
-            return False
+            return Concern.NONE
         view, reference = self._caches.federated_view(key), propagation_ref(metadata.labels, metadata.namespace)
-        if view is None or not view.placed or reference is None or override_refs(metadata.labels, metadata.namespace):
-            return True
-        return wakeups.concerned(self._policy(reference), view.metadata.annotations)
+        placed = view.placed if view is not None else frozenset()
+        if view is None or not placed or reference is None or override_refs(metadata.labels, metadata.namespace):
+            return Concern.PLACEMENT
+        return wakeups.concern(self._policy(reference), view.metadata.annotations, placed)
 
     def type_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
         if old is None or new is None or old.spec == new.spec:

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from argosy.api.policies import Toleration
+from argosy.fleet.columns import Mask
 
-__all__ = ["NO_EXECUTE", "NO_SCHEDULE", "PREFER_NO_SCHEDULE", "Mask", "TaintKey", "TaintTable", "tolerates"]
+__all__ = ["NO_EXECUTE", "NO_SCHEDULE", "PREFER_NO_SCHEDULE", "TaintKey", "TaintTable", "tolerates"]
 
 NO_SCHEDULE = "NoSchedule"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -18,8 +19,6 @@ NO_EXECUTE = "NoExecute"
 
 TaintKey = tuple[str, str, str]
 """Key, value, effect: what of a taint decides."""
-
-Mask = npt.NDArray[np.bool_]
 
 #: Answers kept per table; policies are reused by many objects, so few tolerations are distinct.
 _ANSWERS_KEPT = 512

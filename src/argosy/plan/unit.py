@@ -31,6 +31,7 @@ __all__ = [
     "ResourceRequest",
     "Unit",
     "UnitError",
+    "choice_of",
     "current_placement",
     "desired_replicas",
     "request_of_template",
@@ -347,6 +348,16 @@ class _ObjectOverrides:
 
 def _refuses_overrides(policy: PropagationPolicy) -> bool:
     return policy.metadata.annotations.get(keys.REFUSE_OBJECT_OVERRIDES) == "true"
+
+
+def choice_of(policy: PropagationPolicy) -> Unit:
+    """An object of this policy that is not placed yet, as far as its choice of clusters goes."""
+    return Unit(
+        cluster_selector=policy.spec.cluster_selector,
+        affinity=_affinity(policy),
+        tolerations=policy.spec.tolerations,
+        cluster_names=frozenset(item.cluster for item in policy.spec.placement),
+    )
 
 
 def _affinity(policy: PropagationPolicy) -> Affinity | None:

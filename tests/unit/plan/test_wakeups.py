@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from argosy.api import keys
 from argosy.plan.pipeline import federate
+from argosy.plan.placement import placed as placed_in
 from argosy.plan.triggers import triggers_of
-from argosy.plan.wakeups import Wakeups
+from argosy.plan.wakeups import Concern, Wakeups
 from tests.unit.plan.scheduling import RESCHEDULE_DEFAULTS, cluster, fleet, policy, taint
 from tests.unit.plan.worlds import DEPLOYMENTS, deployment
 
@@ -20,7 +21,12 @@ def annotations_of(members, rule, annotations=None):
 
 
 def asked(rule, before, after, **further):
-    return Wakeups(after).concerned(rule, {**annotations_of(before, rule, further), **further})
+    annotations = {**annotations_of(before, rule, further), **further}
+    return Wakeups(after).concern(rule, annotations, frozenset(before.names)) is not Concern.NONE
+
+
+def concerned(rule, after, annotations):
+    return Wakeups(after).concern(rule, annotations, frozenset(after.names)) is not Concern.NONE
 
 
 def zone(name, value, **more):
@@ -74,14 +80,35 @@ def test_a_record_that_read_all_labels_is_concerned_by_any():
     rule = policy(reschedulePolicy=WHEN)
     record = msgspec.json.decode(annotations_of(before, rule)[keys.SCHEDULING_TRIGGERS])
     record |= {"clusters": before.hashes.fingerprint, "reads": None}
-    assert Wakeups(after).concerned(rule, {keys.SCHEDULING_TRIGGERS: msgspec.json.encode(record).decode()})
+    assert concerned(rule, after, {keys.SCHEDULING_TRIGGERS: msgspec.json.encode(record).decode()})
 
 
 def test_a_policy_that_reads_another_label_than_the_last_decision_did_counts_by_what_that_read():
     before, after = fleet(zone("a", "x"), "b"), fleet(zone("a", "y"), "b")
     then, now = policy(reschedulePolicy=WHEN, clusterSelector={"zone": "x"}), policy(reschedulePolicy=WHEN)
-    assert Wakeups(after).concerned(now, annotations_of(before, then))
-    assert not Wakeups(after).concerned(then, annotations_of(before, now))
+    assert concerned(now, after, annotations_of(before, then))
+    assert not concerned(then, after, annotations_of(before, now))
+
+
+def test_who_stays_is_told_from_who_moves():
+    members = [zone("a", "x"), zone("b", "x"), zone("c", "y")]
+    before, after = fleet(*members), fleet(members[0], zone("b", "y"), members[2])
+    divided = policy(
+        clusterSelector={"zone": "x"},
+        schedulingMode="Divide",
+        reschedulePolicy={**WHEN, "replicaRescheduling": {"avoidDisruption": True}},
+    )
+    copied = policy(clusterSelector={"zone": "x"}, schedulingMode="Duplicate", reschedulePolicy=WHEN)
+    best = policy(clusterSelector={"zone": "x"}, schedulingMode="Duplicate", reschedulePolicy=WHEN, maxClusters=1)
+
+    def concern(rule, *clusters):
+        return Wakeups(after).concern(rule, annotations_of(before, rule), frozenset(clusters))
+
+    assert concern(divided, "a") is Concern.RECORD
+    assert concern(divided, "a", "b") is Concern.PLACEMENT
+    assert concern(copied, "a") is Concern.RECORD
+    assert concern(copied, "b") is Concern.PLACEMENT
+    assert concern(best, "a") is Concern.PLACEMENT
 
 
 labels = st.dictionaries(st.sampled_from(["zone", "tier"]), st.sampled_from(["x", "y"]))
@@ -107,6 +134,10 @@ def test_whoever_is_left_alone_would_have_stayed(then, now, selector, reschedule
     if not first["spec"].get("placements"):
         return
     second = federate(source, first, DEPLOYMENTS, fleet=after, policy=rule)
-    concerned = Wakeups(after).concerned(rule, first["metadata"]["annotations"])
-    assert concerned == (second.decision is not None)
-    assert concerned or second.object is None
+    placed = frozenset(placed_in(first["spec"]))
+    concern = Wakeups(after).concern(rule, first["metadata"]["annotations"], placed)
+    assert (concern is Concern.NONE) == (second.decision is None)
+    if concern is Concern.NONE:
+        assert second.object is None
+    if concern is Concern.RECORD:
+        assert second.object is None or second.object["spec"] == first["spec"]
