@@ -6,6 +6,7 @@ from pathlib import Path
 
 from argosy.server.embedded import EmbeddedServer
 from argosy.server.storage.sqlite import SqliteStorage
+from tests.harness.eventually import eventually
 from tests.server.conftest import TOKENS, HttpClient
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -22,10 +23,16 @@ def full(server: EmbeddedServer) -> Iterator[None]:
     storage._writer.execute("PRAGMA max_page_count = 4294967294")
 
 
+async def is_there(client: HttpClient, name: str) -> bool:
+    return (await client.get(f"{MAPS}/{name}")).code == 200
+
+
 async def test_a_full_disk_refuses_writes_and_nothing_else(tmp_path: Path) -> None:
     server = EmbeddedServer(tmp_path, tokens=TOKENS)
     await server.start()
     async with HttpClient(server) as client:
+        # What the server itself puts into a namespace comes first.
+        await eventually(lambda: is_there(client, "kube-root-ca.crt"))
         first = await client.post(MAPS, {"metadata": {"name": "a"}})
         big = {"metadata": {"name": "big"}, "data": {"k": "x" * 500_000}}
         with full(server):

@@ -74,6 +74,8 @@ class Fleet:
         self._answers: dict[object, Mask] = {}
         self._labels: dict[str, Labelled] = {}
         self._memory: dict[Hashable, Any] = {}
+        #: Of what does not depend on what is available.
+        self._memory_of_facts: dict[Hashable, Any] = {}
         self._located: _Located | None = None
 
     @classmethod
@@ -138,6 +140,7 @@ class Fleet:
             return self
         fleet = Fleet(workloads=self.workloads)
         fleet._rows, fleet._answers, fleet._labels = self._rows, self._answers, self._labels
+        fleet._memory_of_facts = self._memory_of_facts
         for name in _FACTS:
             fleet.__dict__[name] = getattr(self, name)
         fleet.__dict__["_available"] = self._available.less(
@@ -312,10 +315,11 @@ class Fleet:
                 self._serving[api] = serving
         return serving
 
-    def remembered(self, question: Hashable, answer: Callable[[], T]) -> T:
+    def remembered(self, question: Hashable, answer: Callable[[], T], *, facts: bool = False) -> T:
         """An answer that follows from this snapshot and the question alone, found once: whole columns are often asked for
-        again by the next object. Such columns must not be changed."""
-        memory = self._memory
+        again by the next object. Such columns must not be changed. With `facts`, it must not follow from what is available,
+        and holds for all snapshots that differ in that alone."""
+        memory = self._memory_of_facts if facts else self._memory
         if question in memory:
             known: T = memory[question]
             return known

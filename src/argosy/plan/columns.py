@@ -9,12 +9,11 @@ import zlib
 from base64 import b64decode
 from binascii import Error as Base64Error
 from binascii import b2a_base64
-from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["PackedError", "Unpacker", "pack"]
+__all__ = ["PackedError", "Packing", "Unpacker"]
 
 Numbers = npt.NDArray[np.int64]
 
@@ -27,15 +26,30 @@ class PackedError(ValueError):
     """The text is not what `pack` made."""
 
 
-def pack(columns: Iterable[Numbers]) -> str:
-    """The columns as base64 text."""
-    stream = zlib.compressobj(1, zlib.DEFLATED, -12, 8, zlib.Z_RLE)
-    parts = []
-    for column in columns:
-        parts.append(stream.compress(_planes(column)))
-        parts.append(stream.flush(zlib.Z_BLOCK))
-    parts.append(stream.flush())
-    return b2a_base64(b"".join(parts), newline=False).decode()
+class Packing:
+    """Columns that are packed, to which others can be added: what many texts begin with is packed once."""
+
+    __slots__ = ("_done", "_stream")
+
+    def __init__(self) -> None:
+        # The least memory that does: it only looks for runs, and is quickly copied so.
+        self._stream = zlib.compressobj(1, zlib.DEFLATED, -9, 4, zlib.Z_RLE)
+        self._done = b""
+
+    def add(self, *columns: Numbers) -> "Packing":
+        """Another packing with these columns behind those of this one."""
+        longer = object.__new__(Packing)
+        longer._stream = stream = self._stream.copy()
+        parts = [self._done]
+        for column in columns:
+            parts.append(stream.compress(_planes(column)))
+            parts.append(stream.flush(zlib.Z_BLOCK))
+        longer._done = b"".join(parts)
+        return longer
+
+    def text(self) -> str:
+        """As base64. Ends this packing: nothing can be added to it any more."""
+        return b2a_base64(self._done + self._stream.flush(), newline=False).decode()
 
 
 class Unpacker:

@@ -98,12 +98,15 @@ class Registry(msgspec.Struct, frozen=True):
 def merge_profile(default: Profile, registry: Registry, wanted: SchedulingProfileSpec) -> Profile:
     """The default profile with a SchedulingProfile's changes. Raises FrameworkError, with a message for its author."""
     plugins, arguments = wanted.plugins, _arguments(wanted)
-    return Profile(
+    merged = Profile(
         filters=_merged("filter", default.filters, registry, plugins.filter, arguments),
         scores=_merged("score", default.scores, registry, plugins.score, arguments),
         selects=_merged("select", default.selects, registry, plugins.select, arguments),
         replicas=_merged_replicas(default.replicas, registry, plugins.replicas, arguments),
     )
+    if (merged.filters, merged.scores, merged.selects) != (default.filters, default.scores, default.selects):
+        return merged
+    return msgspec.structs.replace(merged, shared_as=default.shared_as)
 
 
 def content_of(profile: SchedulingProfile, registry: Registry) -> str:

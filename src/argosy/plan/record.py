@@ -16,14 +16,14 @@ How it is read:
 what-if is explained by the same words as history.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
 from argosy.fleet.fingerprint import Fingerprint
 from argosy.fleet.snapshot import Column, Fleet, Rows
-from argosy.plan.columns import PackedError, Unpacker, pack
+from argosy.plan.columns import PackedError, Packing, Unpacker
 from argosy.plan.framework import by_score
 from argosy.plan.schedule import Decision
 
@@ -40,15 +40,10 @@ __all__ = [
     "record_of",
 ]
 
-#: Reasons come from plugins of any origin; a record stays short whatever they say.
-_REASONS_KEPT = 32
-_LONGEST_REASON = 160
-_OTHER_REASON = "another reason"
 _LONGEST_MESSAGE = 512
 #: Fleets whose names fit this are named in the record itself.
 _NAMES_KEPT = 256
 _MOST_CLUSTERS = 100_000
-_LARGEST_SCORE = 2**38
 
 # How a cluster's placement is written in one column.
 _NOT_PLACED, _DUPLICATED, _REPLICAS = 0, 1, 2
@@ -72,10 +67,10 @@ class Inputs(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 UNKNOWN_INPUTS: Final = Inputs()
 
 
-class Record(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """A decision as columns over the clusters considered, in the order of their names."""
+class Head(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename="camel"):
+    """What of a record is no column."""
 
-    inputs: Inputs
+    inputs: Inputs = Inputs()
     #: How many clusters were considered, a hash of their names, and one of their names, labels, taints and APIs.
     clusters: int
     names_hash: str
@@ -89,19 +84,37 @@ class Record(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     shortfall: int = 0
     steps: tuple[str, ...] = ()
 
-    #: Filter and reason, each once; `refused` says which of them (from 1) excluded a cluster, 0 where none did.
+    #: Filter and reason, each once.
     refusals: tuple[tuple[str, str], ...] = ()
-    refused: Column
-    #: The score plugins, and what each gave to the clusters that were not refused.
+    #: The score plugins.
     scorers: tuple[str, ...] = ()
+    #: Where it stays although the fleet does not know that cluster.
+    elsewhere: dict[str, int | None] = {}
+
+
+class _Stored(Head, frozen=True, omit_defaults=True, kw_only=True, rename="camel"):
+    """The annotation."""
+
+    columns: str
+    #: How many were selected, and whether in another order than that of scores, which is then a column.
+    selected: int = 0
+    spelled_out: bool = False
+
+
+class Record(Head, frozen=True, eq=False, kw_only=True):
+    """A decision as columns over the clusters considered, in the order of their names."""
+
+    #: Which of the refusals (from 1) excluded a cluster, 0 where none did.
+    refused: Column
+    #: What each score plugin gave to the clusters that were not refused.
     scores: tuple[Column, ...] = ()
     #: Rows in the order of selection, and whether that is the order of scores.
     selected: Rows
     by_score: bool
     placed: Column
     overflow: Column
-    #: Where it stays although the fleet does not know that cluster.
-    elsewhere: dict[str, int | None] = {}
+    #: Refusals and scores, where they are packed already.
+    packing: Packing | None = None
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -140,28 +153,6 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, ren
     named: bool = True
 
 
-class _Stored(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The annotation."""
-
-    clusters: int
-    names_hash: str
-    fleet_hash: str
-    columns: str
-    inputs: Inputs = Inputs()
-    names: tuple[str, ...] = ()
-    message: str = ""
-    unschedulable: bool = False
-    sticky: bool = False
-    shortfall: int = 0
-    steps: tuple[str, ...] = ()
-    refusals: tuple[tuple[str, str], ...] = ()
-    scorers: tuple[str, ...] = ()
-    selected: int = 0
-    #: The selection is not the order of scores but is spelled out.
-    spelled_out: bool = False
-    elsewhere: dict[str, int | None] = {}
-
-
 _DECODER = msgspec.json.Decoder(_Stored)
 _ENCODER = msgspec.json.Encoder()
 
@@ -170,7 +161,7 @@ def record_of(decision: Decision, inputs: Inputs = UNKNOWN_INPUTS) -> Record:
     fleet = decision.fleet
     count = len(fleet)
     fingerprint = fleet.hashes.fingerprint
-    refusals, refused = _refusals(decision)
+    outlook = decision.outlook.summary(fleet) if decision.outlook is not None else None
     scored = decision.scored.by_plugin if decision.scored is not None else ()
     placed = np.zeros(count, dtype=np.int64)
     elsewhere: dict[str, int | None] = {}
@@ -198,57 +189,35 @@ def record_of(decision: Decision, inputs: Inputs = UNKNOWN_INPUTS) -> Record:
         sticky=decision.sticky,
         shortfall=decision.shortfall,
         steps=decision.division.steps if decision.division is not None else (),
-        refusals=refusals,
-        refused=refused,
+        refusals=outlook.refusals if outlook is not None else (),
+        refused=outlook.refused if outlook is not None else fleet.zeros,
         scorers=tuple([name for name, _ in scored]),
         scores=tuple([scores for _, scores in scored]),
         selected=decision.ranked.rows if decision.ranked is not None else np.empty(0, dtype=np.intp),
-        by_score=_follows_scores(decision),
+        by_score=outlook is None or outlook.follows_scores,
         placed=placed,
         overflow=overflow,
         elsewhere=elsewhere,
+        packing=outlook.packing if outlook is not None else None,
     )
-
-
-def _refusals(decision: Decision) -> tuple[tuple[tuple[str, str], ...], Column]:
-    refused = np.zeros(len(decision.fleet), dtype=np.int64)
-    codes: dict[tuple[str, str], int] = {}
-    if decision.filtered is None:
-        return (), refused
-    for position in decision.filtered.refused_by():
-        plugin = decision.filtered.plugins[position].name
-        rows, reasons = decision.filtered.reasons(decision.unit, decision.fleet, position)
-        of_text = []
-        for text in reasons.texts:
-            kept = text[:_LONGEST_REASON] if len(codes) < _REASONS_KEPT else _OTHER_REASON
-            of_text.append(codes.setdefault((plugin, kept), len(codes) + 1))
-        refused[rows] = of_text[0] if len(of_text) == 1 else np.array(of_text, dtype=np.int64)[reasons.codes]
-    return tuple(codes), refused
 
 
 def encode(record: Record) -> str:
-    columns = [record.refused, *record.scores, record.placed, record.overflow]
+    packing = Packing().add(record.refused, *record.scores) if record.packing is None else record.packing
+    columns = [record.placed, record.overflow]
     if not record.by_score:
         columns.append(np.diff(record.selected, prepend=0).astype(np.int64))
     stored = _Stored(
-        clusters=record.clusters,
-        names_hash=record.names_hash,
-        fleet_hash=record.fleet_hash,
-        columns=pack(columns),
-        inputs=record.inputs,
-        names=record.names,
-        message=record.message,
-        unschedulable=record.unschedulable,
-        sticky=record.sticky,
-        shortfall=record.shortfall,
-        steps=record.steps,
-        refusals=record.refusals,
-        scorers=record.scorers,
+        columns=packing.add(*columns).text(),
         selected=len(record.selected),
         spelled_out=not record.by_score,
-        elsewhere=record.elsewhere,
+        **_head(record),
     )
     return _ENCODER.encode(stored).decode()
+
+
+def _head(record: Head) -> dict[str, Any]:
+    return {field: getattr(record, field) for field in Head.__struct_fields__}
 
 
 def decode(text: str) -> Record:
@@ -273,25 +242,13 @@ def decode(text: str) -> Record:
     if selected.min(initial=0) < 0 or selected.max(initial=-1) >= stored.clusters:
         raise RecordError("the record of the decision selects a cluster it does not have")
     return Record(
-        inputs=stored.inputs,
-        clusters=stored.clusters,
-        names_hash=stored.names_hash,
-        fleet_hash=stored.fleet_hash,
-        names=stored.names,
-        message=stored.message,
-        unschedulable=stored.unschedulable,
-        sticky=stored.sticky,
-        shortfall=stored.shortfall,
-        steps=stored.steps,
-        refusals=stored.refusals,
         refused=refused,
-        scorers=stored.scorers,
         scores=scores,
         selected=selected,
         by_score=not stored.spelled_out,
         placed=placed,
         overflow=overflow,
-        elsewhere=stored.elsewhere,
+        **_head(stored),
     )
 
 
@@ -359,22 +316,6 @@ def _by_score(refused: Column, scores: tuple[Column, ...]) -> Rows:
     """Rows of the clusters that passed, best score first, then by name."""
     rows = np.flatnonzero(refused == 0)
     return rows[by_score(rows, _total(scores, len(rows)))]
-
-
-def _follows_scores(decision: Decision) -> bool:
-    """Whether the selection is the best clusters in the order of their scores, and so need not be written down."""
-    if decision.ranked is None or decision.scored is None or not len(decision.ranked.rows):
-        return True
-    rows, scores = decision.scored.ranked
-    if int(np.abs(scores).max()) > _LARGEST_SCORE:
-        return False
-    # One number a cluster that grows from the best to the worst.
-    place = np.zeros(len(decision.fleet), dtype=np.int64)
-    place[rows] = rows - (scores << 24)
-    chosen = place[decision.ranked.rows]
-    if not (chosen[1:] > chosen[:-1]).all():
-        return False
-    return len(chosen) == len(rows) or int((place[rows] <= chosen[-1]).sum()) == len(chosen)
 
 
 def _total(scores: tuple[Column, ...], count: int) -> Column:

@@ -9,7 +9,6 @@ why. A workload divided over clusters and scaled to 0 keeps its objects; a stick
 
 from collections.abc import Generator, Mapping
 from functools import cached_property
-from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -26,10 +25,8 @@ from argosy.plan.framework import (
     Replicas,
     Reply,
     Scored,
-    run_filters,
-    run_scores,
-    run_selects,
 )
+from argosy.plan.outlook import Outlook, look, unasked
 from argosy.plan.plugins import DEFAULT_PROFILE, IN_TREE, spread_constraints
 from argosy.plan.profile import Registry, merge_profile
 from argosy.plan.unit import Unit
@@ -42,9 +39,6 @@ NO_REPLICAS_ASSIGNED = "no cluster may take any of the {total} replicas: weights
 NO_CLUSTER_ALLOWED = "maxClusters is 0: the object is placed nowhere"
 NOTHING_TO_DIVIDE = "0 replicas are wanted and the object was not placed before"
 ARRANGED = "clusters keep the ordinals or completions they have, and the others get the rest"
-NOBODY_TO_ASK = "there is nobody to ask {phase} plugin {plugin!r}"
-
-T = TypeVar("T")
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
@@ -64,10 +58,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     shortfall: int = 0
 
     # How it came about, as far as it came.
-    filtered: Filtered | None = None
-    scored: Scored | None = None
-    #: Who was chosen, best first; those that got no replicas included.
-    ranked: Ranked | None = None
+    outlook: Outlook | None = None
     #: For the rows of `ranked`.
     division: Division | None = None
 
@@ -76,6 +67,19 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     #: None where the object is duplicated.
     replicas: Column | None = None
     kept: Mapping[str, int | None] = {}
+
+    @property
+    def filtered(self) -> Filtered | None:
+        return None if self.outlook is None else self.outlook.filtered
+
+    @property
+    def scored(self) -> Scored | None:
+        return None if self.outlook is None else self.outlook.scored
+
+    @property
+    def ranked(self) -> Ranked | None:
+        """Who was chosen, best first; those that got no replicas included."""
+        return None if self.outlook is None else self.outlook.ranked
 
     @cached_property
     def placements(self) -> dict[str, int | None]:
@@ -145,17 +149,6 @@ def schedule(unit: Unit, fleet: Fleet, profile: Profile = DEFAULT) -> Decision:
     return unasked(decide(unit, fleet, profile))
 
 
-def unasked(steps: Generator[Ask, Reply, T]) -> T:
-    """Runs to the end what may ask, where there is nobody to ask."""
-    try:
-        ask = next(steps)
-        while True:
-            ask = steps.throw(FrameworkError(NOBODY_TO_ASK.format(phase=ask.phase, plugin=ask.plugin)))
-    except StopIteration as done:
-        result: T = done.value
-        return result
-
-
 def decide(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Decision]:
     """Decide where a unit runs. Considers the joined members of the fleet."""
     fleet = fleet.joined_only()
@@ -169,32 +162,28 @@ def decide(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, 
 
 
 def _decided(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Decision]:
-    filtered = yield from run_filters(profile.filters, unit, fleet)
-    if not filtered.feasible.any():
+    outlook = yield from look(unit, fleet, profile)
+    ranked = outlook.ranked
+    if ranked is None:
         return Decision(
             unit=unit,
             fleet=fleet,
             kept=_held(unit, fleet, profile),
             unschedulable=True,
-            message=filtered.message(unit, fleet),
-            filtered=filtered,
+            message=outlook.filtered.message(unit, fleet),
+            outlook=outlook,
         )
-    scored = yield from run_scores(profile.scores, unit, fleet, filtered.feasible)
-    ranked = yield from run_selects(profile.selects, unit, fleet, scored.ranked)
-    outline = Decision(unit=unit, fleet=fleet, filtered=filtered, scored=scored, ranked=ranked)
     if not len(ranked.rows):
-        return msgspec.structs.replace(outline, message=NO_CLUSTER_ALLOWED)
+        return Decision(unit=unit, fleet=fleet, outlook=outlook, message=NO_CLUSTER_ALLOWED)
     if not unit.divides:
-        return msgspec.structs.replace(outline, rows=np.sort(ranked.rows))
-    return _divided(outline, profile)
+        return Decision(unit=unit, fleet=fleet, outlook=outlook, rows=np.sort(ranked.rows))
+    return _divided(unit, fleet, outlook, ranked, profile)
 
 
-def _divided(outline: Decision, profile: Profile) -> Decision:
-    unit, fleet, ranked = outline.unit, outline.fleet, outline.ranked
-    assert ranked is not None
+def _divided(unit: Unit, fleet: Fleet, outlook: Outlook, ranked: Ranked, profile: Profile) -> Decision:
     total = unit.desired_replicas or 0
     if total <= 0:
-        return _scaled_to_zero(outline, ranked)
+        return _scaled_to_zero(unit, fleet, outlook, ranked)
     divide = _replicas_plugin(unit, profile).divide
     if unit.rules.spread:
         division = spread_constraints.within_bounds(divide, unit, fleet, ranked.rows)
@@ -203,23 +192,27 @@ def _divided(outline: Decision, profile: Profile) -> Decision:
     if unit.rules.within_available and int(division.replicas.sum()) < total:
         # Pods that wait for room are better told of by their clusters than not started at all.
         unbounded = msgspec.structs.replace(unit.rules, within_available=False)
-        return _divided(msgspec.structs.replace(outline, unit=msgspec.structs.replace(unit, rules=unbounded)), profile)
+        return _divided(msgspec.structs.replace(unit, rules=unbounded), fleet, outlook, ranked, profile)
     numbers = division.replicas + division.overflow
     # In the order of names, which is that of rows; a cluster without replicas gets no object.
     of_fleet = np.zeros(len(fleet), dtype=np.int64)
     of_fleet[ranked.rows] = numbers
     rows = (of_fleet > 0).nonzero()[0]
     if not len(rows):
-        return msgspec.structs.replace(
-            outline,
+        return Decision(
+            unit=unit,
+            fleet=fleet,
+            outlook=outlook,
             kept=_held(unit, fleet, profile),
             unschedulable=True,
             message=NO_REPLICAS_ASSIGNED.format(total=total),
             division=division,
             shortfall=total,
         )
-    return msgspec.structs.replace(
-        outline,
+    return Decision(
+        unit=unit,
+        fleet=fleet,
+        outlook=outlook,
         rows=rows,
         replicas=of_fleet[rows],
         division=division,
@@ -227,14 +220,15 @@ def _divided(outline: Decision, profile: Profile) -> Decision:
     )
 
 
-def _scaled_to_zero(outline: Decision, ranked: Ranked) -> Decision:
+def _scaled_to_zero(unit: Unit, fleet: Fleet, outlook: Outlook, ranked: Ranked) -> Decision:
     """The objects stay where they are, with 0 replicas, so that scaling up again finds them there."""
-    if not outline.unit.current:
-        return msgspec.structs.replace(outline, message=NOTHING_TO_DIVIDE)
+    if not unit.current:
+        return Decision(unit=unit, fleet=fleet, outlook=outlook, message=NOTHING_TO_DIVIDE)
     rows = np.sort(ranked.rows)
-    staying = rows[outline.fleet.mask_of(outline.unit.current)[rows]]
+    staying = rows[fleet.mask_of(unit.current)[rows]]
     rows = staying if len(staying) else rows
-    return msgspec.structs.replace(outline, rows=rows, replicas=np.zeros(len(rows), dtype=np.int64))
+    replicas = np.zeros(len(rows), dtype=np.int64)
+    return Decision(unit=unit, fleet=fleet, outlook=outlook, rows=rows, replicas=replicas)
 
 
 def _held(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None]:

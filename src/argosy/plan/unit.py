@@ -6,7 +6,7 @@ ignored and named in `ignored`, so that the user can be told; a policy whose own
 """
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -139,6 +139,24 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> str:
         """Names the object wherever ties are broken."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def question(self) -> Hashable | None:
+        """What it asks of clusters, wherever it runs and however many replicas it has: objects with the same question are
+        given the same answer. None where the answer also depends on other workloads, or on the time."""
+        if self.rules is not NO_RULES or self.applied_migration is not None:
+            return None
+        request = self.request
+        return (
+            (self.group, self.version, self.kind, self.mode, self.replicas_strategy),
+            (request.milli_cpu, request.memory, request.ephemeral_storage, tuple(request.scalars.items())),
+            tuple(self.cluster_selector.items()),
+            self.affinity,
+            self.tolerations,
+            self.max_clusters,
+            self.cluster_names,
+            tuple(self.priorities.items()),
+        )
 
     @property
     def divides(self) -> bool:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.fleet.snapshot import Fleet
-from argosy.plan.columns import PackedError, Unpacker, pack
+from argosy.plan.columns import PackedError, Packing, Unpacker
 from argosy.plan.record import Account, Inputs, RecordError, account_of, decode, encode, names_then, record_of
 from argosy.plan.schedule import schedule
 from tests.unit.plan.any_worlds import worlds
@@ -134,7 +134,7 @@ numbers = st.one_of(st.integers(0, 3), st.integers(-300, 300), st.integers(-(2**
 
 @given(st.lists(st.lists(numbers, max_size=40), max_size=5))
 def test_columns_come_back_as_they_were(columns):
-    unpacker = Unpacker(pack(np.array(column, dtype=np.int64) for column in columns))
+    unpacker = Unpacker(Packing().add(*(np.array(column, dtype=np.int64) for column in columns)).text())
     assert [unpacker.take(len(column)).tolist() for column in columns] == columns
     with pytest.raises(PackedError):
         unpacker.take(1)

@@ -67,6 +67,7 @@ DEFAULT_PROFILE = Profile(
         keys.AGGREGATED: aggregated.REPLICAS,
         keys.WEBSTER: webster.REPLICAS,
     },
+    shared_as="default",
 )
 
 IN_TREE = Registry(
