@@ -21,6 +21,9 @@ from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm,
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.control.views import FederatedView
 from argosy.fleet.snapshot import Fleet
+from argosy.kube.objects import decode as decode_object
+from argosy.kube.objects import encode as encode_object
+from argosy.plan.pipeline import federate
 from argosy.plan.record import Inputs, encode, record_of
 from argosy.plan.schedule import schedule
 from argosy.plan.triggers import decide, triggers_of
@@ -38,7 +41,11 @@ DEPLOYMENTS = {
 TYPE_CONFIG = msgspec.convert(
     {
         "metadata": {"name": "d"},
-        "spec": {"sourceType": DEPLOYMENTS, "pathDefinition": {"replicasSpec": "spec.replicas"}},
+        "spec": {
+            "sourceType": DEPLOYMENTS,
+            "pathDefinition": {"replicasSpec": "spec.replicas"},
+            "controllers": [[keys.GLOBAL_SCHEDULER], [keys.OVERRIDE_CONTROLLER]],
+        },
     },
     FederatedTypeConfig,
 )
@@ -181,6 +188,26 @@ def measure_no_op(report: Report, random: np.random.Generator, *, quick: bool) -
     report.add("500 clusters: nothing to decide", best * 1e6, "µs CPU", "lower", bar=50)
 
 
+def measure_no_op_pass(report: Report, random: np.random.Generator, *, quick: bool) -> None:
+    """The whole pass over such an object, from the stored bytes to the finding that nothing is to be written."""
+    fleet = fleet_of(500, random)
+    source = placed(0, fleet, random).template
+    identity = {"uid": "1", "labels": {keys.PROPAGATION_POLICY_LABEL: POLICY.metadata.name}}
+    source |= {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {**source["metadata"], **identity}}
+    made = federate(source, None, TYPE_CONFIG, fleet=fleet, policy=POLICY).object
+    assert made is not None
+    stored = encode_object({**made, "metadata": {**made["metadata"], "generation": 1}})
+    best = float("inf")
+    for _ in range(5):
+        started = time.process_time()
+        for _ in range(20 if quick else 200):
+            existing = decode_object(stored, dict)
+            assert federate(source, existing, TYPE_CONFIG, fleet=fleet, policy=POLICY).object is None
+        best = min(best, (time.process_time() - started) / (20 if quick else 200))
+    where = len(made["spec"]["placements"][0]["placement"])
+    report.add(f"a whole pass that finds nothing to do ({where} clusters)", best * 1e6, "µs CPU", "lower")
+
+
 def measure_label_change(report: Report, random: np.random.Generator, *, quick: bool) -> None:
     """One cluster gets another zone, which every workload's policy reads and asks for rescheduling then.
 
@@ -253,6 +280,7 @@ def main() -> None:
     for count in (10, 100, 500, 5000):
         measure_decisions(report, count, random, quick=arguments.quick)
     measure_no_op(report, random, quick=arguments.quick)
+    measure_no_op_pass(report, random, quick=arguments.quick)
     measure_label_change(report, random, quick=arguments.quick)
     report.add("KubeAdmiral, 500 clusters: decisions", KUBEADMIRAL, "/s")
     report.finish(arguments)

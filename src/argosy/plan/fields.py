@@ -57,7 +57,14 @@ def without(obj: Json, path: Path) -> Json:
     return obj if smaller is child else {**obj, key: smaller}
 
 
-def equal(a: Any, b: Any) -> bool:
-    """Equality of JSON values. Where they are alike, encoding both is several times faster than walking them."""
+def equal(a: Any, b: Any, depth: int = 3) -> bool:
+    """Equality of JSON values. The top is walked, since what two versions of an object share they share as it is; below,
+    encoding both is several times faster than walking them where they are alike."""
+    if a is b:
+        return True
+    if isinstance(a, str):
+        return bool(a == b)
+    if depth and isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(equal(value, b[key], depth - 1) for key, value in a.items())
     encoded = [orjson.dumps(each, option=orjson.OPT_SORT_KEYS) for each in (a, b)]
     return encoded[0] == encoded[1] or same(a, b)

@@ -34,7 +34,7 @@ from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.migration_config import applied_to
 from argosy.plan.override import OverrideError, overrides
-from argosy.plan.placement import placed, with_overrides, with_placement, with_removals_noted
+from argosy.plan.placement import is_placed_by, placed, with_overrides, with_placement, with_removals_noted
 from argosy.plan.plugins import IN_TREE
 from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
 from argosy.plan.profile import Registry, content_of
@@ -253,9 +253,10 @@ class _Pass:
             self.held = self._held_before
 
     def result(self) -> Json:
-        annotations = with_removals_noted(
-            self.annotations, placed(self._before["spec"]) if self._before else (), placed(self.spec)
-        )
+        annotations = self.annotations
+        before = self._before["spec"] if self._before is not None else {}
+        if before.get("placements") is not self.spec.get("placements"):
+            annotations = with_removals_noted(annotations, placed(before), placed(self.spec))
         annotations = with_held(annotations, self.held)
         annotations[keys.PENDING_CONTROLLERS] = pending.dump(self._pending)
         return {**self._base, "metadata": {**self._base["metadata"], "annotations": annotations}, "spec": self.spec}
@@ -316,19 +317,19 @@ class _Pass:
             raise _Blocked(HeldReason.PROFILE_MISSING, f"SchedulingProfile {wanted_profile} not found", event)
         self._note_auto_migration(policy)
         template = self.spec["template"]
-        current = current_placement(self._typed(), self._type_config)
         content = content_of(profile, self._given.registry) if profile is not None else ""
         triggers = triggers_of(template, self.annotations, policy, self._type_config, self._given.fleet, content)
         # An object that is held for want of a cluster is as good as not placed: every change may be the one it needs.
-        unplaced = not current or (
+        unplaced = not is_placed_by(self.spec, keys.GLOBAL_SCHEDULER) or (
             self._held_before is not None and self._held_before.reason == HeldReason.UNSCHEDULABLE
         )
         stored = self.annotations.get(keys.SCHEDULING_TRIGGERS)
         verdict = whether_to_schedule(stored, triggers, policy, placed=not unplaced)
         if not verdict.schedule or self.annotations.get(keys.NO_SCHEDULING):
             self.deferred = verdict.deferred_reasons
-            self._go_on_coming_back(policy, current)
+            self._go_on_coming_back(policy)
             return
+        current = self._current()
         try:
             unit = unit_of(
                 template,
@@ -384,8 +385,9 @@ class _Pass:
         self.annotations[keys.AUTO_MIGRATION_INFO] = text
         self.notes.append(Note("Normal", EventReason.AUTO_MIGRATION_INFO_UPDATED, f"auto migration: {text}"))
 
-    def _typed(self) -> FederatedObject:
-        return msgspec.convert({"metadata": self._base["metadata"], "spec": self.spec}, FederatedObject)
+    def _current(self) -> dict[str, int | None]:
+        typed = msgspec.convert({"metadata": self._base["metadata"], "spec": self.spec}, FederatedObject)
+        return current_placement(typed, self._type_config)
 
     def _on_the_way(
         self, target: dict[str, int | None], policy: PropagationPolicy, current: Mapping[str, int | None]
@@ -406,10 +408,10 @@ class _Pass:
         self.annotations = failover.with_failback(self.annotations, failback)
         return placements
 
-    def _go_on_coming_back(self, policy: PropagationPolicy, current: Mapping[str, int | None]) -> None:
+    def _go_on_coming_back(self, policy: PropagationPolicy) -> None:
         target = failover.failback_of(self.annotations).target
         if target and not self.annotations.get(keys.NO_SCHEDULING):
-            self._apply(self._on_the_way({**target}, policy, current), policy, self._sharing(None))
+            self._apply(self._on_the_way({**target}, policy, self._current()), policy, self._sharing(None))
 
     def _sharing(self, decision: Decision | None) -> Sharing:
         return sharing_of(self.spec, self._type_config.spec.path_definition.replicas_spec, decision)
@@ -470,7 +472,8 @@ class _Pass:
                 message = f"{kind} {ref.key} not found"
                 raise _Blocked(HeldReason.OVERRIDE_POLICY_MISSING, message, EventReason.MATCH_OVERRIDE_POLICY_FAILED)
             policies.append(policy)
-        members = [member for name in placed(self.spec) if (member := self._given.fleet.member(name)) is not None]
+        fleet, where = self._given.fleet, placed(self.spec) if policies else ()
+        members = [member for name in where if (member := fleet.member(name)) is not None]
         try:
             patches = overrides(policies, self.spec["template"], members)
         except OverrideError as error:

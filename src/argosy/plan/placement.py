@@ -15,6 +15,7 @@ from argosy.api.federated import FederatedObject
 
 __all__ = [
     "after_removal",
+    "is_placed_by",
     "may_hold_copies",
     "merged_overrides",
     "overrides_by_cluster",
@@ -39,22 +40,29 @@ def _names(entry: Mapping[str, Any]) -> list[str]:
     return [reference["cluster"] for reference in entry.get("placement") or ()]
 
 
-def with_placement(spec: Mapping[str, Any], controller: str, clusters: Iterable[str]) -> dict[str, Any]:
-    """The spec with this controller's placement replaced."""
+def is_placed_by(spec: Mapping[str, Any], controller: str) -> bool:
+    """Whether this controller wants the object anywhere."""
+    return any(entry["controller"] == controller and entry.get("placement") for entry in spec.get("placements") or ())
+
+
+def with_placement(spec: dict[str, Any], controller: str, clusters: Iterable[str]) -> dict[str, Any]:
+    """The spec with this controller's placement replaced; the same spec where it has none and gets none."""
     placement = [{"cluster": name} for name in sorted(set(clusters))]
     entry = {"controller": controller, "placement": placement} if placement else None
     return _with_entry(spec, "placements", controller, entry)
 
 
-def with_overrides(spec: Mapping[str, Any], controller: str, patches: Mapping[str, Patches]) -> dict[str, Any]:
-    """The spec with this controller's overrides replaced; clusters without patches get no mention."""
+def with_overrides(spec: dict[str, Any], controller: str, patches: Mapping[str, Patches]) -> dict[str, Any]:
+    """The same for its overrides; clusters without patches get no mention."""
     clusters = [{"cluster": name, "patches": patches[name]} for name in sorted(patches) if patches[name]]
     entry = {"controller": controller, "clusters": clusters} if clusters else None
     return _with_entry(spec, "overrides", controller, entry)
 
 
-def _with_entry(spec: Mapping[str, Any], field: str, controller: str, entry: dict[str, Any] | None) -> dict[str, Any]:
+def _with_entry(spec: dict[str, Any], field: str, controller: str, entry: dict[str, Any] | None) -> dict[str, Any]:
     before: Entries = spec.get(field) or ()
+    if entry is None and not any(each["controller"] == controller for each in before):
+        return spec
     entries: list[Any] = []
     found = False
     for each in before:

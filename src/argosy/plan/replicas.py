@@ -22,7 +22,7 @@ import numpy.typing as npt
 from argosy.fleet.snapshot import LARGEST, Column, Rows
 from argosy.plan.demand import Demand
 
-__all__ = ["plan_replicas", "tie_breaks"]
+__all__ = ["plan_replicas", "stays", "tie_breaks"]
 
 #: Sums over a fleet of products below this fit 64 bits.
 _PRODUCTS_FIT: Final = 2**62
@@ -65,9 +65,24 @@ def plan_replicas(demand: Demand, weights: Column, ties: Column) -> tuple[Column
     return _column(_walked(demand, desired.replicas, largest, ties, exact=exact)), _column(overflow)
 
 
+def stays(demand: Demand, weights: Column) -> bool:
+    """Whether the plan is what runs today, told without planning: all that is wanted runs, and nothing bounds it."""
+    return (
+        demand.avoid_disruption
+        and int(demand.current.sum()) == demand.total
+        and int(weights.max(initial=0)) > 0
+        and _is_unbounded(demand, demand.ceilings)
+    )
+
+
+def _is_unbounded(demand: Demand, caps: Column) -> bool:
+    """Whether each cluster could take all replicas, and none has to take any."""
+    return not demand.least.any() and int(np.minimum(caps, demand.estimated).min(initial=LARGEST)) >= demand.total
+
+
 def _desired(demand: Demand, weights: _Numbers, heaviest: int, ties: Column) -> _Division:
     caps = demand.ceilings
-    if not demand.least.any() and int(np.minimum(caps, demand.estimated).min(initial=LARGEST)) >= demand.total:
+    if _is_unbounded(demand, caps):
         shares = _shared(demand.total, weights, heaviest, ties)
         return _Division(shares, np.zeros_like(shares), demand.total if heaviest <= 0 else 0)
     return _divided(demand, _order(weights, heaviest, ties), weights, caps)

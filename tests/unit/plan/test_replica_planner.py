@@ -1,9 +1,13 @@
 """The weighted planner: worked examples, the slow reference, and what must hold for any input."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.plan import replicas as planner
+from argosy.plan.replicas import stays
+from tests.unit.plan.demands import demand, demands
 from tests.unit.plan.planning import ReplicaPlan, plan_replicas
 from tests.unit.plan.reference_planner import reference_plan
 
@@ -246,3 +250,26 @@ def test_from_any_distribution_scaling_moves_nothing(problem, total):
         assert sum(result.values()) == total
     growing = total >= sum(before.values())
     assert all(result[name] >= before[name] if growing else result[name] <= before[name] for name in result)
+
+
+@given(demands(), st.booleans(), st.lists(st.integers(0, 5), min_size=8, max_size=8))
+@settings(max_examples=200, deadline=None)
+def test_what_is_told_without_planning_is_the_plan(wanted, settled, drawn):
+    if settled:
+        wanted = wanted._replace(total=int(wanted.current.sum()), avoid_disruption=True)
+    weights = np.array(drawn[: len(wanted.current)], dtype=np.int64)
+    if stays(wanted, weights):
+        replicas, overflow = planner.plan_replicas(wanted, weights, np.arange(len(weights)))
+        assert replicas.tolist() == wanted.current.tolist()
+        assert not overflow.any()
+
+
+def test_what_runs_as_wanted_stays_unless_something_bounds_it():
+    weights = np.array([1, 3])
+    assert stays(demand(5, [4, 1]), weights)
+    assert not stays(demand(6, [4, 1]), weights)
+    assert not stays(demand(5, [4, 1], avoid_disruption=False), weights)
+    assert not stays(demand(5, [4, 1], most=[3, None]), weights)
+    assert not stays(demand(5, [4, 1], estimated=[4, 4]), weights)
+    assert not stays(demand(5, [4, 1], least=[0, 2]), weights)
+    assert not stays(demand(5, [4, 1]), np.array([0, 0]))

@@ -7,7 +7,7 @@ from argosy.fleet.snapshot import CPU, GPU, MEMORY, Column, Fleet, Rows
 from argosy.plan.demand import demand_of, pods_free, steps
 from argosy.plan.framework import Division, FrameworkError, Replicas
 from argosy.plan.plugins import compute_power
-from argosy.plan.replicas import plan_replicas, tie_breaks
+from argosy.plan.replicas import plan_replicas, stays, tie_breaks
 from argosy.plan.unit import Unit
 from argosy.plan.weights import dynamic_weights, level_weights
 
@@ -17,7 +17,10 @@ def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
     named = np.sort(rows)
     demand = demand_of(unit, fleet, named)
     weights, told = weights_of(unit, fleet, named)
-    replicas, overflow = plan_replicas(demand, weights, tie_breaks(fleet.name_hashes[named], unit.key))
+    if stays(demand, weights):
+        replicas, overflow = demand.current, fleet.zeros[: len(named)]
+    else:
+        replicas, overflow = plan_replicas(demand, weights, tie_breaks(fleet.name_hashes[named], unit.key))
     return Division(_as_asked(replicas, named, rows), _as_asked(overflow, named, rows), (told, *steps(demand)))
 
 
