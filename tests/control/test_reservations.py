@@ -10,6 +10,7 @@ from tests.harness.federation import DEPLOYMENTS, QUICK, Federation
 from tests.harness.user import deployment
 
 CPUS = (32, 8, 8)
+KEEPING = {"reschedulePolicy": {"replicaRescheduling": {"avoidDisruption": True}}}
 
 
 @pytest.fixture
@@ -64,6 +65,17 @@ async def test_a_workload_has_its_own_reservations_at_its_disposal(fed):
     assert sum(fed.manager.reserved.fleet(other).available("cpu").tolist()) == sum(free) - 12_000
 
 
+async def test_one_that_is_bounded_by_what_is_available_is_not_given_its_own_room_twice(fed):
+    """All that fits is placed and not running yet: scaled up, the rest waits where it may, but in no cluster twice."""
+    await fed.policy(schedulingMode="Divide", limitReplicasToAvailable=True, **KEEPING)
+    await fed.client.create(DEPLOYMENTS, _workload("web", 40), "default")
+    await eventually(lambda: _reserved(fed) == 40_000)
+    await fed.client.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 46}}, "default", subresource="scale")
+    await eventually(lambda: _reserved(fed) == 46_000)
+    taken = fed.manager.reserved.totals["cpu"]
+    assert all(taken[name] <= cores * 1000 for name, cores in zip(fed.names, CPUS, strict=True)), taken
+
+
 async def test_a_cluster_that_leaves_reserves_nothing(fed):
     await fed.policy(schedulingMode="Duplicate")
     await fed.client.create(DEPLOYMENTS, _workload("web", 1), "default")
@@ -95,10 +107,10 @@ async def _report(fed, cluster, name, replicas):
 
 
 async def test_figures_of_a_member_that_is_not_heard_of_for_long_are_stale():
-    timings = msgspec.structs.replace(QUICK, watch_liveness=0.5, capacity_stale=3.0)
+    timings = msgspec.structs.replace(QUICK, watch_liveness=1.0, capacity_stale=6.0)
     async with Federation(2, timings=timings) as fed:
         assert not fed.manager.fleet.snapshot.stale.any()
         await fed.servers["m2"].stop()
-        await eventually(lambda: fed.manager.fleet.snapshot.stale.tolist() == [False, True], timeout=30)
+        await eventually(lambda: fed.manager.fleet.snapshot.stale.tolist() == [False, True], timeout=60)
         await fed.servers["m2"].start()
-        await eventually(lambda: not fed.manager.fleet.snapshot.stale.any(), timeout=30)
+        await eventually(lambda: not fed.manager.fleet.snapshot.stale.any(), timeout=60)

@@ -11,14 +11,16 @@ import pytest
 
 from argosy.api import keys, resources
 from argosy.api.shards import WHOLE, Shard, bucket_of
+from argosy.control.caches import SourceKey
 from argosy.control.connect import http_connector
 from argosy.control.manager import Manager, Options
+from argosy.control.neighbours import Neighbours
 from argosy.fleet.credentials import Connection
 from argosy.kube.client import Client
 from argosy.kube.transport import Event, Page, Request, Response, Transport
 from tests.harness.eventually import eventually, holds
 from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, QUICK, Federation
-from tests.harness.user import exists
+from tests.harness.user import deployment, exists
 
 MANAGED = f"{keys.MANAGED_LABEL}=true"
 #: Several managers in one process have no time for a member that must answer within a quarter of a second.
@@ -312,6 +314,81 @@ async def test_a_paused_fleet_is_paused_for_every_shard() -> None:
         await holds(unchanged, 1.0)
         await fed.annotate(NAMESPACES, keys.SYSTEM_NAMESPACE, None, **{keys.PAUSED: None})
         await eventually(lambda: _all_have(fed, namespaces, "2"), 30)
+
+
+async def test_what_one_shard_reserved_counts_for_the_others_and_no_longer_than_it_waits() -> None:
+    """Members here run nothing by themselves."""
+    theirs, ours = (_namespace_owned_by(index) for index in (0, 1))
+    async with ShardedFederation(2, shards=2) as fed:
+        for namespace in (theirs, ours):
+            made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+            await fed.client.create(NAMESPACES, made)
+        await fed.policy(namespace=theirs, schedulingMode="Duplicate")
+        body = deployment("web", 3, "policy", theirs)
+        body["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+        free = fed.managers[1].fleet.snapshot.available("cpu").tolist()
+        await fed.client.create(DEPLOYMENTS, body, theirs)
+        ours_to_place = SourceKey("deployments.apps", f"{ours}/other")
+
+        def seen_by_us() -> list[int]:
+            left = fed.managers[1].reserved.fleet(ours_to_place).available("cpu").tolist()
+            return [before - now for before, now in zip(free, left, strict=True)]
+
+        await eventually(lambda: seen_by_us() == [3000, 3000], 30, "the other shard's replicas are taken off")
+        # What is our own is not taken for somebody else's.
+        assert fed.managers[1].reserved.totals == {}
+        assert fed.managers[0].reserved.neighbours.totals == {}
+        await fed.client.delete(DEPLOYMENTS, "web", theirs)
+        await eventually(lambda: seen_by_us() == [0, 0], 30, "nothing is on its way any more")
+        _assert_shown_by_its_own(fed.notes)
+
+
+def _namespace_owned_by(index: int) -> str:
+    return next(name for number in range(100) if Shard(index, 2).owns(name := f"team-{number}"))
+
+
+def _assert_shown_by_its_own(notes: list[Note]) -> None:
+    shown = {(shard, path.rpartition("/")[2]) for shard, _, method, path in notes if "argosy-reserved" in path}
+    assert shown == {("0/2", "argosy-reserved-0")}
+
+
+async def test_a_neighbour_that_is_silent_for_long_is_not_counted() -> None:
+    async with Federation(0) as fed:
+        time = 0.0
+        timings = msgspec.structs.replace(QUICK, reservations_shown=0.01, reservations_kept=60.0)
+        reserved = [{"cpu": {"m1": 500, "m2": 0}}, {}]
+        shards = [
+            Neighbours(fed.client, Shard(index, 2), lambda index=index: reserved[index], timings, clock=lambda: time)
+            for index in (0, 1)
+        ]
+        told = []
+        shards[1].released = lambda: told.append("released")
+        tasks = [asyncio.create_task(run()) for each in shards for run in (each.run, each.informer.run)]
+        try:
+            await eventually(lambda: shards[1].totals == {"cpu": {"m1": 500}})
+            reserved[0] = {"cpu": {"m1": 700}}
+            await eventually(lambda: shards[1].totals == {"cpu": {"m1": 700}})
+            assert told == []
+            # It goes on being counted for as long as it says so,
+            for later in (30.0, 60.0, 90.0, 120.0):
+                before = _beat(shards[1])
+                time = later
+                await eventually(lambda before=before: _beat(shards[1]) != before)
+                assert shards[1].totals == {"cpu": {"m1": 700}}
+            # ... and not when it has stopped.
+            for task in tasks[:2]:
+                task.cancel()
+            time = 200.0
+            await eventually(lambda: shards[1].totals == {})
+            assert told == ["released"]
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _beat(neighbours: Neighbours) -> str:
+    return neighbours.informer.get(f"{keys.SYSTEM_NAMESPACE}/argosy-reserved-0").data["beat"]
 
 
 def test_without_shards_nothing_is_left_out() -> None:

@@ -43,6 +43,8 @@ SOURCE_CLUSTER_LABEL: Final = PREFIX + "source-cluster"
 SERVICE_NAME_LABEL: Final = "kubernetes.io/service-name"
 #: A fixed hash of the object's key on member objects, set only where shards or cells are on.
 BUCKET_LABEL: Final = ARGOSY_PREFIX + "bucket"
+#: On what a shard has reserved: into how many parts the objects are divided.
+RESERVED_LABEL: Final = ARGOSY_PREFIX + "reserved"
 
 # Annotations users set on sources.
 NO_FEDERATED_RESOURCE: Final = PREFIX + "no-federated-resource"

@@ -1,8 +1,8 @@
 """Rights: what the controllers may do on the control plane, as RBAC manifests: the verbs they use, and no more.
 
 Two cluster roles: one for the federation's own kinds, which never changes, and one for the kinds that type configs name,
-which is made from them. Secrets with members' credentials and leases are granted in the system namespace only; secrets
-elsewhere only because, and as long as, a type config federates secrets.
+which is made from them. Secrets with members' credentials, leases and what shards tell each other (ConfigMaps) are granted in
+the system namespace only; secrets elsewhere only because, and as long as, a type config federates secrets.
 
 Rules for kinds are not aggregated by label: that takes a controller which a federation's control plane does not run.
 """
@@ -94,6 +94,8 @@ def _own_rules() -> list[Rule]:
 def _system_rules() -> list[Rule]:
     return [
         _rule([""], ["secrets"], [*_READ, "patch"]),
+        # By which shards tell each other what they have reserved.
+        _rule([""], ["configmaps"], [*_READ, "create", "patch"]),
         _rule(["coordination.k8s.io"], ["leases"], ["get", "list", "create", "update"]),
     ]
 

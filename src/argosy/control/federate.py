@@ -274,7 +274,7 @@ class Federate:
             source,
             existing,
             config,
-            fleet=self._reserved.fleet(key),
+            fleet=self._reserved.fleet(key, own=policy is not None and policy.spec.limit_replicas_to_available),
             policy=policy,
             profile=self._profiles.of(policy),
             registry=self._profiles.registry,

@@ -36,6 +36,7 @@ from argosy.control.marks import Marks
 from argosy.control.members import Member, Members
 from argosy.control.metrics import Metrics
 from argosy.control.migrate import Migrate
+from argosy.control.neighbours import Neighbours
 from argosy.control.operations import Operations
 from argosy.control.pause import Pause
 from argosy.control.permissions import Permissions
@@ -169,6 +170,10 @@ class Manager:
             self.caches, self.collector, self.members, prober, self.fleet, timings, self._wake_federate
         )
         self.reserved.released = self.federate.room_gained
+        if not shard.is_whole:
+            neighbours = Neighbours(client, shard, lambda: self.reserved.totals, timings)
+            neighbours.released = self.federate.room_gained
+            self.reserved.neighbours = neighbours
         self._placed = Placed(self.caches, self.fleet.snapshot.workloads, self.federate.workloads_moved)
         if options.katalyst:
             katalyst = Katalyst(self.members, self.caches.clusters.get, prober.capacity_changed, timings)
@@ -331,6 +336,9 @@ class Manager:
             if self.options.shard.owns_cluster_scoped:
                 self._start_loop("failover", self._failover.queue, self._failover.reconcile, 1)
                 self._start_loop("permissions", self._permissions.queue, self._permissions.reconcile, 1)
+            if self.reserved.neighbours is not None:
+                self.tasks.start("watch neighbours", self.reserved.neighbours.informer.run)
+                self.tasks.start("tell neighbours", self.reserved.neighbours.run)
             self.tasks.start("sweep fleet", self._fleet_sweep.run)
             self.tasks.start("sweep members", self._reach_sweep.run)
             self.tasks.start("sweep profiles", self._profile_sweep.run)

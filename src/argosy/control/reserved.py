@@ -2,7 +2,7 @@
 
 Fed by federated objects, own writes included, and by the copies the collector sees; decisions that are being written count
 from the moment they were made. What it holds follows from those alone (see `fleet.reservations`) and is stored nowhere.
-With shards it knows what its own part decided; what others decided counts when the members' pods show it.
+What other shards decided is heard from them (`neighbours`).
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from argosy.api.types import FederatedCluster, FederatedTypeConfig
 from argosy.control.caches import Caches, SourceKey
 from argosy.control.collect import Collector
 from argosy.control.livefleet import LiveFleet
+from argosy.control.neighbours import Neighbours, added
 from argosy.control.projection import as_object
 from argosy.control.views import FederatedView
 from argosy.fleet.reservations import Copy, Reservations
@@ -42,7 +43,9 @@ class Reserved:
         #: Called where something that was reserved will not come after all.
         self.released: Callable[[], None] = lambda: None
         self._reservations: Reservations[SourceKey] = Reservations()
-        self._known: tuple[Fleet, int, Fleet] | None = None
+        self._known: tuple[Fleet, int, int, Fleet] | None = None
+        #: What other shards have reserved.
+        self.neighbours: Neighbours | None = None
         collector.on_change(self._member_object_changed)
 
     @property
@@ -55,16 +58,21 @@ class Reserved:
         """The fleet as its members tell it."""
         return self._fleet.snapshot
 
-    def fleet(self, key: SourceKey) -> Fleet:
-        """The fleet as a decision about this source should see it: what is still to come of its own is at its disposal."""
+    def fleet(self, key: SourceKey, *, own: bool = False) -> Fleet:
+        """The fleet as a decision about this source should see it: what is still to come of its own is at its disposal.
+
+        With `own` that is taken as well: who is given room beyond what was placed must not be given it twice.
+        """
         snapshot, reservations = self._fleet.snapshot, self._reservations
-        reserved = reservations.without(key)
+        others, heard = (self.neighbours.totals, self.neighbours.version) if self.neighbours is not None else ({}, 0)
+        reserved = reservations.totals if own else reservations.without(key)
         if reserved is not reservations.totals:
-            return snapshot.with_reserved(reserved)
+            return snapshot.with_reserved(added(reserved, others))
         known = self._known
-        if known is None or known[0] is not snapshot or known[1] != reservations.version:
-            known = self._known = (snapshot, reservations.version, snapshot.with_reserved(reserved))
-        return known[2]
+        if known is None or known[0] is not snapshot or known[1:3] != (reservations.version, heard):
+            fleet = snapshot.with_reserved(added(reserved, others))
+            known = self._known = (snapshot, reservations.version, heard, fleet)
+        return known[3]
 
     @contextlib.contextmanager
     def decided(self, key: SourceKey, federated: Json) -> Iterator[None]:

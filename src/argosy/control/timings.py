@@ -28,6 +28,11 @@ class Timings(msgspec.Struct, frozen=True):
     #: A member whose nodes and pods were not heard of for so long has stale figures: it is weighed by its size alone.
     capacity_stale: float = 300.0
 
+    #: What a shard has reserved is shown to the others no more often than this,
+    reservations_shown: float = 1.0
+    #: ... and counts no longer than this after it was heard of last.
+    reservations_kept: float = 60.0
+
     #: A member object that changed behind our back is looked at after this.
     member_event: float = 5.0
     #: Between two looks through all objects for what changed clusters mean to them. KubeAdmiral waits 20 s and more; our
