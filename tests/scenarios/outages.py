@@ -3,6 +3,8 @@
 import pytest
 
 from argosy.api import keys
+from argosy.testing import Cluster
+from tests.harness.candidates import Candidate
 from tests.harness.eventually import holds
 from tests.harness.ground import World
 from tests.harness.relay import Relay
@@ -24,6 +26,21 @@ def cut(relay: Relay) -> None:
 def silence(relay: Relay) -> None:
     """Connections stay open and nothing is heard on them."""
     relay.silence()
+
+
+async def lose(candidate: Candidate) -> None:
+    """A stock cluster is killed, all of its processes; a simulated one has none of its own, and is cut off."""
+    if isinstance(candidate.behind, Cluster):
+        candidate.behind.kill()
+    else:
+        cut(candidate.relay)
+
+
+async def regain(candidate: Candidate) -> None:
+    """It is back, if it was away, with what it had stored."""
+    if isinstance(candidate.behind, Cluster) and not candidate.behind["kube-apiserver"].running:
+        await candidate.behind.start()
+    candidate.relay.heal()
 
 
 @pytest.mark.parametrize("fail", [cut, silence])

@@ -32,6 +32,9 @@ def explain(
     now: Annotated[
         bool, typer.Option("--now", help="Not the decision on record, but what would be decided this moment.")
     ] = False,
+    enable_katalyst_support: Annotated[
+        bool, typer.Option("--enable-katalyst-support", help="With --now: the controllers run with this option.")
+    ] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="table, json or yaml.")] = Output.TABLE,
 ) -> None:
     """Tell why an object is placed where it is: who was refused by which filter, scores, selection, division.
@@ -63,7 +66,8 @@ def explain(
         decided = None
         if now:
             with Ticker() as ticker:
-                decided = await explanation.decided_now(await read_snapshot(client, ticker.at), facts)
+                snapshot = await read_snapshot(client, ticker.at, katalyst=enable_katalyst_support)
+                decided = await explanation.decided_now(snapshot, facts)
         return explanation.explained(facts, cluster, decided)
 
     told = with_client(context, work)

@@ -40,11 +40,13 @@ class Supposed(msgspec.Struct, frozen=True, kw_only=True):
     joined: tuple[Manifest, ...] = ()
     cordoned: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    #: Not a change: the controllers count Katalyst's resources.
+    katalyst: bool = False
 
 
 async def foretell(client: Client, supposed: Supposed, namespace: str, tell: Callable[[str], None]) -> Forecast:
     """`namespace` is for objects that name none; `tell` hears how far it is. Raises Failure or ApiError."""
-    today = await read_snapshot(client, tell)
+    today = await read_snapshot(client, tell, katalyst=supposed.katalyst)
     try:
         then, notes = await _applied(client, today, supposed.applied, namespace)
         for scaled in supposed.scaled:

@@ -59,6 +59,9 @@ def plan(
     namespace: Annotated[
         str | None, typer.Option("--namespace", "-n", help="For objects that name none; the context's by default.")
     ] = None,
+    enable_katalyst_support: Annotated[
+        bool, typer.Option("--enable-katalyst-support", help="The controllers run with this option.")
+    ] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="table, json, yaml or name.")] = Output.TABLE,
 ) -> None:
     """Show what would move, start, stop, be overridden or become unschedulable, and write nothing.
@@ -94,6 +97,7 @@ def plan(
         joined=tuple(read(add_cluster)) if add_cluster else (),
         cordoned=tuple(cordon or ()),
         lost=tuple(lose_cluster or ()),
+        katalyst=enable_katalyst_support,
     )
 
     async def work(client: "Client", default: str) -> "Forecast":

@@ -31,8 +31,9 @@ __all__ = ["read_snapshot"]
 P = TypeVar("P", PropagationPolicy, OverridePolicy)
 
 
-async def read_snapshot(client: Client, tell: Callable[[str], None]) -> Snapshot:
-    """`tell` hears how far it is. Raises ApiError where something may not be read."""
+async def read_snapshot(client: Client, tell: Callable[[str], None], *, katalyst: bool = False) -> Snapshot:
+    """`tell` hears how far it is; `katalyst` is what the controllers were told. Raises ApiError where something may not be
+    read."""
     tell("reading clusters and policies")
     configs, clusters, profiles, webhooks = await asyncio.gather(
         client.list(resources.FEDERATED_TYPE_CONFIGS, into=FederatedTypeConfig),
@@ -57,6 +58,7 @@ async def read_snapshot(client: Client, tell: Callable[[str], None]) -> Snapshot
         profiles={each.metadata.name: each for each in profiles.items},
         webhooks={each.metadata.name: each for each in webhooks.items},
         priorities=priorities,
+        katalyst=katalyst,
         now=datetime.datetime.now(datetime.UTC),
     )
 

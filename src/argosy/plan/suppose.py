@@ -78,6 +78,8 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
     priorities: dict[str, int] = {}
     #: The plugins profiles choose from.
     registry: Registry = IN_TREE
+    #: Whether the controllers count what pods ask for of Katalyst's resources.
+    katalyst: bool = False
     #: When it is; without it no wish for a time has run out.
     now: datetime.datetime | None = None
 

@@ -146,6 +146,7 @@ def pass_over(
             registry=snapshot.registry,
             override_policies=found,
             now=snapshot.now,
+            katalyst=snapshot.katalyst,
         )
     )
 

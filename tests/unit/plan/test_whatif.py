@@ -357,3 +357,15 @@ def test_the_forecast_is_what_the_controllers_then_do(worlds):
     assert sum(each.started for each in made.clusters.values()) == made.total.started + made.total.moved
     assert not forecast(then, then).changes
     assert not forecast(before, msgspec.structs.replace(before, clusters=dict(before.clusters))).changes
+
+
+@pytest.mark.parametrize("katalyst", [False, True])
+def test_what_pods_ask_for_of_katalysts_resources_counts_where_the_controllers_count_it(katalyst):
+    today = msgspec.structs.replace(snapshot(manifest("api")), katalyst=katalyst)
+    asking = manifest()
+    requests = {"requests": {"resource.katalyst.kubewharf.io/reclaimed_millicpu": "500"}}
+    asking["spec"]["template"]["spec"]["containers"][0]["resources"] = requests
+    then = msgspec.structs.replace(today, sources={**today.sources, WEB: encode(asking)})
+    (told,) = forecast(today, then).objects
+    # No cluster here has any.
+    assert told.placed_nowhere == katalyst
