@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 
 from argosy.api import keys, resources
@@ -12,12 +13,14 @@ from argosy.kube.errors import NotFound
 from argosy.kube.informer import Informer
 from argosy.kube.resource import Resource
 from tests.harness.eventually import eventually, holds
-from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, SECRETS, Federation
+from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, QUICK, SECRETS, Federation
 
 EVERYWHERE = {"schedulingMode": "Duplicate"}
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 TYPE = "widgets.example.com"
+LONG_AGO = "2026-01-01T00:00:00Z"
+AWAY = {"Joined": "True", "Offline": "True", "Ready": "Unknown"}
 
 
 @pytest.fixture
@@ -266,3 +269,28 @@ def _widget_type() -> dict:
             "controllers": [[keys.GLOBAL_SCHEDULER], [keys.OVERRIDE_CONTROLLER]],
         },
     }
+
+
+async def test_a_cluster_that_was_not_ready_at_first_gets_what_waits_for_it(fed):
+    """It was away when it was first looked at, and is shown to be ready only after that has lasted."""
+    await fed.stop_controllers()
+    once = {"lastProbeTime": LONG_AGO, "lastTransitionTime": LONG_AGO, "reason": "Away", "message": "it was away"}
+    away = [{"type": type, "status": status, **once} for type, status in AWAY.items()]
+    status = {"status": {"conditions": away, "apiResourceTypes": None, "resources": None}}
+    await fed.client.patch(resources.FEDERATED_CLUSTERS, "m2", status, subresource="status")
+    fed.timings = msgspec.structs.replace(QUICK, health_threshold=2.0)
+    await fed.start_controllers()
+    await fed.policy(**EVERYWHERE, reschedulePolicy={"rescheduleWhen": {"clusterJoined": True}})
+    await fed.deploy(replicas=1)
+    await fed.eventually_replicas({"m1": 1})
+
+    async def seen_and_not_trusted():
+        cluster = await fed.client.get(resources.FEDERATED_CLUSTERS, "m2")
+        return cluster["status"].get("resources") and not _is_shown_ready(cluster)
+
+    await eventually(seen_and_not_trusted)
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+
+
+def _is_shown_ready(cluster):
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in cluster["status"]["conditions"])

@@ -185,7 +185,9 @@ class Clusters:
         )
         if observed.resources is not None:
             status = msgspec.structs.replace(status, resources=observed.resources)
-        if observed.apis is not None:
+        if observed.apis is not None and (cluster.status.api_resource_types or _is_ready(status)):
+            # A cluster counts as one that objects may have been placed in once it is known what it serves: not before
+            # it could be chosen, or those that wait for it would look at it once, too early.
             status = msgspec.structs.replace(status, api_resource_types=observed.apis)
         await self._write_status(cluster, status)
         shown = cluster.condition(texts.READY)
@@ -341,3 +343,7 @@ def _age(timestamp: str | None) -> float:
         return 0.0
     then = datetime.datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
     return (datetime.datetime.now(datetime.UTC) - then).total_seconds()
+
+
+def _is_ready(status: ClusterStatus) -> bool:
+    return any(each.type == texts.READY and each.status == "True" for each in status.conditions)

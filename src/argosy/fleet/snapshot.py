@@ -163,7 +163,8 @@ class Fleet:
         return Fleet((member for member in self._rows.values() if member.joined), self.workloads)
 
     def surveyed_only(self) -> "Fleet":
-        """The joined members of which it was once learned what they serve: those a placement can have taken into account."""
+        """The joined members of which it was once learned what they serve, which is when they are first ready: those a
+        placement can have taken into account."""
         return self._surveyed
 
     @cached_property
