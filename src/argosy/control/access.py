@@ -63,7 +63,7 @@ class _Entry:
     def __init__(self, connection: Connection, link: Link, namespace: str):
         self.connection = connection
         self.link = link
-        #: The uid of the namespace by which it was seen to be the member that joined; empty until then.
+        #: The uid of the namespace by which it was seen to be the member that joined.
         self.namespace = namespace
         self.problems: dict[str, str] = {}
         #: Until when a renewal that failed is not tried again.
@@ -91,6 +91,8 @@ class Access:
         self._entries: dict[str, _Entry] = {}
         #: Why members that should be connected are not.
         self._shut_out: dict[str, str] = {}
+        #: Those that gave no answer yet by which they could be known.
+        self._silent: set[str] = set()
         #: Called with the name of a member that does not accept our credentials any more.
         self.on_rejected: Callable[[str], None] = lambda name: None
 
@@ -143,11 +145,16 @@ class Access:
     # Being connected.
 
     async def connected(self, cluster: FederatedCluster) -> Member | None:
-        """The member over a connection with what is in the secret, or with what was there before if that is of no use."""
+        """The member over a connection with what is in the secret, or with what was there before if that is of no use.
+
+        None for one that gave no answer so far: nothing is read from a cluster, or written to it, before it was seen to be
+        the one that joined.
+        """
         try:
             member = await self._connected(cluster)
         except CredentialsError as error:
             self._shut_out[cluster.name] = str(error)
+            self._silent.discard(cluster.name)
             raise
         self._shut_out.pop(cluster.name, None)
         return member
@@ -155,8 +162,6 @@ class Access:
     async def _connected(self, cluster: FederatedCluster) -> Member | None:
         name = cluster.name
         entry, member = self._entries.get(name), self._members.get(name)
-        if entry is not None and member is not None and not entry.namespace:
-            await self._recognize_late(cluster, entry, member)
         try:
             connection = self.connection(cluster)
             if entry is None or member is None:
@@ -174,39 +179,34 @@ class Access:
         entry.problems.pop(texts.CREDENTIALS_UNUSABLE_REASON, None)
         return member
 
-    async def _connect_first(self, cluster: FederatedCluster, connection: Connection) -> Member:
+    async def _connect_first(self, cluster: FederatedCluster, connection: Connection) -> Member | None:
         """The secret may have changed while nobody looked: what is at another address is not written to."""
         name = cluster.name
         client = self._connect(name, connection)
         try:
-            namespace = await self._recognized(cluster, client, connection)
+            async with asyncio.timeout(min(_TRIAL, self._timings.health_period / 2)):
+                namespace = await self._recognize(cluster, client, connection)
+        except _FAILURES:
+            self._silent.add(name)
+            await client.close()
+            return None
         except BaseException:
             await client.close()
             raise
         return await self._take(name, client, connection, namespace)
+
+    def is_silent(self, name: str) -> bool:
+        """Whether it gave no answer when it was to be connected: worth another try soon."""
+        return name in self._silent
 
     async def _take(self, name: str, client: Client, connection: Connection, namespace: str) -> Member:
         """Have it as the member of this name, about which nothing is known yet."""
         link = Link(name, client.transport, on_rejected=lambda: self.on_rejected(name))
         member = Member(name, Client(link, field_manager=client.field_manager), self._timings)
         self._entries[name] = _Entry(connection, link, namespace)
+        self._silent.discard(name)
         await self._members.connect(member)
         return member
-
-    async def _recognized(self, cluster: FederatedCluster, client: Client, connection: Connection) -> str:
-        """As `_recognize`, but empty for one that gives no answer: it is asked again, with the next look."""
-        try:
-            async with asyncio.timeout(min(_TRIAL, self._timings.health_period / 2)):
-                return await self._recognize(cluster, client, connection)
-        except _FAILURES:
-            return ""
-
-    async def _recognize_late(self, cluster: FederatedCluster, entry: _Entry, member: Member) -> None:
-        try:
-            entry.namespace = await self._recognized(cluster, member.client, entry.connection)
-        except CredentialsError:
-            await self.disconnect(cluster.name)
-            raise
 
     async def _recognize(self, cluster: FederatedCluster, client: Client, connection: Connection) -> str:
         """The uid of the namespace by which it certainly is the member that joined. Raises CredentialsError if it is not."""
@@ -244,6 +244,7 @@ class Access:
     async def disconnect(self, name: str) -> None:
         self._entries.pop(name, None)
         self._shut_out.pop(name, None)
+        self._silent.discard(name)
         await self._members.disconnect(name)
 
     def problem(self, name: str) -> Problem | None:

@@ -80,7 +80,8 @@ class Clusters:
         if not cluster.joined:
             return await self._join(cluster)
         await self._publish_health(cluster, await self._reached(cluster))
-        return Result(requeue_after=self._timings.health_period)
+        silent = self.access.is_silent(name)
+        return Result(requeue_after=self._timings.reconnect if silent else self._timings.health_period)
 
     def clusters_of_secret(self, secret: str) -> list[str]:
         return [c.name for c in self._caches.clusters.values() if c.spec.secret_ref.name == secret]
