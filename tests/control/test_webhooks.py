@@ -141,7 +141,7 @@ async def test_a_webhook_in_another_process_filters_scores_and_selects(fed, hook
 
 async def test_one_that_hangs_delays_only_those_that_ask_it(fed, hook):
     await hook.behave("hang")
-    await configured(fed, hook, httpTimeout="4s")
+    await configured(fed, hook, httpTimeout="8s")
     await profiled(fed)
     await fed.policy("asking", **EVERYWHERE)
     await fed.policy("plain", schedulingMode="Duplicate")
@@ -158,11 +158,11 @@ async def test_one_that_hangs_delays_only_those_that_ask_it(fed, hook):
     await fed.client.delete(DEPLOYMENTS, asking[0], "default")
     await eventually(lambda: len(fed.manager.federate._asking) == len(asking) - 1, PATIENCE)
     for name in asking[1:]:
-        await eventually_held(fed, HeldReason.UNSCHEDULABLE, "request failed: no answer within 4 s", name)
-    await told(fed, "ScheduleFederatedObject", "webhookPlugin(hook): request failed: no answer within 4 s")
+        await eventually_held(fed, HeldReason.UNSCHEDULABLE, "request failed: no answer within 8 s", name)
+    await told(fed, "ScheduleFederatedObject", "webhookPlugin(hook): request failed: no answer within 8 s")
     about = await explanation(fed, asking[1])
-    assert "webhookPlugin(hook): request failed: no answer within 4 s" in about.held
-    assert "no answer within 4 s" in "; ".join(about.lines)
+    assert "webhookPlugin(hook): request failed: no answer within 8 s" in about.held
+    assert "no answer within 8 s" in "; ".join(about.lines)
     await hook.behave(rejected=["m1"])
     for name in asking[1:]:
         await eventually_in(fed, ["m2", "m3"], name)
