@@ -11,9 +11,10 @@ import pytest
 from argosy.api import guard, keys, resources, rights, typeconfigs
 from argosy.api.crds.upgrade import REVISION
 from argosy.control import existing
-from argosy.control.install import Installation, install, is_installed, preview
+from argosy.control.install import Installation, InstallError, install, is_installed, preview
 from argosy.control.permissions import missing
 from argosy.control.workloads import deployment_controller_runs
+from argosy.kube.errors import Forbidden
 from argosy.kube.resource import Resource
 from argosy.server.embedded import EmbeddedServer
 from argosy.server.identity import User
@@ -99,6 +100,28 @@ async def test_marking_that_was_broken_off_goes_on_where_it_was(plane, monkeypat
     monkeypatch.undo()
     await install(client)
     assert len(await marked(client)) == 40
+
+
+async def test_one_that_may_not_be_marked_is_named_and_its_kind_waits(plane, monkeypatch):
+    client = plane.client()
+    for name in ("a", "guarded", "z"):
+        await client.create(CONFIGMAPS, config_map(name))
+    mark = existing.mark
+
+    async def guarding(client, resource, name, namespace):
+        if name == "guarded":
+            raise Forbidden(403, "Forbidden", "admission webhook says no", {})
+        await mark(client, resource, name, namespace)
+
+    monkeypatch.setattr(existing, "mark", guarding)
+    with pytest.raises(InstallError, match=r"configmaps default/guarded exist already .* admission webhook says no"):
+        await install(client)
+    assert await marked(client) == {"a", "z"}
+    names = {each["metadata"]["name"] for each in (await client.list(resources.FEDERATED_TYPE_CONFIGS)).items}
+    assert "configmaps" not in names
+    monkeypatch.undo()
+    await install(client)
+    assert await marked(client) == {"a", "guarded", "z"}
 
 
 async def test_nothing_is_marked_where_that_is_not_wanted(plane):

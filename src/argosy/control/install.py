@@ -8,7 +8,7 @@ already are marked as not to be federated; once it is there, nothing is ever mar
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from argosy.api.types import FederatedTypeConfig
 from argosy.control import existing
 from argosy.kube.client import Client
 from argosy.kube.discovery import Discovery
-from argosy.kube.errors import AlreadyExists, Conflict, NotFound
+from argosy.kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound
 from argosy.kube.resource import Resource
 
 __all__ = ["InstallError", "Installation", "install", "is_installed", "preview", "subjects_of", "type_configs"]
@@ -48,6 +48,8 @@ _NAMESPACES = _RESOURCES["Namespace"]
 _POLL = 0.1
 _ESTABLISHED = 60.0
 _TRIES = 5
+#: Objects that could not be marked after which it is no use to go on.
+_REFUSALS = 20
 
 
 class InstallError(Exception):
@@ -226,11 +228,18 @@ class _Installer:
             return
 
     async def _mark(self, resource: Resource) -> None:
-        marked = 0
+        """All of them: its type config comes when nothing is left that would be federated by mistake."""
+        marked, refused = 0, dict[str, str]()
 
         async def mark(name: str, namespace: str | None) -> None:
             nonlocal marked
-            await self._write(lambda: existing.mark(self._client, resource, name, namespace))
+            try:
+                await self._write(lambda: existing.mark(self._client, resource, name, namespace))
+            except (Forbidden, Invalid, BadRequest) as error:
+                refused[f"{namespace}/{name}" if namespace else name] = str(error)
+                if len(refused) >= _REFUSALS:
+                    raise _unmarked(resource, refused) from None
+                return
             marked += 1
             if marked % 1000 == 0:
                 self._progress(f"marking {resource} that exist already: {marked} so far")
@@ -239,6 +248,8 @@ class _Installer:
         if marked:
             self._changes += marked
             self._progress(f"marked {marked} {resource} that exist already: they are not federated")
+        if refused:
+            raise _unmarked(resource, refused)
 
     async def _record(self, namespace: Manifest | None, names: set[str]) -> None:
         before = _installed_before(namespace)
@@ -280,6 +291,15 @@ class _Installer:
         await self._write(lambda: self._client.update(_RESOURCES[manifest["kind"]], manifest))
         self._changes += 1
         self._progress(f"updated {_reference(manifest)}")
+
+
+def _unmarked(resource: Resource, refused: Mapping[str, str]) -> InstallError:
+    name, why = next(iter(refused.items()))
+    others = f", and {len(refused) - 1} more" if len(refused) > 1 else ""
+    return InstallError(
+        f"{resource} {name}{others} exist already and cannot be marked as not to be federated: {why}; the kind is not"
+        " federated yet: annotate them by hand and install again, or leave such objects alone with --skip-existing"
+    )
 
 
 async def _settled(attempt: Callable[[], Awaitable[None]]) -> None:
