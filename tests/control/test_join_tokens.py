@@ -1,6 +1,7 @@
 """Service accounts in members: their tokens are made, renewed, replaced, and missed with a word on what to do."""
 
 import msgspec
+import pytest
 
 from argosy.api import keys
 from argosy.api.types import FederatedCluster
@@ -54,9 +55,22 @@ async def test_an_account_renews_its_token_by_itself_and_uses_the_new_one():
         await fed.propagates()
 
 
-async def test_a_token_that_is_refused_is_replaced_with_the_users_credentials(party):
+#: Whether it happens while controllers run, or while there are none.
+while_away = pytest.mark.parametrize("away", [False, True], ids=["at once", "while away"])
+
+
+async def _lose_account(party: Party, away: bool) -> None:
+    if away:
+        await party.stop_controllers()
     await party.member("m1").delete(ACCOUNTS, keys.MEMBER_SERVICE_ACCOUNT, keys.SYSTEM_NAMESPACE)
+    if away:
+        await party.start_controllers()
+
+
+@while_away
+async def test_a_token_that_is_refused_is_replaced_with_the_users_credentials(party, away):
     before = await party.account_token()
+    await _lose_account(party, away)
 
     async def replaced() -> bool:
         return await party.account_token() != before
@@ -65,10 +79,11 @@ async def test_a_token_that_is_refused_is_replaced_with_the_users_credentials(pa
     await party.propagates()
 
 
-async def test_a_token_that_is_refused_for_good_is_told_with_the_way_out(party):
+@while_away
+async def test_a_token_that_is_refused_for_good_is_told_with_the_way_out(party, away):
     await party.forget_user()
     await party.propagates()
-    await party.member("m1").delete(ACCOUNTS, keys.MEMBER_SERVICE_ACCOUNT, keys.SYSTEM_NAMESPACE)
+    await _lose_account(party, away)
     message = await party.told("CredentialsRejected", "401", "argosy join m1 --kubeconfig")
     assert "eyJ" not in message
     assert await party.replicas() == {"m1": 1}

@@ -54,7 +54,6 @@ __all__ = [
 QUICK = Timings(
     health_period=0.5,
     health_threshold=0.4,
-    reconnect=0.3,
     member_event=0.2,
     deletion_recheck=0.2,
     cascade_recheck=0.2,

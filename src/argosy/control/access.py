@@ -23,6 +23,7 @@ from argosy.api.types import FederatedCluster
 from argosy.control import join, memberrole
 from argosy.control.catalog import Catalog
 from argosy.control.connect import Connector
+from argosy.control.gate import Gate
 from argosy.control.link import Link
 from argosy.control.members import Member, Members
 from argosy.control.timings import Timings
@@ -60,10 +61,12 @@ class Problem(msgspec.Struct, frozen=True):
 class _Entry:
     """What is remembered of the way into one member while it is connected."""
 
-    def __init__(self, connection: Connection, link: Link, namespace: str):
+    def __init__(self, connection: Connection, link: Link, gate: Gate, namespace: str):
         self.connection = connection
         self.link = link
-        #: The uid of the namespace by which it was seen to be the member that joined.
+        #: Closed until it was seen to be the member that joined.
+        self.gate = gate
+        #: The uid of the namespace by which it was; empty until then.
         self.namespace = namespace
         self.problems: dict[str, str] = {}
         #: Until when a renewal that failed is not tried again.
@@ -91,8 +94,6 @@ class Access:
         self._entries: dict[str, _Entry] = {}
         #: Why members that should be connected are not.
         self._shut_out: dict[str, str] = {}
-        #: Those that gave no answer yet by which they could be known.
-        self._silent: set[str] = set()
         #: Called with the name of a member that does not accept our credentials any more.
         self.on_rejected: Callable[[str], None] = lambda name: None
 
@@ -145,16 +146,11 @@ class Access:
     # Being connected.
 
     async def connected(self, cluster: FederatedCluster) -> Member | None:
-        """The member over a connection with what is in the secret, or with what was there before if that is of no use.
-
-        None for one that gave no answer so far: nothing is read from a cluster, or written to it, before it was seen to be
-        the one that joined.
-        """
+        """The member over a connection with what is in the secret, or with what was there before if that is of no use."""
         try:
             member = await self._connected(cluster)
         except CredentialsError as error:
             self._shut_out[cluster.name] = str(error)
-            self._silent.discard(cluster.name)
             raise
         self._shut_out.pop(cluster.name, None)
         return member
@@ -162,6 +158,8 @@ class Access:
     async def _connected(self, cluster: FederatedCluster) -> Member | None:
         name = cluster.name
         entry, member = self._entries.get(name), self._members.get(name)
+        if entry is not None and member is not None and not entry.namespace:
+            await self._recognize_late(cluster, entry)
         try:
             connection = self.connection(cluster)
             if entry is None or member is None:
@@ -179,34 +177,43 @@ class Access:
         entry.problems.pop(texts.CREDENTIALS_UNUSABLE_REASON, None)
         return member
 
-    async def _connect_first(self, cluster: FederatedCluster, connection: Connection) -> Member | None:
+    async def _connect_first(self, cluster: FederatedCluster, connection: Connection) -> Member:
         """The secret may have changed while nobody looked: what is at another address is not written to."""
-        name = cluster.name
-        client = self._connect(name, connection)
+        link = self._link(cluster.name, self._connect(cluster.name, connection))
         try:
-            async with asyncio.timeout(min(_TRIAL, self._timings.health_period / 2)):
-                namespace = await self._recognize(cluster, client, connection)
-        except _FAILURES:
-            self._silent.add(name)
-            await client.close()
-            return None
+            namespace = await self._recognized(cluster, link, connection)
         except BaseException:
-            await client.close()
+            await link.close()
             raise
-        return await self._take(name, client, connection, namespace)
+        return await self._take(cluster.name, link, connection, namespace)
 
-    def is_silent(self, name: str) -> bool:
-        """Whether it gave no answer when it was to be connected: worth another try soon."""
-        return name in self._silent
+    def _link(self, name: str, client: Client) -> Link:
+        return Link(name, client.transport, on_rejected=lambda: self.on_rejected(name))
 
-    async def _take(self, name: str, client: Client, connection: Connection, namespace: str) -> Member:
+    async def _take(self, name: str, link: Link, connection: Connection, namespace: str) -> Member:
         """Have it as the member of this name, about which nothing is known yet."""
-        link = Link(name, client.transport, on_rejected=lambda: self.on_rejected(name))
-        member = Member(name, Client(link, field_manager=client.field_manager), self._timings)
-        self._entries[name] = _Entry(connection, link, namespace)
-        self._silent.discard(name)
+        gate = Gate(link, is_open=bool(namespace))
+        member = Member(name, Client(gate), self._timings)
+        self._entries[name] = _Entry(connection, link, gate, namespace)
         await self._members.connect(member)
         return member
+
+    async def _recognized(self, cluster: FederatedCluster, link: Link, connection: Connection) -> str:
+        """As `_recognize`, but empty for one that gives no answer, or not the one asked for: it is asked again, with the
+        next look."""
+        try:
+            async with asyncio.timeout(min(_TRIAL, self._timings.health_period / 2)):
+                return await self._recognize(cluster, Client(link), connection)
+        except _FAILURES:
+            return ""
+
+    async def _recognize_late(self, cluster: FederatedCluster, entry: _Entry) -> None:
+        try:
+            entry.namespace = await self._recognized(cluster, entry.link, entry.connection)
+        except CredentialsError:
+            await self.disconnect(cluster.name)
+            raise
+        entry.gate.is_open = bool(entry.namespace)
 
     async def _recognize(self, cluster: FederatedCluster, client: Client, connection: Connection) -> str:
         """The uid of the namespace by which it certainly is the member that joined. Raises CredentialsError if it is not."""
@@ -229,7 +236,7 @@ class Access:
             await client.close()
             raise
         if namespace != entry.namespace:  # it was claimed anew: nothing that is known of the one before holds here
-            return await self._take(cluster.name, client, connection, namespace)
+            return await self._take(cluster.name, self._link(cluster.name, client), connection, namespace)
         entry.connection = connection
         entry.rules = None
         entry.problems.pop(texts.TOKEN_NOT_RENEWED_REASON, None)
@@ -244,7 +251,6 @@ class Access:
     async def disconnect(self, name: str) -> None:
         self._entries.pop(name, None)
         self._shut_out.pop(name, None)
-        self._silent.discard(name)
         await self._members.disconnect(name)
 
     def problem(self, name: str) -> Problem | None:
@@ -269,7 +275,7 @@ class Access:
 
     # The service account.
 
-    async def renew_token(self, cluster: FederatedCluster, member: Member) -> bool:
+    async def renew_token(self, cluster: FederatedCluster) -> bool:
         """Have the account's next token in the secret when it is time; whether it was."""
         entry = self._entries[cluster.name]
         if (
@@ -281,7 +287,7 @@ class Access:
         # Whether this one was not to be had, could not be kept, or is refused too: asking at once for another would not help.
         entry.patience = time.monotonic() + self._timings.health_period
         try:
-            await self.keep_token(cluster, await self._next_token(cluster, entry, member))
+            await self.keep_token(cluster, await self._next_token(cluster, entry))
         except (CredentialsError, *_FAILURES) as error:
             entry.problems[texts.TOKEN_NOT_RENEWED_REASON] = (
                 f"the service account's token was not renewed: {_told(error)}; to give it a new one, run:"
@@ -300,10 +306,10 @@ class Access:
             return False
         return life is not None and time.time() >= renewal_time(life, self._timings.token_renewal, cluster.name)
 
-    async def _next_token(self, cluster: FederatedCluster, entry: _Entry, member: Member) -> bytes:
+    async def _next_token(self, cluster: FederatedCluster, entry: _Entry) -> bytes:
         try:
             async with asyncio.timeout(_TRIAL):
-                return await join.new_token(member.client, self._timings.token_lifetime)
+                return await join.new_token(Client(entry.link), self._timings.token_lifetime)
         except _FAILURES as error:
             if not self.has_bootstrap(cluster):
                 raise

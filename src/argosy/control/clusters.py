@@ -80,8 +80,7 @@ class Clusters:
         if not cluster.joined:
             return await self._join(cluster)
         await self._publish_health(cluster, await self._reached(cluster))
-        silent = self.access.is_silent(name)
-        return Result(requeue_after=self._timings.reconnect if silent else self._timings.health_period)
+        return Result(requeue_after=self._timings.health_period)
 
     def clusters_of_secret(self, secret: str) -> list[str]:
         return [c.name for c in self._caches.clusters.values() if c.spec.secret_ref.name == secret]
@@ -153,7 +152,7 @@ class Clusters:
         except CredentialsError as error:
             self._event(cluster, "Warning", EventReason.JOIN_CLUSTER_ERROR, str(error))
             return None
-        if member is not None and await self.access.renew_token(cluster, member):
+        if member is not None and await self.access.renew_token(cluster):
             self._event(cluster, "Normal", EventReason.TOKEN_RENEWED, "the service account has a new token")
             member = await self.access.connected(cluster)
         return member

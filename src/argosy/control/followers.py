@@ -31,8 +31,6 @@ class Followers:
             member = await self._access.connected(cluster)
         except CredentialsError:  # for its owner to tell
             return again
-        if self._access.is_silent(name):
-            again = Result(requeue_after=self._timings.reconnect)
         if not cluster.terminating:
             return again
         left = await self._cascade.progress(cluster, member)

@@ -13,8 +13,6 @@ class Timings(msgspec.Struct, frozen=True):
 
     #: How often a joined member's health, API resources and capacity are looked at.
     health_period: float = 30.0
-    #: A joined member that gave no answer when it was to be connected is asked again after this.
-    reconnect: float = 5.0
     #: How long a changed health must last before it is published.
     health_threshold: float = 100.0
     #: A member that could not be joined for so long is given up until its object is made anew.
