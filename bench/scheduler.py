@@ -165,7 +165,7 @@ def measure_decisions(report: Report, count: int, random: np.random.Generator, *
 
 
 def _changing(fleet: Fleet, random: np.random.Generator) -> Iterator[Fleet]:
-    """Another cluster's free capacity each time, as heartbeats bring it."""
+    """Another cluster's free capacity each time, as what is decided takes it."""
     while True:
         row = int(random.integers(0, len(fleet)))
         before = fleet.members[row]

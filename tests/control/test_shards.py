@@ -387,6 +387,31 @@ async def test_a_neighbour_that_is_silent_for_long_is_not_counted() -> None:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def test_what_a_process_before_us_showed_is_taken_back_and_nothing_is_shown_of_nothing() -> None:
+    async with Federation(0) as fed:
+        old = {
+            "metadata": {"name": "argosy-reserved-1", "labels": {keys.RESERVED_LABEL: "2"}},
+            "data": {"reserved": '{"cpu":{"m1":900}}'},
+        }
+        await fed.client.create(CONFIGMAPS, old, keys.SYSTEM_NAMESPACE)
+        timings = msgspec.structs.replace(QUICK, reservations_shown=0.01)
+        shards = [Neighbours(fed.client, Shard(index, 2), dict, timings) for index in (0, 1)]
+        tasks = [asyncio.create_task(run()) for each in shards for run in (each.informer.run, each.run)]
+
+        async def taken_back() -> bool:
+            found = await fed.client.get(CONFIGMAPS, "argosy-reserved-1", keys.SYSTEM_NAMESPACE)
+            return bool(found["data"]["reserved"] == "{}")
+
+        try:
+            await eventually(taken_back)
+            await eventually(lambda: shards[0].totals == {})
+            assert not await exists(fed.client, CONFIGMAPS, "argosy-reserved-0", keys.SYSTEM_NAMESPACE)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def _beat(neighbours: Neighbours) -> str:
     return neighbours.informer.get(f"{keys.SYSTEM_NAMESPACE}/argosy-reserved-0").data["beat"]
 

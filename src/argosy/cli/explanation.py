@@ -16,13 +16,14 @@ from argosy.api.types import FederatedCluster, FederatedObject, FederatedTypeCon
 from argosy.cli.elsewhere import Elsewhere
 from argosy.cli.failures import Failure
 from argosy.cli.report import EVENTS, EventView, is_of, or_none, replicas_wanted, unfederated
-from argosy.fleet.fingerprint import Fingerprint
+from argosy.fleet.fingerprint import Fingerprint, FleetChange
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.client import Client
 from argosy.kube.objects import encode
 from argosy.kube.resource import Resource
 from argosy.plan import explain
 from argosy.plan.held import held_of
+from argosy.plan.metadata import annotations_of
 from argosy.plan.policy import PolicyRef, propagation_ref
 from argosy.plan.record import Account, Record, RecordError, account_of, decode, names_then, record_of
 from argosy.plan.suppose import ObjectKey, Snapshot
@@ -207,6 +208,7 @@ def _record(federated: FederatedObject) -> Record | None:
 
 class _Triggers(msgspec.Struct):
     clusters: Fingerprint
+    reads: tuple[str, ...] | None = None
     profile: str = ""
 
 
@@ -235,9 +237,17 @@ def _since(record: Record, facts: Facts) -> tuple[str, ...]:
     generation = int(facts.source["metadata"].get("generation") or 0)
     if inputs.source_generation and generation and inputs.source_generation != generation:
         found.append(f"the object has changed (generation {inputs.source_generation}, now {generation})")
-    if Fleet.of(facts.clusters).joined_only().hashes.short != record.fleet_hash:
-        found.append("clusters have joined, left, or changed in labels, taints or APIs")
+    if _is_another_fleet(record, facts):
+        found.append("clusters have joined, left, or changed in taints, APIs or labels that count")
     return tuple(found)
+
+
+def _is_another_fleet(record: Record, facts: Facts) -> bool:
+    fleet = Fleet.of(facts.clusters)
+    seen = _triggers(annotations_of(facts.federated)) if facts.federated is not None else None
+    if seen is None:
+        return fleet.joined_only().hashes.short != record.fleet_hash
+    return fleet.surveyed_only().hashes.reading(seen.reads).since(seen.clusters) != FleetChange()
 
 
 def _with_cluster(facts: Facts, told: Explained, cluster: str | None) -> Explained:

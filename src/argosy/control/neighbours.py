@@ -1,8 +1,9 @@
 """Neighbours: what other shards have reserved, so that a burst over many namespaces does not pile up on one cluster.
 
-Each shard works out its own reservations (`reserved`) and shows the sums in a ConfigMap of the system namespace: only when
-they changed, and no more often than once a period. One that has fallen silent is not counted for long: what it was waiting
-for runs by then, or will not. A control plane that does not let us write or watch them costs this and nothing else.
+Each shard works out its own reservations (`reserved`) and shows the sums in a ConfigMap of the system namespace: when they
+changed, no more often than once a period, and from time to time while there are any. One that has fallen silent is not
+counted for long: what it was waiting for runs by then, or will not. A control plane that does not let us write or watch them
+costs this and nothing else.
 """
 
 import asyncio
@@ -57,8 +58,10 @@ class Neighbours:
         self._timings = timings
         self._clock = clock
         self._name = f"argosy-reserved-{shard.index}"
-        self._shown = b""
+        #: What a process before us may have shown is not true any more: the first time something is shown in any case.
+        self._shown: bytes | None = None
         self._shown_at = 0.0
+        self._trouble = ""
         self._beat = 0
         self._heard: dict[str, tuple[float, Amounts]] = {}
         self.totals: Amounts = {}
@@ -76,23 +79,36 @@ class Neighbours:
         self.informer.add_handler(self._changed)
 
     async def run(self) -> None:
+        failures, wait = 0, 0.0
         while True:
             self._count()
-            try:
-                await self._show()
-            except (ApiError, TransportError) as error:
-                log.warning("other shards are not told what is reserved: %s", error)
-                await asyncio.sleep(self._timings.retry_most)
+            wait -= self._timings.reservations_shown
+            if wait <= 0:
+                try:
+                    await self._show()
+                    failures = 0
+                    self._tell_trouble("")
+                except (ApiError, TransportError) as error:
+                    failures += 1
+                    wait = min(self._timings.reservations_shown * 2**failures, self._timings.reservations_kept)
+                    self._tell_trouble(str(error))
             await asyncio.sleep(self._timings.reservations_shown)
+
+    def _tell_trouble(self, trouble: str) -> None:
+        """Once, and when it is over."""
+        if trouble and not self._trouble:
+            log.warning("other shards are not told what is reserved: %s", trouble)
+        elif self._trouble and not trouble:
+            log.info("other shards are told again what is reserved")
+        self._trouble = trouble
 
     # Ours.
 
     async def _show(self) -> None:
         content = msgspec.json.encode(self._own(), order="deterministic")
         now = self._clock()
-        nothing_new = content == self._shown or (not self._shown and content == b"{}")
         fresh = content == b"{}" or now - self._shown_at < self._timings.reservations_kept / 3
-        if nothing_new and fresh:
+        if content == self._shown and fresh:
             return
         self._beat += 1
         body = {
@@ -106,8 +122,9 @@ class Neighbours:
         try:
             await self._client.patch(CONFIG_MAPS, self._name, body, keys.SYSTEM_NAMESPACE, kind=Patch.MERGE, into=bytes)
         except NotFound:
-            with contextlib.suppress(AlreadyExists):
-                await self._client.create(CONFIG_MAPS, body, keys.SYSTEM_NAMESPACE, into=bytes)
+            if content != b"{}":
+                with contextlib.suppress(AlreadyExists):
+                    await self._client.create(CONFIG_MAPS, body, keys.SYSTEM_NAMESPACE, into=bytes)
         self._shown, self._shown_at = content, now
 
     # The others'.
@@ -157,7 +174,7 @@ def _is_less(now: Amounts, before: Amounts) -> bool:
 
 
 def _amounts(text: str) -> Amounts:
-    """What cannot be read is nothing: it only ever makes a decision more careful."""
+    """What cannot be read is as good as not said."""
     try:
         found = msgspec.json.decode(text, type=dict[str, dict[str, int]])
     except msgspec.MsgspecError:

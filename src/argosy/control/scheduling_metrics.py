@@ -45,12 +45,12 @@ class SchedulingMetrics:
         self.attempt = histogram("scheduling_attempt_duration_seconds", "One decision.", ["profile", "result"])
         self.extension_point = histogram(
             "scheduler_framework_extension_point_duration_seconds",
-            "All plugins of an extension point, in one decision.",
+            "All plugins of an extension point, in one decision that had to ask them.",
             ["extension_point", "profile", "status"],
         )
         self.plugin = histogram(
             "scheduler_plugin_execution_duration_seconds",
-            "One filter plugin, in one decision, over all clusters.",
+            "One filter plugin, in one decision that had to ask it, over all clusters.",
             ["extension_point", "plugin", "status"],
         )
         self._timed: dict[int, tuple[Profile, Profile]] = {}

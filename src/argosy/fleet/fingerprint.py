@@ -89,6 +89,7 @@ class FleetHashes:
         known = self._reading.get(keys)
         if known is None:
             known = copy(self)
+            known._reading = {}
             known._labels = self._mixed(
                 [digest([labels.get(key) for key in keys]) if keys else 0 for labels in self._all_labels]
             )

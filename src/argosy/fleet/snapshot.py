@@ -8,7 +8,7 @@ available capacity. Tables are built when first asked for.
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from functools import cached_property
 from itertools import repeat
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -18,6 +18,7 @@ from argosy.api.clusters import FederatedCluster
 from argosy.fleet.columns import LARGEST, Amounts, Column, Mask, Rows
 from argosy.fleet.fingerprint import FleetHashes
 from argosy.fleet.member import CPU, ApiKey, Member, member_of
+from argosy.fleet.memory import Memory
 from argosy.fleet.taints import TaintTable
 from argosy.fleet.workloads import Workloads
 from argosy.kube.hashing import fnv1_32
@@ -29,6 +30,8 @@ GPU = "nvidia.com/gpu"
 
 #: Answers to label questions kept per snapshot; policies are reused by many objects, so few are distinct.
 _ANSWERS_KEPT = 512
+#: Of answers that are several columns each.
+_OUTLOOKS_KEPT = 64
 
 #: What a decision reads besides what is available; all snapshots that differ in that alone share it.
 _FACTS: Final = (
@@ -73,9 +76,10 @@ class Fleet:
         self._rows: dict[str, Member] = {member.name: member for member in sorted(members, key=lambda row: row.name)}
         self._answers: dict[object, Mask] = {}
         self._labels: dict[str, Labelled] = {}
-        self._memory: dict[Hashable, Any] = {}
+        self._columns = Memory(_ANSWERS_KEPT)
+        self._outlooks = Memory(_OUTLOOKS_KEPT)
         #: Of what does not depend on what is available.
-        self._memory_of_facts: dict[Hashable, Any] = {}
+        self._facts = Memory(_OUTLOOKS_KEPT)
         self._located: _Located | None = None
 
     @classmethod
@@ -140,37 +144,37 @@ class Fleet:
             return self
         fleet = Fleet(workloads=self.workloads)
         fleet._rows, fleet._answers, fleet._labels = self._rows, self._answers, self._labels
-        fleet._memory_of_facts = self._memory_of_facts
+        fleet._facts = self._facts
         for name in _FACTS:
             fleet.__dict__[name] = getattr(self, name)
         fleet.__dict__["_available"] = self._available.less(
             # Copies, since the sums go on changing and what `column` is asked about must not.
             {resource: self.column(dict(amounts)) for resource, amounts in reserved.items()}
         )
-        joined = self.joined_only()
-        fleet.__dict__["_joined"] = fleet if joined is self else joined.with_reserved(reserved)
-        fleet.__dict__["_surveyed"] = self.surveyed_only()  # of these only the facts are compared
+        fleet.__dict__["_joined"] = None if self._joined is None else self._joined.with_reserved(reserved)
+        fleet.__dict__["_surveyed"] = self._surveyed  # of these only the facts are compared
         return fleet
 
     def joined_only(self) -> "Fleet":
         """The members that scheduling considers."""
-        return self._joined
+        return self if self._joined is None else self._joined
 
     @cached_property
-    def _joined(self) -> "Fleet":
+    def _joined(self) -> "Fleet | None":
+        """None for all of them: a snapshot that held itself would outlive its use."""
         if all(member.joined for member in self._rows.values()):
-            return self
+            return None
         return Fleet((member for member in self._rows.values() if member.joined), self.workloads)
 
     def surveyed_only(self) -> "Fleet":
         """The joined members of which it was once learned what they serve, which is when they are first ready: those a
         placement can have taken into account."""
-        return self._surveyed
+        return self if self._surveyed is None else self._surveyed
 
     @cached_property
-    def _surveyed(self) -> "Fleet":
+    def _surveyed(self) -> "Fleet | None":
         if all(member.joined and member.apis for member in self._rows.values()):
-            return self
+            return None
         return Fleet((member for member in self._rows.values() if member.joined and member.apis), self.workloads)
 
     def _replaced(self, before: Member, after: Member) -> "Fleet":
@@ -181,6 +185,8 @@ class Fleet:
             shared.add("taints")
         if before.apis is after.apis:
             shared |= {"_api_sets", "_serving"}
+        if after == msgspec.structs.replace(before, available=after.available, stale=after.stale):
+            fleet._facts = self._facts
         if before.labels == after.labels:
             fleet._answers, fleet._labels = self._answers, self._labels
         if (before.labels_digest, before.taints_digest, before.apis_digest) == (
@@ -201,9 +207,9 @@ class Fleet:
             if facet in self.__dict__:
                 fleet.__dict__[facet] = self.__dict__[facet].with_row(row, getattr(after, facet[1:]))
         for name, belong in (("_joined", True), ("_surveyed", bool(before.apis and after.apis))):
-            subset = self.__dict__.get(name)
-            if subset is not None and subset is not self and before.joined and after.joined and belong:
-                fleet.__dict__[name] = subset._replaced(before, after)
+            if name in self.__dict__ and before.joined and after.joined and belong:
+                subset = self.__dict__[name]
+                fleet.__dict__[name] = None if subset is None else subset._replaced(before, after)
         return fleet
 
     # Columns.
@@ -316,18 +322,14 @@ class Fleet:
                 self._serving[api] = serving
         return serving
 
-    def remembered(self, question: Hashable, answer: Callable[[], T], *, facts: bool = False) -> T:
+    def remembered(
+        self, question: Hashable, answer: Callable[[], T], among: Literal["columns", "outlooks", "facts"] = "columns"
+    ) -> T:
         """An answer that follows from this snapshot and the question alone, found once: whole columns are often asked for
-        again by the next object. Such columns must not be changed. With `facts`, it must not follow from what is available,
-        and holds for all snapshots that differ in that alone."""
-        memory = self._memory_of_facts if facts else self._memory
-        if question in memory:
-            known: T = memory[question]
-            return known
-        found = answer()
-        if len(memory) < _ANSWERS_KEPT:
-            memory[question] = found
-        return found
+        again by the next object. Such columns must not be changed. What is kept among `facts` must not follow from what is
+        available: it holds for all snapshots that differ in that alone."""
+        memory = self._columns if among == "columns" else self._outlooks if among == "outlooks" else self._facts
+        return memory.recall(question, answer)
 
     def where(self, predicate: Callable[[Member], bool], *, question: object) -> Mask:
         """Which members satisfy a predicate over name and labels.

@@ -137,8 +137,8 @@ def look(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Ou
         sifted = yield from _sifted(unit, fleet, profile)
         return (yield from _looked(sifted, unit, fleet, profile))
     key = (profile.shared_as, question, fleet.mask_of(unit.current).tobytes())
-    sifted = fleet.remembered(("sifted", key), lambda: unasked(_sifted(unit, fleet, profile)), facts=True)
-    return fleet.remembered(("outlook", key), lambda: unasked(_looked(sifted, unit, fleet, profile)))
+    sifted = fleet.remembered(("sifted", key), lambda: unasked(_sifted(unit, fleet, profile)), "facts")
+    return fleet.remembered(("outlook", key), lambda: unasked(_looked(sifted, unit, fleet, profile)), "outlooks")
 
 
 def _sifted(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Sifted]:

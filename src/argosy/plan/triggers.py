@@ -27,6 +27,8 @@ __all__ = ["Difference", "Triggers", "Verdict", "decide", "triggers_of", "verdic
 
 FIRST = "not scheduled before"
 UNPLACED = "not placed anywhere"
+#: The names of labels in a record, written out.
+_LONGEST_LABELS = 120
 UNREADABLE = "the record of the last scheduling is unreadable"
 
 
@@ -216,7 +218,9 @@ def _labels_read(spec: PropagationPolicySpec) -> tuple[str, ...] | None:
         read.add(keys.COMPUTE_POWER)
     if spec.cost is not None:
         read.add(keys.PRICE_PER_CORE_HOUR)
-    return tuple(sorted(read - {""}))
+    found = tuple(sorted(read - {""}))
+    # The record is part of every object: where it would grow long, any label counts.
+    return found if sum(len(key) + 3 for key in found) <= _LONGEST_LABELS else None
 
 
 def _content(policy: PropagationPolicy) -> str:

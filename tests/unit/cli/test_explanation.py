@@ -72,9 +72,18 @@ def test_what_changed_since_is_named():
     assert told.since == (
         "the policy has changed (generation 1, now 2)",
         "the object has changed (generation 3, now 4)",
-        "clusters have joined, left, or changed in labels, taints or APIs",
+        "clusters have joined, left, or changed in taints, APIs or labels that count",
     )
     assert told.deferred == "clusterJoined:false"
+
+
+def test_a_label_that_the_decision_did_not_read_is_no_news():
+    given = facts()
+    labelled = tuple(
+        msgspec.structs.replace(each, metadata=msgspec.structs.replace(each.metadata, labels={"team": "x"}))
+        for each in given.clusters
+    )
+    assert explained(msgspec.structs.replace(given, clusters=labelled)).since == ()
 
 
 def test_what_holds_the_placement_is_told_with_the_events():

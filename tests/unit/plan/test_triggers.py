@@ -209,8 +209,10 @@ def test_without_a_policy_any_change_schedules():
 
 def test_the_record_stays_below_1_kb_at_500_clusters():
     large = fleet(*(cluster(f"member-cluster-{number:04}", labels={"n": str(number)}) for number in range(500)))
-    long_policy = policy("p" * 63)
-    assert len(now(by=long_policy, members=large).text) <= 1024
+    assert len(now(by=policy("p" * 63), members=large).text) <= 1024
+    for count in range(1, 30):
+        reading = policy("p" * 63, clusterSelector={f"example.com/label-{number}": "x" for number in range(count)})
+        assert len(now(by=reading, members=large).text) <= 1024
 
 
 def test_heartbeats_and_capacity_are_no_trigger():
