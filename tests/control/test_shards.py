@@ -348,8 +348,13 @@ def _namespace_owned_by(index: int) -> str:
 
 
 def _assert_shown_by_its_own(notes: list[Note]) -> None:
-    shown = {(shard, path.rpartition("/")[2]) for shard, _, method, path in notes if "argosy-reserved" in path}
-    assert shown == {("0/2", "argosy-reserved-0")}
+    shown = {
+        (shard, path.rpartition("/")[2])
+        for shard, _, method, path in notes
+        if f"/{keys.SYSTEM_NAMESPACE}/configmaps" in path
+    }
+    assert ("0/2", "argosy-reserved-0") in shown
+    assert shown <= {("0/2", "argosy-reserved-0"), ("1/2", "argosy-reserved-1"), ("0/2", "configmaps")}
 
 
 async def test_a_neighbour_that_is_silent_for_long_is_not_counted() -> None:
