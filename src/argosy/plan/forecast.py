@@ -11,9 +11,10 @@ import msgspec
 
 from argosy.api import keys
 from argosy.api.typeconfigs import FederatedTypeConfig
-from argosy.plan import fields
+from argosy.plan import fields, pending
 from argosy.plan.fields import Json, equal
 from argosy.plan.held import Held
+from argosy.plan.metadata import annotations_of
 from argosy.plan.placement import overrides_by_cluster, placed
 from argosy.plan.suppose import replicas_path
 
@@ -115,10 +116,15 @@ def object_change(
     held_before: Held | None,
     held: Held | None,
 ) -> ObjectChange:
-    """Between two versions of a federated object; None is where there is none."""
+    """Between two versions of a federated object; None is where there is none.
+
+    One that is held before a step of the pipeline is not carried anywhere: what its members have stays. When it goes on, they
+    get what waited, and in which version they have it is not known here.
+    """
     old, new = Copies(config, before), Copies(config, after)
-    names = sorted(old.clusters | new.clusters)
-    same_content = equal(old.content, new.content)
+    waits, goes_on = _is_stopped(after, held), _is_stopped(before, held_before)
+    names = [] if waits else sorted(old.clusters | new.clusters)
+    same_content = equal(old.content, new.content) and not goes_on
     changes = [_cluster_change(name, old, new, same_content=same_content) for name in names]
     clusters = tuple(change for change in changes if change is not None)
     more = sum(each.more for each in clusters if each.more > 0)
@@ -137,6 +143,12 @@ def object_change(
         started=more - moved,
         stopped=fewer - moved,
     )
+
+
+def _is_stopped(federated: Json | None, held: Held | None) -> bool:
+    if federated is None or held is None:
+        return False
+    return not pending.finished(annotations_of(federated).get(keys.PENDING_CONTROLLERS))
 
 
 def summed(objects: Iterable[ObjectChange]) -> tuple[Totals, dict[str, Counts]]:

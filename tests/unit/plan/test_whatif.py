@@ -369,3 +369,22 @@ def test_what_pods_ask_for_of_katalysts_resources_counts_where_the_controllers_c
     (told,) = forecast(today, then).objects
     # No cluster here has any.
     assert told.placed_nowhere == katalyst
+
+
+def test_one_whose_policy_is_missing_is_carried_nowhere_and_gets_what_waited_when_it_is_there():
+    today = snapshot(manifest("web", 6))
+    renamed = manifest("web", 9)
+    renamed["metadata"]["labels"] = {keys.PROPAGATION_POLICY_LABEL: "later"}
+    then = msgspec.structs.replace(today, sources={WEB: encode(renamed)})
+    (told,) = forecast(today, then).objects
+    assert told.held is not None
+    assert told.clusters == ()
+    held = settled(then)
+    policies = {**then.policies, PolicyRef("later", "default"): policy(name="later", placement=EVEN)}
+    (told,) = forecast(held, msgspec.structs.replace(held, policies=policies)).objects
+    assert told.released
+    assert {each.cluster: (each.replicas_after, each.updated) for each in told.clusters} == {
+        "m1": (3, True),
+        "m2": (3, True),
+        "m3": (3, True),
+    }
