@@ -58,7 +58,7 @@ class Neighbours:
         self._timings = timings
         self._clock = clock
         self._name = f"argosy-reserved-{shard.index}"
-        #: What a process before us may have shown is not true any more: the first time something is shown in any case.
+        #: None until it is known what a process before us has shown.
         self._shown: bytes | None = None
         self._shown_at = 0.0
         self._trouble = ""
@@ -105,6 +105,11 @@ class Neighbours:
     # Ours.
 
     async def _show(self) -> None:
+        if self._shown is None:
+            if not self.informer.has_synced:
+                return
+            before = self.informer.get(f"{keys.SYSTEM_NAMESPACE}/{self._name}")
+            self._shown = before.data.get(_DATA, "").encode() if before is not None else b"{}"
         content = msgspec.json.encode(self._own(), order="deterministic")
         now = self._clock()
         fresh = content == b"{}" or now - self._shown_at < self._timings.reservations_kept / 3
@@ -122,9 +127,8 @@ class Neighbours:
         try:
             await self._client.patch(CONFIG_MAPS, self._name, body, keys.SYSTEM_NAMESPACE, kind=Patch.MERGE, into=bytes)
         except NotFound:
-            if content != b"{}":
-                with contextlib.suppress(AlreadyExists):
-                    await self._client.create(CONFIG_MAPS, body, keys.SYSTEM_NAMESPACE, into=bytes)
+            with contextlib.suppress(AlreadyExists):
+                await self._client.create(CONFIG_MAPS, body, keys.SYSTEM_NAMESPACE, into=bytes)
         self._shown, self._shown_at = content, now
 
     # The others'.
