@@ -49,6 +49,7 @@ _FACTS: Final = (
     "power",
     "price",
     "taints",
+    "particular",
     "hashes",
     "name_hashes",
     "_name_array",
@@ -183,6 +184,8 @@ class Fleet:
         shared = {"names", "index", "everyone", "zeros", "unlimited", "name_hashes", "_name_array"}
         if before.taints == after.taints:
             shared.add("taints")
+            if before.ready == after.ready:
+                shared.add("particular")
         if before.apis is after.apis:
             shared |= {"_api_sets", "_serving"}
         if after == msgspec.structs.replace(before, available=after.available, stale=after.stale):
@@ -271,6 +274,13 @@ class Fleet:
     @cached_property
     def taints(self) -> TaintTable:
         return TaintTable([member.taints for member in self._rows.values()])
+
+    @cached_property
+    def particular(self) -> Rows:
+        """The clusters in which filters treat whoever runs there otherwise than others: tainted ones, and those not ready."""
+        return np.array(
+            [row for row, member in enumerate(self._rows.values()) if member.taints or not member.ready], dtype=np.intp
+        )
 
     @cached_property
     def hashes(self) -> FleetHashes:

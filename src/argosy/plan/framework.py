@@ -187,7 +187,8 @@ class Profile(msgspec.Struct, frozen=True):
     selects: tuple[Select | Remote, ...] = ()
     replicas: dict[str, Replicas] = {}
     #: The name under which objects that ask the same share what filters, scores and selection say: for plugins that look
-    #: at nothing of an object but its `question` and where it runs, and filters that do not look at what is available.
+    #: at nothing of an object but its `question` and in which particular clusters it runs, and filters that do not look at
+    #: what is available.
     #: Empty where that is not known.
     shared_as: str = ""
 

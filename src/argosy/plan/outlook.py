@@ -1,8 +1,9 @@
 """Outlook: how the clusters look to an object before its replicas are divided: who is refused and why, scores, the order.
 
-It is the same for all objects that ask the same of clusters and run in the same ones, so it is kept with the fleet: of a
-thousand objects of one policy most find theirs ready. So are the parts of a decision's record that follow from it alone.
-What the filters say does not change with what is available, and holds for longer.
+It is the same for all objects that ask the same of clusters and run in the same ones of those that treat who is there
+otherwise (`Fleet.particular`), so it is kept with the fleet: of a thousand objects of one policy most find theirs ready. So
+are the parts of a decision's record that follow from it alone. What the filters say does not change with what is available,
+and holds for longer.
 """
 
 from collections.abc import Generator
@@ -136,7 +137,7 @@ def look(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Ou
     if question is None:
         sifted = yield from _sifted(unit, fleet, profile)
         return (yield from _looked(sifted, unit, fleet, profile))
-    key = (profile.shared_as, question, fleet.mask_of(unit.current).tobytes())
+    key = (profile.shared_as, question, fleet.mask_of(unit.current)[fleet.particular].tobytes())
     sifted = fleet.remembered(("sifted", key), lambda: unasked(_sifted(unit, fleet, profile)), "facts")
     return fleet.remembered(("outlook", key), lambda: unasked(_looked(sifted, unit, fleet, profile)), "outlooks")
 
