@@ -79,20 +79,21 @@ class Neighbours:
         self.informer.add_handler(self._changed)
 
     async def run(self) -> None:
-        failures, wait = 0, 0.0
+        period, longest = self._timings.reservations_shown, self._timings.reservations_kept / 3
+        pause = waited = period
         while True:
             self._count()
-            wait -= self._timings.reservations_shown
-            if wait <= 0:
+            if waited >= pause:
+                waited = 0.0
                 try:
                     await self._show()
-                    failures = 0
+                    pause = period
                     self._tell_trouble("")
                 except (ApiError, TransportError) as error:
-                    failures += 1
-                    wait = min(self._timings.reservations_shown * 2**failures, self._timings.reservations_kept)
+                    pause = min(2 * pause, longest)
                     self._tell_trouble(str(error))
-            await asyncio.sleep(self._timings.reservations_shown)
+            await asyncio.sleep(period)
+            waited += period
 
     def _tell_trouble(self, trouble: str) -> None:
         """Once, and when it is over."""
