@@ -193,6 +193,8 @@ def _replicas(number: int | None) -> str:
 
 def _summary(forecast: "Forecast") -> str:
     if not forecast.changes:
+        if not forecast.examined:
+            return "Nothing would change: no object is concerned."
         return f"Nothing would change ({_objects(forecast.examined)} looked at)."
     total = forecast.total
     replicas = [(total.moved, "move"), (total.started, "start"), (total.stopped, "stop")]

@@ -195,10 +195,16 @@ def walked(demand: Demand, fill: Fill) -> Column:
     return fill(total, present, served)
 
 
-def steps(demand: Demand) -> tuple[str, ...]:
+def steps(unit: Unit, demand: Demand) -> tuple[str, ...]:
     """What the planner had to do, for whoever asks how it came to its numbers."""
     if not demand.avoid_disruption:
         return (f"{demand.total} replicas divided afresh: replicas may move",)
+    elsewhere = sum(replicas_today(unit).values()) - int(demand.current.sum())
+    leaving = (f"{elsewhere} replicas run in clusters that were not chosen: they leave",) if elsewhere > 0 else ()
+    return (*leaving, *_walk_in_words(demand))
+
+
+def _walk_in_words(demand: Demand) -> tuple[str, ...]:
     running = int(demand.present.sum())
     if running == demand.total:
         return (f"{running} replicas run, as many as wanted: nothing starts, stops or moves",)

@@ -23,6 +23,7 @@ from argosy.fleet.member import member_of
 from argosy.fleet.snapshot import CPU, Fleet
 from argosy.fleet.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.fleet.workloads import WorkloadKey, Workloads
+from argosy.kube import quantity
 from argosy.kube.objects import DecodeError, Partial, decode, encode
 from argosy.plan import fields
 from argosy.plan.fields import Json
@@ -203,6 +204,12 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
             raise SupposeError(f"the cluster {name}: clusters have no namespace")
         status = cluster.status
         resources = status.resources
+        for field, amounts in (("allocatable", resources.allocatable), ("available", resources.available)):
+            for resource, amount in amounts.items():
+                try:
+                    quantity.parse(amount)
+                except quantity.QuantityError as error:
+                    raise SupposeError(f"the cluster {name}: status.resources.{field}.{resource}: {error}") from None
         if not resources.allocatable:
             resources = self._median()
         if not resources.available:

@@ -143,8 +143,9 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def question(self) -> Hashable | None:
         """What it asks of clusters, wherever it runs and however many replicas it has: objects with the same question are
-        given the same answer. None where the answer also depends on other workloads, or on the time."""
-        if self.rules is not NO_RULES or self.applied_migration is not None:
+        given the same answer. None where the answer also depends on other workloads, on the time, or on all clusters it
+        runs in."""
+        if self.rules is not NO_RULES or self.applied_migration is not None or self.stays_put:
             return None
         request = self.request
         return (
@@ -157,6 +158,11 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
             self.cluster_names,
             tuple(self.priorities.items()),
         )
+
+    @property
+    def stays_put(self) -> bool:
+        """Whether it keeps clusters that others beat by their score: a few are chosen, and replicas are not to be moved."""
+        return self.max_clusters is not None and self.divides and self.avoid_disruption and not self.priorities
 
     @property
     def divides(self) -> bool:

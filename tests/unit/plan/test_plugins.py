@@ -19,6 +19,7 @@ from argosy.plan.plugins import (
     priority_sort,
     taint_toleration,
 )
+from argosy.plan.schedule import schedule
 from argosy.plan.unit import Affinity, PreferredTerm, ResourceRequest
 from argosy.plan.weights import available_weights, dynamic_weights, weight_limits
 from tests.unit.plan.scheduling import cluster, fleet, taint, unit
@@ -257,3 +258,19 @@ def test_a_duplicated_object_counts_as_the_whole_number_in_each_cluster():
     placed = unit(6, current={"a": None, "b": None})
     division = cluster_capacity_weight.divide(placed, fleet("a", "b", "c"), np.array([2, 0, 1]))
     assert division.replicas.tolist() == [0, 4, 2]
+
+
+def test_a_few_clusters_are_kept_though_others_score_better_where_disruption_is_avoided():
+    members = fleet(cluster("a", cpu="100"), cluster("b", cpu="100", free="20"), cluster("c", cpu="100", free="10"))
+    best = schedule(unit(4, max_clusters=1), members)
+    assert best.placements == {"a": 4}
+    running = {"b": 3, "c": 1}
+    assert schedule(unit(9, current=running, max_clusters=2), members).placements.keys() == {"b", "c"}
+    assert schedule(unit(9, current=running, max_clusters=1), members).placements == {"b": 9}
+    moving = unit(9, current=running, max_clusters=2, avoid_disruption=False)
+    assert schedule(moving, members).placements.keys() == {"a", "b"}
+    left = schedule(unit(9, current=running, max_clusters=1), members)
+    assert left.division.steps[1:] == (
+        "1 replicas run in clusters that were not chosen: they leave",
+        "3 replicas run, 9 are wanted: 6 start, none moves",
+    )

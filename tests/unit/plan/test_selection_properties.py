@@ -31,7 +31,8 @@ def test_the_best_are_selected_and_no_more_than_allowed(world):
     decision = decided(world, priorities={})
     limit = world[0].max_clusters
     assert len(decision.selected) == min(len(decision.scores), len(decision.scores) if limit is None else limit)
-    ranking = sorted(decision.scores, key=lambda name: (-decision.scores[name], name))
+    kept = decision.unit.current if decision.unit.stays_put else {}
+    ranking = sorted(decision.scores, key=lambda name: (name not in kept, -decision.scores[name], name))
     assert list(decision.selected) == ranking[: len(decision.selected)]
 
 

@@ -388,3 +388,14 @@ def test_one_whose_policy_is_missing_is_carried_nowhere_and_gets_what_waited_whe
         "m2": (3, True),
         "m3": (3, True),
     }
+
+
+def test_a_newcomer_of_nonsensical_size_is_refused():
+    body = {
+        "apiVersion": keys.API_VERSION,
+        "kind": "FederatedCluster",
+        "metadata": {"name": "m9"},
+        "status": {"resources": {"allocatable": {"cpu": "lots"}}},
+    }
+    with pytest.raises(SupposeError, match=r"m9: status\.resources\.allocatable\.cpu"):
+        snapshot().with_new_cluster(body)

@@ -18,7 +18,7 @@ def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
     preference = np.argsort(-demand.current, kind="stable")
     plan, overflow = planned(demand, partial(aggregated, fits=fits, preference=preference))
     used = f"{int((plan > 0).sum())} of {len(rows)} clusters are used"
-    return Division(plan, overflow, (*steps(demand), used))
+    return Division(plan, overflow, (*steps(unit, demand), used))
 
 
 REPLICAS = Replicas("Aggregated", divide)

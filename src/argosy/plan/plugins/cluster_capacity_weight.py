@@ -21,7 +21,7 @@ def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
         replicas, overflow = demand.current, fleet.zeros[: len(named)]
     else:
         replicas, overflow = plan_replicas(demand, weights, tie_breaks(fleet.name_hashes[named], unit.key))
-    return Division(_as_asked(replicas, named, rows), _as_asked(overflow, named, rows), (told, *steps(demand)))
+    return Division(_as_asked(replicas, named, rows), _as_asked(overflow, named, rows), (told, *steps(unit, demand)))
 
 
 def weights_of(unit: Unit, fleet: Fleet, rows: Rows) -> tuple[Column, str]:

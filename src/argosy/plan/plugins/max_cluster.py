@@ -1,4 +1,7 @@
-"""MaxCluster: at most so many clusters, the best ones."""
+"""MaxCluster: at most so many clusters, the best ones; where disruption is avoided, those it runs in come first.
+
+What runs in a cluster lowers the cluster's score, so that by scores alone an object that grows would drive itself away.
+"""
 
 import numpy as np
 
@@ -13,7 +16,11 @@ def select(unit: Unit, fleet: Fleet, ranked: Ranked) -> Ranked:
     """The order that came in is kept among equals."""
     if unit.max_clusters is not None and unit.max_clusters < 0:
         raise FrameworkError(REASON)
-    best = np.argsort(-ranked.scores, kind="stable")[: unit.max_clusters]
+    best = np.argsort(-ranked.scores, kind="stable")
+    if unit.stays_put:
+        staying = fleet.mask_of(unit.current)[ranked.rows[best]]
+        best = np.concatenate([best[staying], best[~staying]])
+    best = best[: unit.max_clusters]
     return Ranked(ranked.rows[best], ranked.scores[best])
 
 

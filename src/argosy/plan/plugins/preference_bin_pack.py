@@ -16,7 +16,7 @@ def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
     if not _is_due(unit, fleet, rows, demand):
         return Division(demand.current, np.zeros_like(demand.current), (WAITS,))
     plan, overflow = bin_pack(demand, _scheduled(unit, fleet)[rows])
-    return Division(plan, overflow, steps(demand))
+    return Division(plan, overflow, steps(unit, demand))
 
 
 def _is_due(unit: Unit, fleet: Fleet, rows: Rows, demand: Demand) -> bool:

@@ -20,7 +20,7 @@ def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
     # A cluster without weight runs its minimum and no more.
     demand = demand._replace(most=np.where(weights == 0, np.minimum(demand.most, demand.least), demand.most))
     plan, overflow = planned(demand, partial(apportioned, weights=weights, ties=_ties(unit, fleet, rows)))
-    return Division(plan, overflow, steps(demand))
+    return Division(plan, overflow, steps(unit, demand))
 
 
 def _ties(unit: Unit, fleet: Fleet, rows: Rows) -> Column:
