@@ -8,7 +8,7 @@ All columns are aligned with one another; the caller knows which clusters they s
 totals up to MOST_REPLICAS.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, cast
 
 import numpy as np
@@ -199,7 +199,9 @@ def steps(unit: Unit, demand: Demand) -> tuple[str, ...]:
     """What the planner had to do, for whoever asks how it came to its numbers."""
     if not demand.avoid_disruption:
         return (f"{demand.total} replicas divided afresh: replicas may move",)
-    elsewhere = sum(replicas_today(unit).values()) - int(demand.current.sum())
+    everywhere = unit.current.values()
+    running = sum(replicas_today(unit).values() if None in everywhere else cast(Iterable[int], everywhere))
+    elsewhere = running - int(demand.current.sum())
     leaving = (f"{elsewhere} replicas run in clusters that were not chosen: they leave",) if elsewhere > 0 else ()
     return (*leaving, *_walk_in_words(demand))
 
