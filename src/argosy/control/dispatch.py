@@ -153,20 +153,20 @@ class Dispatch:
         if cluster is None:  # it left the federation, and its copies are not ours any more
             return Applied(None)
         if self._pause.cluster(cluster):
-            return self._while_paused(item, cluster_name, record, wanted)
+            return self._unsent(item, cluster_name, record, wanted)
         obstacle = self._obstacle(item, cluster, record, wanted)
         if obstacle is not None:
             return obstacle
         member = self._members.get(cluster_name)
         if member is None:
             # Ready by what is known, so it is about to be connected, which wakes the object again; until then all stays.
-            before = Propagation.PENDING_CREATE if wanted else Propagation.WAITING_FOR_REMOVAL
-            return _unwritten(record, before)
+            return self._unsent(item, cluster_name, record, wanted)
         if not wanted:
             return await self._operations.remove(member, item.config, item.member_key)
         return self._awaiting_namespace(item, await self._ensure(item, member, record), cluster_name)
 
-    def _while_paused(self, item: Item, cluster: str, record: PropagationEntry | None, wanted: bool) -> Applied:
+    def _unsent(self, item: Item, cluster: str, record: PropagationEntry | None, wanted: bool) -> Applied:
+        """Nothing may be sent: what is there is told, and that it is not what is wanted."""
         if not wanted:
             return Applied(Propagation.WAITING_FOR_REMOVAL)
         if record is not None and record.digest == item.digest(cluster):
