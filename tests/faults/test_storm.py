@@ -63,7 +63,7 @@ def test_a_delete_that_nothing_explains_is_told() -> None:
     assert "deployments/t1-1 in m2" in case.violations[0]
 
 
-def test_a_delete_long_after_the_cluster_came_back_is_told_unless_it_was_held_up() -> None:
+def test_a_delete_long_after_the_cluster_came_back_is_told_unless_it_was_held_up_or_refused() -> None:
     states = [(0.0, BOTH), (50.0, ONE), (55.0, BOTH)]
     late = judge(t1_1=states)
     late.deletions({"m2": Logged(deleted(80))})  # type: ignore[dict-item]
@@ -103,14 +103,14 @@ def test_a_placement_that_shrinks_by_itself_is_told() -> None:
         assert len(case.violations) == wrong
 
 
-def test_a_write_after_the_next_leader_began_is_told_unless_it_was_held_up() -> None:
+def test_a_write_after_the_next_leader_began_is_told_unless_it_was_held_up_or_refused() -> None:
     def case(*faults: Held) -> Judge:
         made = judge(faults=faults)
         made._witness.terms = [Term(at(0), "first"), Term(at(50), "second"), Term(at(90), "first")]
         return made
 
-    def written(identity: str, seconds: float) -> Write:
-        return Write("m1", identity, "0/1", "update", "deployments", "storm", "t1-1", "", 200, at(seconds))
+    def written(identity: str, seconds: float, code: int = 200) -> Write:
+        return Write("m1", identity, "0/1", "update", "deployments", "storm", "t1-1", "", code, at(seconds))
 
     fine = case()
     fine.leaders([written("first", 49), written("second", 51), written("first", 91)])
@@ -125,6 +125,10 @@ def test_a_write_after_the_next_leader_began_is_told_unless_it_was_held_up() -> 
     paused.leaders([written("first", 60.1)])
     assert not paused.violations
     assert paused.writes["writes that arrived late"] == 1
+    refused = case()
+    refused.leaders([written("first", 51, 409)])
+    assert not refused.violations
+    assert refused.writes["late writes that were refused"] == 1
 
 
 def test_a_seed_repeats_a_plan_and_every_plan_on_stock_ground_has_a_leader_outslept() -> None:

@@ -23,6 +23,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 #: For processes that share two cores with a dozen others.
 SLACK = 10.0
+#: What controllers write without the version they read.
+_WITHOUT_VERSION = {("events", ""), ("federatedobjects", "status")}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -65,7 +67,7 @@ async def test_a_killed_leader_is_followed_within_its_lease_and_a_stopped_one_at
     assert heir.process.exit_code == 0, heir.log[-2000:]
     await eventually(last.leads, RETRY * 1.2 + SLACK, "the last one leads")
     assert time.monotonic() - stopped < DURATION, "it did not wait for the lease to run out"
-    _assert_terms_do_not_overlap(fed, began)
+    _assert_terms_do_not_overlap(fed, began, datetime.now(UTC))
 
 
 async def test_a_leader_that_was_stopped_beyond_its_lease_writes_nothing_when_it_wakes(fed: StockFederation) -> None:
@@ -96,8 +98,8 @@ async def test_a_leader_that_was_stopped_beyond_its_lease_writes_nothing_when_it
     await fed.eventually(leader.waits, "the sleeper waits for the lease again")
     await fed.scale("web", 5)
     await fed.eventually_replicas({"m1": 5})
-    await holds(lambda: not [w for w in fed.writes() if w.identity == sleeper and w.received > woken], 5.0)
-    _assert_terms_do_not_overlap(fed, began)
+    await holds(lambda: _only_what_the_stop_caught(fed, sleeper, woken), 5.0)
+    _assert_terms_do_not_overlap(fed, began, woken)
     copies = await fed.member("m1").list(CONFIGMAPS, "paused", label_selector=f"{keys.MANAGED_LABEL}=true")
     assert {copy["metadata"]["name"]: copy["data"] for copy in copies.items} == {
         f"c{number}": {"a": "2"} for number in range(0, 120, 2)
@@ -123,6 +125,16 @@ async def _leading_of(processes: list[Controllers]) -> Controllers | None:
     return None
 
 
+def _only_what_the_stop_caught(fed: StockFederation, sleeper: str, woken: datetime) -> bool:
+    """Nothing, or the one request that was between the fence's question and the kernel when its process was stopped. That one
+    is refused, for its version is an old one, unless it is of a kind without versions (see `argosy.control.fence`)."""
+    late = [write for write in fed.writes() if write.identity == sleeper and write.received > woken]
+    done = [write for write in late if write.code < 300]
+    assert len(late) <= 1, late
+    assert all((write.resource, write.subresource) in _WITHOUT_VERSION for write in done), done
+    return True
+
+
 def _copies_written(fed: StockFederation, identity: str) -> int:
     """ConfigMaps, in this test's namespace."""
     return sum(
@@ -131,11 +143,11 @@ def _copies_written(fed: StockFederation, identity: str) -> int:
     )
 
 
-def _assert_terms_do_not_overlap(fed: StockFederation, began: datetime) -> None:
-    """Of what was written since, the last write of one comes before the first of the next."""
+def _assert_terms_do_not_overlap(fed: StockFederation, began: datetime, ended: datetime) -> None:
+    """Of what was written in that time, the last write of one comes before the first of the next."""
     terms: dict[str, list[Write]] = {}
     for write in sorted(fed.writes(), key=lambda write: write.received):
-        if write.received > began:
+        if began < write.received < ended:
             terms.setdefault(write.identity, []).append(write)
     assert len(terms) > 1
     for earlier, later in itertools.pairwise(terms.values()):

@@ -149,6 +149,10 @@ class Judge:
             if lost is not None and self._sent(write.cluster, received) < lost:
                 self.writes["writes that arrived late"] += 1
                 continue
+            if lost is not None and write.code >= 400:
+                # A stop can catch a request on its way to the kernel (see `argosy.control.fence`).
+                self.writes["late writes that were refused"] += 1
+                continue
             self.violations.append(f"written outside of its term: {write}\n    terms: {_told(terms)}")
 
 
