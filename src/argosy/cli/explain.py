@@ -94,7 +94,9 @@ def show(told: "Explained", *, now: bool = False) -> None:
         say(f"  {told.undecided}", "yellow")
         say()
     _show_list("since then", told.since, "yellow")
-    _show_list("held as it was", (told.held,) if told.held else (), "red")
+    _show_list(
+        "held as it was" if told.placements else "held, placed nowhere", (told.held,) if told.held else (), "red"
+    )
     _show_list("kept from being scheduled again", (told.deferred,) if told.deferred else (), "yellow")
     if told.cluster is None:
         _show_list("events, the newest first", told.events)

@@ -270,6 +270,8 @@ def _unrecorded(federated: FederatedObject) -> str:
     automatic = any(entry.controller == keys.NSAUTOPROP_CONTROLLER for entry in federated.spec.placements)
     if automatic:
         return "namespaces go to every cluster: nothing is decided about them"
+    if held_of(federated.metadata.annotations) is not None and not federated.spec.placements:
+        return "nothing was ever decided: it is held"
     return "no decision is on record: it was scheduled by an older version, or not yet; --now decides anew"
 
 

@@ -205,9 +205,9 @@ def _summary(forecast: "Forecast") -> str:
         (total.overridden, "overridden"),
     ]
     objects = [
-        (total.unschedulable, "become unschedulable"),
-        (total.held, "are held as they are"),
-        (total.released, "are no longer held"),
+        (total.unschedulable, "unschedulable from then on"),
+        (total.held, "held from then on"),
+        (total.released, "no longer held"),
     ]
     told = [
         f"{name}: {', '.join(f'{number} {what}' for number, what in counted if number)}"

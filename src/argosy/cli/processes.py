@@ -25,10 +25,9 @@ def command(*arguments: str) -> list[str]:
 class PidFile:
     def __init__(self, path: Path):
         self.path = path
-        self._file: int | None = None
 
     def take(self) -> int | None:
-        """Ours until `release` or the end of this process: None, or who has it (0 where that is not known)."""
+        """Ours until the end of this process: None, or who has it (0 where that is not known)."""
         file = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
         # Who asks `running` holds the lock for an instant.
         tries = 5
@@ -42,15 +41,8 @@ class PidFile:
         line = f"{os.getpid()}\n".encode()
         os.pwrite(file, line, 0)
         os.ftruncate(file, len(line))
-        self._file = file
+        # Never closed by us: whoever waits for our end would find us still at it.
         return None
-
-    def release(self) -> None:
-        # Emptied, not removed: somebody who opened it before would lock a file nobody sees.
-        if self._file is not None:
-            os.ftruncate(self._file, 0)
-            os.close(self._file)
-            self._file = None
 
     def running(self) -> int | None:
         """The process that holds it; None when nobody does."""

@@ -202,10 +202,12 @@ def _waiting(facts: Facts, clusters: Sequence[ClusterReport], members: dict[str,
     if facts.source["metadata"].get("deletionTimestamp") or federated.metadata.deletion_timestamp:
         found.append("being deleted: its copies in the members go first")
     if held is not None:
-        found.append(f"placement is held as it was: {held.reason}: {held.message}")
+        what = "placement is held as it was" if federated.spec.placements else "held, placed nowhere"
+        found.append(f"{what}: {held.reason}: {held.message}")
+    else:  # the steps after the one that holds it wait for that alone
+        found += _pending(annotations)
     if deferred := annotations.get(keys.SCHEDULING_DEFERRED_REASONS):
         found.append(f"scheduling is deferred: {deferred}")
-    found += _pending(annotations)
     if facts.fleet_paused:
         found.append("the fleet is paused: `argosy resume fleet`")
     if annotations.get(keys.PAUSED) == "true":

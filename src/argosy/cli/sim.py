@@ -52,17 +52,13 @@ def sim(
     data = data.absolute()
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        pid_file = PidFile(data / "sim.pid")
-        holder = pid_file.take()
+        holder = PidFile(data / "sim.pid").take()
         if holder is not None:
             raise Failure(
                 f"simulated members are already running on {data} (process {holder})", "choose another --data"
             )
-        try:
-            options = Options(members=members, nodes=nodes, data=data, base_port=base_port, speed=speed)
-            loop.run(_serve(options, progress, with_stdin))
-        finally:
-            pid_file.release()
+        options = Options(members=members, nodes=nodes, data=data, base_port=base_port, speed=speed)
+        loop.run(_serve(options, progress, with_stdin))
     except Exception as error:
         progress.failed(explained(error))
         raise

@@ -110,12 +110,9 @@ def _in_foreground(
             print(f"error: {failure.message}\nhint: {failure.hint}")
         print("\nCtrl-C stops it.", flush=True)
 
-    try:
-        # Members of last time are still joined: without their servers they would count as lost.
-        count = max(members, folder.known_members())
-        loop.run(run(Settings(folder.path, count, host, port), progress, when_ready))
-    finally:
-        folder.up.release()
+    # Members of last time are still joined: without their servers they would count as lost.
+    count = max(members, folder.known_members())
+    loop.run(run(Settings(folder.path, count, host, port), progress, when_ready))
     if not told:
         print("stopped")
 

@@ -94,6 +94,15 @@ def test_what_holds_the_placement_is_told_with_the_events():
     assert told.events == ("ScheduleFederatedObject: nothing fits",)
 
 
+def test_an_object_that_was_held_from_the_beginning_was_never_decided_about():
+    held = '{"reason":"PolicyNotFound","message":"there is no PropagationPolicy nowhere"}'
+    given = annotated(facts(record=False), **{keys.HELD: held})
+    spec = {**given.federated["spec"], "placements": []}
+    told = explained(msgspec.structs.replace(given, federated={**given.federated, "spec": spec}))
+    assert told.undecided == "nothing was ever decided: it is held"
+    assert told.held == "PolicyNotFound: there is no PropagationPolicy nowhere"
+
+
 def test_an_object_without_a_record_says_so_and_one_that_is_broken_too():
     bare = explained(facts(record=False))
     assert "no decision is on record" in bare.undecided
