@@ -95,6 +95,7 @@ async def test_a_control_plane_from_nothing_and_again_and_over_other_versions(ku
         began = len(cluster.audit)
         said, shown = await asyncio.gather(install(cluster, "--dry-run"), install(cluster, "--dry-run", "-o", "yaml"))
         assert "objects would be written" in said
+        assert "whether a Deployment controller runs here is not looked at" in said
         assert len(cluster.audit) == began
         kinds = [manifest["kind"] for manifest in yaml.safe_load_all(shown)]
         assert kinds.count("CustomResourceDefinition") == len(crds.manifests())

@@ -63,7 +63,7 @@ def install(
         if output is Manifests.YAML:
             await _print_manifests(client, chosen)
         elif dry_run:
-            await _preview(client, chosen)
+            await _preview(client, chosen, allow_workload_controllers)
         else:
             await _install(client, chosen, allow_workload_controllers)
 
@@ -79,9 +79,13 @@ async def _install(client: "Client", chosen: "Installation", allow_workload_cont
     print(f"installed: {written} objects written" if written else "already installed: nothing to do")
 
 
-async def _preview(client: "Client", chosen: "Installation") -> None:
-    from argosy.control.install import preview
+async def _preview(client: "Client", chosen: "Installation", allow_workload_controllers: bool) -> None:
+    from argosy.control.install import is_installed, preview
 
+    if not allow_workload_controllers and not await is_installed(client):
+        _say(
+            "whether a Deployment controller runs here is not looked at (dry run): that takes a Deployment to try it with"
+        )
     written = await preview(client, lambda line: _say(f"{line} (dry run)"), chosen)
     print(f"{written} objects would be written" if written else "already installed: nothing to do")
 
