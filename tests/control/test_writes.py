@@ -1,6 +1,7 @@
 """What it costs: writes to the control plane for one Deployment on ten members, and for doing nothing."""
 
 import asyncio
+import time
 
 import msgspec
 
@@ -80,3 +81,27 @@ async def test_a_status_change_in_all_members_together_costs_two_writes():
 
 async def _collected(fed):
     return await fed.client.get(resources.COLLECTED_STATUSES, "web-deployments.apps", "default")
+
+
+async def test_replicas_that_come_one_by_one_are_told_now_and_then_and_the_last_at_once():
+    told = msgspec.structs.replace(QUICK, status_longest_busy=3.0)
+    async with Federation(1, timings=told) as fed:
+        await fed.policy(schedulingMode="Duplicate")
+        await fed.deploy(replicas=9)
+        await fed.eventually_replicas({"m1": 9})
+        await settled(fed)
+        writes = Writes(fed.plane)
+        began = time.monotonic()
+        for ready in range(1, 10):
+            status = {"observedGeneration": 1, "replicas": 9, "updatedReplicas": 9, "readyReplicas": ready}
+            await fed.member("m1").patch(DEPLOYMENTS, "web", {"status": status}, "default", subresource="status")
+            await asyncio.sleep(0.15)  # long enough to be told each, if that were how it is done
+        took = time.monotonic() - began
+
+        async def back():
+            return (await fed.client.get(DEPLOYMENTS, "web", "default"))["status"].get("readyReplicas") == 9
+
+        await eventually(back, 2.0, "that all are ready is told before the longest time is over")
+        await quiet([writes], 1.0)
+        merges = 1 + int(took / told.status_longest_busy) + 1
+        assert len(writes.keys) <= 2 * merges, writes.keys

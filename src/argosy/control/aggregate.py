@@ -25,7 +25,7 @@ from argosy.kube.errors import AlreadyExists, Forbidden, MethodNotAllowed, NotFo
 from argosy.kube.informer import Change
 from argosy.kube.objects import HasMetadata, decode, split_key
 from argosy.kube.queue import Result, WorkQueue
-from argosy.plan.aggregate import feedback_of, source_status
+from argosy.plan.aggregate import feedback_of, in_motion, source_status
 from argosy.plan.collect import Seen, collected_status
 from argosy.plan.kinds.observation import Observation
 from argosy.plan.kinds.registry import kind_of
@@ -81,9 +81,10 @@ class Aggregate:
             self.wake(SourceKey(type_name, change.key))
 
     async def reconcile(self, key: SourceKey) -> Result | None:
-        wait = self._not_yet(key)
-        if wait is not None:
-            return Result(requeue_after=wait)
+        first, last = self._changes.get(key, (0.0, 0.0))
+        if not self._is_due(first, last):
+            return Result(requeue_after=self._timings.status_quiet)
+        self._changes.pop(key, None)
         config = self._caches.catalog.get(key.type)
         federated_raw = self._caches.federated_raw(key)
         if config is None or federated_raw is None:
@@ -94,6 +95,10 @@ class Aggregate:
         seen = self._seen(key, config, federated)
         if seen is None:
             return Result(requeue_after=self._timings.conflict)
+        wait = first + self._timings.status_longest_busy - time.monotonic()
+        if wait > 0 and in_motion(config, (there.object for there in seen.values() if there.object is not None)):
+            self._changes[key] = (first, last)
+            return Result(requeue_after=wait)
         writes = []
         if config.spec.status_collection.enabled:
             writes.append(self._write_collected(key, config, federated, seen))
@@ -105,16 +110,11 @@ class Aggregate:
         await asyncio.gather(*writes)
         return None
 
-    def _not_yet(self, key: SourceKey) -> float | None:
-        """Seconds until it is time for this object; None when it is."""
-        first, last = self._changes.get(key, (0.0, 0.0))
-        now, timings = time.monotonic(), self._timings
-        busy = self._busy()
+    def _is_due(self, first: float, last: float) -> bool:
+        """Whether it is time for an object with these changes, as far as can be told without looking at it."""
+        now, timings, busy = time.monotonic(), self._timings, self._busy()
         longest = timings.status_longest_busy if busy else timings.status_longest
-        if now - first >= longest or (not busy and now - last >= timings.status_quiet * 0.9):
-            self._changes.pop(key, None)
-            return None
-        return timings.status_quiet
+        return now - first >= longest or (not busy and now - last >= timings.status_quiet * 0.9)
 
     def _seen(self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject) -> dict[str, Seen] | None:
         """The object in every cluster that may hold it; None while a reachable member's cache is still filling.

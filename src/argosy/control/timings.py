@@ -54,7 +54,8 @@ class Timings(msgspec.Struct, frozen=True):
     status_quiet: float = 0.1
     #: ... but no later than this after the first change, however busy its members are,
     status_longest: float = 0.5
-    #: ... or this, while objects wait to be carried to members: propagation goes before status.
+    #: ... or this, while objects wait to be carried to members (propagation goes before status) or the object's replicas are
+    #: starting and stopping there (the next change is near, and that all are ready is told at once).
     status_longest_busy: float = 2.0
     #: A round of member writes is reported without the members that have not answered by then; they are reported later.
     #: It is also how long a silent member can hold up a worker.

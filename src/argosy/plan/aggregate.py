@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from argosy.api import keys
 from argosy.api.federated import FederatedObject
+from argosy.api.typeconfigs import FederatedTypeConfig
+from argosy.plan import fields
 from argosy.plan.federate import up_to_date
 from argosy.plan.fields import Json, equal
 from argosy.plan.kinds.observation import Aggregation, Observation
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of, copy_keys
 
-__all__ = ["feedback", "feedback_of", "source_status"]
+__all__ = ["feedback", "feedback_of", "in_motion", "source_status"]
 
 
 def source_status(
@@ -47,3 +49,16 @@ def feedback(
 
 def feedback_of(source: Json, federated: FederatedObject) -> dict[str, str] | None:
     return feedback(annotations_of(source), federated.metadata.annotations)
+
+
+def in_motion(type_config: FederatedTypeConfig, members: Iterable[Json]) -> bool:
+    """Whether replicas are starting or stopping in some member: what there is to tell will be another thing soon."""
+    numbers = type_config.spec.path_definition
+    counts = [path for path in (numbers.replicas_status, numbers.ready_replicas_status) if path]
+    if not numbers.replicas_spec or not numbers.ready_replicas_status:
+        return False
+    for each in members:
+        wanted = fields.get(each, numbers.replicas_spec, None)
+        if wanted is not None and any((fields.get(each, path, None) or 0) != wanted for path in counts):
+            return True
+    return False

@@ -6,12 +6,12 @@ import pytest
 from argosy.api import keys
 from argosy.api.federated import FederatedStatus, PropagationEntry
 from argosy.kube.conditions import find
-from argosy.plan.aggregate import feedback_of, source_status
+from argosy.plan.aggregate import feedback_of, in_motion, source_status
 from argosy.plan.collect import Seen, collected_fields, collected_status
 from argosy.plan.held import Held
 from argosy.plan.kinds.observation import Observation
 from argosy.plan.propagation import Result, propagation_status
-from tests.unit.plan.worlds import DEPLOYMENTS, World, deployment
+from tests.unit.plan.worlds import DEPLOYMENTS, TYPE_CONFIGS, World, deployment
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"
 
@@ -292,3 +292,15 @@ class TestCollecting:
             '[{"clusterName":"m1","replicasetName":"web-1","replicas":2,"availableReplicas":1,"readyReplicas":1,'
             '"observedGeneration":4,"sourceGeneration":3}]'
         )
+
+
+def test_replicas_that_start_or_stop_in_some_member_are_in_motion():
+    def runs(wanted, replicas, ready):
+        return {"spec": {"replicas": wanted}, "status": {"replicas": replicas, "readyReplicas": ready}}
+
+    done, starting, stopping = runs(3, 3, 3), runs(3, 3, 1), runs(2, 3, 2)
+    assert not in_motion(DEPLOYMENTS, [done, {"spec": {"replicas": 0}, "status": {}}])
+    assert in_motion(DEPLOYMENTS, [done, starting])
+    assert in_motion(DEPLOYMENTS, [stopping])
+    assert in_motion(DEPLOYMENTS, [{"spec": {"replicas": 1}}]), "nothing was reported yet"
+    assert not in_motion(TYPE_CONFIGS["jobs.batch"], [{"spec": {"parallelism": 2}, "status": {}}])
