@@ -1,6 +1,7 @@
 """No change is missed, whoever writes at the same moment; and nobody works without a reason."""
 
 import contextlib
+import datetime
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -8,6 +9,8 @@ import pytest
 
 from argosy.api import keys, resources
 from argosy.api.types import FederatedCluster
+from argosy.control.probe import Observation, Prober
+from argosy.fleet.health import probe_failed
 from argosy.kube.client import Client
 from argosy.kube.errors import NotFound
 from argosy.kube.informer import Informer
@@ -19,8 +22,6 @@ EVERYWHERE = {"schedulingMode": "Duplicate"}
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 TYPE = "widgets.example.com"
-LONG_AGO = "2026-01-01T00:00:00Z"
-AWAY = {"Joined": "True", "Offline": "True", "Ready": "Unknown"}
 
 
 @pytest.fixture
@@ -271,26 +272,32 @@ def _widget_type() -> dict:
     }
 
 
-async def test_a_cluster_that_was_not_ready_at_first_gets_what_waits_for_it(fed):
-    """It was away when it was first looked at, and is shown to be ready only after that has lasted."""
+async def test_a_cluster_that_was_not_ready_at_first_is_soon_and_gets_what_waits_for_it(fed, monkeypatch):
+    """How long health must last before it is believed, and how often it is looked at, is for those that were ready once."""
+    away, observe = True, Prober.observe
+
+    async def observed(self, member, known):
+        if member.name == "m2" and away:
+            return Observation(probe_failed(resources="its caches are slow"))
+        return await observe(self, member, known)
+
+    monkeypatch.setattr(Prober, "observe", observed)
     await fed.stop_controllers()
-    once = {"lastProbeTime": LONG_AGO, "lastTransitionTime": LONG_AGO, "reason": "Away", "message": "it was away"}
-    away = [{"type": type, "status": status, **once} for type, status in AWAY.items()]
-    status = {"status": {"conditions": away, "apiResourceTypes": None, "resources": None}}
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    told = {"lastProbeTime": now, "lastTransitionTime": now, "reason": "ClusterJoined", "message": "it joined"}
+    joined = {"type": "Joined", "status": "True", **told}
+    status = {"status": {"conditions": [joined], "apiResourceTypes": None, "resources": None}}
     await fed.client.patch(resources.FEDERATED_CLUSTERS, "m2", status, subresource="status")
-    fed.timings = msgspec.structs.replace(QUICK, health_threshold=2.0)
+    fed.timings = msgspec.structs.replace(QUICK, health_period=600.0, health_threshold=600.0)
     await fed.start_controllers()
     await fed.policy(**EVERYWHERE, reschedulePolicy={"rescheduleWhen": {"clusterJoined": True}})
     await fed.deploy(replicas=1)
     await fed.eventually_replicas({"m1": 1})
-
-    async def seen_and_not_trusted():
-        cluster = await fed.client.get(resources.FEDERATED_CLUSTERS, "m2")
-        return cluster["status"].get("resources") and not _is_shown_ready(cluster)
-
-    await eventually(seen_and_not_trusted)
+    await eventually(lambda: _shown(fed, "m2", "Ready", "False"))
+    away = False
     await fed.eventually_replicas({"m1": 1, "m2": 1})
 
 
-def _is_shown_ready(cluster):
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in cluster["status"]["conditions"])
+async def _shown(fed, name, type_, status):
+    found = await fed.client.get(resources.FEDERATED_CLUSTERS, name)
+    return any(each["type"] == type_ and each["status"] == status for each in found["status"]["conditions"])

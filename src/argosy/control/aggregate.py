@@ -59,14 +59,18 @@ class Aggregate:
 
     def wake(self, key: SourceKey) -> None:
         """Soon, when the object's members have settled: a roll-out costs a few merges, not hundreds."""
-        now = time.monotonic()
-        first, _ = self._changes.get(key, (now, now))
-        self._changes[key] = (first, now)
+        self._note(key)
         self.queue.add(key, after=self._timings.status_quiet)
 
     def wake_later(self, key: SourceKey) -> None:
         """At the latest then: after a dispatch the members' own reports usually come first."""
+        self._note(key)
         self.queue.add(key, after=self._timings.status_longest)
+
+    def _note(self, key: SourceKey) -> None:
+        now = time.monotonic()
+        first, _ = self._changes.get(key, (now, now))
+        self._changes[key] = (first, now)
 
     def wake_all_in(self, clusters: Collection[str]) -> Iterator[None]:
         """Clusters became reachable or ceased to be. A step an object."""

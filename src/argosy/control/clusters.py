@@ -39,6 +39,8 @@ __all__ = ["Clusters", "SecretView"]
 _FINALIZERS = (keys.CASCADING_DELETE_FINALIZER, keys.CLUSTER_FINALIZER)
 #: Of several changes that ask for a look at a cluster, one look takes care.
 _SOON = 1.0
+#: Between the first looks at a member that joined and is not ready yet.
+_FIRST_PROBES = 2.0
 #: How long a member may take that is asked to forget a membership which, by all that is known, never came about.
 _COURTESY = 5.0
 
@@ -80,7 +82,7 @@ class Clusters:
         if not cluster.joined:
             return await self._join(cluster)
         await self._publish_health(cluster, await self._reached(cluster))
-        return Result(requeue_after=self._timings.health_period)
+        return Result(requeue_after=self._next_probe(self._caches.clusters.get(name) or cluster))
 
     def clusters_of_secret(self, secret: str) -> list[str]:
         return [c.name for c in self._caches.clusters.values() if c.spec.secret_ref.name == secret]
@@ -92,6 +94,13 @@ class Clusters:
         for cluster in self._caches.clusters.values():
             if cluster.spec.use_service_account:
                 self.wake(cluster.name, _SOON)
+
+    def _next_probe(self, cluster: FederatedCluster) -> float:
+        """One that joined and was not ready yet is waited for by somebody: soon at first, then less and less often."""
+        joined = cluster.condition(texts.JOINED)
+        if _was_ready(cluster) or joined is None:
+            return self._timings.health_period
+        return min(self._timings.health_period, max(_FIRST_PROBES, _age(joined.last_transition_time)))
 
     # Joining.
 
@@ -177,7 +186,8 @@ class Clusters:
             before,
             now=time.monotonic(),
             wall_time=_now(),
-            threshold=self._timings.health_threshold,
+            # Nothing depends yet on one that was never ready: there is nothing to be careful with.
+            threshold=self._timings.health_threshold if _was_ready(cluster) else 0.0,
         )
         self._debounce[cluster.name] = update.debounce
         status = msgspec.structs.replace(
@@ -185,7 +195,7 @@ class Clusters:
         )
         if observed.resources is not None:
             status = msgspec.structs.replace(status, resources=observed.resources)
-        if observed.apis is not None and (cluster.status.api_resource_types or _is_ready(status)):
+        if observed.apis is not None and (_was_ready(cluster) or _is_ready(status)):
             # A cluster counts as one that objects may have been placed in once it is known what it serves: not before
             # it could be chosen, or those that wait for it would look at it once, too early.
             status = msgspec.structs.replace(status, api_resource_types=observed.apis)
@@ -343,6 +353,11 @@ def _age(timestamp: str | None) -> float:
         return 0.0
     then = datetime.datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
     return (datetime.datetime.now(datetime.UTC) - then).total_seconds()
+
+
+def _was_ready(cluster: FederatedCluster) -> bool:
+    """Ever, by what is stored with the first time it was."""
+    return bool(cluster.status.api_resource_types)
 
 
 def _is_ready(status: ClusterStatus) -> bool:
