@@ -226,6 +226,15 @@ def test_down_is_fine_when_nothing_runs(tmp_path):
     assert "nothing is running" in said.out
 
 
+def test_the_example_without_members_is_not_waited_for(tmp_path):
+    said = argosy("up", "--detach", "--example", "--data", str(tmp_path / "data"))
+    try:
+        assert said.code == 1
+        assert "no member has joined" in said.err
+    finally:
+        assert argosy("down", "--data", str(tmp_path / "data")).out == "stopped\n"
+
+
 def test_state_survives_down_and_up_at_the_same_address(tmp_path):
     data = tmp_path / "data"
     manifest = tmp_path / "cm.yaml"

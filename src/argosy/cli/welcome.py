@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import argosy
+from argosy.api import resources
 from argosy.cli import report
 from argosy.cli.apply import apply_all
 from argosy.cli.failures import Failure
@@ -18,6 +19,7 @@ from argosy.cli.status import show
 from argosy.cli.terminal import say
 from argosy.kube.client import Client
 from argosy.kube.errors import NotFound
+from argosy.kube.objects import Partial
 from argosy.kube.resource import Resource
 
 __all__ = ["examples", "welcome"]
@@ -61,6 +63,11 @@ async def welcome(client: Client, folder: DataFolder, example: bool, progress: P
 
 
 async def _example(client: Client, progress: Progress) -> report.Report:
+    if not (await client.list(resources.FEDERATED_CLUSTERS, limit=1, into=Partial)).items:
+        raise Failure(
+            "the example has nowhere to run: no member has joined",
+            "Argosy is up; `argosy up --members 3 --example` starts it with simulated members, `argosy join` takes real ones in",
+        )
     progress.step("applying the example application")
     manifests = await asyncio.to_thread(read, [str(examples())])
     # What is there may have been changed since, and is its owner's: a second start takes nothing back.
