@@ -295,6 +295,7 @@ async def test_a_cluster_that_was_not_ready_at_first_is_soon_and_gets_what_waits
     await fed.eventually_replicas({"m1": 1})
     await eventually(lambda: _shown(fed, "m2", "Ready", "False"))
     away = False
+    fed.patience = 40.0
     await fed.eventually_replicas({"m1": 1, "m2": 1})
 
 

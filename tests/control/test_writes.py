@@ -1,7 +1,6 @@
 """What it costs: writes to the control plane for one Deployment on ten members, and for doing nothing."""
 
 import asyncio
-import time
 
 import msgspec
 
@@ -36,7 +35,7 @@ async def test_an_idle_federation_writes_one_heartbeat_a_member_and_period_and_n
         await fed.deploy(replicas=1)
         await fed.eventually_replicas({"m1": 1, "m2": 1})
         await settled(fed)
-        await quiet([Writes(fed.plane)], 0.5)
+        await quiet([Writes(fed.plane)], 1.5)
         prober = fed.manager.clusters._prober
         observe = prober.observe
 
@@ -84,24 +83,21 @@ async def _collected(fed):
 
 
 async def test_replicas_that_come_one_by_one_are_told_now_and_then_and_the_last_at_once():
-    told = msgspec.structs.replace(QUICK, status_longest_busy=3.0)
-    async with Federation(1, timings=told) as fed:
+    patient = msgspec.structs.replace(QUICK, status_longest_busy=30.0)
+    async with Federation(1, timings=patient) as fed:
         await fed.policy(schedulingMode="Duplicate")
         await fed.deploy(replicas=9)
         await fed.eventually_replicas({"m1": 9})
         await settled(fed)
         writes = Writes(fed.plane)
-        began = time.monotonic()
         for ready in range(1, 10):
             status = {"observedGeneration": 1, "replicas": 9, "updatedReplicas": 9, "readyReplicas": ready}
             await fed.member("m1").patch(DEPLOYMENTS, "web", {"status": status}, "default", subresource="status")
             await asyncio.sleep(0.15)  # long enough to be told each, if that were how it is done
-        took = time.monotonic() - began
 
         async def back():
             return (await fed.client.get(DEPLOYMENTS, "web", "default"))["status"].get("readyReplicas") == 9
 
-        await eventually(back, 2.0, "that all are ready is told before the longest time is over")
+        await eventually(back, 15.0, "that all are ready is told long before the longest time is over")
         await quiet([writes], 1.0)
-        merges = 1 + int(took / told.status_longest_busy) + 1
-        assert len(writes.keys) <= 2 * merges, writes.keys
+        assert len(writes.keys) <= 4, writes.keys

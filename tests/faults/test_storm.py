@@ -63,7 +63,7 @@ def test_a_delete_that_nothing_explains_is_told() -> None:
     assert "deployments/t1-1 in m2" in case.violations[0]
 
 
-def test_a_delete_long_after_the_cluster_came_back_is_told_unless_it_was_held_up_or_refused() -> None:
+def test_a_delete_long_after_the_cluster_came_back_is_told_unless_it_was_held_up() -> None:
     states = [(0.0, BOTH), (50.0, ONE), (55.0, BOTH)]
     late = judge(t1_1=states)
     late.deletions({"m2": Logged(deleted(80))})  # type: ignore[dict-item]
@@ -103,7 +103,7 @@ def test_a_placement_that_shrinks_by_itself_is_told() -> None:
         assert len(case.violations) == wrong
 
 
-def test_a_write_after_the_next_leader_began_is_told_unless_it_was_held_up_or_refused() -> None:
+def test_a_write_after_the_next_leader_began_is_told_unless_it_was_held_up_or_caught() -> None:
     def case(*faults: Held) -> Judge:
         made = judge(faults=faults)
         made._witness.terms = [Term(at(0), "first"), Term(at(50), "second"), Term(at(90), "first")]
@@ -125,10 +125,12 @@ def test_a_write_after_the_next_leader_began_is_told_unless_it_was_held_up_or_re
     paused.leaders([written("first", 60.1)])
     assert not paused.violations
     assert paused.writes["writes that arrived late"] == 1
-    refused = case()
-    refused.leaders([written("first", 51, 409)])
-    assert not refused.violations
-    assert refused.writes["late writes that were refused"] == 1
+    caught = case()
+    caught.leaders([written("first", 51, 409)])
+    assert not caught.violations
+    assert caught.writes["writes that a stop caught"] == 1
+    caught.leaders([written("first", 51, 409), written("first", 51.1, 409)])
+    assert len(caught.violations) == 1, "only one can have been on its way"
 
 
 def test_a_seed_repeats_a_plan_and_every_plan_on_stock_ground_has_a_leader_outslept() -> None:

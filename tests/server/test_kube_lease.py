@@ -131,6 +131,31 @@ async def test_a_cancelled_leader_stops_its_work_and_releases(memory_server: Emb
     assert (await kube.get(LEASES, "leader", "default"))["spec"].get("holderIdentity", "") == ""
 
 
+async def test_a_leader_that_is_cancelled_again_while_it_ends_leaves_no_renewals_behind(
+    memory_server: EmbeddedServer,
+) -> None:
+    kube = memory_server.client()
+    leads, ending = asyncio.Event(), asyncio.Event()
+
+    async def lead() -> None:
+        leads.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ending.set()
+            await asyncio.sleep(0.3)
+
+    running = asyncio.create_task(elector(kube, "one").run(lead))
+    await leads.wait()
+    running.cancel()
+    await ending.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not any(task.get_name() == "lease-leader" for task in asyncio.all_tasks())
+    assert (await kube.get(LEASES, "leader", "default"))["spec"]["holderIdentity"] == ""
+
+
 async def test_the_lease_is_renewed_while_leading(memory_server: EmbeddedServer) -> None:
     one = elector(memory_server.client(), "one")
     first = 0.0

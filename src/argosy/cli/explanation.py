@@ -271,7 +271,7 @@ def _unrecorded(federated: FederatedObject) -> str:
     if automatic:
         return "namespaces go to every cluster: nothing is decided about them"
     if held_of(federated.metadata.annotations) is not None and not federated.spec.placements:
-        return "nothing was ever decided: it is held"
+        return "nothing is decided: it is held"
     return "no decision is on record: it was scheduled by an older version, or not yet; --now decides anew"
 
 

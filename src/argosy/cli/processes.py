@@ -51,7 +51,8 @@ class PidFile:
         except FileNotFoundError:
             return None
         try:
-            return None if _lock(file) else _number(file)
+            # Shared, so that two who ask at once do not take each other for the holder.
+            return None if _lock(file, fcntl.LOCK_SH) else _number(file)
         finally:
             os.close(file)
 
@@ -85,9 +86,9 @@ def _gone(pid_file: PidFile, pid: int, patience: float) -> bool:
     return False
 
 
-def _lock(file: int) -> bool:
+def _lock(file: int, how: int = fcntl.LOCK_EX) -> bool:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, how | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

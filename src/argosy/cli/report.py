@@ -38,6 +38,9 @@ T = TypeVar("T")
 EVENTS = Resource("", "v1", "events", "Event")
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _REPLICAS = "spec.replicas"
+_OURS = frozenset(
+    {keys.GLOBAL_SCHEDULER, keys.OVERRIDE_CONTROLLER, keys.NSAUTOPROP_CONTROLLER, keys.FOLLOWER_CONTROLLER}
+)
 
 
 class EventView(msgspec.Struct, frozen=True, rename="camel"):
@@ -204,8 +207,7 @@ def _waiting(facts: Facts, clusters: Sequence[ClusterReport], members: dict[str,
     if held is not None:
         what = "placement is held as it was" if federated.spec.placements else "held, placed nowhere"
         found.append(f"{what}: {held.reason}: {held.message}")
-    else:  # the steps after the one that holds it wait for that alone
-        found += _pending(annotations)
+    found += _pending(annotations, held=held is not None)
     if deferred := annotations.get(keys.SCHEDULING_DEFERRED_REASONS):
         found.append(f"scheduling is deferred: {deferred}")
     if facts.fleet_paused:
@@ -240,14 +242,16 @@ def unfederated(source: dict[str, Any], config: FederatedTypeConfig | None) -> s
     return "waiting to be federated: are the controllers running?"
 
 
-def _pending(annotations: dict[str, str]) -> list[str]:
+def _pending(annotations: dict[str, str], *, held: bool) -> list[str]:
+    """While it is held, our own steps wait for what holds it and nothing else."""
     if pending.finished(annotations.get(keys.PENDING_CONTROLLERS)):
         return []
     try:
         steps = pending.parse(annotations.get(keys.PENDING_CONTROLLERS))
     except pending.Unreadable as error:
         return [str(error)]
-    return [f"controllers that have yet to act: {', '.join(name for step in steps for name in step)}"]
+    waiting = [name for step in steps for name in step if not held or name not in _OURS]
+    return [f"controllers that have yet to act: {', '.join(waiting)}"] if waiting else []
 
 
 def _waiting_in(cluster: ClusterReport, member: FederatedCluster | None, federated: FederatedObject) -> list[str]:

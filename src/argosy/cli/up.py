@@ -1,5 +1,6 @@
 """`argosy up` and `argosy down`: a whole federation on this machine, and its end."""
 
+import contextlib
 import os
 import subprocess
 from pathlib import Path
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from argosy.kube.client import Client
 
 __all__ = ["down", "up"]
+
+#: How long one that could not start may take to end.
+_LAST_WORDS = 10.0
 
 Data = Annotated[Path, typer.Option(help="Folder of the state, logs and kubeconfig.")]
 
@@ -129,7 +133,7 @@ def _detached(folder: "DataFolder", members: int, port: int, host: str, progress
     arguments = ["--data", str(folder.path), "--members", str(members), "--port", str(port), "--host", host]
     with folder.crash_log.open("ab") as output:
         try:
-            subprocess.Popen(
+            started = subprocess.Popen(
                 command("up", *arguments, "--progress-fd", str(writing)),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -139,7 +143,13 @@ def _detached(folder: "DataFolder", members: int, port: int, host: str, progress
             )
         finally:
             os.close(writing)
-    follow(reading, progress, str(folder.crash_log))
+    try:
+        follow(reading, progress, str(folder.crash_log))
+    except Failure:
+        # What it said last comes before its end, and until then the folder is its own.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            started.wait(_LAST_WORDS)
+        raise
     progress.ready()
 
 

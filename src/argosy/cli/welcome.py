@@ -66,7 +66,7 @@ async def _example(client: Client, progress: Progress) -> report.Report:
     if not (await client.list(resources.FEDERATED_CLUSTERS, limit=1, into=Partial)).items:
         raise Failure(
             "the example has nowhere to run: no member has joined",
-            "Argosy is up; `argosy up --members 3 --example` starts it with simulated members, `argosy join` takes real ones in",
+            "`argosy join` takes members in; for simulated ones: `argosy down`, then `argosy up --members 3 --example`",
         )
     progress.step("applying the example application")
     manifests = await asyncio.to_thread(read, [str(examples())])

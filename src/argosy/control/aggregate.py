@@ -8,7 +8,7 @@ import asyncio
 import datetime
 import time
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -34,6 +34,14 @@ from argosy.plan.placement import may_hold_copies
 __all__ = ["Aggregate"]
 
 
+class _Untold(NamedTuple):
+    """When the first and the last change came, and whether replicas were seen to be starting or stopping."""
+
+    first: float
+    last: float
+    moving: bool = False
+
+
 class Aggregate:
     def __init__(
         self,
@@ -52,25 +60,21 @@ class Aggregate:
         self._marks = marks
         self._metrics = metrics
         self._timings = timings
-        #: When the first and the last change came that were not looked at yet.
-        self._changes: dict[SourceKey, tuple[float, float]] = {}
+        #: What came that was not told yet.
+        self._untold: dict[SourceKey, _Untold] = {}
         self.queue: WorkQueue[SourceKey] = WorkQueue()
         collector.on_change(self._member_object_changed)
 
     def wake(self, key: SourceKey) -> None:
         """Soon, when the object's members have settled: a roll-out costs a few merges, not hundreds."""
-        self._note(key)
+        now = time.monotonic()
+        before = self._untold.get(key)
+        self._untold[key] = _Untold(now, now) if before is None else before._replace(last=now)
         self.queue.add(key, after=self._timings.status_quiet)
 
     def wake_later(self, key: SourceKey) -> None:
         """At the latest then: after a dispatch the members' own reports usually come first."""
-        self._note(key)
         self.queue.add(key, after=self._timings.status_longest)
-
-    def _note(self, key: SourceKey) -> None:
-        now = time.monotonic()
-        first, _ = self._changes.get(key, (now, now))
-        self._changes[key] = (first, now)
 
     def wake_all_in(self, clusters: Collection[str]) -> Iterator[None]:
         """Clusters became reachable or ceased to be. A step an object."""
@@ -85,10 +89,10 @@ class Aggregate:
             self.wake(SourceKey(type_name, change.key))
 
     async def reconcile(self, key: SourceKey) -> Result | None:
-        first, last = self._changes.get(key, (0.0, 0.0))
-        if not self._is_due(first, last):
+        untold = self._untold.get(key)
+        if untold is not None and not self._is_due(untold):
             return Result(requeue_after=self._timings.status_quiet)
-        self._changes.pop(key, None)
+        self._untold.pop(key, None)
         config = self._caches.catalog.get(key.type)
         federated_raw = self._caches.federated_raw(key)
         if config is None or federated_raw is None:
@@ -99,9 +103,11 @@ class Aggregate:
         seen = self._seen(key, config, federated)
         if seen is None:
             return Result(requeue_after=self._timings.conflict)
-        wait = first + self._timings.status_longest_busy - time.monotonic()
-        if wait > 0 and in_motion(config, (there.object for there in seen.values() if there.object is not None)):
-            self._changes[key] = (first, last)
+        now = time.monotonic()
+        untold = untold or _Untold(now, now)
+        wait = untold.first + self._timings.status_longest_busy - now
+        if wait > 0 and in_motion(config, (each.object for each in seen.values() if each.reachable and each.object)):
+            self._untold[key] = untold._replace(moving=True)
             return Result(requeue_after=wait)
         writes = []
         if config.spec.status_collection.enabled:
@@ -114,11 +120,11 @@ class Aggregate:
         await asyncio.gather(*writes)
         return None
 
-    def _is_due(self, first: float, last: float) -> bool:
+    def _is_due(self, untold: "_Untold") -> bool:
         """Whether it is time for an object with these changes, as far as can be told without looking at it."""
         now, timings, busy = time.monotonic(), self._timings, self._busy()
-        longest = timings.status_longest_busy if busy else timings.status_longest
-        return now - first >= longest or (not busy and now - last >= timings.status_quiet * 0.9)
+        longest = timings.status_longest_busy if busy or untold.moving else timings.status_longest
+        return now - untold.first >= longest or (not busy and now - untold.last >= timings.status_quiet * 0.9)
 
     def _seen(self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject) -> dict[str, Seen] | None:
         """The object in every cluster that may hold it; None while a reachable member's cache is still filling.

@@ -100,7 +100,10 @@ class Clusters:
         joined = cluster.condition(texts.JOINED)
         if _was_ready(cluster) or joined is None:
             return self._timings.health_period
-        return min(self._timings.health_period, max(_FIRST_PROBES, _age(joined.last_transition_time)))
+        age = _age(joined.last_transition_time)
+        if age < 0:  # by another machine's clock: nothing is known
+            return self._timings.health_period
+        return min(self._timings.health_period, max(_FIRST_PROBES, age))
 
     # Joining.
 

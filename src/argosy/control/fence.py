@@ -6,9 +6,9 @@ or a connection, and again with every try.
 
 What a stop can still catch is a request in the middle of being handed to the kernel. Those find the new leader's traces:
 updates carry the resourceVersion that was read, deletes the uid as well, a create finds the object (where the new leader has
-deleted it by then with its source, one copy is left behind). What has no version: an event, and the status of a federated
-object, which tells what was seen in members for a generation that it names; a stale one costs the new leader one more look
-there and never a copy.
+deleted it by then with its source, one copy is left behind). What has no version does no harm to copies: an event, a renewed
+token, sums that shards show each other, and the status of a federated object, which tells what was seen in members for a
+generation that it names; a stale one costs the new leader one more look there.
 """
 
 from collections.abc import AsyncIterator

@@ -123,9 +123,14 @@ class LeaderElector:
             await asyncio.wait({leading, renewing}, return_when=asyncio.FIRST_COMPLETED)
             ended = leading.done()
         finally:
-            await _stop(leading)
-            await _stop(renewing)
-            await self.release()
+            # Whoever is cancelled once more while it ends must not leave renewals behind: the lease would never be free.
+            try:
+                await _stop(leading)
+            finally:
+                try:
+                    await _stop(renewing)
+                finally:
+                    await self.release()
         if not ended:
             raise LeaseLost(f"{self.namespace}/{self.name}: the lease of {self.identity} was lost")
         leading.result()

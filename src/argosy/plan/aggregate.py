@@ -52,7 +52,10 @@ def feedback_of(source: Json, federated: FederatedObject) -> dict[str, str] | No
 
 
 def in_motion(type_config: FederatedTypeConfig, members: Iterable[Json]) -> bool:
-    """Whether replicas are starting or stopping in some member: what there is to tell will be another thing soon."""
+    """Whether replicas are starting or stopping in some member: what there is to tell will be another thing soon.
+
+    Replicas that never become ready look the same. Then it is told later, never not at all.
+    """
     numbers = type_config.spec.path_definition
     counts = [path for path in (numbers.replicas_status, numbers.ready_replicas_status) if path]
     if not numbers.replicas_spec or not numbers.ready_replicas_status:

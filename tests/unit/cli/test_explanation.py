@@ -94,12 +94,12 @@ def test_what_holds_the_placement_is_told_with_the_events():
     assert told.events == ("ScheduleFederatedObject: nothing fits",)
 
 
-def test_an_object_that_was_held_from_the_beginning_was_never_decided_about():
+def test_nothing_is_decided_about_an_object_that_was_held_from_the_beginning():
     held = '{"reason":"PolicyNotFound","message":"there is no PropagationPolicy nowhere"}'
     given = annotated(facts(record=False), **{keys.HELD: held})
     spec = {**given.federated["spec"], "placements": []}
     told = explained(msgspec.structs.replace(given, federated={**given.federated, "spec": spec}))
-    assert told.undecided == "nothing was ever decided: it is held"
+    assert told.undecided == "nothing is decided: it is held"
     assert told.held == "PolicyNotFound: there is no PropagationPolicy nowhere"
 
 

@@ -46,3 +46,9 @@ def test_what_is_held_waits_for_what_holds_it_and_for_no_controller():
         found = waiting(annotations, placed=placed)
         assert f"{what}: PolicyNotFound: there is no PropagationPolicy nowhere" in found
         assert not any("yet to act" in line for line in found)
+
+
+def test_a_controller_that_is_not_ours_is_waited_for_in_any_case():
+    annotations = {keys.PENDING_CONTROLLERS: '[["example.com/approval"],["kubeadmiral.io/global-scheduler"]]'}
+    found = waiting({**annotations, keys.HELD: HELD}, placed=False)
+    assert "controllers that have yet to act: example.com/approval" in found
