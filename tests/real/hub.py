@@ -79,7 +79,7 @@ class Hub(Membership):
         made = [
             event
             for event in self.stock.audit
-            if event["user"]["username"] == ACCOUNT
+            if event["user"].get("username") == ACCOUNT
             and event["stage"] == "ResponseComplete"
             and event["verb"] == "create"
             and event["objectRef"].get("name") == name

@@ -229,7 +229,7 @@ async def test_the_controllers_work_with_the_rights_granted_and_nobody_else_writ
         refused = [
             event
             for event in cluster.audit
-            if event["user"]["username"] == rights.username(rights.SERVICE_ACCOUNT)
+            if event["user"].get("username") == rights.username(rights.SERVICE_ACCOUNT)
             and event.get("responseStatus", {}).get("code") == 403
             and event["objectRef"]["resource"] != expected
         ]

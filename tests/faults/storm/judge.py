@@ -163,7 +163,7 @@ def _deletions(name: str, cluster: Cluster) -> list[Deletion]:
     found = []
     for event in cluster.audit:
         about = event.get("objectRef") or {}
-        if event["verb"] not in ("delete", "deletecollection") or event["user"]["username"] != FEDERATION:
+        if event["verb"] not in ("delete", "deletecollection") or event["user"].get("username") != FEDERATION:
             continue
         if about.get("namespace") != NAMESPACE or event["responseStatus"]["code"] >= 300:
             continue
