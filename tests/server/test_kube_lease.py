@@ -135,7 +135,7 @@ async def test_a_leader_that_is_cancelled_again_while_it_ends_leaves_no_renewals
     memory_server: EmbeddedServer,
 ) -> None:
     kube = memory_server.client()
-    leads, ending = asyncio.Event(), asyncio.Event()
+    leads, ending, cleaned = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def lead() -> None:
         leads.set()
@@ -143,7 +143,7 @@ async def test_a_leader_that_is_cancelled_again_while_it_ends_leaves_no_renewals
             await asyncio.Event().wait()
         finally:
             ending.set()
-            await asyncio.sleep(0.3)
+            await cleaned.wait()
 
     running = asyncio.create_task(elector(kube, "one").run(lead))
     await leads.wait()
@@ -152,6 +152,7 @@ async def test_a_leader_that_is_cancelled_again_while_it_ends_leaves_no_renewals
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+    cleaned.set()
     assert not any(task.get_name() == "lease-leader" for task in asyncio.all_tasks())
     assert (await kube.get(LEASES, "leader", "default"))["spec"]["holderIdentity"] == ""
 
