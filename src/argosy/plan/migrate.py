@@ -3,7 +3,9 @@
 Pods that fit no node for longer than the policy's threshold lower their cluster's estimated capacity for this workload;
 scheduling then finds the rest of the replicas another home. An estimate outlives the pods it was made from while the
 cluster has no room for one more of them, so that the next scaling does not try the same full cluster again; it goes once
-there is room, or once the cluster runs more than that. A cluster that cannot be seen keeps what was known of it.
+there is room, or once the cluster runs more than that. What was only asked of a full cluster never raises it: the copy and
+its pods come by two watches, and one that is behind shows many wanted and nobody waiting. A cluster that cannot be seen
+keeps what was known of it.
 Values in, values out: pods, ReplicaSets and the time are brought by `control/migrate`.
 """
 
@@ -52,7 +54,6 @@ class Counted(msgspec.Struct, frozen=True):
 class Picture(msgspec.Struct, frozen=True):
     """What one member makes of its share of a workload. `capacity` is None where it runs all it is asked for."""
 
-    desired: int
     scheduled: int
     capacity: int | None = None
     next_crossing: datetime.timedelta | None = None
@@ -94,13 +95,13 @@ def picture(
     `pods` need not be known where all replicas are ready. None otherwise: the ReplicaSet is not made yet.
     """
     if replicas == ready:
-        return Picture(desired, replicas)
+        return Picture(replicas)
     if pods is None:
-        return Picture(desired, 0)
+        return Picture(0)
     counted = count(pods, now, threshold)
     capacity = max(pods.total, desired) - counted.stuck
     lacking = max(capacity, 0) if capacity < desired else None
-    return Picture(desired, counted.scheduled, lacking, counted.next_crossing)
+    return Picture(counted.scheduled, lacking, counted.next_crossing)
 
 
 def migration_info(
@@ -122,10 +123,12 @@ def migration_info(
                 capacity[cluster] = known
             continue
         scheduled[cluster] = seen.scheduled
-        if seen.capacity is not None:
-            capacity[cluster] = seen.capacity
-        elif known is not None and cluster in full and seen.desired <= known:
-            capacity[cluster] = known
+        estimate = seen.capacity
+        if known is not None and cluster in full and (estimate is not None or seen.scheduled <= known):
+            proven = max(known, seen.scheduled)
+            estimate = proven if estimate is None else min(estimate, proven)
+        if estimate is not None:
+            capacity[cluster] = estimate
     return AutoMigrationInfo(dict(sorted(capacity.items())), dict(sorted(scheduled.items())))
 
 
