@@ -9,7 +9,7 @@ from argosy.api import keys, resources
 from argosy.kube.client import Patch
 from argosy.kube.errors import NotFound
 from tests.harness.eventually import eventually, holds
-from tests.harness.federation import DEPLOYMENTS, NAMESPACES, QUICK, SECRETS, Federation
+from tests.harness.federation import DEPLOYMENTS, NAMESPACES, QUICK, SECRETS, Federation, deployment
 
 EVERYWHERE = {"schedulingMode": "Duplicate"}
 
@@ -119,10 +119,40 @@ async def test_a_create_whose_answer_was_lost_leaves_no_copy(fed):
     assert await fed.replicas() == {}
 
 
+async def test_a_copy_that_was_there_before_stays_although_the_cache_does_not_show_it(fed):
+    """A member that has just been connected: what it holds is not listed yet."""
+    await fed.member("m1").create(DEPLOYMENTS, deployment("web", 1, ""))
+    await fed.policy(**EVERYWHERE)
+    wish = {
+        keys.CONFLICT_RESOLUTION: "adopt",
+        keys.CLUSTERS_TO_ADOPT: '{"clusters":["m1"]}',
+        keys.ORPHAN: keys.ORPHAN_ADOPTED,
+    }
+    manifest = deployment("web", 1, "policy")
+    manifest["metadata"]["annotations"] = wish
+    await fed.client.create(DEPLOYMENTS, manifest)
+
+    async def taken_over():
+        copies = await fed.copies()
+        return len(copies) == 2 and keys.ADOPTED in copies["m1"]["metadata"].get("annotations", {})
+
+    await eventually(taken_over)
+    await forget_copy(fed)
+    await fed.client.delete(DEPLOYMENTS, "web", "default")
+    await eventually(lambda: gone(fed))
+    left = await fed.copies()
+    assert list(left) == ["m1"]
+    assert keys.MANAGED_LABEL not in (left["m1"]["metadata"].get("labels") or {})
+
+
 async def deployed_with_stalled_watch(fed: Federation) -> None:
     """m1 holds a copy that our cache of m1 has not heard of."""
     await fed.deploy(replicas=1)
     await fed.eventually_replicas({"m1": 1, "m2": 1})
+    await forget_copy(fed)
+
+
+async def forget_copy(fed: Federation) -> None:
     informer = fed.manager.collector.informers()["m1", "deployments.apps"]
     await eventually(lambda: informer.get("default/web") is not None)
     fed.manager.members.get("m1").tasks.cancel("collect deployments.apps in m1")

@@ -5,6 +5,7 @@ never to delete. Each shard takes away its own; who owns the cluster waits for a
 """
 
 import asyncio
+import functools
 
 from argosy.api import keys
 from argosy.api.shards import WHOLE, Shard
@@ -61,10 +62,8 @@ class Cascade:
                 left += 1
                 problems.append(f"{config.name} {key} belongs to no federated object known here")
                 continue
-            if orphans(federated.metadata.annotations, item.metadata.annotations):
-                applied = await self._operations.release(member, config, key)
-            else:
-                applied = await self._operations.remove(member, config, key)
+            stays = functools.partial(orphans, federated.metadata.annotations)
+            applied = await self._operations.remove(member, config, key, stays)
             left += applied.status is not None
             if applied.failed:
                 problems.append(f"{config.name} {key}: {applied.error}")

@@ -197,8 +197,9 @@ class Dispatch:
             return Applied(Propagation.CLUSTER_NOT_READY if wanted else Propagation.WAITING_FOR_REMOVAL)
         if cluster.terminating:
             if keys.CASCADING_DELETE in cluster.metadata.annotations:
-                present = self._collector.get(name, item.config.name, item.member_key) is not None
-                return Applied(Propagation.WAITING_FOR_CASCADING_DELETION if present else None)
+                known = self._collector.synced(name, item.config.name)
+                absent = known and self._collector.get(name, item.config.name, item.member_key) is None
+                return Applied(None if absent else Propagation.WAITING_FOR_CASCADING_DELETION)
             return Applied(Propagation.CLUSTER_TERMINATING if wanted else None)
         if not cluster.ready:
             return Applied(Propagation.CLUSTER_NOT_READY if wanted else Propagation.WAITING_FOR_REMOVAL)
@@ -303,11 +304,8 @@ class Dispatch:
             return Applied(Propagation.CLUSTER_NOT_READY)
         if self._pause.cluster(cluster):
             return Applied(Propagation.WAITING_FOR_REMOVAL)
-        observed = self._collector.get(cluster_name, item.config.name, item.member_key)
-        annotations = observed.metadata.annotations if observed is not None else {}
-        if adoption.orphans(item.annotations, annotations):
-            return await self._operations.release(member, item.config, item.member_key)
-        return await self._operations.remove(member, item.config, item.member_key)
+        stays = functools.partial(adoption.orphans, item.annotations)
+        return await self._operations.remove(member, item.config, item.member_key, stays)
 
 
 def _unwritten(record: PropagationEntry | None, otherwise: Propagation) -> Applied:

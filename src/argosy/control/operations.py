@@ -5,7 +5,7 @@ object that does not carry our label is never touched unless it may be adopted.
 """
 
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -36,6 +36,8 @@ __all__ = ["Applied", "Operations", "Render"]
 Object = dict[str, Any]
 #: The desired object; given what the member holds on update, None on create.
 Render = Callable[[Object | None], Object]
+#: Whether an object of the member with these annotations is left to it.
+Stays = Callable[[Mapping[str, str]], bool]
 #: Whether what the member holds already is what we would write.
 IsCurrent = Callable[[Object, Object], bool]
 
@@ -85,52 +87,45 @@ class Operations:
         except _Failed as failed:
             return failed.applied
 
-    async def remove(self, member: Member, config: FederatedTypeConfig, key: str) -> Applied:
-        """Delete our object from the member, in the background as Kubernetes calls it.
+    async def remove(
+        self, member: Member, config: FederatedTypeConfig, key: str, stays: Stays = lambda annotations: False
+    ) -> Applied:
+        """Delete our object from the member, in the background as Kubernetes calls it; or, where it `stays`, leave it there
+        and no longer manage it (orphan).
 
-        Absence is asked of the member, never taken from the cache: the copy of a create whose answer was lost may not have
-        come by its watch yet, and once absence was reported nobody looks there again.
+        Whether it is there and whether it stays is asked of the member, never of the cache: the copy of a create whose
+        answer was lost may not have come by its watch yet, and once absence was reported nobody looks there again; and a
+        cache that is still filling does not know that an object was there before us.
         """
+        doing = "deleted"
         try:
             for _ in range(_CONFLICT_TRIES):
                 present = await self._read(member, config, key)
                 if present is None or not _is_managed(present):
                     return Applied(None)
                 metadata = decode_metadata(present)
-                if metadata.deletion_timestamp:
-                    return Applied(Propagation.WAITING_FOR_REMOVAL, metadata)
-                if keys.RETAIN_TERMINATING_FINALIZER in metadata.finalizers:
-                    await self._drop_retain_finalizer(member, config, present)
-                    continue
                 try:
+                    if stays(metadata.annotations):
+                        doing = "released"
+                        return await self._release(member, config, present)
+                    if metadata.deletion_timestamp:
+                        return Applied(Propagation.WAITING_FOR_REMOVAL, metadata)
+                    if keys.RETAIN_TERMINATING_FINALIZER in metadata.finalizers:
+                        await self._drop_retain_finalizer(member, config, present)
+                        continue
                     gone = await self._delete(member, config, metadata)
                 except Conflict:
                     continue
                 return Applied(None if gone else Propagation.WAITING_FOR_REMOVAL, metadata, wrote="delete")
         except _Failed as failed:
             return failed.applied
-        return Applied(Propagation.DELETION_FAILED, error="the object keeps changing while it is being deleted")
+        failure = Propagation.LABEL_REMOVAL_FAILED if doing == "released" else Propagation.DELETION_FAILED
+        return Applied(failure, error=f"the object keeps changing while it is being {doing}")
 
-    async def release(self, member: Member, config: FederatedTypeConfig, key: str) -> Applied:
-        """Leave the object in the member but no longer manage it (orphan)."""
-        try:
-            for _ in range(_CONFLICT_TRIES):
-                present = await self._read(member, config, key)
-                if present is None or not _is_managed(present):
-                    return Applied(None)
-                try:
-                    await self._write(
-                        member,
-                        "update",
-                        Propagation.LABEL_REMOVAL_FAILED,
-                        functools.partial(_put, config, orphaned(present)),
-                    )
-                except Conflict:
-                    continue
-                return Applied(None, wrote="update")
-        except _Failed as failed:
-            return failed.applied
-        return Applied(Propagation.LABEL_REMOVAL_FAILED, error="the object keeps changing while it is being released")
+    async def _release(self, member: Member, config: FederatedTypeConfig, present: Object) -> Applied:
+        released = functools.partial(_put, config, orphaned(present))
+        await self._write(member, "update", Propagation.LABEL_REMOVAL_FAILED, released)
+        return Applied(None, wrote="update")
 
     async def _create(
         self,
@@ -233,16 +228,8 @@ class Operations:
     async def _drop_retain_finalizer(self, member: Member, config: FederatedTypeConfig, present: Object) -> None:
         metadata = dict(present["metadata"])
         metadata["finalizers"] = [f for f in metadata["finalizers"] if f != keys.RETAIN_TERMINATING_FINALIZER]
-        freed = {**present, "metadata": metadata}
-        try:
-            await self._write(
-                member,
-                "update",
-                Propagation.DELETION_FAILED,
-                functools.partial(_put, config, freed),
-            )
-        except Conflict:
-            return  # the caller reads again
+        freed = functools.partial(_put, config, {**present, "metadata": metadata})
+        await self._write(member, "update", Propagation.DELETION_FAILED, freed)
 
     async def _write(
         self,
