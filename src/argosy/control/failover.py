@@ -118,9 +118,9 @@ class Returning:
         numbers = {}
         for cluster in view.placed:
             known, found = self._caches.clusters.get(cluster), self._collector.get(cluster, config.name, key.key)
-            if found is None or known is None or not known.ready or not self._collector.synced(cluster, config.name):
+            if known is None or not known.ready or not self._collector.synced(cluster, config.name):
                 continue
-            number = get(as_object(found), path, 0)
+            number = get(as_object(found), path, 0) if found is not None else 0
             numbers[cluster] = number if isinstance(number, int) else 0
         return numbers
 

@@ -203,7 +203,8 @@ def step(
     """The next division on the way from `current` to `target`, whose replicas in `returning` clusters come back.
 
     At most `most` replicas of returning clusters are started and not available yet; elsewhere no more are stopped than
-    are available beyond the target's total. What is not available anyway may be stopped at once.
+    are available beyond the target's total. What is not available anyway may be stopped at once. A cluster that `available`
+    does not name cannot be seen: it may serve all it has, or nothing, and nothing is stopped there.
     """
     names = sorted({*current, *target})
     now = {name: current.get(name) or 0 for name in names}
@@ -217,6 +218,8 @@ def step(
         if change > 0 and name in returning:
             change = min(change, may_start)
             may_start -= change
+        elif change < 0 and name not in available:
+            change = 0
         elif change < 0:
             idle = min(now[name] - serving[name], -change)
             serving_stopped = min(-change - idle, may_stop)

@@ -402,7 +402,9 @@ class _Pass:
         placements = target
         if returning and available is not None and len(numbers) == len(target) and None not in current.values():
             most = failover.step_size(policy.metadata.annotations, sum(numbers.values()))
-            placements = {**failover.step(current, numbers, returning, available, most)}
+            gone = {name for name in current if self._given.fleet.member(name) is None}
+            serving = {**dict.fromkeys(failed | gone, 0), **available}
+            placements = {**failover.step(current, numbers, returning, serving, most)}
         arrived = placements == target
         failback = failover.Failback(tuple(sorted(left if arrived else left | returning)), {} if arrived else numbers)
         self.annotations = failover.with_failback(self.annotations, failback)

@@ -130,7 +130,15 @@ def test_replicas_come_back_a_few_at_a_time() -> None:
 
 
 def test_a_cluster_that_fails_meanwhile_is_left_at_once() -> None:
-    assert step({"a": 2, "b": 6, "c": 2}, {"a": 4, "b": 6}, {"a"}, {"a": 2, "b": 6}, 2) == {"a": 4, "b": 6}
+    assert step({"a": 2, "b": 6, "c": 2}, {"a": 4, "b": 6}, {"a"}, {"a": 2, "b": 6, "c": 0}, 2) == {"a": 4, "b": 6}
+
+
+def test_nothing_is_stopped_in_a_cluster_that_cannot_be_seen() -> None:
+    assert step({"a": 1, "b": 5, "c": 4}, {"a": 3, "b": 3, "c": 3}, {"a"}, {"a": 1, "c": 4}, 1) == {
+        "a": 2,
+        "b": 5,
+        "c": 4,
+    }
 
 
 NAMES = ("a", "b", "c", "d")
@@ -142,7 +150,9 @@ def test_coming_back_never_serves_less_than_it_could_and_starts_no_more_than_all
     current, target, returning, most, data
 ) -> None:
     available = {name: data.draw(st.integers(0, number)) for name, number in current.items()}
-    following = step(current, target, returning, available, most)
+    seen = {name: number for name, number in available.items() if data.draw(st.booleans())}
+    following = step(current, target, returning, seen, most)
+    assert all(following.get(name, 0) >= current[name] for name in current.keys() - seen.keys())
     serving = sum(min(available.get(name, 0), number) for name, number in following.items())
     assert serving >= min(sum(available.values()), sum(target.values()))
     starting = sum(max(n - available.get(name, 0), 0) for name, n in following.items() if name in returning)
