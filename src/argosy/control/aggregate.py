@@ -35,7 +35,7 @@ __all__ = ["Aggregate"]
 
 
 class _Untold(NamedTuple):
-    """When the first and the last change came, and whether replicas were seen to be starting or stopping."""
+    """When the first and the last change came, and whether the object was seen to be in motion."""
 
     first: float
     last: float
@@ -106,7 +106,9 @@ class Aggregate:
         now = time.monotonic()
         untold = untold or _Untold(now, now)
         wait = untold.first + self._timings.status_longest_busy - now
-        if wait > 0 and in_motion(config, (each.object for each in seen.values() if each.reachable and each.object)):
+        placed = federated.placed
+        copies = (each.object for name, each in seen.items() if each.reachable and (each.object or name in placed))
+        if wait > 0 and in_motion(config, copies):
             self._untold[key] = untold._replace(moving=True)
             return Result(requeue_after=wait)
         writes = []

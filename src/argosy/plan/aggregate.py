@@ -51,17 +51,19 @@ def feedback_of(source: Json, federated: FederatedObject) -> dict[str, str] | No
     return feedback(annotations_of(source), federated.metadata.annotations)
 
 
-def in_motion(type_config: FederatedTypeConfig, members: Iterable[Json]) -> bool:
-    """Whether replicas are starting or stopping in some member: what there is to tell will be another thing soon.
+def in_motion(type_config: FederatedTypeConfig, members: Iterable[Json | None]) -> bool:
+    """Whether what there is to tell will be another thing soon: a member's copy is on its way (None), or replicas are
+    starting or stopping.
 
-    Replicas that never become ready look the same. Then it is told later, never not at all.
+    Copies that never come and replicas that never become ready look the same. Then it is told later, never not at all.
     """
     numbers = type_config.spec.path_definition
     counts = [path for path in (numbers.replicas_status, numbers.ready_replicas_status) if path]
-    if not numbers.replicas_spec or not numbers.ready_replicas_status:
-        return False
+    has_replicas = bool(numbers.replicas_spec and numbers.ready_replicas_status)
     for each in members:
-        wanted = fields.get(each, numbers.replicas_spec, None)
+        if each is None:
+            return True
+        wanted = fields.get(each, numbers.replicas_spec, None) if has_replicas else None
         if wanted is not None and any((fields.get(each, path, None) or 0) != wanted for path in counts):
             return True
     return False

@@ -304,3 +304,5 @@ def test_replicas_that_start_or_stop_in_some_member_are_in_motion():
     assert in_motion(DEPLOYMENTS, [stopping])
     assert in_motion(DEPLOYMENTS, [{"spec": {"replicas": 1}}]), "nothing was reported yet"
     assert not in_motion(TYPE_CONFIGS["jobs.batch"], [{"spec": {"parallelism": 2}, "status": {}}])
+    assert in_motion(DEPLOYMENTS, [done, None]), "a copy is on its way"
+    assert in_motion(TYPE_CONFIGS["jobs.batch"], [None])
