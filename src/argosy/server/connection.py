@@ -95,6 +95,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._waits_since = time.monotonic()  # the time for a request begins when TLS is agreed on
         tls = transport.get_extra_info("ssl_object")
         if tls is not None:
             self._certificate = tls.getpeercert(binary_form=True)
