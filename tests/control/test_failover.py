@@ -7,7 +7,7 @@ from argosy.control.caches import SourceKey
 from argosy.kube.queue import WorkQueue
 from argosy.kube.resource import Resource
 from tests.harness.eventually import eventually, holds
-from tests.harness.federation import DEPLOYMENTS, QUICK, Federation, federation
+from tests.harness.federation import DEPLOYMENTS, WATCHFUL, Federation, federation
 from tests.harness.user import deployment
 
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
@@ -23,7 +23,7 @@ async def failed(fed: Federation) -> list[str]:
 
 
 async def test_a_cluster_that_fails_is_given_up_with_an_event() -> None:
-    async with federation(2, timings=msgspec.structs.replace(QUICK, failover_after=0.2)) as fed:
+    async with federation(2, timings=msgspec.structs.replace(WATCHFUL, failover_after=0.2)) as fed:
         await fed.servers["m2"].stop()
 
         async def given_up() -> bool:
@@ -34,7 +34,7 @@ async def test_a_cluster_that_fails_is_given_up_with_an_event() -> None:
 
 
 async def test_nobody_is_given_up_while_most_clusters_fail() -> None:
-    async with federation(3) as fed:
+    async with federation(3, timings=WATCHFUL) as fed:
         for name in ("m1", "m2"):
             await fed.servers[name].stop()
         await eventually(lambda: fed.ready_clusters() == ["m3"], why="most are unready")

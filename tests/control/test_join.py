@@ -90,8 +90,7 @@ async def test_a_secret_that_comes_a_moment_later_is_no_failure():
 
 
 async def test_a_member_that_falls_silent_is_told_of_before_its_conditions_change():
-    timings = msgspec.structs.replace(QUICK, health_threshold=60.0)
-    async with Party(accounts=False, timings=timings) as fed:
+    async with Party(accounts=False) as fed:
         await fed.servers["m1"].close_door()
 
         async def told() -> bool:

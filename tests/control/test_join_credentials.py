@@ -1,11 +1,10 @@
 """A member's credentials and address change: good ones are used, bad ones cut nothing, another cluster's are seen through."""
 
-import msgspec
 import pytest
 
 from argosy.api import keys, resources
 from argosy.server.embedded import EmbeddedServer
-from tests.harness.federation import DEPLOYMENTS, EVENTS, NAMESPACES, QUICK
+from tests.harness.federation import DEPLOYMENTS, EVENTS, NAMESPACES
 from tests.harness.membership import Outsider, Party
 from tests.harness.relay import Relay
 from tests.harness.user import exists
@@ -136,8 +135,7 @@ async def test_one_that_did_not_answer_at_first_is_used_when_it_does():
 
 async def test_what_could_not_be_sent_is_not_told_as_carried():
     """The member is shown to be ready for a while yet, and is not connected: another cluster is at its address."""
-    timings = msgspec.structs.replace(QUICK, health_threshold=60.0)
-    async with Party(accounts=False, timings=timings) as fed, Outsider() as other:
+    async with Party(accounts=False) as fed, Outsider() as other:
         await fed.policy()
         await fed.propagates()
         await fed.stop_controllers()

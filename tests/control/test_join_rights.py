@@ -7,7 +7,7 @@ from argosy.control import join, memberrole
 from argosy.kube.errors import Forbidden
 from argosy.server.identity import User
 from tests.harness.eventually import holds
-from tests.harness.federation import NAMESPACES, QUICK
+from tests.harness.federation import NAMESPACES, QUICK, WATCHFUL
 from tests.harness.membership import ACCOUNTS, RBAC_TYPES, Party, widget_type
 
 
@@ -109,6 +109,7 @@ async def test_nodes_that_may_not_be_read_are_named_in_the_condition(party):
     rules = [rule for rule in role["rules"] if "nodes" not in rule.get("resources", ())]
     await party.member("m1").update(join.ROLES, {**role, "rules": rules})
     await party.stop_controllers()
+    party.timings = WATCHFUL
     await party.start_controllers()
 
     async def told() -> bool:

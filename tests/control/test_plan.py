@@ -32,7 +32,7 @@ from argosy.sim.fleet import SimulatedFleet
 from argosy.sim.spec import MemberSpec, NodePool
 from argosy.sim.timings import Timings as SimulatedTimings
 from tests.harness import candidates
-from tests.harness.ground import SIMULATED, Ground, World, simulated_ground
+from tests.harness.ground import Ground, World, simulated_ground
 from tests.harness.user import DEPLOYMENTS, deployment, federated_cluster
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -44,9 +44,7 @@ APPS = 6
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ground]:
-    # A member that is only slow to answer, on a busy machine, is not to count as lost.
-    patient = msgspec.structs.replace(SIMULATED, health_threshold=5.0)
-    async with simulated_ground(tmp_path_factory.mktemp("plane"), timings=patient) as made:
+    async with simulated_ground(tmp_path_factory.mktemp("plane")) as made:
         yield made
 
 

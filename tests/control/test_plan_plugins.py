@@ -5,6 +5,7 @@ import pytest
 from argosy.api import keys, resources
 from argosy.cli.foretell import Supposed, foretell
 from argosy.cli.manifests import Manifest
+from argosy.kube.client import Patch
 from tests.harness.federation import Federation, deployment
 from tests.harness.webhook import webhook_process
 
@@ -32,7 +33,7 @@ async def test_a_webhook_is_asked_and_one_that_does_not_answer_is_named(fed, hoo
         "payloadVersions": ["v1alpha1"],
         "urlPrefix": hook.url,
         "filterPath": "/filter",
-        "httpTimeout": "400ms",
+        "httpTimeout": "30s",
     }
     await make(fed, resources.SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS, "hook", spec)
     plugins = {"filter": {"enabled": [{"name": "hook", "type": "Webhook"}]}}
@@ -45,6 +46,8 @@ async def test_a_webhook_is_asked_and_one_that_does_not_answer_is_named(fed, hoo
     assert foretold.notes == ()
 
     await hook.behave(mode="hang")
+    hasty = {"spec": {"httpTimeout": "400ms"}}
+    await fed.client.patch(resources.SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS, "hook", hasty, kind=Patch.MERGE)
     foretold = await foretell(fed.client, supposed, "default", lambda _: None)
     assert len(foretold.notes) == 1
     assert foretold.notes[0].startswith("the webhook hook could not be asked from here")

@@ -107,7 +107,7 @@ async def _report(fed, cluster, name, replicas):
 
 
 async def test_figures_of_a_member_that_is_not_heard_of_for_long_are_stale():
-    timings = msgspec.structs.replace(QUICK, watch_liveness=1.0, capacity_stale=6.0)
+    timings = msgspec.structs.replace(QUICK, watch_liveness=3.0, capacity_stale=6.0)
     async with Federation(2, timings=timings) as fed:
         assert not fed.manager.fleet.snapshot.stale.any()
         await fed.servers["m2"].stop()

@@ -4,13 +4,23 @@ import asyncio
 import json
 import time
 
+import msgspec
 import pytest
 
 from argosy.api import keys, resources
 from argosy.kube.client import Patch
 from argosy.kube.errors import NotFound
 from tests.harness.eventually import eventually, holds
-from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, Federation, add_node, deployment
+from tests.harness.federation import (
+    CONFIGMAPS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    QUICK,
+    WATCHFUL,
+    Federation,
+    add_node,
+    deployment,
+)
 
 ALL = {"schedulingMode": "Duplicate"}
 
@@ -52,7 +62,18 @@ class Writes:
         self._unsubscribe()
 
 
-async def test_a_deployment_on_three_members_costs_at_most_four_writes(fed):
+#: However long members take, what is carried to them is not told in pieces.
+CARRIED_FIRST = msgspec.structs.replace(QUICK, status_longest_busy=60.0)
+
+
+@pytest.fixture
+async def patient():
+    async with Federation(3, timings=CARRIED_FIRST) as federation:
+        yield federation
+
+
+async def test_a_deployment_on_three_members_costs_at_most_four_writes(patient):
+    fed = patient
     await fed.policy(**weights(m1=1, m2=1, m3=1))
     writes = Writes(fed.plane)
     member_writes = {name: Writes(fed.servers[name]) for name in fed.names}
@@ -89,9 +110,13 @@ async def test_a_restart_writes_nothing(fed):
     await settled(fed)
     await settled(fed, "c-configmaps")
     for name in ("web-deployments.apps", "c-configmaps"):
-        await eventually(lambda name=name: fed.client.get(resources.COLLECTED_STATUSES, name, "default"))
+
+        async def collected(name=name):
+            return await _collected_from(fed, name) == fed.names
+
+        await eventually(collected)
     await eventually(lambda: _scheduling_shown(fed))
-    await quiet([Writes(fed.plane)], 0.5)
+    await eventually(lambda: _at_rest(fed.manager))
     await fed.stop_controllers()
     counters = [Writes(server) for server in (fed.plane, *fed.servers.values())]
     await fed.start_controllers()
@@ -270,8 +295,15 @@ async def test_orphaned_copies_stay_unmanaged(fed):
         assert keys.MANAGED_LABEL not in (copy["metadata"].get("labels") or {})
 
 
-async def test_an_unreachable_member_loses_nothing(fed):
+@pytest.fixture
+async def watchful():
+    async with Federation(3, timings=WATCHFUL) as federation:
+        yield federation
+
+
+async def test_an_unreachable_member_loses_nothing(watchful):
     """It is shown as not ready, keeps its share, and gets what changed meanwhile when it is back."""
+    fed = watchful
     await fed.policy(**weights(m1=1, m2=1))
     await fed.deploy(replicas=4)
     await fed.eventually_replicas({"m1": 2, "m2": 2})
@@ -371,6 +403,17 @@ async def test_more_room_places_what_found_none(fed):
         return sum(found.values()) == 20 and found["m3"] > found["m1"]
 
     await eventually(spread)
+
+
+async def _collected_from(fed, name):
+    collected = await fed.client.get(resources.COLLECTED_STATUSES, name, "default")
+    return sorted(each["cluster"] for each in collected["clusters"])
+
+
+def _at_rest(manager):
+    """Whether no loop has anything to do, now or later."""
+    queues = (manager.federate.queue, manager.dispatch.queue, manager.aggregate.queue)
+    return not any(len(queue) + queue.processing + queue.delayed for queue in queues)
 
 
 async def _scheduling_shown(fed):

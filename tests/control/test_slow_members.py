@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 
 import msgspec
 import pytest
@@ -12,10 +11,9 @@ from argosy.server.http import serve
 from tests.harness.eventually import eventually
 from tests.harness.federation import DEPLOYMENTS, QUICK, Federation
 
-#: Health is shown late, as in production: for a while a hung member counts as ready.
-PATIENT = msgspec.structs.replace(
-    QUICK, health_threshold=60.0, round_patience=0.2, member_silence=0.5, member_write=3.0, breaker_open=0.2
-)
+#: Health is shown late, as in production: for a while a hung member counts as ready. Nobody here waits as long as for a
+#: write to it.
+PATIENT = msgspec.structs.replace(QUICK, round_patience=0.2, member_silence=0.5, member_write=120.0, breaker_open=0.2)
 ON_BOTH = {"schedulingMode": "Duplicate"}
 ON_M1 = {"schedulingMode": "Duplicate", "placement": [{"cluster": "m1"}]}
 
@@ -60,13 +58,11 @@ async def test_a_hung_member_holds_up_no_other_object(fed):
     async with hung(fed, "m2"):
         for number in range(3 * workers):
             await fed.deploy(f"both-{number}", 1, "both")
-        started = time.monotonic()
         await fed.deploy("free", 1, "one")
-        await fed.eventually_replicas({"m1": 1}, "free")
-        assert time.monotonic() - started < PATIENT.member_write, "it did not wait for the hung member's time-outs"
+        await fed.eventually_replicas({"m1": 1}, "free", timeout=PATIENT.member_write / 2)
         await eventually(lambda: _in_m1(fed, 3 * workers))
-    await fed.eventually_replicas({"m1": 1, "m2": 1}, f"both-{3 * workers - 1}", timeout=20)
-    await fed.eventually_replicas({"m1": 1, "m2": 1}, "both-0", timeout=20)
+    await fed.eventually_replicas({"m1": 1, "m2": 1}, f"both-{3 * workers - 1}")
+    await fed.eventually_replicas({"m1": 1, "m2": 1}, "both-0")
 
 
 async def test_deletion_waits_for_a_hung_member_and_not_in_a_worker(fed):
@@ -78,7 +74,7 @@ async def test_deletion_waits_for_a_hung_member_and_not_in_a_worker(fed):
         await eventually(lambda: _only_m2(fed))
         await eventually(lambda: fed.manager.dispatch.queue.processing == 0)
         assert (await fed.federated())["metadata"]["deletionTimestamp"]
-    await fed.eventually_replicas({}, timeout=20)
+    await fed.eventually_replicas({})
 
 
 async def _in_m1(fed: Federation, count: int) -> bool:

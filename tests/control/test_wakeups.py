@@ -16,7 +16,7 @@ from argosy.kube.errors import NotFound
 from argosy.kube.informer import Informer
 from argosy.kube.resource import Resource
 from tests.harness.eventually import eventually, holds
-from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, QUICK, SECRETS, Federation
+from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, QUICK, SECRETS, WATCHFUL, Federation
 
 EVERYWHERE = {"schedulingMode": "Duplicate"}
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
@@ -92,6 +92,7 @@ async def test_a_secret_that_comes_later_connects_and_carries_what_waited(fed):
     await fed.stop_controllers()
     await fed.client.delete(SECRETS, "m2", keys.SYSTEM_NAMESPACE)
     await fed.deploy(replicas=1)
+    fed.timings = WATCHFUL
     await fed.start_controllers()
     await fed.eventually_replicas({"m1": 1})
     await eventually(lambda: fed.ready_clusters() == ["m1"], why="a cluster nobody can talk to is not ready")

@@ -17,9 +17,8 @@ from tests.harness.webhook import webhook_process
 EVERYWHERE = {"schedulingMode": "Duplicate", "schedulingProfile": "profile"}
 #: Fewer than there are objects with questions in some of the tests.
 WORKERS = 3
-PATIENCE = 30.0
-#: Members that answer late on a busy machine are not unready: where objects go is to depend on the webhook alone.
-IMPATIENT = msgspec.structs.replace(QUICK, plugin_retry=0.3, breaker_open=0.1, health_threshold=60.0)
+PATIENCE = 60.0
+IMPATIENT = msgspec.structs.replace(QUICK, plugin_retry=0.3, breaker_open=0.1)
 
 
 @pytest.fixture
@@ -36,7 +35,6 @@ async def fed():
 
 
 async def configured(fed, hook, name="hook", **spec):
-    """A webhook, with a short time-out."""
     body = {
         "apiVersion": keys.API_VERSION,
         "kind": "SchedulerPluginWebhookConfiguration",
@@ -47,7 +45,7 @@ async def configured(fed, hook, name="hook", **spec):
             "filterPath": "/filter",
             "scorePath": "/score",
             "selectPath": "/select",
-            "httpTimeout": "400ms",
+            "httpTimeout": "30s",
             **spec,
         },
     }
@@ -141,7 +139,7 @@ async def test_a_webhook_in_another_process_filters_scores_and_selects(fed, hook
 
 async def test_one_that_hangs_delays_only_those_that_ask_it(fed, hook):
     await hook.behave("hang")
-    await configured(fed, hook, httpTimeout="8s")
+    await configured(fed, hook, httpTimeout="15s")
     await profiled(fed)
     await fed.policy("asking", **EVERYWHERE)
     await fed.policy("plain", schedulingMode="Duplicate")
@@ -158,11 +156,11 @@ async def test_one_that_hangs_delays_only_those_that_ask_it(fed, hook):
     await fed.client.delete(DEPLOYMENTS, asking[0], "default")
     await eventually(lambda: len(fed.manager.federate._asking) == len(asking) - 1, PATIENCE)
     for name in asking[1:]:
-        await eventually_held(fed, HeldReason.UNSCHEDULABLE, "request failed: no answer within 8 s", name)
-    await told(fed, "ScheduleFederatedObject", "webhookPlugin(hook): request failed: no answer within 8 s")
+        await eventually_held(fed, HeldReason.UNSCHEDULABLE, "request failed: no answer within 15 s", name)
+    await told(fed, "ScheduleFederatedObject", "webhookPlugin(hook): request failed: no answer within 15 s")
     about = await explanation(fed, asking[1])
-    assert "webhookPlugin(hook): request failed: no answer within 8 s" in about.held
-    assert "no answer within 8 s" in "; ".join(about.lines)
+    assert "webhookPlugin(hook): request failed: no answer within 15 s" in about.held
+    assert "no answer within 15 s" in "; ".join(about.lines)
     await hook.behave(rejected=["m1"])
     for name in asking[1:]:
         await eventually_in(fed, ["m2", "m3"], name)

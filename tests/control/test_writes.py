@@ -5,13 +5,13 @@ import asyncio
 import msgspec
 
 from argosy.api import keys, resources
-from tests.control.test_rules import Writes, quiet, settled
+from tests.control.test_rules import CARRIED_FIRST, Writes, quiet, settled
 from tests.harness.eventually import eventually
 from tests.harness.federation import DEPLOYMENTS, QUICK, Federation
 
 
 async def test_ten_members_cost_at_most_four_writes_until_all_hold_it():
-    async with Federation(10) as fed:
+    async with Federation(10, timings=CARRIED_FIRST) as fed:
         await fed.policy(schedulingMode="Duplicate")
         writes = Writes(fed.plane)
         await fed.deploy(replicas=1)

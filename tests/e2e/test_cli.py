@@ -12,9 +12,10 @@ import yaml
 
 from argosy.cli.folder import DataFolder
 from tests.e2e.conftest import Cli, argosy
+from tests.harness.eventually import PATIENCE
 
 
-def until(condition, timeout: float = 20.0):
+def until(condition, timeout: float = PATIENCE):
     deadline = time.monotonic() + timeout
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -120,7 +121,7 @@ def test_pause_holds_changes_back_and_status_says_why(cli, app):
         (["cluster", "member-3"], "member-3 is paused"),
     ):
         cli.ok("pause", *what)
-        until(lambda told=told: told in cli.ok("status", "deployment/app"), timeout=5)
+        until(lambda told=told: told in cli.ok("status", "deployment/app"))
         cli.ok("resume", *what)
     assert "waiting for nothing" in cli.ok("status", "deployment/app", "--wait", "--timeout", "30")
 

@@ -14,6 +14,7 @@ from argosy.cli.logs import _Lines
 from argosy.cli.taint import changed
 from argosy.testing.certificates import Authority
 from tests.e2e.conftest import argosy
+from tests.e2e.test_cli import until
 
 DEPLOYMENT = """apiVersion: apps/v1
 kind: Deployment
@@ -76,8 +77,8 @@ def test_a_policy_that_names_a_missing_cluster_is_told_by_status(cli, tmp_path):
     )
     cli.ok("apply", "-f", str(path))
     try:
-        said = cli("status", "deployment/lost", "--wait", "--timeout", "1")
-        assert "were not in placement list" in complaint(said)
+        waiting = ("status", "deployment/lost", "--wait", "--timeout", "1")
+        until(lambda: "were not in placement list" in complaint(cli(*waiting)))
     finally:
         cli.ok("delete", "-f", str(path))
 

@@ -17,10 +17,20 @@ def planned(cli: Cli, *arguments: str, code: int = 2) -> dict:
     return json.loads(said.out)
 
 
-def written(cli: Cli) -> list[str]:
-    """The versions of everything a plan looks at."""
-    kinds = ("clusters", "policies", "placements")
-    return [cli.ok("get", kind, "-o", "json") for kind in kinds] + [cli.ok("status", "deploy/web", "-o", "json")]
+def written(cli: Cli) -> list[object]:
+    """The versions of everything a plan looks at; of clusters what is no heartbeat."""
+    listed = json.loads(cli.ok("get", "clusters", "-o", "json"))
+    beating = ("resourceVersion", "managedFields")
+    clusters = [
+        {
+            "metadata": {field: value for field, value in each["metadata"].items() if field not in beating},
+            "spec": each["spec"],
+        }
+        for each in listed["items"]
+    ]
+    kinds = ("policies", "placements")
+    rest = [cli.ok("get", kind, "-o", "json") for kind in kinds] + [cli.ok("status", "deploy/web", "-o", "json")]
+    return [clusters, *rest]
 
 
 def replicas(cli: Cli) -> dict[str, int]:

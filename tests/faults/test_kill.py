@@ -25,7 +25,7 @@ from tests.harness.federation import DEPLOYMENTS, deployment
 
 KILLS = int(os.environ.get("ARGOSY_KILLS", "6"))
 SEED = int(os.environ.get("ARGOSY_SEED") or random.randrange(10**6))
-CONVERGENCE = 10.0
+CONVERGENCE = 60.0
 
 
 @pytest.mark.slow

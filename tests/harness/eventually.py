@@ -8,8 +8,11 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+#: Seconds until something that must come true counts as failed: for a busy machine, and free where it comes true.
+PATIENCE = 60.0
 
-async def eventually(probe: Callable[[], T | Awaitable[T]], timeout: float = 10.0, why: str = "") -> T:
+
+async def eventually(probe: Callable[[], T | Awaitable[T]], timeout: float = PATIENCE, why: str = "") -> T:
     """The probe's first true value. An error in the probe counts as "not yet"; the last one is shown on failure."""
     deadline = time.monotonic() + timeout
     last: Any = None

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from argosy.api import keys, resources
 from argosy.control.install import install
 from argosy.control.manager import Manager, Options
@@ -43,6 +45,7 @@ __all__ = [
     "QUICK",
     "SECRETS",
     "SERVICES",
+    "WATCHFUL",
     "Federation",
     "add_node",
     "deployment",
@@ -50,10 +53,10 @@ __all__ = [
     "http_client",
 ]
 
-#: As in production but for what is there only to be patient.
+#: As in production but for what is there only to be patient. A member that answers late on a busy machine is not unready.
 QUICK = Timings(
     health_period=0.5,
-    health_threshold=0.4,
+    health_threshold=60.0,
     member_event=0.2,
     deletion_recheck=0.2,
     cascade_recheck=0.2,
@@ -65,6 +68,8 @@ QUICK = Timings(
     status_longest_busy=0.5,
     migration_quiet=0.2,
 )
+#: Where a member is to be lost.
+WATCHFUL = msgspec.structs.replace(QUICK, health_threshold=0.4)
 
 
 def http_client(server: EmbeddedServer) -> Client:

@@ -40,12 +40,12 @@ from tests.harness.user import NAMESPACES, SECRETS, User, cluster_secret, exists
 __all__ = ["GROUND", "Credentials", "Ground", "World", "embedded_ground", "simulated_ground", "stock_ground"]
 
 NAMES = ("m1", "m2", "m3")
-#: Quick, but with time to answer for processes that share two cores: a member is lost after three looks in vain, not after one.
+#: Quick, but with time to answer for processes that share two cores: a member is lost after four looks in vain, not after one.
 GROUND = msgspec.structs.replace(
-    QUICK, health_period=3.0, health_threshold=5.0, member_silence=2.0, watch_liveness=15.0
+    QUICK, health_period=3.0, health_threshold=10.0, member_silence=2.0, watch_liveness=15.0
 )
 #: Where members are in this process nobody is slower than we are.
-SIMULATED = msgspec.structs.replace(GROUND, health_period=1.0, health_threshold=0.8)
+SIMULATED = msgspec.structs.replace(GROUND, health_period=1.0, health_threshold=5.0)
 _MANAGED = f"{keys.MANAGED_LABEL}=true"
 
 
@@ -146,7 +146,12 @@ class Ground(User):
         await self.client.create(resources.FEDERATED_CLUSTERS, federated_cluster(name, candidate.url, **spec))
 
     async def unjoin(self, name: str) -> None:
-        """Until the cluster has left and its secret is gone. Annotate it first where copies are to go along."""
+        """Until the cluster has left and its secret is gone. Annotate it first where copies are to go along.
+
+        Scenarios before this one are over: what of theirs had not been deleted there would stay for good.
+        """
+        for namespace in self._worlds[:-1]:
+            await self.eventually_gone(NAMESPACES, namespace)
         await self.client.delete(resources.FEDERATED_CLUSTERS, name)
         await self.eventually_gone(resources.FEDERATED_CLUSTERS, name)
         await self.client.delete(SECRETS, name, keys.SYSTEM_NAMESPACE)
@@ -193,7 +198,11 @@ class Ground(User):
 
     @contextlib.asynccontextmanager
     async def world(self) -> AsyncIterator["World"]:
-        """A new namespace, whose deletion is asked for at the end; `leave` sees it through."""
+        """A new namespace, whose deletion is asked for at the end; `leave` sees it through.
+
+        All members are ready: an object placed without one of them would not come to it later.
+        """
+        await self.eventually_ready(*self.names)
         namespace = f"scenario-{next(self._numbers)}-{secrets.token_hex(2)}"
         manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
         await self.client.create(NAMESPACES, manifest)

@@ -8,7 +8,7 @@ from argosy.api import keys, resources
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import NotFound
 from argosy.kube.resource import Resource
-from tests.harness.eventually import eventually
+from tests.harness.eventually import PATIENCE, eventually
 
 __all__ = [
     "CONFIGMAPS",
@@ -44,7 +44,7 @@ class User:
     #: Where objects go unless a call says otherwise.
     namespace: str = "default"
     #: Seconds until something that must come true counts as failed.
-    patience: float = 10.0
+    patience: float = PATIENCE
     names: list[str]
 
     @property

@@ -117,9 +117,11 @@ class StockFederation(User):
         for each in controllers:
             await self.eventually(each.leads, f"{each.process.name} leads")
 
-    async def holder(self, lease: str = "argosy-controllers") -> str:
-        found = await self.client.get(LEASES, lease, keys.SYSTEM_NAMESPACE)
-        return found["spec"].get("holderIdentity") or ""
+    async def lease(self, name: str = "argosy-controllers") -> dict[str, Any]:
+        return (await self.client.get(LEASES, name, keys.SYSTEM_NAMESPACE))["spec"]
+
+    async def holder(self) -> str:
+        return (await self.lease()).get("holderIdentity") or ""
 
     async def join_all(self) -> None:
         for name, cluster in self.clusters.items():

@@ -7,6 +7,7 @@ import msgspec
 from argosy.api import keys, resources
 from argosy.control.timings import Timings
 from argosy.kube.client import Client
+from argosy.kube.resource import Resource
 from argosy.testing import Cluster, Options
 from argosy.testing.certificates import Authority
 from tests.harness.federation import QUICK
@@ -15,17 +16,16 @@ from tests.harness.user import SECRETS, cluster_secret, federated_cluster
 
 __all__ = ["ACCOUNT", "CALM", "MEMBER", "Hub"]
 
+REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
 #: Nothing has to run; the writes are looked at.
 MEMBER = Options(nodes=0, audit=True)
 #: Time to answer for processes that share two cores.
-CALM = msgspec.structs.replace(QUICK, health_period=1.0, health_threshold=1.0)
+CALM = msgspec.structs.replace(QUICK, health_period=1.0, health_threshold=5.0)
 ACCOUNT = f"system:serviceaccount:{keys.SYSTEM_NAMESPACE}:{keys.MEMBER_SERVICE_ACCOUNT}"
 
 
 class Hub(Membership):
     """Left, the member is as it was, and can be joined by the next one."""
-
-    patience = 60.0
 
     def __init__(self, cluster: Cluster, timings: Timings = CALM):
         super().__init__(0, timings=timings)
@@ -73,6 +73,20 @@ class Hub(Membership):
             await self.client.delete(resources.FEDERATED_CLUSTERS, name)
         await self.eventually(self.has_left, "all clusters have left")
         await self.eventually(self.is_clean, "the member is as it was")
+
+    async def eventually_refused(self, verb: str, group: str, resource: str) -> None:
+        """Until the member's API server, which follows its roles in its own time, would refuse the account this."""
+        attributes = {"verb": verb, "group": group, "resource": resource}
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": ACCOUNT, "groups": ["system:authenticated"], "resourceAttributes": attributes},
+        }
+
+        async def refused() -> bool:
+            return not (await self._member.create(REVIEWS, body))["status"]["allowed"]
+
+        await self.eventually(refused, f"{verb} {resource} is refused")
 
     def token_of(self, name: str) -> str:
         """Which of its tokens the account had when it made the Deployment, by the member's audit log."""

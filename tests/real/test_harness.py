@@ -54,14 +54,14 @@ async def test_pods_run_and_are_ready_and_those_of_jobs_end(kubernetes: Kubernet
     async def complete() -> bool:
         return bool((await client.get(JOBS, "task", "default"))["status"].get("succeeded") == 1)
 
-    await eventually(ready, 20)
-    await eventually(complete, 20)
+    await eventually(ready)
+    await eventually(complete)
     await client.delete(DEPLOYMENTS, "web", "default")
 
     async def gone() -> bool:
         return not (await client.list(PODS, "default", label_selector="app=web")).items
 
-    await eventually(gone, 20)
+    await eventually(gone)
     await client.close()
 
 
@@ -112,27 +112,30 @@ async def test_a_control_plane_for_a_federation_runs_no_templates(kubernetes: Ku
     # The garbage collector has run; the deployment controller, had there been one, would have long before.
     await eventually(collected, 30)
     assert "observedGeneration" not in (await client.get(DEPLOYMENTS, "web", "default")).get("status", {})
-    written = [(one["verb"], one["objectRef"].get("name")) for one in plane.audit if one["user"]["username"] == "admin"]
+    written = [
+        (one["verb"], one["objectRef"].get("name")) for one in plane.audit if one["user"].get("username") == "admin"
+    ]
     assert written == [("create", "web"), ("create", "owner"), ("create", "owned"), ("delete", "owner")]
     await client.close()
 
 
 async def test_a_component_is_killed_paused_and_started_again(kubernetes: Kubernetes) -> None:
     (cluster,) = await kubernetes(1, CONTROL_PLANE)
-    client = cluster.client(timeout=1.0)
+    client, hasty = cluster.client(), cluster.client(timeout=1.0)
     await client.create(MAPS, config_map("a"))
     cluster["kube-apiserver"].kill()
     with pytest.raises(TransportError):
-        await client.get(MAPS, "a", "default")
+        await hasty.get(MAPS, "a", "default")
     cluster["kube-apiserver"].start()
     await cluster.ready()
     assert await client.get(MAPS, "a", "default")
     cluster["kube-apiserver"].pause()
     with pytest.raises(TransportError, match="no answer"):
-        await client.get(MAPS, "a", "default")
+        await hasty.get(MAPS, "a", "default")
     cluster["kube-apiserver"].resume()
     assert await eventually(lambda: client.get(MAPS, "a", "default"))
     await client.close()
+    await hasty.close()
 
 
 async def test_nothing_has_a_socket_beyond_loopback(kubernetes: Kubernetes) -> None:
@@ -146,7 +149,7 @@ async def test_nothing_has_a_socket_beyond_loopback(kubernetes: Kubernetes) -> N
     async def address() -> str:
         return str((await client.get(PODS, "talker", "default"))["status"].get("podIP", ""))
 
-    assert await eventually(address, 20)
+    assert await eventually(address)
     for path in ("talker/proxy/", "talker/log"):
         with pytest.raises(ApiError, match=r"nowhere\.sock"):
             await client.request("GET", f"/api/v1/namespaces/default/pods/{path}", timeout=5)

@@ -148,7 +148,7 @@ async def watch_from(client: Client, version: str) -> None:
 
 async def test_a_server_killed_again_and_again_leaves_the_cache_equal_to_a_fresh_list(kubernetes: Kubernetes) -> None:
     (cluster,) = await kubernetes(1, CONTROL_PLANE)
-    watcher, writer = cluster.client(timeout=2.0), cluster.client(timeout=2.0)
+    watcher, writer, reader = cluster.client(timeout=2.0), cluster.client(timeout=2.0), cluster.client()
     ended = asyncio.Event()
     async with informing(watcher) as informer:
         story = Story(informer)
@@ -162,13 +162,14 @@ async def test_a_server_killed_again_and_again_leaves_the_cache_equal_to_a_fresh
         ended.set()
         written = await writing
         assert len(written) > 5
-        wanted = await listed(writer)
+        wanted = await listed(reader)
         await eventually(lambda: held(informer) == wanted, 60)
         assert story.broken == []
         assert story.missing(written) == []
         assert {key: one.metadata.resource_version for key, one in story.told.items()} == wanted
     await watcher.close()
     await writer.close()
+    await reader.close()
 
 
 async def write_at_random(client: Client, ended: asyncio.Event, chance: random.Random) -> dict[str, int]:
@@ -210,7 +211,7 @@ async def test_a_connection_gone_silent_is_noticed_within_the_deadline(kubernete
             await direct.delete(MAPS, "before", namespace)
             await eventually(lambda: informer.last_error is not None, 30)
             # A machine that is busy may be late by a little; a deadline that does not work is late by minutes.
-            assert time.monotonic() - silent < 3.0 + 2.0
+            assert time.monotonic() - silent < 3.0 + 15.0
             assert held(informer).keys() == {f"{namespace}/before"}, "not knowing is no deletion"
             relay.heal()
             wanted = await listed(direct, namespace)

@@ -20,11 +20,11 @@ async def policies(client):
     name = manifest["metadata"]["name"]
     await client.create(CRDS, manifest)
 
-    async def established():
-        conditions = (await client.get(CRDS, name)).get("status", {}).get("conditions") or ()
-        return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+    async def served():
+        # It is said to be established a little before it is answered for.
+        return await client.list(resources.PROPAGATION_POLICIES) is not None
 
-    await eventually(established, 60.0)
+    await eventually(served)
     yield resources.PROPAGATION_POLICIES
     await client.delete(CRDS, name)
 

@@ -99,6 +99,14 @@ async def _divisible(world: World, type_config: str, path: str) -> AsyncIterator
         await world.client.patch(resources.FEDERATED_TYPE_CONFIGS, type_config, body, kind=Patch.MERGE)
 
     await say(path)
+    assert world.ground.manager is not None
+    catalog = world.ground.manager.caches.catalog
+
+    def heard() -> bool:
+        config = catalog.get(type_config)
+        return config is not None and config.spec.path_definition.replicas_spec == path
+
+    await world.eventually(heard, "the controllers know how to divide it")
     try:
         yield
     finally:

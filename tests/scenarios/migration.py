@@ -16,7 +16,7 @@ from tests.harness.eventually import holds
 from tests.harness.ground import World
 from tests.harness.user import DEPLOYMENTS, NODES, deployment, weights
 from tests.scenarios.outages import lose, regain
-from tests.scenarios.seen import eventually_rolled_out, pods_of, ready_pods, settled, uids
+from tests.scenarios.seen import eventually_rolled_out, is_ready, pods_of, ready_pods, settled, uids
 
 __all__ = [
     "test_a_user_empties_a_cluster_for_a_time",
@@ -44,12 +44,18 @@ async def test_replicas_leave_a_full_cluster_and_are_not_brought_back_needlessly
         await world.scale("web", 8)
         await world.eventually_replicas({"m1": 1, "m2": 7})
         await eventually_rolled_out(world, 8)
-        events = await world.events("AutoMigrationInfoUpdated")
-        assert any('"estimatedCapacity":{"m1":1}' in each["message"] for each in events)
+
+        async def told() -> bool:
+            events = await world.events("AutoMigrationInfoUpdated")
+            return any('"estimatedCapacity":{"m1":1}' in each["message"] for each in events)
+
+        await world.eventually(told, "what m1 can run is told")
+        await world.eventually(lambda: divisions[-1] == {"m1": 1, "m2": 7}, "the history has come so far")
         ran = {pod["metadata"]["name"] for pod in await pods_of(world, "m2")}
         moved = len(divisions)
         await world.scale("web", 9)
         await eventually_rolled_out(world, 9)
+        await world.eventually(lambda: divisions[-1] == {"m1": 1, "m2": 8}, "the history has come so far")
         assert divisions[moved:] == [{"m1": 1, "m2": 8}], "a cluster known to be full is not tried again"
 
     async def forgotten() -> bool:
@@ -71,14 +77,21 @@ async def test_a_user_empties_a_cluster_for_a_time(world: World) -> None:
     await world.policy(**_EQUAL)
     await world.deploy(replicas=6)
     await world.eventually_replicas({"m1": 2, "m2": 2, "m3": 2})
-    end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=world.patience / 6)
-    wish = {
-        "replicasMigrations": [{"cluster": "m1", "limitedCapacity": 0}],
-        "workloadMigrations": [{"cluster": "m3", "validUntil": end.strftime("%Y-%m-%dT%H:%M:%SZ")}],
-    }
-    await wishes(world, json.dumps(wish))
+
+    def wish(seconds: float) -> str:
+        end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=seconds)
+        until = end.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return json.dumps(
+            {
+                "replicasMigrations": [{"cluster": "m1", "limitedCapacity": 0}],
+                "workloadMigrations": [{"cluster": "m3", "validUntil": until}],
+            }
+        )
+
+    await wishes(world, wish(3600))
     await world.eventually_replicas({"m2": 6})
-    await world.eventually_replicas({"m2": 3, "m3": 3}, timeout=2 * world.patience)
+    await wishes(world, wish(3))
+    await world.eventually_replicas({"m2": 3, "m3": 3})
 
     async def told() -> bool:
         found = (await world.source())["metadata"]["annotations"]
@@ -116,7 +129,7 @@ async def test_a_workload_leaves_a_failed_cluster_and_comes_back_a_replica_at_a_
         assert noted.get(keys.TO_BE_REMOVED) == '["m3"]', "what cannot be reached is not forgotten"
 
         async def serving() -> bool:
-            return sum([len(await pods_of(world, member)) for member in ("m1", "m2")]) == 9
+            return sum(map(is_ready, [pod for member in ("m1", "m2") for pod in await pods_of(world, member)])) == 9
 
         await world.eventually(serving, "the others run them")
         left = len(divisions)

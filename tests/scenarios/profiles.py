@@ -9,6 +9,7 @@ from argosy.kube.client import Patch
 from argosy.kube.resource import Resource
 from tests.harness.ground import World
 from tests.harness.webhook import webhook_server
+from tests.scenarios.seen import settled
 
 __all__ = ["test_a_webhook_in_a_profile_chooses_the_clusters_and_its_changes_are_followed"]
 
@@ -26,6 +27,7 @@ async def test_a_webhook_in_a_profile_chooses_the_clusters_and_its_changes_are_f
             await world.deploy(replicas=1)
             await world.eventually_replicas({"m1": 1, "m3": 1})
             assert server.calls["filter"] == 3
+            await settled(world)  # a write of ours that conflicts is decided again, and asked about again
             server.behaviour["rejected"] = ["m1"]
             await world.client.patch(WEBHOOKS, name, {"spec": {"filterPath": "/v2/filter"}}, kind=Patch.MERGE)
             await world.eventually_replicas({"m2": 1, "m3": 1})

@@ -120,6 +120,8 @@ async def test_a_noexecute_taint_drives_work_to_other_members(world: World) -> N
         await world.eventually(forgotten, "the removal is noted until the copy was seen gone, and no longer")
     finally:
         await _taint(world, "m3", None)
+        clusters = world.ground.manager.caches.clusters
+        await world.eventually(lambda: not clusters.get("m3").spec.taints, "the controllers know that it is gone")
 
 
 async def test_a_deleted_deployment_goes_from_every_member_with_its_pods(world: World) -> None:

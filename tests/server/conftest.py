@@ -16,6 +16,7 @@ from multidict import CIMultiDictProxy
 
 from argosy.server.embedded import ADMIN, EmbeddedServer
 from argosy.server.identity import User
+from tests.harness.eventually import PATIENCE
 
 TOKENS = {"admin-token": ADMIN, "guest-token": User("guest", ("guests",))}
 
@@ -95,7 +96,9 @@ class HttpClient:
         return self._session.get(path, params={"watch": "true", **query})
 
 
-async def until(ask: Callable[[], Awaitable[Answer]], holds: Callable[[Answer], bool], seconds: float = 10) -> Answer:
+async def until(
+    ask: Callable[[], Awaitable[Answer]], holds: Callable[[Answer], bool], seconds: float = PATIENCE
+) -> Answer:
     """Ask again until the answer is as wanted."""
     deadline = time.monotonic() + seconds
     answer = await ask()

@@ -51,7 +51,7 @@ _EXPECT_KEYS = {
 _VARIABLE = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")
 # One header may hold several, separated by commas.
 _WARNING = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
-_DEFAULT_TIMEOUT = 10.0
+_DEFAULT_TIMEOUT = 60.0
 _SAFE = "/=&%:,;+-_.~!*'()$@?[]"
 
 

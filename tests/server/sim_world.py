@@ -7,6 +7,7 @@ from typing import Any
 from argosy.kube.resource import Resource
 from argosy.sim.member import Member
 from argosy.sim.timings import Timings
+from tests.harness.eventually import PATIENCE
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 REPLICASETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
@@ -48,7 +49,7 @@ def image_of(pod: Object) -> str:
     return str(pod["spec"]["containers"][0]["image"])
 
 
-async def until(member: Member, holds: Callable[[], Any], timeout: float = 15.0) -> Any:
+async def until(member: Member, holds: Callable[[], Any], timeout: float = PATIENCE) -> Any:
     """Wait until what is stored makes `holds` true; looked at after every change."""
     changed = asyncio.Event()
     unsubscribe = member.embedded.server.store.subscribe(lambda event: changed.set())

@@ -13,6 +13,7 @@ import pytest
 
 from argosy.server.embedded import EmbeddedServer
 from argosy.server.limits import Limits
+from tests.harness.eventually import PATIENCE
 from tests.server.conftest import HttpClient, until
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -109,7 +110,7 @@ async def test_a_client_that_never_finishes_its_request_is_dropped() -> None:
     await server.start()
     async with raw(server) as (reader, writer):
         writer.write(b"POST /api HTTP/1.1\r\ncontent-")
-        assert await asyncio.wait_for(reader.read(), 10) == b""
+        assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
     await server.stop()
 
 
@@ -165,7 +166,7 @@ async def test_large_lists_are_compressed_on_demand(memory_server: EmbeddedServe
 async def test_head_has_no_body(memory_server: EmbeddedServer) -> None:
     async with raw(memory_server) as (reader, writer):
         writer.write(f"HEAD {MAPS} HTTP/1.1\r\n{HEAD}\r\nGET /livez HTTP/1.1\r\n{HEAD}\r\n".encode())
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
         assert head.startswith(b"HTTP/1.1 200 ")
         assert (await answer(reader))[2] == b"ok"
 

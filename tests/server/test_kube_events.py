@@ -8,6 +8,7 @@ from typing import Any
 from argosy.kube.client import Client
 from argosy.kube.events import COMBINED, EVENTS, Correlator, EventRecorder, Occurrence
 from argosy.server.embedded import EmbeddedServer
+from tests.harness.eventually import PATIENCE
 
 DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web", "uid": "u"}
 
@@ -31,7 +32,7 @@ async def test_an_event_says_what_happened_to_what(memory_server: EmbeddedServer
     kube = memory_server.client()
     async with recording(kube) as recorder:
         recorder.event(DEPLOYMENT, "Normal", "Placed", "placed on three clusters")
-        await asyncio.wait_for(recorder.flush(), 5)
+        await asyncio.wait_for(recorder.flush(), PATIENCE)
     [event] = await written(kube)
     assert event["involvedObject"] == DEPLOYMENT
     assert (event["type"], event["reason"], event["message"]) == ("Normal", "Placed", "placed on three clusters")
@@ -44,12 +45,12 @@ async def test_the_same_event_again_counts_up(memory_server: EmbeddedServer) -> 
     async with recording(kube) as recorder:
         for _ in range(5):
             recorder.event({**DEPLOYMENT, "resourceVersion": str(_)}, "Warning", "Failed", "no room")
-        await asyncio.wait_for(recorder.flush(), 5)
+        await asyncio.wait_for(recorder.flush(), PATIENCE)
         [event] = await written(kube)
         assert event["count"] == 5
         await kube.delete_collection(EVENTS, "default")
         recorder.event(DEPLOYMENT, "Warning", "Failed", "no room")
-        await asyncio.wait_for(recorder.flush(), 5)
+        await asyncio.wait_for(recorder.flush(), PATIENCE)
     [event] = await written(kube)
     assert event["count"] == 1, "the server had forgotten it"
 
@@ -58,7 +59,7 @@ async def test_events_of_objects_without_a_namespace_go_to_default(memory_server
     kube = memory_server.client()
     async with recording(kube) as recorder:
         recorder.event({"apiVersion": "v1", "kind": "Node", "name": "n"}, "Normal", "Seen", "x" * 3000)
-        await asyncio.wait_for(recorder.flush(), 5)
+        await asyncio.wait_for(recorder.flush(), PATIENCE)
     [event] = await written(kube)
     assert event["metadata"]["namespace"] == "default"
     assert len(event["message"]) == 1024
@@ -69,7 +70,7 @@ async def test_a_refused_event_is_only_counted(memory_server: EmbeddedServer) ->
     async with recording(kube) as recorder:
         recorder.event({**DEPLOYMENT, "namespace": "nowhere"}, "Normal", "Placed", "x")
         recorder.event(DEPLOYMENT, "Normal", "Placed", "y")
-        await asyncio.wait_for(recorder.flush(), 5)
+        await asyncio.wait_for(recorder.flush(), PATIENCE)
         assert recorder.dropped == 1
     assert [event["message"] for event in await written(kube)] == ["y"]
 

@@ -9,7 +9,7 @@ from argosy.kube.errors import TransportError
 from argosy.kube.lease import LEASES, LeaderElector, LeaseLost, Sightings
 from argosy.kube.transport import Request, Response
 from argosy.server.embedded import EmbeddedServer
-from tests.harness.eventually import eventually
+from tests.harness.eventually import PATIENCE, eventually
 
 
 class Clock:
@@ -103,9 +103,9 @@ async def test_a_clean_stop_hands_over_at_once(memory_server: EmbeddedServer) ->
         assert two.held()
         led.append("two")
 
-    await asyncio.wait_for(one.run(first), 5)
+    await asyncio.wait_for(one.run(first), PATIENCE)
     assert not one.held()
-    await asyncio.wait_for(two.run(second), 5)
+    await asyncio.wait_for(two.run(second), PATIENCE)
     assert led == ["one", "two"]
 
 
@@ -123,7 +123,7 @@ async def test_a_cancelled_leader_stops_its_work_and_releases(memory_server: Emb
             stopped.set()
 
     task = asyncio.create_task(one.run(lead))
-    await asyncio.wait_for(leading.wait(), 5)
+    await asyncio.wait_for(leading.wait(), PATIENCE)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -166,7 +166,7 @@ async def test_the_lease_is_renewed_while_leading(memory_server: EmbeddedServer)
         first = one.deadline()
         await eventually(lambda: one.deadline() > first + 0.1)
 
-    await asyncio.wait_for(one.run(lead), 10)
+    await asyncio.wait_for(one.run(lead), PATIENCE)
 
 
 async def test_work_is_stopped_when_the_lease_cannot_be_renewed(memory_server: EmbeddedServer) -> None:
@@ -192,7 +192,7 @@ async def test_work_is_stopped_when_the_lease_cannot_be_renewed(memory_server: E
             stopped.append(one.held())
 
     with pytest.raises(LeaseLost):
-        await asyncio.wait_for(one.run(lead), 10)
+        await asyncio.wait_for(one.run(lead), PATIENCE)
     assert stopped == [False]
 
 
@@ -217,7 +217,7 @@ async def test_a_renewal_that_comes_too_late_does_not_make_the_leader_go_on(memo
         await asyncio.Event().wait()
 
     with pytest.raises(LeaseLost):
-        await asyncio.wait_for(one.run(lead), 10)
+        await asyncio.wait_for(one.run(lead), PATIENCE)
 
 
 async def test_a_lease_of_a_dead_holder_is_taken_when_it_ends_and_not_a_retry_later(
@@ -226,7 +226,7 @@ async def test_a_lease_of_a_dead_holder_is_taken_when_it_ends_and_not_a_retry_la
     kube = memory_server.client()
     await elector(kube, "dead", duration=1.0, renew=0.6, retry=0.5).acquire()
     two = elector(kube, "two", duration=60.0, renew=40.0, retry=20.0)
-    await asyncio.wait_for(two.acquire(), 10)
+    await asyncio.wait_for(two.acquire(), PATIENCE)
     assert two.held()
 
 

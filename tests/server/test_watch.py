@@ -8,6 +8,7 @@ import pytest
 
 from argosy.server import watcher
 from argosy.server.embedded import EmbeddedServer
+from tests.harness.eventually import PATIENCE
 from tests.server.conftest import HttpClient
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -22,7 +23,7 @@ def told(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 async def next_event(stream: Any) -> dict[str, Any]:
-    line = await asyncio.wait_for(stream.content.readline(), 10)
+    line = await asyncio.wait_for(stream.content.readline(), PATIENCE)
     event: dict[str, Any] = orjson.loads(line)
     return event
 
@@ -169,4 +170,4 @@ async def test_stopping_the_server_ends_streams(memory_server: EmbeddedServer) -
         await client.post(LEASES, lease("a"))
         assert told([await next_event(stream)]) == [("ADDED", "a")]
         await memory_server.stop()
-        assert await asyncio.wait_for(stream.content.read(), 5) == b""
+        assert await asyncio.wait_for(stream.content.read(), PATIENCE) == b""

@@ -39,7 +39,7 @@ _JANITOR = Path(__file__).with_name("janitor.py")
 _ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _POLL = 0.03
 _QUICK = Backoff(base=0.03, cap=0.06)
-_PATIENCE = 60.0
+_PATIENCE = 180.0
 #: Another program may take a port between our choice and the component's start.
 _TRIES = 3
 

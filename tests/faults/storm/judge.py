@@ -210,7 +210,7 @@ def told(clusters: Mapping[str, Cluster], names: list[str]) -> list[str]:
         lines += [
             f"{event['requestReceivedTimestamp']} {name:<6} {event['verb']:<7}"
             f" {event['requestURI'].partition('?')[0].rpartition(NAMESPACE)[2]} {event['responseStatus'].get('code')}"
-            f" by {event['user']['username']} {event['userAgent'][-40:]}"
+            f" by {event['user'].get('username')} {event['userAgent'][-40:]}"
             for name, cluster in clusters.items()
             for event in cluster.audit
             if (event.get("objectRef") or {}).get("name") in about

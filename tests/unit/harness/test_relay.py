@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.harness.eventually import eventually, holds
+from tests.harness.eventually import PATIENCE, eventually, holds
 from tests.harness.relay import Relay
 
 
@@ -30,7 +30,7 @@ class Caller:
 
     async def says(self, text: bytes) -> bytes:
         self.writer.write(text)
-        return await asyncio.wait_for(self.reader.read(1000), 5)
+        return await asyncio.wait_for(self.reader.read(1000), PATIENCE)
 
 
 async def call(relay: Relay) -> Caller:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from argosy.kube.backoff import Backoff
 from argosy.kube.errors import Conflict
 from argosy.kube.queue import Result, ShutDown, WorkQueue, run_workers
+from tests.harness.eventually import PATIENCE
 
 FAST = Backoff(base=0.001, cap=0.004, jitter=0.0)
 
@@ -59,7 +60,7 @@ async def test_the_earliest_of_several_delays_counts() -> None:
     queue.add("a", after=0.01)
     queue.add("a", after=60)
     assert queue.delayed == 1
-    assert await asyncio.wait_for(queue.get(), 5) == "a"
+    assert await asyncio.wait_for(queue.get(), PATIENCE) == "a"
     assert queue.delayed == 0
 
 
@@ -90,7 +91,7 @@ async def test_a_cancelled_getter_does_not_swallow_a_wake_up() -> None:
     await asyncio.sleep(0)
     queue.add("a")
     first.cancel()
-    assert await asyncio.wait_for(second, 5) == "a"
+    assert await asyncio.wait_for(second, PATIENCE) == "a"
 
 
 async def test_shut_down_with_drain_hands_out_what_is_ready() -> None:
@@ -110,7 +111,7 @@ async def test_shut_down_wakes_whoever_waits() -> None:
     waiting = [asyncio.create_task(queue.get()) for _ in range(3)]
     await asyncio.sleep(0)
     queue.shut_down(drain=False)
-    results = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 5)
+    results = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), PATIENCE)
     assert [type(result) for result in results] == [ShutDown] * 3
 
 
@@ -159,9 +160,9 @@ def test_no_key_is_lost_or_worked_on_twice_at_once(steps: list[tuple[str, int, i
 
 
 async def drained(queue: WorkQueue[str], condition: asyncio.Event, workers: "asyncio.Task[None]") -> None:
-    await asyncio.wait_for(condition.wait(), 5)
+    await asyncio.wait_for(condition.wait(), PATIENCE)
     queue.shut_down()
-    await asyncio.wait_for(workers, 5)
+    await asyncio.wait_for(workers, PATIENCE)
 
 
 async def test_a_failing_key_is_tried_again_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -244,7 +245,7 @@ async def test_cancelled_workers_finish_what_they_have_begun_and_begin_nothing_n
     await asyncio.sleep(0)
     may_finish.set()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(workers, 5)
+        await asyncio.wait_for(workers, PATIENCE)
     assert finished == ["a"]
 
 
@@ -265,5 +266,5 @@ async def test_workers_that_do_not_finish_in_time_are_cancelled() -> None:
     await begun.wait()
     workers.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(workers, 5)
+        await asyncio.wait_for(workers, PATIENCE)
     assert ended == ["a"]

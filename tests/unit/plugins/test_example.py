@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 import yaml
 
@@ -18,7 +17,7 @@ from argosy.kube.objects import decode, encode
 from argosy.plan.plugins import IN_TREE
 from argosy.plan.schedule import profile_of, schedule
 from argosy.plugins import Unit, cluster, installed
-from tests.harness.federation import QUICK, Federation
+from tests.harness.federation import Federation
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "carbon"
 LABEL = "example.com/gco2-per-kwh"
@@ -78,8 +77,7 @@ def test_it_changes_a_decision(registry):
 
 
 async def test_it_changes_where_an_object_is_carried(registry):
-    # Where it goes is to depend on the plugin alone, not on which member is slow to answer.
-    async with Federation(3, plugins=registry, timings=msgspec.structs.replace(QUICK, health_threshold=60.0)) as fed:
+    async with Federation(3, plugins=registry) as fed:
         for name, grams in (("m1", "800"), ("m2", "20")):
             labels = {"metadata": {"labels": {LABEL: grams}}}
             await fed.client.patch(resources.FEDERATED_CLUSTERS, name, labels, kind=Patch.MERGE)
