@@ -7,7 +7,8 @@ import pytest
 
 from argosy.api import keys, resources
 from argosy.kube.client import Patch
-from argosy.kube.errors import NotFound
+from argosy.kube.errors import NotFound, from_response
+from argosy.kube.transport import Response
 from tests.harness.eventually import eventually, holds
 from tests.harness.federation import DEPLOYMENTS, NAMESPACES, QUICK, SECRETS, Federation, deployment
 
@@ -117,6 +118,46 @@ async def test_a_create_whose_answer_was_lost_leaves_no_copy(fed):
     await fed.client.delete(DEPLOYMENTS, "web", "default")
     await eventually(lambda: gone(fed))
     assert await fed.replicas() == {}
+
+
+@pytest.mark.parametrize("leaving", [False, True])
+async def test_an_answer_that_does_not_name_the_object_is_no_sign_that_it_is_gone(fed, leaving):
+    """As of a server that does not serve the version for now, or of something else at the member's address."""
+    await deployed(fed)
+    transport = fed.manager.members.get("m1").client.transport
+    send, listed = transport.send, transport.list
+    unserved = 404, {"content-type": "text/plain"}, b"404 page not found\n"
+
+    async def sending(request):
+        return Response(*unserved) if "deployments" in request.path else await send(request)
+
+    async def listing(request):
+        if "deployments" in request.path:
+            raise from_response(*unserved)
+        return await listed(request)
+
+    transport.send, transport.list = sending, listing
+    if leaving:
+        await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.CASCADING_DELETE: "true"})
+        await fed.client.delete(resources.FEDERATED_CLUSTERS, "m1")
+
+        async def told():
+            return any("404" in event["message"] for event in await fed.events("WaitForCascadingDelete"))
+    else:
+        await fed.client.delete(DEPLOYMENTS, "web", "default")
+
+        async def told():
+            clusters = {each["cluster"]: each["status"] for each in (await fed.federated())["status"]["clusters"]}
+            return clusters.get("m1") in ("RetrievalFailed", "DeletionFailed")
+
+    await eventually(told)
+    assert "m1" in await fed.copies()
+    transport.send, transport.list = send, listed
+
+    async def removed():
+        return "m1" not in await fed.copies()
+
+    await eventually(removed)
 
 
 async def test_a_copy_that_was_there_before_stays_although_the_cache_does_not_show_it(fed):

@@ -350,6 +350,44 @@ async def test_a_source_that_vanished_leaves_its_copies(fed):
     await fed.eventually_replicas({})
 
 
+async def test_a_federated_object_that_is_deleted_under_a_living_source_leaves_its_copies(fed):
+    """Not by us and not by the user of the source: garbage collection erred, or the kind itself is being deleted."""
+    await fed.policy(**weights(m1=1))
+    await fed.deploy(replicas=2)
+    await fed.eventually_replicas({"m1": 2})
+    await settled(fed)
+    before = (await fed.member("m1").get(DEPLOYMENTS, "web", "default"))["metadata"]["uid"]
+    await fed.client.delete(resources.FEDERATED_OBJECTS, "web-deployments.apps", "default")
+
+    async def told():
+        return any("is not being deleted" in event["message"] for event in await fed.events("EnsureDeletionFailed"))
+
+    await eventually(told)
+    await holds(lambda: _has(fed, {"m1": 2}), 0.3)
+    assert (await fed.member("m1").get(DEPLOYMENTS, "web", "default"))["metadata"]["uid"] == before
+    await fed.client.delete(DEPLOYMENTS, "web", "default")
+    await fed.eventually_replicas({})
+
+
+async def test_a_paused_cluster_leaves_with_its_copies_once_it_is_resumed(fed):
+    await fed.policy(**ALL)
+    await fed.deploy(replicas=1)
+    await fed.eventually_replicas({"m1": 1, "m2": 1, "m3": 1})
+    await settled(fed)
+    said = {keys.CASCADING_DELETE: "true", keys.PAUSED: "true"}
+    await fed.annotate(resources.FEDERATED_CLUSTERS, "m2", None, **said)
+    await eventually(lambda: fed.manager.caches.clusters.get("m2").metadata.annotations.get(keys.PAUSED))
+    await fed.client.delete(resources.FEDERATED_CLUSTERS, "m2")
+
+    async def told():
+        return any("paused" in event["message"] for event in await fed.events("WaitForCascadingDelete"))
+
+    await eventually(told)
+    assert await _has(fed, {"m1": 1, "m2": 1, "m3": 1})
+    await fed.annotate(resources.FEDERATED_CLUSTERS, "m2", None, **{keys.PAUSED: None})
+    await fed.eventually_replicas({"m1": 1, "m3": 1})
+
+
 async def test_leaving_keeps_copies_and_cascading_takes_them(fed):
     await fed.policy(**ALL)
     await fed.deploy(replicas=1)

@@ -299,12 +299,7 @@ async def test_a_paused_fleet_is_paused_for_every_shard() -> None:
         await _furnish(fed, namespaces)
         await eventually(lambda: _all_there(fed, namespaces), 60)
         await fed.annotate(NAMESPACES, keys.SYSTEM_NAMESPACE, None, **{keys.PAUSED: "true"})
-        await eventually(
-            lambda: all(
-                manager.caches.sources["namespaces"].get(keys.SYSTEM_NAMESPACE).metadata.annotations.get(keys.PAUSED)
-                for manager in fed.managers
-            )
-        )
+        await eventually(lambda: all(manager.dispatch._pause.fleet() for manager in fed.managers))
         for namespace in namespaces:
             await fed.client.patch(CONFIGMAPS, "settings", {"data": {"value": "2"}}, namespace)
 

@@ -88,6 +88,8 @@ def _own_rules() -> list[Rule]:
         _rule(own, [f"{plural}/finalizers" for plural in ("federatedclusters", *_FEDERATED)], ["update"]),
         _rule([""], ["events"], ["create", "patch"]),
         _rule(["scheduling.k8s.io"], ["priorityclasses"], _READ),
+        # Its annotation says whether the fleet is paused.
+        {**_rule([""], ["namespaces"], _READ), "resourceNames": [keys.SYSTEM_NAMESPACE]},
     ]
 
 

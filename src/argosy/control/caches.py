@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from argosy.api import resources
+from argosy.api import keys, resources
 from argosy.api.names import federated_name
 from argosy.api.shards import WHOLE, Shard
 from argosy.api.types import (
@@ -27,7 +27,7 @@ from argosy.control.timings import Timings
 from argosy.control.views import FederatedView, SourceView, policy_references
 from argosy.kube.client import Client
 from argosy.kube.informer import Change, Informer
-from argosy.kube.objects import HasMetadata, split_key
+from argosy.kube.objects import HasMetadata, Partial, split_key
 from argosy.kube.resource import Resource
 from argosy.kube.supervise import Supervisor
 
@@ -35,6 +35,7 @@ __all__ = ["Caches", "SourceKey"]
 
 T = TypeVar("T", bound=HasMetadata)
 BY_POLICY = "policy"
+_NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 Writer = Literal["federate", "dispatch", "aggregate"]
 
 
@@ -91,6 +92,14 @@ class Caches:
             True: self._informer(resources.COLLECTED_STATUSES, CollectedStatus),
             False: self._informer(resources.CLUSTER_COLLECTED_STATUSES, CollectedStatus),
         }
+        #: The namespace we live in, whose annotation pauses the fleet.
+        self.system: Informer[Partial] = Informer(
+            client,
+            _NAMESPACES,
+            Partial,
+            field_selector=f"metadata.name={keys.SYSTEM_NAMESPACE}",
+            liveness=timings.watch_liveness,
+        )
         self.sources: dict[str, Informer[SourceView]] = {}
         #: While handlers run: the loop whose own write they hear of, None for everybody else's.
         self.writer: Writer | None = None
@@ -104,7 +113,7 @@ class Caches:
 
     async def run(self) -> None:
         """Start watching; returns when every kind the loops decide by has been listed once."""
-        fixed: list[Informer[Any]] = [self.type_configs, self.clusters]
+        fixed: list[Informer[Any]] = [self.system, self.type_configs, self.clusters]
         for pair in (self.policies, self.overrides, self.federated, self.collected):
             fixed += pair.values()
         if not self._shard.owns_cluster_scoped:
@@ -203,7 +212,7 @@ class Caches:
             SourceView,
             keep_raw=True,
             indexers={BY_POLICY: lambda source: policy_references(source.metadata)},
-            keep=shards.kept_sources(self._shard, new),
+            keep=shards.kept(self._shard, new.resource),
             liveness=self._timings.watch_liveness,
         )
         type_name = new.name

@@ -15,6 +15,7 @@ from argosy.control.caches import Caches, SourceKey
 from argosy.control.collect import MANAGED
 from argosy.control.members import Member
 from argosy.control.operations import Operations
+from argosy.control.pause import Pause
 from argosy.kube.errors import ApiError, NotFound, TransportError
 from argosy.kube.objects import Partial, key_of
 from argosy.plan.adoption import orphans
@@ -23,9 +24,10 @@ __all__ = ["Cascade"]
 
 
 class Cascade:
-    def __init__(self, caches: Caches, operations: Operations, shard: Shard = WHOLE):
+    def __init__(self, caches: Caches, operations: Operations, pause: Pause, shard: Shard = WHOLE):
         self._caches = caches
         self._operations = operations
+        self._pause = pause
         self._shard = shard
 
     async def progress(self, cluster: FederatedCluster, member: Member | None) -> str:
@@ -34,6 +36,8 @@ class Cascade:
             return ""
         if member is None or not cluster.ready:
             return "the cluster is not ready"
+        if self._pause.fleet() or self._pause.cluster(cluster):
+            return "nothing is written to it while it is paused"
         results = await asyncio.gather(*(self._of_type(member, config) for config in self._caches.catalog))
         left = sum(count for count, _ in results)
         problems = [problem for _, found in results for problem in found]
@@ -47,8 +51,10 @@ class Cascade:
             listed = await member.call(
                 lambda client: client.list(config.resource, label_selector=MANAGED, into=Partial)
             )
-        except NotFound:  # the member does not serve this type
-            return 0, []
+        except NotFound as error:
+            if self._operations.is_unserved(member, config):
+                return 0, []
+            return 1, [f"{config.name}: {error}"]
         except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
             return 1, [f"{config.name}: {error}"]
         left, problems = 0, []

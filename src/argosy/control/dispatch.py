@@ -276,20 +276,23 @@ class Dispatch:
     def _deletion_is_meant(self, item: Item) -> bool:
         """Garbage collection also deletes the federated object of a source that merely vanished; that is no user's word.
 
-        Nor is it one when a source of the same name was made since: it is another one, whose copies these may be.
+        Nor is it one when a source of the same name was made since: it is another one, whose copies these may be. Nor when
+        the source lives: then it was the collector's mistake, or the kind of federated objects itself is being deleted.
         """
         owners = [owner.uid for owner in item.federated.metadata.owner_references if owner.controller]
         if not owners or item.annotations.get(keys.CONFIRM_DELETION) == "true":
             return True
         source = self._caches.source(item.source)
-        return source is not None and source.metadata.uid in owners
+        return source is not None and source.metadata.uid in owners and bool(source.metadata.deletion_timestamp)
 
     async def _hold_deletion(self, item: Item) -> Result | None:
         """Copies stay, and the object says why; a source that comes into sight wakes it."""
         if not self._caches.sources_synced(item.config.name):
             return Result(requeue_after=self._timings.deletion_recheck)
+        source = self._caches.source(item.source)
+        what = "is gone without having been deleted" if source is None else "is not being deleted, and this object is"
         message = (
-            f"the source is gone without having been deleted; its copies stay until the {item.key} is annotated"
+            f"the source {what}; its copies stay until the {item.key} is annotated"
             f" with {keys.CONFIRM_DELETION}=true, or, to keep them for good, loses its finalizer {keys.SYNC_FINALIZER}"
         )
         await self._report.held_deletion(item, message)

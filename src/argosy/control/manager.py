@@ -118,8 +118,8 @@ class Manager:
         self._profiles = Profiles(self.caches, self._webhooks, plugins, about_scheduling)
         pause = Pause(self.caches)
         arrival, returning = Marks(self.metrics.propagation), Marks(self.metrics.status_return)
-        operations = Operations(self.collector, self.metrics)
-        cascade = Cascade(self.caches, operations, shard)
+        operations = Operations(self.caches, self.collector, self.metrics)
+        cascade = Cascade(self.caches, operations, pause, shard)
         exclude = re.compile(options.exclude_namespaces) if options.exclude_namespaces else None
         self._prober = prober = Prober(self.members, self.fleet, timings)
         connector = _fenced(connect or http_connector(qps=options.member_qps, burst=options.member_burst), fence)
@@ -204,6 +204,7 @@ class Manager:
     def _wire(self) -> None:
         """Who hears of what."""
         caches = self.caches
+        caches.system.add_handler(self._system_changed)
         caches.clusters.add_handler(self.fleet.observe)
         caches.clusters.add_handler(self.reserved.cluster_changed)
         caches.clusters.add_handler(self._cluster_changed)
@@ -251,14 +252,16 @@ class Manager:
             self.aggregate.wake_later(key)
 
     def _source_changed(self, key: SourceKey, change: Change[Any]) -> None:
-        if key.type == "namespaces" and change.key == keys.SYSTEM_NAMESPACE and _pause_changed(change):
-            self._wake_everything()
         view = self.caches.federated_view(key)
         if self.caches.writer is not None or change.new is None or view is None:
             return
         self.aggregate.wake(key)
         if view.metadata.deletion_timestamp:  # whether that is meant, and not paused, the source says
             self.dispatch.wake(FederatedKey("/" in key.key, key.federated_key))
+
+    def _system_changed(self, change: Change[Any]) -> None:
+        if _pause_changed(change):
+            self._wake_everything()
 
     def _cluster_changed(self, change: Change[FederatedCluster]) -> None:
         if _more_than_health(change):

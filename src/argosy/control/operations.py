@@ -14,6 +14,7 @@ from argosy.api import keys
 from argosy.api.conditions import Propagation
 from argosy.api.types import FederatedTypeConfig
 from argosy.control.breaker import BreakerOpen
+from argosy.control.caches import Caches
 from argosy.control.collect import Collector
 from argosy.control.fence import FenceLost
 from argosy.control.members import Member
@@ -62,9 +63,16 @@ class Applied(msgspec.Struct, frozen=True):
 
 
 class Operations:
-    def __init__(self, collector: Collector, metrics: Metrics):
+    def __init__(self, caches: Caches, collector: Collector, metrics: Metrics):
+        self._caches = caches
         self._collector = collector
         self._metrics = metrics
+
+    def is_unserved(self, member: Member, config: FederatedTypeConfig) -> bool:
+        """Whether the member is known to serve the kind in no version, so that no object of it can be there."""
+        cluster = self._caches.clusters.get(member.name)
+        served = cluster.status.api_resource_types if cluster is not None else ()
+        return bool(served) and not any((api.group, api.kind) == (config.resource.group, config.kind) for api in served)
 
     async def apply(
         self,
@@ -201,10 +209,19 @@ class Operations:
         namespace, name = split_key(key)
         try:
             return await member.call(lambda client: client.get(config.resource, name, namespace or None))
-        except NotFound:
+        except NotFound as error:
+            self._take_absence(member, config, name, error, Propagation.RETRIEVAL_FAILED)
             return None
         except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
             raise _Failed(_unreachable(error, Propagation.RETRIEVAL_FAILED)) from error
+
+    def _take_absence(
+        self, member: Member, config: FederatedTypeConfig, name: str, answer: NotFound, failure: Propagation
+    ) -> None:
+        """A 404 says that the object is not there only where it names it: otherwise the version is not served (any more, or
+        not yet), or it is not the member's API server that answered."""
+        if (answer.status.get("details") or {}).get("name") != name and not self.is_unserved(member, config):
+            raise _Failed(_unreachable(answer, failure)) from answer
 
     async def _delete(self, member: Member, config: FederatedTypeConfig, metadata: Metadata) -> bool:
         """Whether the object is gone right away."""
@@ -222,7 +239,8 @@ class Operations:
 
         try:
             return not await self._write(member, "delete", Propagation.DELETION_FAILED, send, handled=(NotFound,))
-        except NotFound:
+        except NotFound as error:
+            self._take_absence(member, config, metadata.name, error, Propagation.DELETION_FAILED)
             return True
 
     async def _drop_retain_finalizer(self, member: Member, config: FederatedTypeConfig, present: Object) -> None:

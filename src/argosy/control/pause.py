@@ -7,11 +7,9 @@ from collections.abc import Mapping
 
 from argosy.api import keys
 from argosy.api.types import FederatedCluster
-from argosy.control.caches import Caches, SourceKey
+from argosy.control.caches import Caches
 
 __all__ = ["Pause"]
-
-_FLEET = SourceKey("namespaces", keys.SYSTEM_NAMESPACE)
 
 
 class Pause:
@@ -19,8 +17,9 @@ class Pause:
         self._caches = caches
 
     def fleet(self) -> bool:
-        namespace = self._caches.source(_FLEET)
-        return namespace is not None and _says(namespace.metadata.annotations)
+        """Also while nobody can tell: the loops begin when it is known."""
+        namespace = self._caches.system.get(keys.SYSTEM_NAMESPACE)
+        return not self._caches.system.has_synced or (namespace is not None and _says(namespace.metadata.annotations))
 
     def cluster(self, cluster: FederatedCluster) -> bool:
         return _says(cluster.metadata.annotations)

@@ -29,17 +29,18 @@ _LOOK_AGAIN = 30.0
 async def missing(client: Client, rules: Iterable[dict[str, Any]], namespace: str = "") -> list[str]:
     """What of the rules we may not do (in that namespace; everywhere without one), as `list widgets.example.com`."""
     wanted = [
-        (verb, group, resource)
+        (verb, group, resource, name)
         for rule in rules
         for group in rule["apiGroups"]
         for resource in rule["resources"]
+        for name in rule.get("resourceNames") or ("",)
         for verb in rule["verbs"]
     ]
     limit = asyncio.Semaphore(8)
 
-    async def allowed(verb: str, group: str, resource: str) -> bool:
+    async def allowed(verb: str, group: str, resource: str, name: str) -> bool:
         plural, _, subresource = resource.partition("/")
-        attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
+        attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource, "name": name}
         body = {
             "apiVersion": _REVIEWS.api_version,
             "kind": _REVIEWS.kind,
@@ -53,9 +54,9 @@ async def missing(client: Client, rules: Iterable[dict[str, Any]], namespace: st
     return [_text(*each) for each, yes in zip(wanted, answers, strict=True) if not yes]
 
 
-def _text(verb: str, group: str, resource: str) -> str:
+def _text(verb: str, group: str, resource: str, name: str) -> str:
     plural, slash, subresource = resource.partition("/")
-    return f"{verb} {plural}{'.' if group else ''}{group}{slash}{subresource}"
+    return f"{verb} {plural}{'.' if group else ''}{group}{slash}{subresource}{f' {name}' if name else ''}"
 
 
 class Permissions:

@@ -6,13 +6,12 @@ does not watch.
 
 from collections.abc import Callable
 
-from argosy.api import keys
 from argosy.api.shards import Shard
 from argosy.api.types import FederatedTypeConfig
 from argosy.kube.objects import Identity
 from argosy.kube.resource import Resource
 
-__all__ = ["NAMESPACES", "kept", "kept_federated", "kept_sources", "watches_sources"]
+__all__ = ["NAMESPACES", "kept", "kept_federated", "watches_sources"]
 
 Kept = Callable[[Identity], bool]
 #: The type config of namespaces.
@@ -21,7 +20,7 @@ _OF_NAMESPACE = f"-{NAMESPACES}"
 
 
 def kept(shard: Shard, resource: Resource) -> Kept | None:
-    """Of policies, clusters and the like: those without a namespace concern everybody."""
+    """Of sources, policies, clusters and the like: those without a namespace concern everybody."""
     return None if shard.is_whole or not resource.namespaced else _own(shard)
 
 
@@ -34,17 +33,8 @@ def kept_federated(shard: Shard, namespaced: bool) -> Kept | None:
     return None if shard.owns_cluster_scoped else lambda metadata: _is_of_own_namespace(shard, metadata.name)
 
 
-def kept_sources(shard: Shard, config: FederatedTypeConfig) -> Kept | None:
-    """Of a federated type's sources: also the system namespace, which says whether the fleet is paused."""
-    if shard.is_whole:
-        return None
-    if config.namespaced:
-        return _own(shard)
-    return None if shard.owns_cluster_scoped else lambda metadata: metadata.name == keys.SYSTEM_NAMESPACE
-
-
 def watches_sources(shard: Shard, config: FederatedTypeConfig) -> bool:
-    return config.namespaced or shard.owns_cluster_scoped or config.name == NAMESPACES
+    return config.namespaced or shard.owns_cluster_scoped
 
 
 def _own(shard: Shard) -> Kept:
