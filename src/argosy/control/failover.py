@@ -7,6 +7,7 @@ Runs where cluster-scoped objects are owned, and nowhere else.
 
 import datetime
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,7 @@ class Failover:
         self._caches = caches
         self._recorder = recorder
         self._rules = rules
+        self._began = time.monotonic()
         #: Clusters that would count as failed if it were not for doubt.
         self._doubted: set[str] = set()
         self.queue: WorkQueue[str] = WorkQueue()
@@ -55,8 +57,10 @@ class Failover:
             return None
         now = datetime.datetime.now(datetime.UTC)
         doubt = failover.doubtful(self._caches.clusters.values())
-        sentence = failover.sentence(cluster, self._rules, now, doubt=doubt)
-        self._tell_doubt(name, sentence, failover.sentence(cluster, self._rules, now, doubt=False))
+        watched = time.monotonic() - self._began
+        sentence = failover.sentence(cluster, self._rules, now, watched=watched, doubt=doubt)
+        undoubted = failover.sentence(cluster, self._rules, now, watched=watched, doubt=False)
+        self._tell_doubt(name, sentence, undoubted)
         if sentence.taints is not None:
             await self._write(cluster, sentence.taints)
         return Result(requeue_after=sentence.look_again) if sentence.look_again is not None else None
@@ -120,7 +124,8 @@ class Returning:
             known, found = self._caches.clusters.get(cluster), self._collector.get(cluster, config.name, key.key)
             if known is None or not known.ready or not self._collector.synced(cluster, config.name):
                 continue
-            number = get(as_object(found), path, 0) if found is not None else 0
+            lives = found is not None and not found.metadata.deletion_timestamp
+            number = get(as_object(found), path, 0) if found is not None and lives else 0
             numbers[cluster] = number if isinstance(number, int) else 0
         return numbers
 

@@ -144,6 +144,11 @@ class Migrate:
                 self._tell_refusal(cluster, error)
             if there:
                 pictures[cluster] = seen
+        # Members were asked meanwhile: the object may be another one by now, or not want to know any more.
+        now = self._caches.federated_view(key)
+        if now is None or now.metadata.uid != view.metadata.uid or not _migrates(now):
+            self._forget(key)
+            return None
         info = migrate.migration_info(pictures, stored, self._full(key, stored))
         self._remember(key, info)
         if info != stored:

@@ -83,8 +83,13 @@ def _seconds(text: str | None, otherwise: float | None) -> float | None:
         return otherwise
 
 
-def sentence(cluster: FederatedCluster, rules: Rules, now: datetime.datetime, *, doubt: bool) -> Sentence:
-    """Whether a cluster counts as failed. With `doubt` nobody new does."""
+def sentence(
+    cluster: FederatedCluster, rules: Rules, now: datetime.datetime, *, watched: float, doubt: bool
+) -> Sentence:
+    """Whether a cluster counts as failed. With `doubt` nobody new does.
+
+    Only time counts in which somebody looked at it, `watched` seconds so far: it may have recovered while nobody did.
+    """
     rules = rules_for(cluster, rules)
     tainted = any(_is_ours(taint) for taint in cluster.spec.taints)
     ready = cluster.condition(READY)
@@ -95,7 +100,7 @@ def sentence(cluster: FederatedCluster, rules: Rules, now: datetime.datetime, *,
     limit = rules.failback_after if tainted else rules.failover_after
     if limit is None or (doubt and not tainted):
         return Sentence()
-    left = limit - _age(ready.last_transition_time, now)
+    left = limit - min(_age(ready.last_transition_time, now), watched)
     if left > 0:
         return Sentence(look_again=left)
     others = tuple(taint for taint in cluster.spec.taints if not _is_ours(taint))
