@@ -86,6 +86,10 @@ def demand_of(unit: Unit, fleet: Fleet, rows: Rows) -> Demand:
     repelled = fleet.taints.untolerated(unit.tolerations, NO_SCHEDULE)[rows]
     if repelled.any():
         most = np.where(repelled, np.minimum(most, current), most)
+    moves = fleet.ready is not fleet.everyone and not (unit.avoid_disruption and _grows(unit, total))
+    if moves:
+        # What is started in a cluster that is not ready runs nobody knows when: nothing is stopped elsewhere for it.
+        most = np.where(fleet.ready[rows], most, np.minimum(most, current))
     least = _stated(fleet, rows, unit.min_replicas, 0)
     if unit.rules.within_available:
         most = np.minimum(most, current + pods_free(unit, fleet, rows))
@@ -128,6 +132,10 @@ def _running(unit: Unit, fleet: Fleet, rows: Rows) -> Column:
         return fleet.column(cast(Mapping[str, int], unit.current))[rows]
     except TypeError:  # a cluster without a number, which is rare enough not to be looked for first
         return fleet.column(replicas_today(unit))[rows]
+
+
+def _grows(unit: Unit, total: int) -> bool:
+    return sum(replicas_today(unit).values()) < total
 
 
 def replicas_today(unit: Unit) -> Mapping[str, int]:

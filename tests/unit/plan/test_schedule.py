@@ -157,6 +157,16 @@ def test_an_unready_cluster_keeps_its_replicas():
     assert decision.placements == {"a": 2, "b": 2}
 
 
+def test_nothing_is_stopped_for_the_sake_of_an_unready_cluster():
+    members = fleet(cluster("a", ready=False), "b")
+    shifted = unit(12, current={"a": 6, "b": 6}, weights={"a": 3, "b": 1}, avoid_disruption=False)
+    assert schedule(shifted, members).placements == {"a": 6, "b": 6}
+    by_capacity = unit(12, current={"a": 6, "b": 6}, avoid_disruption=False)
+    assert schedule(by_capacity, members).placements == {"a": 6, "b": 6}
+    growing = unit(12, current={"a": 4, "b": 4}, weights={"a": 1, "b": 1})
+    assert schedule(growing, members).placements == {"a": 6, "b": 6}, "what is new is divided as ever"
+
+
 def test_max_clusters_takes_the_best():
     members = fleet(cluster("busy", cpu="10", free="1"), cluster("idle", cpu="10", free="10"))
     decision = schedule(unit(max_clusters=1), members)

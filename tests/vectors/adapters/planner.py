@@ -53,7 +53,10 @@ def available_to_percentage(vector: dict[str, Any]) -> dict[str, Any]:
 
 
 def replicas(vector: dict[str, Any]) -> dict[str, Any]:
-    unit, fleet = units.unit(vector["scheduling_unit"]), units.fleet(vector["clusters"])
+    # Upstream's stage does not look at readiness, of which these say nothing: its filter has done that.
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    clusters = [{**cluster, "status": {**(cluster.get("status") or {}), **ready}} for cluster in vector["clusters"]]
+    unit, fleet = units.unit(vector["scheduling_unit"]), units.fleet(clusters)
     names = [cluster["metadata"]["name"] for cluster in vector["clusters"]]
     division = cluster_capacity_weight.divide(unit, fleet, fleet.rows_of(names))
     numbers = (division.replicas + division.overflow).tolist()
