@@ -16,7 +16,7 @@ import msgspec
 from argosy.api import conditions as texts
 from argosy.api import keys, resources
 from argosy.api.conditions import EventReason
-from argosy.api.types import ClusterCondition, ClusterStatus, FederatedCluster, FederatedTypeConfig
+from argosy.api.types import APIResource, ClusterCondition, ClusterStatus, FederatedCluster, FederatedTypeConfig
 from argosy.control import join
 from argosy.control.access import Access, Problem, SecretView
 from argosy.control.caches import Caches
@@ -25,6 +25,7 @@ from argosy.control.connect import Connector
 from argosy.control.members import Member, Members
 from argosy.control.probe import Observation, Prober
 from argosy.control.timings import Timings
+from argosy.fleet.apis import lasting
 from argosy.fleet.credentials import CredentialsError
 from argosy.fleet.health import Debounce, next_health, probe_result
 from argosy.kube import mergepatch
@@ -65,6 +66,8 @@ class Clusters:
         self._recorder = recorder
         self._timings = timings
         self._debounce: dict[str, Debounce] = {}
+        #: By cluster, what it served and does not seem to any more, and since when.
+        self._missing: dict[str, dict[APIResource, float]] = {}
         self.access = Access(client, secrets, members, caches.catalog, connect, timings)
         #: Has a cluster looked at after so many seconds; set by whoever owns the queue.
         self.wake: Callable[[str, float], None] = lambda name, after: None
@@ -171,6 +174,7 @@ class Clusters:
 
     async def _forget(self, name: str) -> None:
         self._debounce.pop(name, None)
+        self._missing.pop(name, None)
         await self.access.disconnect(name)
 
     async def _publish_health(self, cluster: FederatedCluster, member: Member | None) -> None:
@@ -201,7 +205,14 @@ class Clusters:
         if observed.apis is not None and (_was_ready(cluster) or _is_ready(status)):
             # A cluster counts as one that objects may have been placed in once it is known what it serves: not before
             # it could be chosen, or those that wait for it would look at it once, too early.
-            status = msgspec.structs.replace(status, api_resource_types=observed.apis)
+            apis, self._missing[cluster.name] = lasting(
+                cluster.status.api_resource_types,
+                observed.apis,
+                self._missing.get(cluster.name, {}),
+                time.monotonic(),
+                self._timings.health_threshold,
+            )
+            status = msgspec.structs.replace(status, api_resource_types=apis)
         await self._write_status(cluster, status)
         shown = cluster.condition(texts.READY)
         # The conditions wait for the threshold; an event says at once what was seen.

@@ -11,6 +11,7 @@ from argosy.api.types import APIResource, ClusterResources
 from argosy.control.livefleet import LiveFleet
 from argosy.control.members import Member, Members
 from argosy.control.timings import Timings
+from argosy.fleet.apis import ordered
 from argosy.fleet.capacity import Capacity, NodeView, PodView
 from argosy.fleet.health import Health, probe_failed, probe_result
 from argosy.fleet.katalyst import NodeResources
@@ -177,7 +178,7 @@ class _Watched:
 
 
 def _listed(found: Discovery, known: tuple[APIResource, ...]) -> tuple[APIResource, ...]:
-    """As a FederatedCluster's status lists them: sorted by kind, and further so that the order never changes.
+    """What a FederatedCluster's status is to list.
 
     A group version that could not be read keeps what was known of it: not knowing must not look like not serving.
     """
@@ -193,4 +194,4 @@ def _listed(found: Discovery, known: tuple[APIResource, ...]) -> tuple[APIResour
     }
     unread = {name.rpartition("/")[::2] for name in found.failures}
     listed |= {api for api in known if (api.group, api.version) in unread}
-    return tuple(sorted(listed, key=lambda api: (api.kind, api.group, api.version, api.plural_name)))
+    return ordered(listed)
