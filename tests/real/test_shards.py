@@ -44,7 +44,7 @@ async def test_every_object_is_written_by_one_shard_and_another_division_takes_o
         for process in (standby, *pair):
             await process.process.stop(grace=30)
         # When the last of the old ones gave its lease back.
-        ended = max(_time((await fed.lease(lease_name(Shard(index, 2))))["renewTime"]) for index in range(2))
+        ended = max([_time((await fed.lease(lease_name(Shard(index, 2))))["renewTime"]) for index in range(2)])
         await fed.leading(*three)
         await settled(fed)
         new = [write for write in fed.writes() if write.shard.endswith("/3")]
