@@ -8,7 +8,7 @@ from argosy.kube.queue import WorkQueue
 from argosy.kube.resource import Resource
 from tests.harness.eventually import eventually, holds
 from tests.harness.federation import DEPLOYMENTS, WATCHFUL, Federation, federation
-from tests.harness.user import deployment
+from tests.harness.user import deployment, weights
 
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 
@@ -31,6 +31,35 @@ async def test_a_cluster_that_fails_is_given_up_with_an_event() -> None:
 
         await eventually(given_up, why="m2 is tainted")
         await eventually(lambda: fed.events("ClusterFailed"), why="that is told")
+
+
+async def test_what_a_failed_cluster_runs_is_removed_when_others_run_it() -> None:
+    quick = msgspec.structs.replace(WATCHFUL, failover_after=0.2, failback_after=600.0)
+    async with federation(2, timings=quick) as fed:
+        await fed.policy(**weights(m1=1, m2=1))
+        await fed.deploy(replicas=4)
+        await fed.eventually_replicas({"m1": 2, "m2": 2})
+        await fed.servers["m2"].close_door()
+
+        async def started_elsewhere() -> bool:
+            return (await fed.replicas())["m1"] == 4
+
+        await eventually(started_elsewhere, why="all are started in m1")
+        await fed.servers["m2"].open_door()
+        await eventually(lambda: fed.ready_clusters() == ["m1", "m2"], why="m2 is back")
+
+        async def waiting() -> bool:
+            return (await fed.propagation())["m2"] == "WaitingForRemoval"
+
+        await eventually(waiting)
+        await holds(lambda: _has(fed, {"m1": 4, "m2": 2}), 4 * quick.deletion_recheck)
+        status = {"observedGeneration": 2, "replicas": 4, "readyReplicas": 4, "availableReplicas": 4}
+        await fed.member("m1").patch(DEPLOYMENTS, "web", {"status": status}, "default", subresource="status")
+        await fed.eventually_replicas({"m1": 4})
+
+
+async def _has(fed: Federation, expected: dict[str, int]) -> bool:
+    return await fed.replicas() == expected
 
 
 async def test_nobody_is_given_up_while_most_clusters_fail() -> None:

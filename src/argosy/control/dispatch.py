@@ -26,6 +26,7 @@ from argosy.control.members import Member, Members
 from argosy.control.metrics import Metrics
 from argosy.control.operations import Applied, Operations
 from argosy.control.pause import Pause
+from argosy.control.projection import as_object
 from argosy.control.recorder import ObjectRecorder
 from argosy.control.report import Report
 from argosy.control.rounds import Rounds, Work
@@ -35,7 +36,8 @@ from argosy.kube.client import Client
 from argosy.kube.informer import Change
 from argosy.kube.objects import HasMetadata, Metadata, key_of
 from argosy.kube.queue import Result, WorkQueue
-from argosy.plan import adoption, pending, placement
+from argosy.plan import adoption, failover, pending, placement
+from argosy.plan.fields import get
 from argosy.plan.render import RenderError, in_bucket, is_current, needs_update, render, version_of
 
 __all__ = ["Dispatch"]
@@ -162,8 +164,27 @@ class Dispatch:
             # Ready by what is known, so it is about to be connected, which wakes the object again; until then all stays.
             return self._unsent(item, cluster_name, record, wanted)
         if not wanted:
+            if failover.has_failed(cluster) and not self._is_served_elsewhere(item):
+                return Applied(Propagation.WAITING_FOR_REMOVAL)
             return await self._operations.remove(member, item.config, item.member_key)
         return self._awaiting_namespace(item, await self._ensure(item, member, record), cluster_name)
+
+    def _is_served_elsewhere(self, item: Item) -> bool:
+        """Whether the replicas run that were started for those of a failed cluster; one that is back may run them still."""
+        numbers = item.config.spec.path_definition
+        if not numbers.replicas_spec or not numbers.available_replicas_status:
+            return True
+        for name in item.federated.placed:
+            cluster, found = (
+                self._caches.clusters.get(name),
+                self._collector.get(name, item.config.name, item.member_key),
+            )
+            if cluster is None or not cluster.ready or found is None:
+                return False
+            copy = as_object(found)
+            if (get(copy, numbers.available_replicas_status, 0) or 0) < (get(copy, numbers.replicas_spec, 0) or 0):
+                return False
+        return True
 
     def _unsent(self, item: Item, cluster: str, record: PropagationEntry | None, wanted: bool) -> Applied:
         """Nothing may be sent: what is there is told, and that it is not what is wanted."""

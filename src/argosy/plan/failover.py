@@ -30,6 +30,7 @@ __all__ = [
     "doubtful",
     "failback_of",
     "failed_clusters",
+    "has_failed",
     "kept",
     "rank",
     "rules_for",
@@ -91,7 +92,7 @@ def sentence(
     Only time counts in which somebody looked at it, `watched` seconds so far: it may have recovered while nobody did.
     """
     rules = rules_for(cluster, rules)
-    tainted = any(_is_ours(taint) for taint in cluster.spec.taints)
+    tainted = has_failed(cluster)
     ready = cluster.condition(READY)
     if ready is None or not cluster.joined or cluster.terminating:
         return Sentence()
@@ -114,6 +115,11 @@ def doubtful(clusters: Collection[FederatedCluster]) -> bool:
     """Whether more than half of the joined clusters are unready: then it is rather us who are cut off."""
     known = [each for each in clusters if each.joined and not each.terminating and each.condition(READY) is not None]
     return 2 * sum(not cluster.ready for cluster in known) > len(known)
+
+
+def has_failed(cluster: FederatedCluster) -> bool:
+    """Whether it counts as failed: also for a while after it is back."""
+    return any(_is_ours(taint) for taint in cluster.spec.taints)
 
 
 def failed_clusters(fleet: Fleet, names: Collection[str]) -> set[str]:

@@ -15,7 +15,7 @@ from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm
 from argosy.kube.names import qualified_name
 from argosy.kube.selectors import LabelSelector, Requirement, SelectorError, from_match
 
-__all__ = ["SelectionError", "expressions_match", "selector_matches", "term_matches", "terms_match"]
+__all__ = ["SelectionError", "check", "expressions_match", "selector_matches", "term_matches", "terms_match"]
 
 _COMPARISONS: Final = {"Gt": "gt", "Lt": "lt"}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
@@ -34,6 +34,14 @@ def selector_matches(selector: Mapping[str, str], labels: Mapping[str, str]) -> 
 def terms_match(terms: Iterable[ClusterSelectorTerm], name: str, labels: Mapping[str, str]) -> bool:
     """Whether any term matches. Terms are evaluated in order: a wrong one raises unless an earlier one matched."""
     return any(term_matches(term, name, labels) for term in terms)
+
+
+def check(terms: Iterable[ClusterSelectorTerm]) -> None:
+    """Raises SelectionError where a term is wrong, whichever clusters there are."""
+    for term in terms:
+        _label_selector(term.match_expressions)
+        for requirement in term.match_fields:
+            _field_matches(requirement, "")
 
 
 def term_matches(term: ClusterSelectorTerm, name: str, labels: Mapping[str, str]) -> bool:

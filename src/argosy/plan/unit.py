@@ -20,6 +20,7 @@ from argosy.fleet.katalyst import KATALYST_RESOURCES
 from argosy.fleet.member import CPU
 from argosy.fleet.snapshot import GPU, MEMORY
 from argosy.kube.objects import DecodeError, decode, encode
+from argosy.plan import selection
 from argosy.plan.fields import Json, get
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.rules import NO_RULES, RuleError, Rules, rules_of
@@ -182,7 +183,8 @@ def unit_of(
     """The unit for an object: its template, the federated object's annotations, and where it is now.
 
     With `katalyst`, what it asks for of Katalyst's resources counts. Raises UnitError where replicas are to be divided and
-    the template has no number at the configured path, and where a rule of the policy makes no sense.
+    the template has no number at the configured path, where a rule of the policy makes no sense, and where an object that is
+    placed has an annotation or an affinity that cannot be read: it stays as it is.
     """
     spec = policy.spec
     source = type_config.spec.source_type
@@ -213,7 +215,7 @@ def unit_of(
     except RuleError as error:
         raise UnitError(f"{policy.kind} {policy.metadata.name}: spec.{error}") from None
 
-    return Unit(
+    unit = Unit(
         group=source.group,
         version=source.version,
         kind=source.kind,
@@ -248,6 +250,18 @@ def unit_of(
         rules=rules,
         ignored=overrides.ignored,
     )
+    if current:
+        _assert_readable(unit, overrides.unreadable)
+    return unit
+
+
+def _assert_readable(unit: Unit, unreadable: Mapping[str, str]) -> None:
+    for annotation, why in sorted(unreadable.items()):
+        raise UnitError(f"annotation {annotation} cannot be read: {why}")
+    try:
+        selection.check((unit.affinity.required if unit.affinity is not None else None) or ())
+    except selection.SelectionError as error:
+        raise UnitError(f"the cluster affinity cannot be read: {error}") from None
 
 
 def current_placement(federated: FederatedObject, type_config: FederatedTypeConfig) -> dict[str, int | None]:
@@ -320,7 +334,9 @@ class _ObjectOverrides:
         self._annotations = annotations
         self._refused = refused
         self._policy_placement = policy_placement
+        #: What does not count, and why; of that, what nobody can make sense of.
         self.ignored: dict[str, str] = {}
+        self.unreadable: dict[str, str] = {}
         stated = self.json(keys.PLACEMENTS, tuple[DesiredPlacement, ...])
         self.placement = policy_placement if stated is None else stated
 
@@ -336,14 +352,14 @@ class _ObjectOverrides:
         value = self._value(key)
         if value is None or (value.isascii() and value.isdigit()):
             return None if value is None else int(value[:19])
-        self.ignored[key] = "must be a whole number, 0 or more"
+        self._skip(key, "must be a whole number, 0 or more")
         return None
 
     def choice(self, key: str, allowed: Iterable[str]) -> str | None:
         value = self._value(key)
         if value is None or value in allowed:
             return value
-        self.ignored[key] = f"must be one of {', '.join(allowed)}"
+        self._skip(key, f"must be one of {', '.join(allowed)}")
         return None
 
     def json(self, key: str, type: type[T]) -> T | None:
@@ -359,8 +375,11 @@ class _ObjectOverrides:
         try:
             return decode(value.encode(), type)
         except DecodeError as error:
-            self.ignored[key] = str(error)
+            self._skip(key, str(error))
             return None
+
+    def _skip(self, key: str, why: str) -> None:
+        self.ignored[key] = self.unreadable[key] = why
 
     def _value(self, key: str) -> str | None:
         value = self._annotations.get(key)

@@ -156,3 +156,22 @@ def test_requests_are_read_where_the_kind_keeps_its_pod_spec():
 def test_only_gpus_of_the_request_take_part():
     unit = build(body=template(1, resources={"limits": {"nvidia.com/gpu": "1", "cpu": "4"}}))
     assert unit.request == ResourceRequest(scalars={"nvidia.com/gpu": 1})
+
+
+@pytest.mark.parametrize("key", IDS)
+def test_an_object_that_is_placed_stays_while_an_annotation_cannot_be_read(key):
+    with pytest.raises(UnitError, match=f"annotation {key} cannot be read: "):
+        build(policy(placement=PLACEMENT), {key: "{"}, current={"a": 3})
+    refusing = policy(placement=PLACEMENT, annotations={keys.REFUSE_OBJECT_OVERRIDES: "true"})
+    assert key in build(refusing, {key: "{"}, current={"a": 3}).ignored, "what does not count need not be read"
+
+
+def test_an_object_that_is_placed_stays_while_its_affinity_cannot_be_read():
+    terms = [
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["east"]}]},
+        {"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["large"]}]},
+    ]
+    wrong = policy(clusterAffinity=terms)
+    with pytest.raises(UnitError, match="the cluster affinity cannot be read: Gt needs exactly one integer"):
+        build(wrong, current={"a": 3})
+    assert build(wrong).affinity is not None, "one that is placed nowhere yet has nothing to lose"
