@@ -1,5 +1,6 @@
 """Rights in members: those the type configs ask for, widened and narrowed with them, and told by name where one is missing."""
 
+import msgspec
 import pytest
 
 from argosy.api import keys, resources
@@ -41,6 +42,20 @@ async def test_rights_follow_the_type_configs(party):
 
     await party.eventually(gone)
     assert await party.condition() == ("", "", "")
+
+
+async def test_a_type_config_that_is_being_replaced_costs_no_rights():
+    async with Party(timings=msgspec.structs.replace(QUICK, rights_kept=60.0)) as party:
+        await party.client.create(resources.FEDERATED_TYPE_CONFIGS, widget_type())
+        await party.eventually(lambda: party.has_right_to("widgets"))
+        before = await party.role()
+        await party.client.delete(resources.FEDERATED_TYPE_CONFIGS, "widgets.example.com")
+        await party.eventually(lambda: party.manager.caches.catalog.get("widgets.example.com") is None)
+
+        async def same() -> bool:
+            return await party.role() == before
+
+        await holds(same, 4 * QUICK.health_period)
 
 
 async def _federate_no_roles(party: Party) -> None:

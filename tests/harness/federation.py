@@ -58,6 +58,7 @@ QUICK = Timings(
     health_period=0.5,
     health_threshold=60.0,
     member_event=0.2,
+    rights_kept=0.2,
     deletion_recheck=0.2,
     cascade_recheck=0.2,
     conflict=0.05,

@@ -343,7 +343,9 @@ class Access:
     async def follow_role(self, cluster: FederatedCluster, member: Member) -> bool:
         """Have the account's role say what the type configs ask for; whether it had to be written."""
         entry = self._entries[cluster.name]
-        wanted = self._rules(cluster)
+        # An account that gives up a right may not be able to take it again: it waits whether the type comes back.
+        lately = self._catalog.lately(self._timings.rights_kept)
+        wanted = memberrole.rules_for(cluster, lately)
         if not cluster.spec.use_service_account or (entry.rules == wanted and not entry.link.refusals()):
             return False
         try:

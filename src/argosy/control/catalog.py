@@ -1,5 +1,6 @@
 """Catalog: the federated types right now, by name and by kind, and what is read of their member objects."""
 
+import time
 from collections.abc import Callable, Iterator
 
 from argosy.api.types import FederatedTypeConfig
@@ -17,6 +18,8 @@ class Catalog:
         self._known: dict[str, FederatedTypeConfig] = {}
         self._by_name: dict[str, FederatedTypeConfig] = {}
         self._by_kind: dict[tuple[str, str], str] = {}
+        #: Types that are federated no more, and since when.
+        self._gone: dict[str, tuple[FederatedTypeConfig, float]] = {}
         self._listeners: list[Callable[[FederatedTypeConfig | None, FederatedTypeConfig | None], None]] = []
 
     def get(self, name: str) -> FederatedTypeConfig | None:
@@ -28,6 +31,12 @@ class Catalog:
 
     def __iter__(self) -> Iterator[FederatedTypeConfig]:
         return iter(list(self._by_name.values()))
+
+    def lately(self, seconds: float) -> list[FederatedTypeConfig]:
+        """The types, and those that were among them less than so many seconds ago: one may only be being replaced."""
+        now = time.monotonic()
+        self._gone = {name: gone for name, gone in self._gone.items() if now - gone[1] < seconds}
+        return [*self._by_name.values(), *(config for config, _ in self._gone.values())]
 
     def on_change(self, listener: Callable[[FederatedTypeConfig | None, FederatedTypeConfig | None], None]) -> None:
         self._listeners.append(listener)
@@ -43,9 +52,11 @@ class Catalog:
         if old is not None and _kind(old) != kind:
             del self._by_name[old.name]
             del self._by_kind[_kind(old)]
+            self._gone[old.name] = (old, time.monotonic())
         if new is not None and kind is not None:
             if self._by_kind.setdefault(kind, new.name) == new.name:
                 self._by_name[new.name] = new
+                self._gone.pop(new.name, None)
             else:
                 new = None  # a second type config for the kind is refused
         if old is not None or new is not None:

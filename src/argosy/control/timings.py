@@ -23,6 +23,9 @@ class Timings(msgspec.Struct, frozen=True):
     token_lifetime: float = 7 * 24 * 3600.0
     #: After how much of its life, in per cent, the next one is asked for.
     token_renewal: int = 80
+    #: Members' accounts keep their rights to a kind for so long after it is federated no more: it may be a type config that is
+    #: being replaced, and an account cannot take back what it gave up.
+    rights_kept: float = 100.0
     #: How long a member's node and pod caches may take before its capacity counts as unknown.
     capacity_sync: float = 5.0
     #: A member whose nodes and pods were not heard of for so long has stale figures: it is weighed by its size alone.
