@@ -52,6 +52,9 @@ async def test_what_a_failed_cluster_runs_is_removed_when_others_run_it() -> Non
             return (await fed.propagation())["m2"] == "WaitingForRemoval"
 
         await eventually(waiting)
+        # What was running in m1 before is available there; that is not what it was told to run.
+        status = {"observedGeneration": 1, "replicas": 2, "readyReplicas": 2, "availableReplicas": 2}
+        await fed.member("m1").patch(DEPLOYMENTS, "web", {"status": status}, "default", subresource="status")
         await holds(lambda: _has(fed, {"m1": 4, "m2": 2}), 4 * quick.deletion_recheck)
         status = {"observedGeneration": 2, "replicas": 4, "readyReplicas": 4, "availableReplicas": 4}
         await fed.member("m1").patch(DEPLOYMENTS, "web", {"status": status}, "default", subresource="status")

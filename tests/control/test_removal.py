@@ -11,6 +11,7 @@ from argosy.kube.errors import NotFound, from_response
 from argosy.kube.transport import Response
 from tests.harness.eventually import eventually, holds
 from tests.harness.federation import DEPLOYMENTS, NAMESPACES, QUICK, SECRETS, Federation, deployment
+from tests.harness.membership import widget_type
 
 EVERYWHERE = {"schedulingMode": "Duplicate"}
 
@@ -158,6 +159,21 @@ async def test_an_answer_that_does_not_name_the_object_is_no_sign_that_it_is_gon
         return "m1" not in await fed.copies()
 
     await eventually(removed)
+
+
+async def test_a_cluster_leaves_although_it_does_not_serve_a_kind_of_which_it_has_nothing():
+    """Also in another version than the one the type config names."""
+    async with Federation(2) as fed:
+        await deployed(fed)
+        await fed.client.create(resources.FEDERATED_TYPE_CONFIGS, widget_type())
+        await eventually(lambda: fed.manager.caches.catalog.get("widgets.example.com"))
+        known = [api.kind for api in fed.manager.caches.clusters.get("m1").status.api_resource_types]
+        assert "Widget" not in known
+        fed.manager.dispatch._operations.is_unserved = lambda member, config: False  # as if it were on record
+        await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.CASCADING_DELETE: "true"})
+        await fed.client.delete(resources.FEDERATED_CLUSTERS, "m1")
+        await eventually(lambda: fed.manager.caches.clusters.get("m1") is None)
+        assert list(await fed.copies()) == ["m2"]
 
 
 async def test_a_copy_that_was_there_before_stays_although_the_cache_does_not_show_it(fed):

@@ -6,6 +6,7 @@ never to delete. Each shard takes away its own; who owns the cluster waits for a
 
 import asyncio
 import functools
+import time
 
 from argosy.api import keys
 from argosy.api.shards import WHOLE, Shard
@@ -16,15 +17,22 @@ from argosy.control.collect import MANAGED
 from argosy.control.members import Member
 from argosy.control.operations import Operations
 from argosy.control.pause import Pause
+from argosy.control.timings import Timings
 from argosy.kube.errors import ApiError, NotFound, TransportError
 from argosy.kube.objects import Partial, key_of
 from argosy.plan.adoption import orphans
+from argosy.plan.placement import may_hold_copies
 
 __all__ = ["Cascade"]
 
+_DISCOVERY = 30.0
+
 
 class Cascade:
-    def __init__(self, caches: Caches, operations: Operations, pause: Pause, shard: Shard = WHOLE):
+    def __init__(self, caches: Caches, operations: Operations, pause: Pause, timings: Timings, shard: Shard = WHOLE):
+        self._timings = timings
+        #: Since when members do not seem to serve a kind.
+        self._unserved: dict[tuple[str, str], float] = {}
         self._caches = caches
         self._operations = operations
         self._pause = pause
@@ -52,11 +60,12 @@ class Cascade:
                 lambda client: client.list(config.resource, label_selector=MANAGED, into=Partial)
             )
         except NotFound as error:
-            if self._operations.is_unserved(member, config):
+            if not self._may_have_copies(member, config) or await self._is_unserved(member, config):
                 return 0, []
             return 1, [f"{config.name}: {error}"]
         except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
             return 1, [f"{config.name}: {error}"]
+        self._unserved.pop((member.name, config.name), None)
         left, problems = 0, []
         for item in listed.items:
             if not self._shard.owns(item.metadata.namespace):
@@ -74,3 +83,30 @@ class Cascade:
             if applied.failed:
                 problems.append(f"{config.name} {key}: {applied.error}")
         return left, problems
+
+    def _may_have_copies(self, member: Member, config: FederatedTypeConfig) -> bool:
+        """Whether some object of the type is, or was, to be in the member."""
+        informer = self._caches.federated[config.namespaced]
+        for view in informer.values():
+            key = self._caches.source_of(view)
+            if key is not None and key.type == config.name and member.name in may_hold_copies(view):
+                return True
+        return False
+
+    async def _is_unserved(self, member: Member, config: FederatedTypeConfig) -> bool:
+        """Whether the member has not served the kind, in any version, for long: what is known of it is not brought up to date
+        while it leaves, and the definition of a kind may have left before."""
+        if self._operations.is_unserved(member, config):
+            return True
+        try:
+            async with asyncio.timeout(_DISCOVERY):
+                found = await member.client.discover()
+        except (ApiError, TransportError, TimeoutError):
+            return False
+        group, kind = config.resource.group, config.kind
+        unread = any(name.rpartition("/")[0] == group for name in found.failures)
+        if unread or any((each.group, each.kind) == (group, kind) for each in found.resources):
+            self._unserved.pop((member.name, config.name), None)
+            return False
+        since = self._unserved.setdefault((member.name, config.name), time.monotonic())
+        return time.monotonic() - since >= self._timings.health_threshold

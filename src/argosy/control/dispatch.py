@@ -175,11 +175,11 @@ class Dispatch:
         if not numbers.replicas_spec or not numbers.available_replicas_status:
             return True
         for name in item.federated.placed:
-            cluster, found = (
-                self._caches.clusters.get(name),
-                self._collector.get(name, item.config.name, item.member_key),
-            )
-            if cluster is None or not cluster.ready or found is None:
+            cluster, record = self._caches.clusters.get(name), item.record(name)
+            found = self._collector.get(name, item.config.name, item.member_key)
+            if cluster is None or not cluster.ready or found is None or record is None:
+                return False
+            if record.status != Propagation.OK or record.digest != item.digest(name):  # not told yet what to run
                 return False
             copy = as_object(found)
             if (get(copy, numbers.available_replicas_status, 0) or 0) < (get(copy, numbers.replicas_spec, 0) or 0):
@@ -310,12 +310,17 @@ class Dispatch:
         """Copies stay, and the object says why; a source that comes into sight wakes it."""
         if not self._caches.sources_synced(item.config.name):
             return Result(requeue_after=self._timings.deletion_recheck)
-        source = self._caches.source(item.source)
-        what = "is gone without having been deleted" if source is None else "is not being deleted, and this object is"
-        message = (
-            f"the source {what}; its copies stay until the {item.key} is annotated"
-            f" with {keys.CONFIRM_DELETION}=true, or, to keep them for good, loses its finalizer {keys.SYNC_FINALIZER}"
-        )
+        confirmed = f"its copies stay until the {item.key} is annotated with {keys.CONFIRM_DELETION}=true"
+        if self._caches.source(item.source) is None:
+            message = (
+                f"the source is gone without having been deleted; {confirmed}, or, to keep them for good, loses its"
+                f" finalizer {keys.SYNC_FINALIZER}"
+            )
+        else:
+            message = (
+                f"the source is not being deleted, and this object is; {confirmed}. Without its finalizer"
+                f" {keys.SYNC_FINALIZER} it is made anew and takes them over"
+            )
         await self._report.held_deletion(item, message)
         return None
 

@@ -34,12 +34,15 @@ log = logging.getLogger(__name__)
 
 
 class Failover:
-    def __init__(self, client: Client, caches: Caches, recorder: EventRecorder, rules: failover.Rules):
+    def __init__(
+        self, client: Client, caches: Caches, recorder: EventRecorder, rules: failover.Rules, debounce: float = 0.0
+    ):
+        """`debounce` is how long it takes until what is stored of a cluster's health is what is seen of it now."""
         self._client = client
         self._caches = caches
         self._recorder = recorder
         self._rules = rules
-        self._began = time.monotonic()
+        self._began = time.monotonic() + debounce
         #: Clusters that would count as failed if it were not for doubt.
         self._doubted: set[str] = set()
         self.queue: WorkQueue[str] = WorkQueue()
@@ -57,7 +60,7 @@ class Failover:
             return None
         now = datetime.datetime.now(datetime.UTC)
         doubt = failover.doubtful(self._caches.clusters.values())
-        watched = time.monotonic() - self._began
+        watched = max(time.monotonic() - self._began, 0.0)
         sentence = failover.sentence(cluster, self._rules, now, watched=watched, doubt=doubt)
         undoubted = failover.sentence(cluster, self._rules, now, watched=watched, doubt=False)
         self._tell_doubt(name, sentence, undoubted)

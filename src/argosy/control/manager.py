@@ -119,7 +119,7 @@ class Manager:
         pause = Pause(self.caches)
         arrival, returning = Marks(self.metrics.propagation), Marks(self.metrics.status_return)
         operations = Operations(self.caches, self.collector, self.metrics)
-        cascade = Cascade(self.caches, operations, pause, shard)
+        cascade = Cascade(self.caches, operations, pause, timings, shard)
         exclude = re.compile(options.exclude_namespaces) if options.exclude_namespaces else None
         self._prober = prober = Prober(self.members, self.fleet, timings)
         connector = _fenced(connect or http_connector(qps=options.member_qps, burst=options.member_burst), fence)
@@ -184,7 +184,8 @@ class Manager:
         self._priorities = Priorities(client, timings)
         self.federate.rank = lambda key: self._priorities.rank(self.caches.source_raw(key))
         rules = failover.Rules(timings.failover_after, timings.failback_after)
-        self._failover = Failover(client, self.caches, self._events, rules)
+        debounce = timings.health_threshold + timings.health_period
+        self._failover = Failover(client, self.caches, self._events, rules, debounce)
         self._permissions = Permissions(client, self.caches.catalog, self._events)
         self._followers = Followers(self.caches, self.clusters.access, cascade, timings)
         self.cluster_queue: WorkQueue[str] = WorkQueue(self._backoff())

@@ -164,7 +164,7 @@ class Informer(Cache[T]):
 
     async def _compare_history(self) -> None:
         self._silent = 0
-        async with aclosing(self.client.pages(self.resource, self.namespace, limit=1)) as pages:
+        async with aclosing(self.client.pages(self.resource, self.namespace, limit=1, **self._selection())) as pages:
             self._list_wanted |= self._is_behind((await anext(pages)).resource_version)
 
     def _is_behind(self, version: str) -> bool:

@@ -86,10 +86,12 @@ def demand_of(unit: Unit, fleet: Fleet, rows: Rows) -> Demand:
     repelled = fleet.taints.untolerated(unit.tolerations, NO_SCHEDULE)[rows]
     if repelled.any():
         most = np.where(repelled, np.minimum(most, current), most)
-    moves = fleet.ready is not fleet.everyone and not (unit.avoid_disruption and _grows(unit, total))
-    if moves:
-        # What is started in a cluster that is not ready runs nobody knows when: nothing is stopped elsewhere for it.
-        most = np.where(fleet.ready[rows], most, np.minimum(most, current))
+    if fleet.ready is not fleet.everyone and not _grows(unit, total):
+        # What is started in a cluster that is not ready runs nobody knows when: nothing is stopped elsewhere for it, as long
+        # as there is an elsewhere.
+        ready_alone = np.where(fleet.ready[rows], most, np.minimum(most, current))
+        if int(np.minimum(ready_alone, total).sum()) >= total:
+            most = ready_alone
     least = _stated(fleet, rows, unit.min_replicas, 0)
     if unit.rules.within_available:
         most = np.minimum(most, current + pods_free(unit, fleet, rows))

@@ -89,7 +89,7 @@ def sentence(
 ) -> Sentence:
     """Whether a cluster counts as failed. With `doubt` nobody new does.
 
-    Only time counts in which somebody looked at it, `watched` seconds so far: it may have recovered while nobody did.
+    Against it only time counts in which somebody looked, `watched` seconds so far: it may have recovered while nobody did.
     """
     rules = rules_for(cluster, rules)
     tainted = has_failed(cluster)
@@ -101,7 +101,8 @@ def sentence(
     limit = rules.failback_after if tainted else rules.failover_after
     if limit is None or (doubt and not tainted):
         return Sentence()
-    left = limit - min(_age(ready.last_transition_time, now), watched)
+    age = _age(ready.last_transition_time, now)
+    left = limit - (age if tainted else min(age, watched))
     if left > 0:
         return Sentence(look_again=left)
     others = tuple(taint for taint in cluster.spec.taints if not _is_ours(taint))

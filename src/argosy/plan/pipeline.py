@@ -10,7 +10,7 @@ Deleting sources and reading policies and clusters are the caller's part; the fl
 
 import datetime
 import re
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -350,19 +350,27 @@ class _Pass:
         self.decision = yield from decide(unit, self._given.fleet, plugins)
         failed = failover.failed_clusters(self._given.fleet, current)
         target = failover.kept(current, self.decision.placements, failed, unit.desired_replicas or 0)
+        homeless = bool(target.keys() - self.decision.placements.keys())
         sharing = self._sharing(self.decision)
         target = sharing.arranged(target)
         if not sharing.by_number:
             self.decision = self.decision.arranged(target)
         self._apply(self._on_the_way(target, policy, current), policy, sharing)
-        # What clusters were refused for want of an answer is asked again with the next pass.
+        # What clusters were refused for want of an answer is asked again with the next pass, and so is what others may get
+        # when they are ready.
         lacking = self.decision.filtered is not None and bool(self.decision.filtered.told)
+        lacking = lacking or homeless or (unit.divides and not unit.avoid_disruption and self._is_away(current))
         record = triggers.text_unanswered if lacking else triggers.text
         self.annotations = {**self.annotations, keys.SCHEDULING_TRIGGERS: record}
         if self.decision.unschedulable:
             self._hold(Held(HeldReason.UNSCHEDULABLE, self.decision.message), event)
         for annotation, why in sorted(unit.ignored.items()):
             self.notes.append(Note("Warning", event, f"annotation {annotation} is ignored: {why}"))
+
+    def _is_away(self, clusters: Iterable[str]) -> bool:
+        """Whether one of the clusters is known, and not ready."""
+        members = [self._given.fleet.member(name) for name in clusters]
+        return any(member is not None and not member.ready for member in members)
 
     def _apply_custom_migration(self) -> None:
         path = self._type_config.spec.path_definition.replicas_spec

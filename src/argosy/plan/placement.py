@@ -4,14 +4,15 @@ A controller touches only its own entry: the others are carried through as they 
 an entry without clusters goes away, a new one is appended.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 import orjson
 
 from argosy.api import keys
-from argosy.api.federated import FederatedObject
+from argosy.api.federated import FederatedStatus
+from argosy.kube.objects import Metadata
 
 __all__ = [
     "after_removal",
@@ -142,7 +143,18 @@ def _with_note(annotations: Mapping[str, str], clusters: Iterable[str]) -> dict[
     return {**rest, keys.TO_BE_REMOVED: orjson.dumps(names).decode()} if names else rest
 
 
-def may_hold_copies(federated: FederatedObject) -> set[str]:
+class Placed(Protocol):
+    """A federated object, or what is kept of one."""
+
+    @property
+    def metadata(self) -> Metadata: ...
+    @property
+    def status(self) -> FederatedStatus: ...
+    @property
+    def placed(self) -> Collection[str]: ...
+
+
+def may_hold_copies(federated: Placed) -> set[str]:
     """Every cluster that may have a copy of the object, whatever happened before: deletion must look at all of them."""
     return {
         *federated.placed,

@@ -153,6 +153,8 @@ def decide(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, 
     """Decide where a unit runs. Considers the joined members of the fleet."""
     fleet = fleet.joined_only()
     try:
+        if unit.unreadable and unit.current:
+            raise FrameworkError(unit.unreadable)
         if unit.sticky and unit.current:
             return Decision(unit=unit, fleet=fleet, kept=_scaled_in_place(unit, fleet, profile), sticky=True)
         return (yield from _decided(unit, fleet, profile))

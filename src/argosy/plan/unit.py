@@ -135,6 +135,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
 
     #: Annotations that were not honoured, and why.
     ignored: dict[str, str] = {}
+    #: What of its wishes cannot be read: once it is placed, it stays where it is until that is mended.
+    unreadable: str = ""
 
     @property
     def key(self) -> str:
@@ -183,8 +185,7 @@ def unit_of(
     """The unit for an object: its template, the federated object's annotations, and where it is now.
 
     With `katalyst`, what it asks for of Katalyst's resources counts. Raises UnitError where replicas are to be divided and
-    the template has no number at the configured path, where a rule of the policy makes no sense, and where an object that is
-    placed has an annotation or an affinity that cannot be read: it stays as it is.
+    the template has no number at the configured path, and where a rule of the policy makes no sense.
     """
     spec = policy.spec
     source = type_config.spec.source_type
@@ -215,7 +216,8 @@ def unit_of(
     except RuleError as error:
         raise UnitError(f"{policy.kind} {policy.metadata.name}: spec.{error}") from None
 
-    unit = Unit(
+    affinities = _affinity(policy) if affinity is None else affinity.affinity()
+    return Unit(
         group=source.group,
         version=source.version,
         kind=source.kind,
@@ -234,7 +236,7 @@ def unit_of(
         sticky=spec.sticky if sticky is None else sticky == "true",
         avoid_disruption=spec.avoid_disruption,
         cluster_selector=spec.cluster_selector if selector is None else selector,
-        affinity=_affinity(policy) if affinity is None else affinity.affinity(),
+        affinity=affinities,
         tolerations=spec.tolerations if tolerations is None else tolerations,
         max_clusters=spec.max_clusters if max_clusters is None else max_clusters,
         cluster_names=frozenset(item.cluster for item in overrides.placement),
@@ -249,19 +251,18 @@ def unit_of(
         now=now,
         rules=rules,
         ignored=overrides.ignored,
+        unreadable=_unreadable(overrides, affinities),
     )
-    if current:
-        _assert_readable(unit, overrides.unreadable)
-    return unit
 
 
-def _assert_readable(unit: Unit, unreadable: Mapping[str, str]) -> None:
-    for annotation, why in sorted(unreadable.items()):
-        raise UnitError(f"annotation {annotation} cannot be read: {why}")
+def _unreadable(overrides: "_ObjectOverrides", affinity: Affinity | None) -> str:
+    for annotation, why in sorted(overrides.unreadable.items()):
+        return f"annotation {annotation} cannot be read: {why}"
     try:
-        selection.check((unit.affinity.required if unit.affinity is not None else None) or ())
+        selection.check((affinity.required if affinity is not None else None) or ())
     except selection.SelectionError as error:
-        raise UnitError(f"the cluster affinity cannot be read: {error}") from None
+        return f"the cluster affinity cannot be read: {error}"
+    return ""
 
 
 def current_placement(federated: FederatedObject, type_config: FederatedTypeConfig) -> dict[str, int | None]:

@@ -75,6 +75,9 @@ def test_failover_is_off_unless_somebody_asks_for_it() -> None:
 def test_time_in_which_nobody_looked_does_not_count() -> None:
     assert sentence(cluster("Unknown", 3600), RULES, NOW, watched=0.0, doubt=False).look_again == 60
     assert sentence(cluster("Unknown", 3600), RULES, NOW, watched=60.0, doubt=False).taints == (OURS,)
+    assert sentence(cluster("True", 300, (OURS,)), RULES, NOW, watched=0.0, doubt=False).taints == (), (
+        "in its favour it does"
+    )
 
 
 def test_with_doubt_nobody_is_tainted_and_who_recovered_is_freed() -> None:

@@ -157,6 +157,14 @@ def test_an_unready_cluster_keeps_its_replicas():
     assert decision.placements == {"a": 2, "b": 2}
 
 
+def test_an_object_whose_wishes_cannot_be_read_stays_and_is_scaled_where_it_is():
+    members = fleet("a", "b", "c")
+    stays = schedule(unit(6, current={"a": 2, "b": 2}, unreadable="annotation x cannot be read"), members)
+    assert stays.placements == {"a": 3, "b": 3}
+    assert (stays.unschedulable, stays.message) == (True, "annotation x cannot be read")
+    assert not schedule(unit(6, unreadable="annotation x cannot be read"), members).unschedulable, "nothing to lose yet"
+
+
 def test_nothing_is_stopped_for_the_sake_of_an_unready_cluster():
     members = fleet(cluster("a", ready=False), "b")
     shifted = unit(12, current={"a": 6, "b": 6}, weights={"a": 3, "b": 1}, avoid_disruption=False)
@@ -165,6 +173,12 @@ def test_nothing_is_stopped_for_the_sake_of_an_unready_cluster():
     assert schedule(by_capacity, members).placements == {"a": 6, "b": 6}
     growing = unit(12, current={"a": 4, "b": 4}, weights={"a": 1, "b": 1})
     assert schedule(growing, members).placements == {"a": 6, "b": 6}, "what is new is divided as ever"
+    alone = unit(10, current={"a": 5, "b": 5}, cluster_names=frozenset({"a"}))
+    assert schedule(alone, members).placements == {"a": 10}, "where there is no elsewhere nothing is lost"
+    full = unit(
+        20, current={"a": 10, "b": 10}, weights={"a": 1, "b": 1}, max_replicas={"b": 10}, avoid_disruption=False
+    )
+    assert schedule(full, members).placements == {"a": 10, "b": 10}
 
 
 def test_max_clusters_takes_the_best():
