@@ -40,9 +40,10 @@ from tests.harness.user import NAMESPACES, SECRETS, User, cluster_secret, exists
 __all__ = ["GROUND", "Credentials", "Ground", "World", "embedded_ground", "simulated_ground", "stock_ground"]
 
 NAMES = ("m1", "m2", "m3")
-#: Quick, but with time to answer for processes that share two cores: a member is lost after four looks in vain, not after one.
+#: Quick, but with time to answer for processes that share two cores: a member is lost after three looks in vain, each of
+#: them patient, not after one.
 GROUND = msgspec.structs.replace(
-    QUICK, health_period=3.0, health_threshold=10.0, member_silence=2.0, watch_liveness=15.0
+    QUICK, health_period=6.0, health_threshold=10.0, member_silence=2.0, watch_liveness=15.0
 )
 #: Where members are in this process nobody is slower than we are.
 SIMULATED = msgspec.structs.replace(GROUND, health_period=1.0, health_threshold=5.0)
@@ -276,13 +277,13 @@ async def simulated_ground(folder: Path, **options: Any) -> AsyncIterator[Ground
 
 @contextlib.asynccontextmanager
 async def embedded_ground(folder: Path, clusters: Sequence[Cluster], **options: Any) -> AsyncIterator[Ground]:
-    async with Ground(EmbeddedPlane(folder), _stock_members(clusters), **{"patience": 90.0, **options}) as ground:
+    async with Ground(EmbeddedPlane(folder), _stock_members(clusters), **{"patience": 180.0, **options}) as ground:
         yield ground
 
 
 @contextlib.asynccontextmanager
 async def stock_ground(plane: Cluster, clusters: Sequence[Cluster], **options: Any) -> AsyncIterator[Ground]:
-    async with Ground(StockPlane(plane), _stock_members(clusters), **{"patience": 90.0, **options}) as ground:
+    async with Ground(StockPlane(plane), _stock_members(clusters), **{"patience": 180.0, **options}) as ground:
         yield ground
 
 
