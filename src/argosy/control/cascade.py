@@ -51,7 +51,10 @@ class Cascade:
         problems = [problem for _, found in results for problem in found]
         if problems:
             return f"{left} objects left; {problems[0]}"
-        return f"{left} objects left" if left else ""
+        if left:
+            return f"{left} objects left"
+        self._unserved = {key: since for key, since in self._unserved.items() if key[0] != cluster.name}
+        return ""
 
     async def _of_type(self, member: Member, config: FederatedTypeConfig) -> tuple[int, list[str]]:
         """How many objects of the type are still there after this pass, and what stood in the way."""
