@@ -163,7 +163,7 @@ async def test_an_answer_that_does_not_name_the_object_is_no_sign_that_it_is_gon
 
 async def test_a_cluster_leaves_although_it_does_not_serve_a_kind_of_which_it_has_nothing():
     """Also in another version than the one the type config names."""
-    async with Federation(2) as fed:
+    async with Federation(2, timings=msgspec.structs.replace(QUICK, health_threshold=600.0)) as fed:
         await deployed(fed)
         await fed.client.create(resources.FEDERATED_TYPE_CONFIGS, widget_type())
         await eventually(lambda: fed.manager.caches.catalog.get("widgets.example.com"))

@@ -26,8 +26,8 @@ ALL = {"schedulingMode": "Duplicate"}
 
 
 @pytest.fixture
-async def fed():
-    async with Federation(3) as federation:
+async def fed(request):
+    async with Federation(3, timings=getattr(request, "param", QUICK)) as federation:
         yield federation
 
 
@@ -66,14 +66,8 @@ class Writes:
 CARRIED_FIRST = msgspec.structs.replace(QUICK, status_longest_busy=60.0)
 
 
-@pytest.fixture
-async def patient():
-    async with Federation(3, timings=CARRIED_FIRST) as federation:
-        yield federation
-
-
-async def test_a_deployment_on_three_members_costs_at_most_four_writes(patient):
-    fed = patient
+@pytest.mark.parametrize("fed", [CARRIED_FIRST], indirect=True, ids=["patient"])
+async def test_a_deployment_on_three_members_costs_at_most_four_writes(fed):
     await fed.policy(**weights(m1=1, m2=1, m3=1))
     writes = Writes(fed.plane)
     member_writes = {name: Writes(fed.servers[name]) for name in fed.names}
@@ -295,15 +289,9 @@ async def test_orphaned_copies_stay_unmanaged(fed):
         assert keys.MANAGED_LABEL not in (copy["metadata"].get("labels") or {})
 
 
-@pytest.fixture
-async def watchful():
-    async with Federation(3, timings=WATCHFUL) as federation:
-        yield federation
-
-
-async def test_an_unreachable_member_loses_nothing(watchful):
+@pytest.mark.parametrize("fed", [WATCHFUL], indirect=True, ids=["watchful"])
+async def test_an_unreachable_member_loses_nothing(fed):
     """It is shown as not ready, keeps its share, and gets what changed meanwhile when it is back."""
-    fed = watchful
     await fed.policy(**weights(m1=1, m2=1))
     await fed.deploy(replicas=4)
     await fed.eventually_replicas({"m1": 2, "m2": 2})

@@ -131,6 +131,26 @@ async def test_a_failure_that_goes_on_is_told_once(fed):
     assert [event["count"] for event in await fed.events("AlreadyExists")] == [1]
 
 
+async def test_a_cluster_leaves_also_when_the_definition_of_a_kind_has_left_before():
+    """On record it serves the kind and has a copy; for long enough it says that it does not serve it in any version."""
+    async with Federation(2, timings=WATCHFUL) as fed:
+        for client in (fed.client, fed.member("m1"), fed.member("m2")):
+            await client.create(CRDS, _widget_definition())
+        clusters = fed.manager.caches.clusters
+        await eventually(lambda: all(_serves(clusters.get(name), "Widget") for name in fed.names))
+        await fed.policy(**EVERYWHERE)
+        await fed.client.create(resources.FEDERATED_TYPE_CONFIGS, _widget_type())
+        await eventually(lambda: _created(fed.client, WIDGETS, _widget("one")))
+        await eventually(lambda: fed.member("m1").get(WIDGETS, "one", "default"))
+        await fed.stop_controllers()
+        await fed.member("m1").delete(CRDS, TYPE)
+        await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.CASCADING_DELETE: "true"})
+        await fed.client.delete(resources.FEDERATED_CLUSTERS, "m1")
+        await fed.start_controllers()
+        await eventually(lambda: fed.manager.caches.clusters.get("m1") is None, why="m1 has left")
+        assert await fed.member("m2").get(WIDGETS, "one", "default")
+
+
 async def test_a_type_of_ones_own_comes_and_goes(fed):
     """Sources that were there already are taken up. Without the type all stays as it is; what waited goes on with it."""
     for client in (fed.client, fed.member("m1"), fed.member("m2")):
