@@ -8,10 +8,11 @@ NAME ?= propagate
 MEMBERS ?= 3
 GROUND ?= c
 MINUTES ?= 10
+COUNT ?= 200
 # Tests wait more than they compute.
 WORKERS ?= 3
 
-.PHONY: help venv dev up down test test-fast kubernetes test-real test-skew faults lint format bench lock clean
+.PHONY: help venv dev up down test test-fast kubernetes test-real test-skew faults kills fuzz lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -66,6 +67,12 @@ test-skew: dev kubernetes ## run the scenarios with members of the oldest Kubern
 
 faults: dev kubernetes ## kills, pauses and cuts at random under change: make faults GROUND=b MINUTES=10 SEED=1
 	@$(BIN)/python -m tests.faults.storm --ground $(GROUND) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+kills: dev ## SIGKILLs of an API server under load: make kills COUNT=200 SEED=1
+	@$(BIN)/python -m tests.faults.kills --count $(COUNT) $(if $(SEED),--seed $(SEED))
+
+fuzz: dev ## odd requests to a control plane and odd answers of a member: make fuzz MINUTES=10 SEED=1
+	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 lint: dev ## style, types and the direction of imports
 	@$(BIN)/ruff check .

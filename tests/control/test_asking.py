@@ -7,7 +7,7 @@ import pytest
 
 from argosy.control.asking import Asking
 from argosy.fleet.snapshot import Fleet
-from argosy.plan.framework import Ask, Ranked, Reply
+from argosy.plan.framework import Ask, Ranked, Remote, Reply
 from argosy.plan.unit import Unit
 from argosy.plugins import cluster
 from tests.harness.eventually import eventually
@@ -16,7 +16,7 @@ FLEET = Fleet.of([cluster("m1"), cluster("m2")])
 
 
 def ask(phase="filter", unit="web", plugin="hook"):
-    return Ask(plugin, phase, Unit(name=unit), FLEET, Ranked(np.arange(2), np.zeros(2, dtype=np.int64)))
+    return Ask(Remote(plugin, phase), Unit(name=unit), FLEET, Ranked(np.arange(2), np.zeros(2, dtype=np.int64)))
 
 
 def steps(*asks):

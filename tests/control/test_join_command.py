@@ -95,7 +95,7 @@ async def test_a_member_whose_namespace_was_deleted_is_left_alone_by_controllers
         await fed.stop_controllers()
         await fed.member("m1").delete(NAMESPACES, keys.SYSTEM_NAMESPACE)
         await fed.start_controllers()
-        await fed.told("CredentialsUnusable", "it has no namespace", "argosy join m1 --reclaim")
+        await fed.told("ClusterIdentityChanged", "it has no namespace", "argosy join m1 --reclaim")
         assert await fed.replicas() == {"m1": 1}
         await _joins(fed, tmp_path, fed.servers["m1"], "--reclaim")
         await fed.granted()

@@ -98,7 +98,7 @@ async def test_a_token_that_cannot_be_kept_is_told_and_the_member_is_looked_afte
             asked += 1
             raise Forbidden(403, "Forbidden", "secrets is forbidden", {})
 
-        monkeypatch.setattr(fed.manager.clusters.access, "keep_token", refuse)
+        monkeypatch.setattr(fed.manager.clusters._secrets, "keep_token", refuse)
         await fed.told("TokenNotRenewed", "secrets is forbidden")
         before = asked
         probed = (await fed.cluster()).condition("Ready").last_probe_time

@@ -7,7 +7,7 @@ import pytest
 
 from argosy.api import keys, resources
 from argosy.kube.client import Patch
-from argosy.kube.errors import NotFound, from_response
+from argosy.kube.errors import NotFound, TransportError, from_response
 from argosy.kube.transport import Response
 from tests.harness.eventually import eventually, holds
 from tests.harness.federation import DEPLOYMENTS, NAMESPACES, QUICK, SECRETS, Federation, deployment
@@ -159,6 +159,63 @@ async def test_an_answer_that_does_not_name_the_object_is_no_sign_that_it_is_gon
         return "m1" not in await fed.copies()
 
     await eventually(removed)
+
+
+async def test_a_cluster_with_more_copies_than_one_pass_takes_leaves_after_several():
+    async with Federation(2, timings=msgspec.structs.replace(QUICK, cascade_pass=0.0, cascade_recheck=1.0)) as fed:
+        await deployed(fed)
+        names = [f"web-{number}" for number in range(4)]
+        for name in names:
+            await fed.deploy(name, replicas=1)
+
+        async def there():
+            return all([len(await fed.copies(name)) == 2 for name in names])
+
+        await eventually(there)
+        await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.CASCADING_DELETE: "true"})
+        await fed.client.delete(resources.FEDERATED_CLUSTERS, "m1")
+
+        async def told():
+            return [event["message"] for event in await fed.events("WaitForCascadingDelete")]
+
+        found = await eventually(told)
+        assert "4 objects left" in found[0]
+        await eventually(lambda: fed.manager.caches.clusters.get("m1") is None)
+        assert [list(await fed.copies(name)) for name in names] == [["m2"]] * 4
+
+
+async def test_absence_from_a_cluster_that_leaves_counts_once_it_has_shown_who_it_is(fed):
+    await deployed(fed)
+    member = fed.manager.dispatch._members.get("m1")
+    confirm = member.confirm
+
+    async def unknown():
+        raise TransportError("nobody knows who answers")
+
+    member.confirm = unknown
+    await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.CASCADING_DELETE: "true"})
+    await fed.client.delete(resources.FEDERATED_CLUSTERS, "m1")
+
+    async def told():
+        events = await fed.events("WaitForCascadingDelete")
+        return any("nobody knows who answers" in event["message"] for event in events)
+
+    await eventually(told)
+
+    async def on_record():
+        clusters = {each["cluster"]: each["status"] for each in (await fed.federated())["status"]["clusters"]}
+        return clusters.get("m1")
+
+    async def failed():
+        return await on_record() == "DeletionFailed"
+
+    await eventually(failed)
+    member.confirm = confirm
+
+    async def left():
+        return await on_record() is None
+
+    await eventually(left)
 
 
 async def test_a_cluster_leaves_although_it_does_not_serve_a_kind_of_which_it_has_nothing():

@@ -12,11 +12,11 @@ from argosy.control.timings import Timings
 from argosy.control.webhooks import WebhookClient
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.config import ConfigError
-from argosy.plan.framework import Ask, Ranked
+from argosy.plan.framework import Ask, Ranked, Remote
 from argosy.plan.unit import Unit
 from argosy.plan.webhook import question_of
 from argosy.plugins import cluster
-from tests.harness.eventually import eventually
+from tests.harness.eventually import eventually, holds
 from tests.harness.webhook import MISBEHAVIOURS, webhook_server
 
 CLUSTERS = {f"c{number:02}": cluster(f"c{number:02}") for number in range(60)}
@@ -48,7 +48,7 @@ async def client(server):
 
 
 def question(phase, count=60, unit=NEW):
-    return question_of(Ask("hook", phase, unit, FLEET, Ranked(np.arange(count), np.arange(count))))
+    return question_of(Ask(Remote("hook", phase), unit, FLEET, Ranked(np.arange(count), np.arange(count))))
 
 
 @pytest.mark.parametrize(("versions", "calls"), [(("v1alpha1",), 60), (("v1alpha1-batch", "v1alpha1"), 1)])
@@ -85,7 +85,7 @@ SAID = {
     "not-an-object": "the answer cannot be read: ",
     "wrong-types": "the answer cannot be read: Expected ",
     "unknown-names": "",
-    "endless": "the answer is longer than 4194304 bytes",
+    "endless": "the answer is longer than 1048576 bytes",
     "cut": "request failed: Server disconnected",
     "redirect": "unexpected status code: 302, body: ",
     "refuse": "no {phase} today",
@@ -162,6 +162,30 @@ async def test_so_many_questions_at_a_time_and_no_more(server, client):
     assert server.calls["select"] == webhooks.QUESTIONS + 1
 
 
+async def test_one_that_is_slow_with_every_request_is_given_up_as_a_whole(server, client):
+    server.behaviour["delay"] = 1.2  # each in time, and there are more than go out at once
+    hook = client(timeout="2s", timings=Timings(webhook_question=0.3))
+    reply = await hook.answer(question("filter"))
+    assert reply.error == "webhookPlugin(hook): not all of it was answered within 2 s"
+    server.behaviour["delay"] = 0
+    assert (await client(timeout="30s").answer(question("filter"))).passed.all()
+
+
+async def test_many_slow_ones_together_have_so_many_requests_under_way_and_no_more(server):
+    server.behaviour["mode"] = "hang"
+    all_of_them = asyncio.Semaphore(40)
+    spec = WebhookConfigurationSpec(("v1alpha1",), server.url, "/filter", "/score", "/select", "30s")
+    hooks = [WebhookClient(f"hook{n}", spec, CLUSTERS.get, ANSWERED_IN_TIME, all_of_them) for n in range(4)]
+    asking = [asyncio.create_task(hook.answer(question("filter"))) for hook in hooks]
+    await eventually(lambda: server.calls["filter"] == 40)
+    await holds(lambda: server.calls["filter"] == 40, 0.3)
+    for task in asking:
+        task.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
+    for hook in hooks:
+        await hook.close()
+
+
 async def test_nobody_there_is_told(client):
     reply = await client(url="http://127.0.0.1:9").answer(question("score"))
     assert reply.error.startswith("request failed: Connect")
@@ -190,6 +214,11 @@ async def test_a_retired_client_answers_what_it_was_asked_and_closes(server, cli
         ({"url": "http://[x"}, "urlPrefix is no URL"),
         ({"timeout": "soon"}, "httpTimeout: time: invalid duration"),
         ({"timeout": "-1s"}, "httpTimeout must not be negative"),
+        ({"url": "ht\ntps://x"}, "white space"),
+        (
+            {"tls_config": WebhookTLSConfig(ca_data=base64.b64encode(b"x").decode()), "url": "HTTPS://x"},
+            "certificate authority is not PEM",
+        ),
         ({"tls_config": WebhookTLSConfig(ca_data="%")}, "tlsConfig.caData is not base64"),
         (
             {"tls_config": WebhookTLSConfig(ca_data=base64.b64encode(b"x").decode()), "url": "https://x"},
@@ -210,6 +239,11 @@ async def test_a_configuration_that_is_no_good_says_why(client, spec, message):
 @pytest.mark.parametrize("text", ["0s", ""])
 async def test_no_time_out_means_five_seconds(client, text):
     assert client(timeout=text).timeout == 5
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("31s", 30), ("24h", 30)])
+async def test_no_request_takes_longer_than_half_a_minute(client, text, seconds):
+    assert client(timeout=text).timeout == seconds
 
 
 async def test_a_phase_without_a_path_is_told(server):

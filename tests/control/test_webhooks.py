@@ -137,6 +137,11 @@ async def test_a_webhook_in_another_process_filters_scores_and_selects(fed, hook
     assert await hook.calls() == calls
 
 
+async def test_a_time_out_that_is_too_long_is_told(fed, hook):
+    await configured(fed, hook, httpTimeout="24h")
+    await told(fed, "WebhookRegistered", "httpTimeout is longer than allowed, and taken as 30 s", "Warning")
+
+
 async def test_one_that_hangs_delays_only_those_that_ask_it(fed, hook):
     await hook.behave("hang")
     await configured(fed, hook, httpTimeout="15s")

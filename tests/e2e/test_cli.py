@@ -76,7 +76,7 @@ def test_a_second_up_says_so_and_disturbs_nothing(cli):
     for arguments in (["--detach"], []):
         said = argosy("up", *arguments, "--data", str(cli.data))
         assert said.code == 1
-        assert said.lines[0] == f"error: argosy is already running on {cli.data} (process {pid})"
+        assert said.lines[0] == f"error: the data folder {cli.data} is in use by argosy up (process {pid})"
         assert len(said.lines) == 2
     assert DataFolder(cli.data).up.running() == pid
     assert "member-1" in cli.ok("get", "clusters", "-o", "name")

@@ -14,6 +14,7 @@ from argosy.cli.loop import run, stop_on_signals
 from argosy.kube.transport import Request, Response
 from argosy.server import kubeconfig
 from argosy.server.embedded import ADMIN, EmbeddedServer
+from argosy.server.identity import User
 
 
 async def main(folder: Path, patience: float) -> None:
@@ -21,7 +22,7 @@ async def main(folder: Path, patience: float) -> None:
     server = served.server
     server.limits = structs.replace(server.limits, receive_seconds=patience, idle_seconds=60.0)
 
-    def counts(request: Request) -> Response | None:
+    async def counts(request: Request, user: User) -> Response | None:
         if request.path != "/counts":
             return None
         listener = served._listener

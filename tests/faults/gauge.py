@@ -11,13 +11,14 @@ import threading
 import time
 from pathlib import Path
 
-__all__ = ["COMMIT", "SEND", "Gauge"]
+__all__ = ["COMMIT", "COMPACT", "MERGE", "SEND", "START", "Gauge"]
 
 #: What can be under way.
-COMMIT, SEND = 0, 1
-_ARMED, _COUNTDOWN, _FRACTION = 0, 1, 2
-_BEGUN, _ENDED, _MICROSECONDS = (3, 4), (5, 6), (7, 8)
-_HOLD = 9
+COMMIT, SEND, MERGE, COMPACT, START = range(5)
+_ARMED, _COUNTDOWN, _FRACTION, _HOLD = 0, 1, 2, 3
+#: The first of a row of cells, one for each of them.
+_BEGUN, _ENDED, _MICROSECONDS = 8, 16, 24
+_CELLS = 32
 
 
 class Gauge:
@@ -31,7 +32,7 @@ class Gauge:
     # The test's side.
 
     def reset(self) -> None:
-        for cell in range(16):
+        for cell in range(_CELLS):
             self._cells[cell] = 0
 
     def arm(self, what: int, countdown: int, fraction: float) -> None:
@@ -40,8 +41,12 @@ class Gauge:
         self._cells[_COUNTDOWN] = countdown
         self._cells[_ARMED] = what + 1
 
+    def usual(self, what: int, seconds: float) -> None:
+        """Say how long it takes, of something that happens once in a process."""
+        self._cells[_MICROSECONDS + what] = int(seconds * 1e6)
+
     def under_way(self, what: int) -> int:
-        return self._cells[_BEGUN[what]] - self._cells[_ENDED[what]]
+        return self._cells[_BEGUN + what] - self._cells[_ENDED + what]
 
     @property
     def longest_hold(self) -> float:
@@ -54,13 +59,13 @@ class Gauge:
         self._cells[_HOLD] = max(self._cells[_HOLD], int(seconds * 1e6))
 
     def begin(self, what: int) -> float:
-        self._cells[_BEGUN[what]] += 1
+        self._cells[_BEGUN + what] += 1
         if self._cells[_ARMED] == what + 1:
             self._cells[_COUNTDOWN] -= 1
             if self._cells[_COUNTDOWN] <= 0:
                 self._cells[_ARMED] = 0
                 self._dying = what
-                usual = self._cells[_MICROSECONDS[what]] / 1e6
+                usual = self._cells[_MICROSECONDS + what] / 1e6
                 threading.Thread(target=_die, args=(usual * self._cells[_FRACTION] / 1000,), daemon=True).start()
         return time.perf_counter()
 
@@ -69,9 +74,9 @@ class Gauge:
             # The thread that kills may have to wait for the interpreter; until it comes, this has not ended.
             time.sleep(60)
         took = int((time.perf_counter() - begun) * 1e6)
-        usual = self._cells[_MICROSECONDS[what]]
-        self._cells[_MICROSECONDS[what]] = (usual * 7 + took) // 8 if usual else took
-        self._cells[_ENDED[what]] += 1
+        usual = self._cells[_MICROSECONDS + what]
+        self._cells[_MICROSECONDS + what] = (usual * 7 + took) // 8 if usual else took
+        self._cells[_ENDED + what] += 1
 
 
 def _die(after: float) -> None:

@@ -53,10 +53,15 @@ class Ledger(Generic[S]):
         version = int(answer.get("metadata", {}).get("resourceVersion") or 0)
         assert version == 0 or version > highest, f"the version of {name} went back: {version} after {highest}"
         self.highest = max(self.highest, version)
+        if version:
+            self.answered(name, version)
         self.acknowledged[name] = state
         del self.open[name]
         self.writes += 1
         return True
+
+    def answered(self, name: str, version: int) -> None:
+        """A write was acknowledged with this version."""
 
     def allowed(self, name: str) -> list[S | None]:
         known = [self.acknowledged.get(name)]

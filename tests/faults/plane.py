@@ -21,6 +21,7 @@ from argosy.control.connect import Connector, http_connector
 from argosy.control.install import install
 from argosy.control.manager import Manager
 from argosy.fleet.credentials import Connection
+from argosy.kube.challenge import Challenge
 from argosy.kube.client import Client
 from argosy.kube.transport import Event, Page, Request, Response, Transport
 from argosy.server import kubeconfig
@@ -72,8 +73,8 @@ class CountedTransport:
 
 
 def counted(connect: Connector, gauge: Gauge) -> Connector:
-    def connected(name: str, connection: Connection) -> Client:
-        return Client(CountedTransport(connect(name, connection).transport, gauge))
+    def connected(name: str, connection: Connection, challenge: Challenge | None) -> Client:
+        return Client(CountedTransport(connect(name, connection, challenge).transport, gauge))
 
     return connected
 

@@ -49,10 +49,11 @@ class SimulatedMembers:
 
 
 class Plane:
-    """The control plane of `tests.faults.plane` on one folder, started as often as it was killed."""
+    """The control plane of `tests.faults.plane` (or another module) on one folder, started as often as it was killed."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, module: str = "tests.faults.plane"):
         self.folder = folder
+        self._module = module
         folder.mkdir(parents=True, exist_ok=True)
         self.gauge = Gauge(folder / "gauge")
         self._port = 0
@@ -63,16 +64,28 @@ class Plane:
     async def start(self) -> None:
         """Ready when this returns."""
         self.gauge.reset()
+        line = await self._start()
+        assert line, f"it did not start: {self._log()}"
+        self._port = int(line)
+        self.ready_at = time.monotonic()
+
+    async def start_and_die(self) -> None:
+        """It was armed to die before it is ready."""
+        line = await self._start()
+        assert not line, "it lived through its start"
+        await self.killed(within=5)
+
+    async def _start(self) -> bytes:
         reading, writing = os.pipe()
-        command = [sys.executable, "-m", "tests.faults.plane", str(self.folder), str(self._port), str(writing)]
+        command = [sys.executable, "-m", self._module, str(self.folder), str(self._port), str(writing)]
         with (self.folder / "log").open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(*command, pass_fds=(writing,), stdout=log, stderr=log)
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:
-            line = await asyncio.wait_for(asyncio.to_thread(pipe.readline), START)
-        assert line, f"the control plane did not start: {(self.folder / 'log').read_text()[-2000:]}"
-        self._port = int(line)
-        self.ready_at = time.monotonic()
+            return await asyncio.wait_for(asyncio.to_thread(pipe.readline), START)
+
+    def _log(self) -> str:
+        return (self.folder / "log").read_text()[-2000:]
 
     async def killed(self, within: float) -> None:
         """Wait for its end; it was armed to die, and is killed from here where its moment did not come."""
@@ -82,7 +95,7 @@ class Plane:
         except TimeoutError:
             self.kill()
             await self._process.wait()
-        assert self._process.returncode == -9, f"it ended by itself: {(self.folder / 'log').read_text()[-2000:]}"
+        assert self._process.returncode == -9, f"it ended by itself: {self._log()}"
 
     def kill(self) -> None:
         if self._process is not None and self._process.returncode is None:

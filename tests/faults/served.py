@@ -12,7 +12,7 @@ from argosy.kube.http import HttpTransport
 
 __all__ = ["Served"]
 
-START = 30.0
+START = 120.0
 
 
 class Served:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,22 +14,25 @@ import orjson
 import pytest
 
 from argosy.kube.errors import ApiError
+from argosy.kube.resource import Resource
 from argosy.server.embedded import EmbeddedServer
 from argosy.server.storage.schema import SCHEMA_VERSION
 from tests.faults.served import Served
-from tests.harness.eventually import eventually
+from tests.harness.eventually import eventually, holds
 from tests.harness.federation import CONFIGMAPS
 
 NAMESPACE = "default"
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 BALLAST = 2 * 1024 * 1024
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     """A file system of a few megabytes."""
+    size = getattr(request, "param", "8m")
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     try:
         mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
     except FileNotFoundError:
@@ -40,8 +44,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The file of a store with two megabytes in it that was closed in order."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with two megabytes in it that was closed in order."""
     folder = tmp_path_factory.mktemp("store")
 
     async def write() -> None:
@@ -52,7 +56,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         await server.stop()
 
     asyncio.run(write())
-    return (folder / "store" / "store.db").read_bytes()
+    return folder / "store"
+
+
+@pytest.fixture
+def store(folder: Path, tmp_path: Path) -> bytes:
+    """The file of the store; what else there was of it is in place."""
+    shutil.copytree(folder, tmp_path / "data" / "store")
+    return (folder / "store.db").read_bytes()
 
 
 def config_map(name: str) -> dict[str, object]:
@@ -107,6 +118,7 @@ async def test_a_full_disk_stops_writes_until_there_is_room(small_disk: Path) ->
         assert not watching.done(), "a watch is no write"
 
         first.unlink()
+        await eventually(lambda: is_ready(server), why="there is room again")
         later, _ = await fill(server, "later")
         assert later, "there is room again"
         acknowledged |= later
@@ -114,6 +126,8 @@ async def test_a_full_disk_stops_writes_until_there_is_room(small_disk: Path) ->
         assert server.alive
         watching.cancel()
         await asyncio.wait({watching})
+    # Without a reserve there is nothing it could come up with.
+    (small_disk / "data" / "store" / "reserve").unlink(missing_ok=True)
     pad(small_disk / "pad")
     error, hint = await refusal(small_disk / "data")
     assert error.startswith(f"error: {small_disk}/data/")
@@ -122,6 +136,73 @@ async def test_a_full_disk_stops_writes_until_there_is_room(small_disk: Path) ->
     second.unlink()
     async with Served(small_disk / "data") as server:
         assert await stored(server) == acknowledged
+
+
+async def is_ready(server: Served) -> bool:
+    return bool(await server.client.request("GET", "/readyz") == b"ok")
+
+
+@pytest.mark.parametrize("small_disk", ["48m"], indirect=True)
+@pytest.mark.parametrize("others", [False, True], ids=["by the store itself", "by others to the last byte"])
+async def test_on_a_full_disk_objects_can_be_deleted_and_writes_come_back(small_disk: Path, others: bool) -> None:
+    async with Served(small_disk / "data") as server:
+        held = config_map("held")
+        held["metadata"] = {"name": "held", "namespace": NAMESPACE, "finalizers": ["example.com/hold"]}
+        await server.client.create(CONFIGMAPS, held)
+        lease = await server.client.create(LEASES, {"metadata": {"name": "leader", "namespace": NAMESPACE}, "spec": {}})
+        acknowledged = await fill_for_good(server, small_disk / "pad" if others else None)
+        with pytest.raises(ApiError) as unready:
+            await server.client.request("GET", "/readyz")
+        assert "[-]storage failed" in unready.value.message
+        with pytest.raises(ApiError) as again:
+            await server.client.create(CONFIGMAPS, config_map("again"))
+        assert again.value.code == 507
+
+        lease["spec"] = {"holderIdentity": "me"}
+        await server.client.update(LEASES, lease)
+        await server.client.delete(CONFIGMAPS, "held", NAMESPACE)
+        await server.client.patch(CONFIGMAPS, "held", {"metadata": {"finalizers": None}}, NAMESPACE)
+        names = list(acknowledged)
+        for name in names[: len(names) // 2]:
+            await server.client.delete(CONFIGMAPS, name, NAMESPACE)
+            del acknowledged[name]
+        later: dict[str, str] = {}
+
+        async def go_on() -> bool:
+            # Where the log cannot grow, as others have all of the disk, writes wait a moment now and then for it to begin anew.
+            later.update((await fill(server, f"later-{len(later)}"))[0])
+            return len(later) > len(names) // 4
+
+        await eventually(go_on, why="what was deleted is room, although the file does not shrink")
+        acknowledged |= later
+        assert await stored(server) == acknowledged
+    async with Served(small_disk / "data") as server:
+        assert await stored(server) == acknowledged, "it comes up on a full disk, so that somebody can delete something"
+        await eventually(lambda: deleted(server, next(iter(acknowledged))))
+
+
+async def fill_for_good(server: Served, ballast: Path | None) -> dict[str, str]:
+    """Until forgetting history makes no room any more."""
+    acknowledged: dict[str, str] = {}
+    for attempt in range(20):
+        more, refused = await fill(server, f"map-{attempt}")
+        assert refused.code == 507
+        acknowledged |= more
+        if ballast is not None:
+            pad(ballast.with_name(f"pad-{attempt}"))
+        with contextlib.suppress(AssertionError):
+            await holds(lambda: is_full(server), 2.5)
+            return acknowledged
+    raise AssertionError("the disk was never full for good")
+
+
+async def is_full(server: Served) -> bool:
+    return b"apiserver_storage_full 1.0" in await server.client.request("GET", "/metrics")
+
+
+async def deleted(server: Served, name: str) -> bool:
+    await server.client.delete(CONFIGMAPS, name, NAMESPACE)
+    return True
 
 
 def pad(path: Path) -> None:
@@ -154,10 +235,9 @@ async def test_a_store_of_a_newer_version_is_refused_and_left_alone(store: bytes
 async def test_a_second_server_on_the_same_folder_is_refused(tmp_path: Path) -> None:
     async with Served(tmp_path) as server:
         error, hint = await refusal(tmp_path)
-        assert error == (
-            f"error: the data folder {tmp_path}/store is in use by another server (process {server.process.pid})"
-        )
-        assert hint == "hint: choose another folder with --data"
+        who = f"argosy server (process {server.process.pid})"
+        assert error == f"error: the data folder {tmp_path} is in use by {who}"
+        assert hint == "hint: Ctrl-C there, or SIGTERM, stops it; --data chooses another folder"
         assert await server.client.healthz() == "ok"
 
 
@@ -172,7 +252,6 @@ async def test_a_read_only_folder_is_refused(small_disk: Path) -> None:
 
 async def assert_refused(folder: Path, damaged: bytes, why: str = "") -> None:
     path = folder / "data" / "store" / "store.db"
-    path.parent.mkdir(parents=True)
     path.write_bytes(damaged)
     error, _hint = await refusal(folder / "data")
     assert str(path) in error

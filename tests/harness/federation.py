@@ -12,8 +12,10 @@ from typing import Any
 import msgspec
 
 from argosy.api import keys, resources
+from argosy.cli.guard import protect
 from argosy.control.install import install
 from argosy.control.manager import Manager, Options
+from argosy.control.plugin_workers import PluginWorkers
 from argosy.control.timings import Timings
 from argosy.kube import config
 from argosy.kube.client import Client
@@ -59,6 +61,7 @@ QUICK = Timings(
     health_threshold=60.0,
     member_event=0.2,
     rights_kept=0.2,
+    member_hold=1.0,
     deletion_recheck=0.2,
     cascade_recheck=0.2,
     conflict=0.05,
@@ -98,15 +101,17 @@ class Federation(User):
         data: Path | None = None,
         cpus: tuple[int, ...] = (),
         plugins: Registry = IN_TREE,
+        workers: PluginWorkers | None = None,
     ):
         self.transport = transport
         self.timings = timings
         self.options = options
         self.plugins = plugins
+        self.workers = workers
         self.data = data
         self.names = [f"m{number}" for number in range(1, members + 1)]
         self._cpus = dict(zip(self.names, cpus or (16,) * members, strict=True))
-        self.plane = EmbeddedServer(data / "plane" if data else None)
+        self.plane = protect(EmbeddedServer(data / "plane" if data else None))
         self.servers = {name: EmbeddedServer(data / name if data else None) for name in self.names}
         self.manager: Manager | None = None
         self._run: asyncio.Task[None] | None = None
@@ -137,10 +142,16 @@ class Federation(User):
     def member(self, name: str) -> Client:
         return self.servers[name].client()
 
+    def endpoint(self, name: str) -> str:
+        """Where the control plane finds the member."""
+        return self.servers[name].url
+
     async def start_controllers(self) -> None:
         client = self.plane.client() if self.transport == "local" else http_client(self.plane)
         self._manager_client = client
-        self.manager = Manager(client, options=self.options, timings=self.timings, plugins=self.plugins)
+        self.manager = Manager(
+            client, options=self.options, timings=self.timings, plugins=self.plugins, workers=self.workers
+        )
         self._run = asyncio.create_task(self.manager.run())
         await eventually(lambda: self.manager is not None and self.manager.ready.is_set(), why="controllers ready")
 
@@ -167,7 +178,7 @@ class Federation(User):
             keys.SECRET_CLIENT_KEY: user["client-key-data"],
         }
         await self.client.create(SECRETS, cluster_secret(name, data))
-        await self.client.create(resources.FEDERATED_CLUSTERS, federated_cluster(name, server.url, **spec))
+        await self.client.create(resources.FEDERATED_CLUSTERS, federated_cluster(name, self.endpoint(name), **spec))
 
 
 async def add_node(client: Client, name: str, cpu: int, memory: str = "64Gi") -> None:

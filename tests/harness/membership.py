@@ -5,7 +5,10 @@
 
 import asyncio
 import base64
+import contextlib
+import itertools
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,22 @@ from argosy.api.types import FederatedCluster
 from argosy.control import join, memberrole
 from argosy.kube.resource import Resource
 from argosy.server.embedded import EmbeddedServer
+from argosy.server.identity import Attributes, Authorizer, Decision, User
 from tests.harness.federation import Federation
 from tests.harness.user import NAMESPACES, SECRETS, exists
 
-__all__ = ["ACCOUNTS", "RBAC", "RBAC_TYPES", "Membership", "Outsider", "Party", "encoded", "widget_type"]
+__all__ = [
+    "ACCOUNTS",
+    "RBAC",
+    "RBAC_TYPES",
+    "Double",
+    "Membership",
+    "Outsider",
+    "Party",
+    "changing",
+    "encoded",
+    "widget_type",
+]
 
 RBAC = "rbac.authorization.k8s.io"
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
@@ -140,6 +155,25 @@ class Membership(Federation):
         await self.eventually_replicas({"m1": 1}, name)
 
 
+@contextlib.asynccontextmanager
+async def changing(fed: Membership, names: list[str]) -> AsyncIterator[None]:
+    """Templates of these Deployments change all the time, and new ones come."""
+
+    async def change() -> None:
+        for number in itertools.count(1):
+            await fed.set_image(f"nginx:{number}", names[number % len(names)])
+            await fed.deploy(f"new-{number}", replicas=1)
+            await asyncio.sleep(0.01)
+
+    task = asyncio.create_task(change())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
 class Party(Membership):
     """m1 is an embedded server, and joins with a service account unless a test wants it otherwise."""
 
@@ -161,6 +195,40 @@ class Outsider:
 
     async def __aexit__(self, *_: object) -> None:
         await self._server.stop()
+
+
+class Double(Outsider):
+    """Another cluster that cannot be told from m1 by its certificate, and that accepts the same credentials.
+
+    `writes` are what it was asked to change by whom m1's credentials make an administrator.
+    """
+
+    def __init__(self, of: EmbeddedServer, tokens: dict[str, User] | None = None):
+        self._of = of
+        self._tokens = tokens
+        self.writes: list[tuple[str, str, str]] = []
+
+    async def __aenter__(self) -> EmbeddedServer:
+        self._server = server = EmbeddedServer(tokens=self._tokens)
+        server.authority = self._of.authority
+        server.server.authorizer = _Noting(server.rbac, self.writes)
+        await server.start()
+        return server
+
+
+class _Noting:
+    """An Authorizer that notes writes of people and service accounts."""
+
+    def __init__(self, authorizer: Authorizer, writes: list[tuple[str, str, str]]):
+        self._authorizer = authorizer
+        self._writes = writes
+
+    def authorize(self, attributes: Attributes) -> Decision:
+        name = attributes.user.name
+        own = name.startswith("system:") and not name.startswith(f"system:serviceaccount:{keys.SYSTEM_NAMESPACE}:")
+        if not own and attributes.verb not in ("get", "list", "watch"):
+            self._writes.append((attributes.verb, attributes.resource, attributes.name))
+        return self._authorizer.authorize(attributes)
 
 
 def encoded(data: dict[str, bytes]) -> dict[str, str]:

@@ -6,6 +6,7 @@
         relay.freeze()  # the same for good, for the connections open now; new ones work
         relay.cut()  # every connection is reset
         relay.refuse()  # those that are open go on, new ones are refused
+        relay.lead_to(port)  # new connections go to another server; those that are open go on
         relay.heal()  # all of that is over; what was held back arrives, as TCP would send it again
 
 A silent connection is acknowledged by the kernel, so that no time-out of TCP helps: the program itself has to notice.
@@ -68,6 +69,10 @@ class Relay:
         asyncio.get_running_loop().remove_reader(self._listener)
         self._listener.close()
         self._listener = None
+
+    def lead_to(self, port: int) -> None:
+        """New connections go there; those that are open stay where they are."""
+        self._target = (self._target[0], port)
 
     def heal(self) -> None:
         self._silent = False

@@ -85,6 +85,7 @@ class WebhookServer:
         mode = self.behaviour["mode"]
         if mode != "well" and phase in self.behaviour.get("phases", (phase,)):
             return await self._misbehave(mode, request, phase)
+        await asyncio.sleep(self.behaviour.get("delay", 0))
         return web.json_response(self._answer(phase, body))
 
     def _answer(self, phase: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -220,6 +220,7 @@ async def test_the_controllers_work_with_the_rights_granted_and_nobody_else_writ
                 await _join(client, member)
                 await _scenario(client, member.client())
                 await _others_are_kept_out(cluster, client)
+                await _a_forged_template_reaches_no_member(client, member.client())
                 await _a_new_type_config_asks_for_its_rights(cluster, client, member.client())
         finally:
             await member.stop()
@@ -355,6 +356,30 @@ def _federated(name: str, where: str, **metadata: Any) -> dict[str, Any]:
         "metadata": {"name": name, "namespace": where, **metadata},
         "spec": {"template": template},
     }
+
+
+async def _a_forged_template_reaches_no_member(client: Client, member: Client) -> None:
+    """Stored by an administrator, whom nothing keeps from it."""
+    binding = {
+        "apiVersion": f"{rights.GROUP}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "root"},
+        "subjects": [rights.user("mallory")],
+        "roleRef": {"apiGroup": rights.GROUP, "kind": "ClusterRole", "name": "cluster-admin"},
+    }
+    name = f"root-clusterrolebindings.{rights.GROUP}"
+    forged = _federated(name, "shop", annotations={keys.PENDING_CONTROLLERS: "[]"})
+    placed = [{"controller": keys.GLOBAL_SCHEDULER, "placement": [{"cluster": "m1"}]}]
+    await client.create(resources.FEDERATED_OBJECTS, {**forged, "spec": {"template": binding, "placements": placed}})
+
+    async def refused() -> bool:
+        conditions = (await client.get(resources.FEDERATED_OBJECTS, name, "shop"))["status"]["conditions"]
+        return any(each.get("reason") == "TemplateRefused" for each in conditions)
+
+    await eventually(refused, PATIENCE, "the forged template is refused")
+    assert await _gone(member, BINDINGS, "root")
+    await client.delete(resources.FEDERATED_OBJECTS, name, "shop")
+    await eventually(lambda: _gone(client, resources.FEDERATED_OBJECTS, name, "shop"), PATIENCE)
 
 
 async def _others_are_kept_out(cluster: Cluster, client: Client) -> None:

@@ -140,7 +140,9 @@ def _assert_one_owner(writes: list[Write], shards: int) -> None:
     for write in writes:
         if write.resource == "events" and write.namespace == "default":
             continue  # of objects without a namespace
-        namespace = "" if write.resource == "namespaces" else write.namespace
+        # Members' secrets are their clusters', which are in no namespace.
+        of_cluster = write.resource == "secrets" and write.namespace == keys.SYSTEM_NAMESPACE and not write.cluster
+        namespace = "" if write.resource == "namespaces" or of_cluster else write.namespace
         index = int(write.shard.split("/")[0])
         assert Shard(index, shards).owns(namespace), write
         writers.setdefault((write.resource, namespace, write.name), set()).add(write.shard)

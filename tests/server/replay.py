@@ -279,7 +279,9 @@ class Replay:
         identity = self._filled(step.get("as", {}))
         headers += [("Impersonate-User", identity["user"])] if "user" in identity else []
         headers += [("Impersonate-Group", group) for group in identity.get("groups", [])]
-        return headers + list(self._filled(step.get("headers", {})).items())
+        for name, value in self._filled(step.get("headers", {})).items():
+            headers += [(name, one) for one in (value if isinstance(value, list) else [value])]
+        return headers
 
     def _target(self, step: dict[str, Any], target: str) -> str:
         path, _, query = target.partition("?")

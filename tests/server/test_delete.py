@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.server.conftest import Answer, HttpClient, until
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -146,3 +148,18 @@ async def test_a_namespace_goes_with_everything_in_it(client: HttpClient) -> Non
     await until_gone(client, "/api/v1/namespaces/team")
     kept = await client.delete("/api/v1/namespaces/default")
     assert kept.body["message"] == 'namespaces "default" is forbidden: this namespace may not be deleted'
+
+
+@pytest.mark.parametrize("seconds", [10**18, 2**63 - 1])
+async def test_a_pod_gets_no_longer_than_there_is_time(client: HttpClient, seconds: int) -> None:
+    spec = {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"}
+    await client.post(PODS, {"metadata": {"name": "p"}, "spec": spec})
+    marked = await client.delete(f"{PODS}/p", {"gracePeriodSeconds": seconds})
+    assert marked.code == 200, marked.raw
+    assert marked.body["metadata"]["deletionTimestamp"] > "2300"
+    assert (await client.delete(f"{PODS}/p", gracePeriodSeconds="5")).body["metadata"]["deletionTimestamp"] < "2300"
+
+
+async def test_a_grace_period_beyond_all_is_refused(client: HttpClient) -> None:
+    answer = await client.delete(f"{PODS}/p", gracePeriodSeconds="9" * 5000)
+    assert (answer.code, answer.body["message"][-18:]) == (400, "value out of range")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from argosy.server.embedded import EmbeddedServer
 from argosy.server.storage.sqlite import SqliteStorage
@@ -27,6 +28,10 @@ async def is_there(client: HttpClient, name: str) -> bool:
     return (await client.get(f"{MAPS}/{name}")).code == 200
 
 
+async def is_created(client: HttpClient, obj: dict[str, Any]) -> bool:
+    return (await client.post(MAPS, obj)).code == 201
+
+
 async def test_a_full_disk_refuses_writes_and_nothing_else(tmp_path: Path) -> None:
     server = EmbeddedServer(tmp_path, tokens=TOKENS)
     await server.start()
@@ -41,7 +46,7 @@ async def test_a_full_disk_refuses_writes_and_nothing_else(tmp_path: Path) -> No
             assert "no room" in refused.body["message"]
             assert (await client.get(f"{MAPS}/big")).code == 404
             assert (await client.get(f"{MAPS}/a")).body == first.body
-        assert (await client.post(MAPS, big)).code == 201
+        await eventually(lambda: is_created(client, big), why="there is room again")
         events = await client.watch(MAPS, resourceVersion=first.version, timeoutSeconds="1")
         assert [event["object"]["metadata"]["name"] for event in events] == ["big"], "the failed write left no trace"
     await server.stop()

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,8 +23,12 @@ HEAD = "host: x\r\nauthorization: Bearer admin-token\r\n"
 
 @asynccontextmanager
 async def raw(server: EmbeddedServer) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection whose kernel keeps little for a client that does not read; how much it would is the machine's."""
     trust = ssl.create_default_context(cadata=server.authority.certificate.decode())
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trust, server_hostname="localhost")
+    connected = socket.socket()
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+    connected.connect(("127.0.0.1", server.port))
+    reader, writer = await asyncio.open_connection(sock=connected, ssl=trust, server_hostname="localhost")
     try:
         yield reader, writer
     finally:

@@ -1,5 +1,6 @@
 """list: paging at one version, resourceVersion semantics, selectors."""
 
+import base64
 from typing import Any
 
 import pytest
@@ -154,3 +155,11 @@ async def test_tables_and_partial_objects(client: HttpClient) -> None:
     assert (await client.get(MAPS, {"accept": "text/html"})).code == 406
     protobuf = {"accept": "application/vnd.kubernetes.protobuf,application/json"}
     assert (await client.get(MAPS, protobuf)).body["kind"] == "ConfigMapList"
+
+
+async def test_a_token_from_the_future_is_a_timeout(client: HttpClient) -> None:
+    await fill(client, 2)
+    token = base64.urlsafe_b64encode(b'{"v":"meta.k8s.io/v1","rv":9999999999999999,"start":"m00"}').decode()
+    answer = await client.get(MAPS, **{"continue": token})
+    assert (answer.code, answer.body["reason"]) == (504, "Timeout")
+    assert answer.body["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"

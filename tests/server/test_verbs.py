@@ -3,8 +3,10 @@
 import asyncio
 from typing import Any
 
+import orjson
 import pytest
 
+from argosy.server.embedded import EmbeddedServer
 from tests.server.conftest import HttpClient
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -115,10 +117,12 @@ async def test_yaml_bodies_and_answers(client: HttpClient) -> None:
     assert made.body["data"] == {"when": "2020-01-01", "day": "2020-01-01"}
     read = await client.get(f"{MAPS}/a", {"accept": "application/yaml"})
     assert b"name: a\n" in read.raw
-    bomb = b"metadata: {name: b}\ndata: &x {a: b}\nother: *x\n"
+    bomb = b"a: &a [x, x, x, x]\n" + b"".join(
+        b"%c: &%c [*%c, *%c, *%c, *%c]\n" % (c + 1, c + 1, *[c] * 4) for c in b"abcdefghijkl"
+    )
     refused = await client.post(MAPS, bomb, {"content-type": "application/yaml"})
     assert refused.code == 400
-    assert "aliases" in refused.body["message"]
+    assert "document contains excessive aliasing" in refused.body["message"]
 
 
 async def test_unknown_and_repeated_fields_follow_field_validation(client: HttpClient) -> None:
@@ -307,3 +311,38 @@ async def test_a_pod_is_bound_once_and_evicted(client: HttpClient) -> None:
     eviction = {"metadata": {"name": "p"}, "deleteOptions": {"gracePeriodSeconds": 0}}
     assert (await client.post(f"{pods}/p/eviction", eviction)).code == 201
     assert (await client.get(f"{pods}/p")).code == 404
+
+
+@pytest.mark.parametrize("digits", [20, 5000])
+async def test_a_version_of_too_many_digits_is_told(client: HttpClient, digits: int) -> None:
+    await client.post(MAPS, config_map())
+    version = "9" * digits
+    answer = await client.put(f"{MAPS}/a", config_map(metadata={"resourceVersion": version}))
+    assert answer.body["message"] == f'strconv.ParseUint: parsing "{version}": value out of range'
+
+
+SERVICES = "/api/v1/namespaces/default/services"
+
+
+def service(name: str, **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}], **spec}}
+
+
+async def test_an_empty_dry_run_is_none(client: HttpClient) -> None:
+    made = await client.post(SERVICES, service("a"), dryRun="")
+    assert made.code == 201
+    address = made.body["spec"]["clusterIP"]
+    taken = await client.post(SERVICES, service("b", clusterIP=address))
+    assert (taken.code, "provided IP is already allocated" in taken.body["message"]) == (422, True)
+
+
+async def test_an_address_belongs_to_what_was_stored_however_its_write_ended(
+    server: EmbeddedServer, client: HttpClient
+) -> None:
+    made = await client.post(SERVICES, service("a"))
+    address = made.body["spec"]["clusterIP"]
+    await client.delete(f"{SERVICES}/a")
+    # As a write leaves it that was given up, and gave back what it had taken, while it was committed.
+    await server.server.store.create("core/services/default/a", lambda version: orjson.dumps(made.body))
+    taken = await client.post(SERVICES, service("b", clusterIP=address))
+    assert (taken.code, "provided IP is already allocated" in taken.body["message"]) == (422, True)

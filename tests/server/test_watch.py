@@ -1,6 +1,7 @@
 """watch: where it starts, what it tells, how it ends."""
 
 import asyncio
+import threading
 from typing import Any
 
 import orjson
@@ -8,6 +9,8 @@ import pytest
 
 from argosy.server import watcher
 from argosy.server.embedded import EmbeddedServer
+from argosy.server.entry import Entry
+from argosy.server.selection import Selection
 from tests.harness.eventually import PATIENCE
 from tests.server.conftest import HttpClient
 
@@ -133,6 +136,7 @@ async def test_one_object_is_watched_by_name(client: HttpClient) -> None:
         ({"sendInitialEvents": "true"}, 422, "requires setting resourceVersionMatch to NotOlderThan"),
         ({"resourceVersionMatch": "Exact"}, 422, "forbidden for watch unless sendInitialEvents"),
         ({"labelSelector": "a in"}, 400, "unable to parse requirement"),
+        ({"timeoutSeconds": "9" * 400}, 400, "value out of range"),
     ],
 )
 async def test_wrong_parameters_are_errors_not_streams(
@@ -171,3 +175,57 @@ async def test_stopping_the_server_ends_streams(memory_server: EmbeddedServer) -
         assert told([await next_event(stream)]) == [("ADDED", "a")]
         await memory_server.stop()
         assert await asyncio.wait_for(stream.content.read(), PATIENCE) == b""
+
+
+async def test_a_watch_that_cannot_be_opened_is_answered_and_logged(
+    memory_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*_: object) -> None:
+        raise OSError("the history cannot be read")
+
+    monkeypatch.setattr(memory_server.server.store, "replay", fail)
+    async with HttpClient(memory_server) as client:
+        answer = await client.get(LEASES, watch="true")
+    assert (answer.code, answer.body["reason"]) == (500, "InternalError")
+    assert "the history cannot be read" in caplog.text
+
+
+async def test_a_watch_that_ended_at_once_is_not_kept(memory_server: EmbeddedServer) -> None:
+    before = set(memory_server.server.watchers)
+    async with HttpClient(memory_server) as client:
+        await client.post(LEASES, lease("a"))
+        made = await client.post(LEASES, lease("b"))
+        await memory_server.server.store.compact(int(made.version))
+        for _ in range(3):
+            assert [event["type"] for event in await client.watch(LEASES, resourceVersion="1")] == ["ERROR"]
+    assert memory_server.server.watchers == before
+
+
+async def test_a_long_past_is_judged_beside_the_loop_and_in_order(
+    memory_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    matches, run = Selection.matches, memory_server.server.offload.run
+
+    def noted(self: Selection, entry: Entry) -> bool:
+        threads.append(threading.get_ident())
+        return matches(self, entry)
+
+    async with HttpClient(memory_server) as client:
+        first = await client.post(LEASES, lease("first"))
+        for number in range(40):
+            await client.post(LEASES, lease(f"a{number}", **({"k7": "x"} if number % 2 else {})))
+
+        async def meanwhile(user: str, work: Any) -> Any:
+            done = await run(user, work)
+            await client.post(LEASES, lease(f"later-{len(threads)}"))
+            return done
+
+        monkeypatch.setattr(Selection, "matches", noted)
+        monkeypatch.setattr(memory_server.server.offload, "run", meanwhile)
+        selector = ",".join(f"!k{number}" for number in range(500))
+        async with client.stream(LEASES, resourceVersion=first.version, labelSelector=selector) as stream:
+            wanted = [*(f"a{number}" for number in range(0, 40, 2)), "later-40"]
+            assert [(await next_event(stream))["object"]["metadata"]["name"] for _ in wanted] == wanted
+    assert len(threads) == 41
+    assert threading.get_ident() not in threads[:40]

@@ -22,16 +22,25 @@ RESOURCE_COLLECTION_FAILED_REASON: Final = "ClusterResourceCollectionFailed"
 RESOURCE_COLLECTION_FAILED_MESSAGE: Final = "Failed to collect cluster resources: {error}"
 API_DISCOVERY_FAILED_REASON: Final = "ClusterAPIDiscoveryFailed"
 API_DISCOVERY_FAILED_MESSAGE: Final = "Failed to discover cluster API resources: {error}"
+TOO_MANY_REQUESTS_REASON: Final = "TooManyRequests"
+TOO_MANY_REQUESTS_MESSAGE: Final = "Cluster asks for fewer requests: {error}"
 CLUSTER_NOT_REACHABLE: Final = ("ClusterNotReachable", "Cluster is not reachable")
 CLUSTER_REACHABLE: Final = ("ClusterReachable", "Cluster is reachable")
 #: Argosy's own, there once something was amiss: False while the member refuses who we are or what we need to do.
 AUTHORIZED: Final = "Authorized"
 AUTHORIZED_AGAIN: Final = ("AccessGranted", "The member accepts the credentials, and no right is missing")
+#: Also the reason of Ready: another cluster answers at the member's address.
+CLUSTER_IDENTITY_CHANGED_REASON: Final = "ClusterIdentityChanged"
+CREDENTIALS_WITHHELD_REASON: Final = "CredentialsWithheld"
 CREDENTIALS_UNUSABLE_REASON: Final = "CredentialsUnusable"
 CREDENTIALS_REJECTED_REASON: Final = "CredentialsRejected"
 TOKEN_NOT_RENEWED_REASON: Final = "TokenNotRenewed"
 ROLE_OUTDATED_REASON: Final = "RoleOutdated"
 RIGHTS_MISSING_REASON: Final = "RightsMissing"
+#: Argosy's own, there once something was amiss: False while what the member sends cannot be understood.
+ANSWERS_READABLE: Final = "AnswersReadable"
+ANSWERS_READABLE_AGAIN: Final = ("AnswersReadable", "What the member answers can be understood")
+BAD_ANSWER_REASON: Final = "BadAnswer"
 #: Joining is not tried again after these until the object is made anew.
 TERMINAL_JOIN_REASONS: Final = frozenset({JOIN_TIMEOUT_REASON, CLUSTER_UNJOINABLE[0]})
 
@@ -39,6 +48,15 @@ TERMINAL_JOIN_REASONS: Final = frozenset({JOIN_TIMEOUT_REASON, CLUSTER_UNJOINABL
 PROPAGATED: Final = "Propagated"
 CHECK_CLUSTERS: Final = "CheckClusters"
 CLUSTER_RETRIEVAL_FAILED: Final = "ClusterRetrievalFailed"
+
+
+class Refused(StrEnum):
+    """Why nothing of a federated object is sent to any member: reason of its condition, and of the event that tells it."""
+
+    TEMPLATE = "TemplateRefused"
+    NO_TYPE_CONFIG = "NoTypeConfig"
+    NO_SOURCE = "SourceMissing"
+
 
 #: Condition on an aggregated status while members cannot be read and their last known counts are shown.
 MEMBERS_UNREACHABLE: Final = "MembersUnreachable"
@@ -93,6 +111,7 @@ class EventReason(StrEnum):
     CREATE_IN_CLUSTER = "CreateInCluster"
     UPDATE_IN_CLUSTER = "UpdateInCluster"
     DELETE_IN_CLUSTER = "DeleteInCluster"
+    REPLACED_IN_CLUSTER = "ReplacedInCluster"
     REMOVE_MANAGED_LABEL = "RemoveManagedLabelFromInCluster"
     CREATE_IN_CLUSTER_FAILED = "CreateInClusterFailed"
     UPDATE_IN_CLUSTER_FAILED = "UpdateInClusterFailed"

@@ -84,8 +84,8 @@ class FederatedSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 class PropagationEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """State in one cluster; `status` is one of `conditions.Propagation`.
 
-    `version` and `digest` are Argosy's own: the member object's version after the last write, and what was written. They
-    spare the two writes a PropagatedVersion beside the object costs.
+    `version`, `digest` and `uid` are Argosy's own: the member object's version after the last write, what was written, and
+    which object that was. They spare the two writes a PropagatedVersion beside the object costs.
     """
 
     cluster: str
@@ -93,6 +93,7 @@ class PropagationEntry(msgspec.Struct, frozen=True, rename="camel", omit_default
     last_observed_generation: int = 0
     version: str = ""
     digest: str = ""
+    uid: str = ""
 
 
 class FederatedCondition(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

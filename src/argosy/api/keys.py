@@ -68,10 +68,16 @@ DRY_RUN: Final = PREFIX + "dry-run"
 NO_AUTO_PROPAGATION: Final = PREFIX + "no-auto-propagation"
 #: `true` on a source, a FederatedCluster, or the system namespace (the whole fleet): nothing is written to members.
 PAUSED: Final = ARGOSY_PREFIX + "paused"
+#: On the system namespace: when the backup was made that the control plane was restored from. It started paused then.
+RESTORED: Final = ARGOSY_PREFIX + "restored-from"
 
 # Annotations users set on clusters, type configs and policies.
 CASCADING_DELETE: Final = PREFIX + "cascading-delete"
 CLUSTER_RESOURCE_PLUGINS: Final = PREFIX + "cluster-resource-plugins"
+#: On a FederatedCluster: the uid of the system namespace in the member that joined, by which it is known (`fleet.identity`).
+MEMBER_UID: Final = ARGOSY_PREFIX + "member-uid"
+#: On a member's secret: `<cluster>=<address>`, where its credentials may be sent (`fleet.binding`).
+BOUND_TO: Final = ARGOSY_PREFIX + "bound-to"
 #: `full` on a FederatedCluster: its service account may do everything there, not only what the type configs ask for.
 MEMBER_ACCESS: Final = ARGOSY_PREFIX + "member-access"
 #: Annotation or label of a FederatedCluster: what one of its cores does, as a multiple of a core of the fleet's reference.
@@ -138,6 +144,9 @@ ADOPTED: Final = PREFIX + "adopted"
 FEDERATED_CLUSTER_UID: Final = PREFIX + "federated-cluster-uid"
 LATEST_REPLICASET_PREFIX: Final = "latestreplicaset.kubeadmiral.io/"
 
+#: kubectl's, on sources: the whole object as it was applied last, a Secret's data included.
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
 # Annotations on CollectedStatus and on sources.
 LATEST_REPLICASET_DIGESTS: Final = PREFIX + "latest-replicaset-digests"
 FED_HPA_NOT_WORK_REASON: Final = PREFIX + "fed-hpa-not-work-reason"
@@ -200,6 +209,9 @@ NSAUTOPROP_CONTROLLER: Final = PREFIX + "nsautoprop-controller"
 FEDERATED_HPA_CONTROLLER: Final = PREFIX + "federatedhpa-controller"
 FOLLOWER_CONTROLLER: Final = PREFIX + "follower-controller"
 SERVICEIMPORT_CONTROLLER: Final = PREFIX + "serviceimport-controller"
+
+#: Those whose steps Argosy does itself; entries of others are carried through.
+OWN_STEPS: Final = (NSAUTOPROP_CONTROLLER, FEDERATED_HPA_CONTROLLER, GLOBAL_SCHEDULER, OVERRIDE_CONTROLLER)
 
 # Values.
 ADOPT: Final = "adopt"

@@ -13,7 +13,17 @@ from typing import Any, Final
 from argosy.api import keys
 from argosy.api.typeconfigs import FederatedTypeConfig
 
-__all__ = ["CONTROLLERS", "GROUP", "SERVICE_ACCOUNT", "SOURCES", "manifests", "source_rules", "user", "username"]
+__all__ = [
+    "CONTROLLERS",
+    "GROUP",
+    "SERVICE_ACCOUNT",
+    "SOURCES",
+    "Subject",
+    "manifests",
+    "source_rules",
+    "user",
+    "username",
+]
 
 Rule = dict[str, Any]
 Subject = dict[str, str]

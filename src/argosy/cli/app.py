@@ -7,12 +7,14 @@ import typer
 from argosy import __version__
 from argosy.cli import (
     apply,
+    backup,
     controllers,
     explain,
     get,
     install,
     join,
     objects,
+    orphans,
     pause,
     plan,
     server,
@@ -80,3 +82,6 @@ app.command()(objects.patch)
 app.command()(objects.label)
 app.command()(pause.pause)
 app.command()(pause.resume)
+app.command()(backup.backup)
+app.command()(backup.restore)
+app.command()(orphans.orphans)

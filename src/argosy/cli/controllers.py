@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from argosy import __version__
+from argosy.cli.endpoints import AllowedEndpoints, AllowHttpEndpoints, rules
 from argosy.cli.failures import Failure
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from argosy.control.manager import Manager
     from argosy.control.timings import Timings
     from argosy.kube.client import Client
+    from argosy.kube.endpoints import EndpointRules
     from argosy.kube.lease import LeaderElector
 
 __all__ = ["controllers"]
@@ -52,12 +54,17 @@ def controllers(
             metavar="DURATION", help="Let workloads come back to such a cluster once it was ready for so long."
         ),
     ] = "5m",
+    plugin_timeout: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long a plugin of a Python package may take over one question.")
+    ] = "5s",
     enable_katalyst_support: Annotated[
         bool,
         typer.Option(
             "--enable-katalyst-support", help="Count what Katalyst reclaims in members whose annotation asks for it."
         ),
     ] = False,
+    allowed_endpoints: AllowedEndpoints = None,
+    allow_http_endpoints: AllowHttpEndpoints = False,
 ) -> None:
     """Run the controllers against an API server (Argosy's own or a stock kube-apiserver) until Ctrl-C.
 
@@ -73,7 +80,8 @@ def controllers(
     from argosy.cli.connection import Target, target
 
     part = _shard(shard, leader_elect)
-    timings = _timings(failover_after, failback_after)
+    timings = _timings(failover_after, failback_after, plugin_timeout)
+    endpoints = rules(allowed_endpoints, allow_http_endpoints)
     chosen = target(context)
     connection = Target(kubeconfig or chosen.kubeconfig, kube_context or chosen.context).connection()
     logs.to_stderr()
@@ -81,7 +89,7 @@ def controllers(
     from argosy.kube.http import HttpTransport
 
     async def run() -> None:
-        process = _Process(part, federate_all, enable_katalyst_support, timings)
+        process = _Process(part, federate_all, enable_katalyst_support, timings, endpoints)
         client = Client(HttpTransport(connection, user_agent=process.user_agent))
         try:
             await _serve(client, process, leader_elect, install, probe_address, port)
@@ -107,15 +115,21 @@ def _shard(text: str, leader_elect: bool) -> "Shard":
     return shard
 
 
-def _timings(failover_after: str, failback_after: str) -> "Timings":
+def _timings(failover_after: str, failback_after: str, plugin_timeout: str) -> "Timings":
     import msgspec
 
     from argosy.api import keys
     from argosy.control.timings import Timings
 
     failover = None if failover_after == keys.NEVER else _duration("--failover-after", failover_after)
+    answer = _duration("--plugin-timeout", plugin_timeout)
+    if answer == 0:
+        raise Failure("--plugin-timeout: must be more than 0", code=2)
     return msgspec.structs.replace(
-        Timings(), failover_after=failover, failback_after=_duration("--failback-after", failback_after)
+        Timings(),
+        failover_after=failover,
+        failback_after=_duration("--failback-after", failback_after),
+        plugin_answer=answer,
     )
 
 
@@ -134,7 +148,11 @@ def _duration(option: str, text: str) -> float:
 class _Process:
     """Who this process is, and the managers it leads with."""
 
-    def __init__(self, shard: "Shard", federate_all: bool, katalyst: bool, timings: "Timings"):
+    def __init__(
+        self, shard: "Shard", federate_all: bool, katalyst: bool, timings: "Timings", endpoints: "EndpointRules"
+    ):
+        from argosy.control.plugin_workers import PluginWorkers
+
         self.shard = shard
         # Numbers of processes repeat from container to container.
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(3)}"
@@ -143,6 +161,8 @@ class _Process:
         self._federate_all = federate_all
         self._katalyst = katalyst
         self._timings = timings
+        self.workers = PluginWorkers(timings)
+        self._endpoints = endpoints
 
     def elector(self, client: "Client") -> "LeaderElector":
         from argosy.api import keys
@@ -155,13 +175,21 @@ class _Process:
         from argosy.cli.leasefence import LeaseFence
         from argosy.control.connect import http_connector
         from argosy.control.manager import Manager, Options
-        from argosy.plugins import installed
 
-        options = Options(federate_all=self._federate_all, katalyst=self._katalyst, shard=self.shard)
-        connect = http_connector(qps=options.member_qps, burst=options.member_burst, user_agent=self.user_agent)
+        options = Options(
+            federate_all=self._federate_all, katalyst=self._katalyst, shard=self.shard, endpoints=self._endpoints
+        )
+        connect = http_connector(
+            qps=options.member_qps,
+            burst=options.member_burst,
+            user_agent=self.user_agent,
+            endpoints=self._endpoints,
+            limits=options.answers,
+            longest_hold=self._timings.member_hold,
+        )
         fence = LeaseFence(elector) if elector is not None else None
         return Manager(
-            client, options=options, timings=self._timings, fence=fence, connect=connect, plugins=installed()
+            client, options=options, timings=self._timings, fence=fence, connect=connect, workers=self.workers
         )
 
 
@@ -185,6 +213,7 @@ async def _serve(
     from argosy.cli import preflight
     from argosy.cli.loop import stop_on_signals
     from argosy.cli.probes import Probes
+    from argosy.kube.watchdog import Watchdog
 
     stop = stop_on_signals()
     # The first request: whoever cannot be reached or refuses us is told here, in one line.
@@ -195,12 +224,11 @@ async def _serve(
     probes = Probes()
     await probes.open(probe_address, port)
     print(f"probes and metrics: {probes.url}   Ctrl-C stops it.", flush=True)
-    work = asyncio.ensure_future(
-        _elected(client, process, probes) if leader_elect else _lead(process.manager(client), probes)
-    )
+    work = asyncio.ensure_future(_work(client, process, probes, leader_elect))
     waiting = asyncio.ensure_future(stop.wait())
     try:
-        await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        with Watchdog(probes.loop_held.inc):
+            await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
             work.result()
     finally:
@@ -208,6 +236,17 @@ async def _serve(
             task.cancel()
         await asyncio.wait({work, waiting})
         await probes.close()
+
+
+async def _work(client: "Client", process: _Process, probes: "Probes", leader_elect: bool) -> None:
+    try:
+        await process.workers.load()
+        if leader_elect:
+            await _elected(client, process, probes)
+        else:
+            await _lead(process.manager(client), probes)
+    finally:
+        await process.workers.close()
 
 
 async def _elected(client: "Client", process: _Process, probes: "Probes") -> None:

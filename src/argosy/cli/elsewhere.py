@@ -1,4 +1,5 @@
-"""Plugins that live elsewhere, for a command that decides: webhooks answer what it has to ask, as they do the controllers.
+"""Plugins that live elsewhere, for a command that decides: webhooks, and the processes of Python packages, answer what it has to
+ask, as they do the controllers, and within the same time.
 
 A command asks from where it runs, and Python plugins are those installed there. What it could not be told is noted: there the
 controllers may decide otherwise.
@@ -9,14 +10,16 @@ from typing import TypeVar
 
 import msgspec
 
+from argosy.control.answers import Answers
+from argosy.control.plugin_workers import PluginWorkers
 from argosy.control.timings import Timings
 from argosy.control.webhooks import Webhooks
+from argosy.kube.endpoints import EndpointRules
 from argosy.kube.informer import Change
 from argosy.plan.framework import Ask, Reply
+from argosy.plan.packaged import question_of
 from argosy.plan.plugins import IN_TREE
 from argosy.plan.suppose import Snapshot
-from argosy.plan.webhook import question_of
-from argosy.plugins import installed
 
 __all__ = ["Elsewhere"]
 
@@ -24,16 +27,22 @@ T = TypeVar("T")
 
 
 class Elsewhere:
-    """Close it. `notes` say who could not answer."""
+    """Open and close it. `notes` say who could not answer."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._webhooks = Webhooks(snapshot.clusters.get, Timings())
+    def __init__(self, snapshot: Snapshot, timings: Timings = Timings()) -> None:
+        self._webhooks = Webhooks(snapshot.clusters.get, timings, endpoints=EndpointRules(http=True))
         for name, configuration in snapshot.webhooks.items():
             self._webhooks.observe(Change(name, None, configuration))
         # Looking through all installed packages takes a while, and without a profile nothing can be chosen.
-        known = installed() if snapshot.profiles else IN_TREE
+        self._workers = PluginWorkers(timings, None if snapshot.profiles else ())
+        self._answers = Answers(self._webhooks, self._workers)
+        self._registry = IN_TREE
+        self._unanswered: dict[tuple[bool, str], str] = {}
+
+    async def open(self) -> None:
+        await self._workers.load()
+        known = self._workers.registry
         self._registry = known.with_remotes(self._webhooks.remotes()).without(self._webhooks.unusable)
-        self._unanswered: dict[str, str] = {}
 
     def known_to(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with these plugins for its profiles to choose from."""
@@ -42,8 +51,9 @@ class Elsewhere:
     @property
     def notes(self) -> tuple[str, ...]:
         return tuple(
-            f"the webhook {plugin} could not be asked from here, so that the controllers may decide otherwise: {why}"
-            for plugin, why in sorted(self._unanswered.items())
+            f"the {'plugin' if packaged else 'webhook'} {plugin} could not be asked from here, "
+            f"so that the controllers may decide otherwise: {why}"
+            for (packaged, plugin), why in sorted(self._unanswered.items())
         )
 
     async def run(self, steps: Generator[Ask, Reply, T]) -> T:
@@ -51,14 +61,15 @@ class Elsewhere:
         try:
             ask = next(steps)
             while True:
-                reply = await self._webhooks.answer(question_of(ask))
+                reply = await self._answers.answer(question_of(ask))
                 why = reply.error or next(iter(reply.errors.values()), "")
                 if why:
-                    self._unanswered[ask.plugin] = why
+                    self._unanswered[ask.plugin.packaged, ask.plugin.name] = why
                 ask = steps.send(reply)
         except StopIteration as done:
             result: T = done.value
             return result
 
     async def close(self) -> None:
+        await self._workers.close()
         await self._webhooks.close()

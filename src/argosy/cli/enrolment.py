@@ -65,10 +65,12 @@ async def enrol(
                 await _take_back(hub, member, cluster)
             raise
     ca = connection.ca_data or None
-    await membership.put_secret(hub, cluster, {keys.SECRET_CA: ca, keys.SECRET_SERVICE_ACCOUNT_TOKEN: token})
+    account = {keys.SECRET_CA: ca, keys.SECRET_SERVICE_ACCOUNT_TOKEN: token}
+    await membership.put_secret(hub, cluster, account, connection.server)
     await membership.adjust(hub, cluster, connection, use_service_account=True)
     # Last, so that at no time there is nothing to come in with.
-    await membership.put_secret(hub, cluster, dict.fromkeys(membership.USERS_KEYS))
+    await membership.put_secret(hub, cluster, dict.fromkeys(membership.USERS_KEYS), connection.server)
+    await _record(hub, cluster, namespace)
     return new
 
 
@@ -113,7 +115,13 @@ async def reclaim(hub: Client, name: str, connection: Connection) -> None:
         return
     async with _visiting(name, connection) as member:
         with _in_member(name):
-            await join.claim_anew(member, cluster)
+            namespace = await join.claim_anew(member, cluster)
+    await _record(hub, cluster, namespace)
+
+
+async def _record(hub: Client, cluster: FederatedCluster, namespace: dict[str, Any]) -> None:
+    """Which cluster the member is from now on. After the way into it: controllers that look for it find it there."""
+    await membership.annotate(hub, cluster, {keys.MEMBER_UID: namespace["metadata"]["uid"]})
 
 
 async def _prepare(hub: Client, member: Client, cluster: FederatedCluster, namespace: dict[str, Any]) -> bytes:
@@ -167,9 +175,9 @@ def _in_member(name: str) -> Iterator[None]:
             f"its namespace {keys.SYSTEM_NAMESPACE} is another federation's, or left over from one; it goes when it is unjoined"
             " there, or, if nobody uses it any more, by deleting that namespace in the member",
         ) from None
-    except join.NotTheMember:
+    except join.NotTheMember as error:
         raise Failure(
-            f"the kubeconfig's cluster is not the {name} that joined: it has no namespace {keys.SYSTEM_NAMESPACE}",
+            f"the kubeconfig's cluster is not the {name} that joined: {error.mismatch.why}",
             "--kubeconfig and --context choose others; if this one is to be the member from now on, because it was rebuilt or"
             f" somebody deleted the namespace there, add --reclaim, or `argosy unjoin {name}` first",
         ) from None

@@ -180,6 +180,7 @@ async def decided_now(snapshot: Snapshot, facts: Facts) -> Account:
     world = msgspec.structs.replace(snapshot, sources={**snapshot.sources, key: encode(facts.source)})
     elsewhere = Elsewhere(world)
     try:
+        await elsewhere.open()
         outcome = await elsewhere.run(pass_over(elsewhere.known_to(world), key, _unscheduled(facts.federated)))
     finally:
         await elsewhere.close()

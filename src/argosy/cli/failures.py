@@ -35,6 +35,7 @@ def explained(error: Exception) -> Failure:
     from argosy.control.install import InstallError
     from argosy.kube.config import ConfigError
     from argosy.kube.errors import ApiError, TransportError
+    from argosy.server.backup import BackupError
     from argosy.server.storage.base import StorageError
 
     if isinstance(error, Failure):
@@ -51,6 +52,8 @@ def explained(error: Exception) -> Failure:
         return _unanswered(error)
     if isinstance(error, StorageError):
         return _storage(error)
+    if isinstance(error, BackupError):
+        return Failure(str(error), "nothing was changed")
     if isinstance(error, OSError):
         return _system(error)
     return Failure(
@@ -109,8 +112,14 @@ def _missing(error: "NotFound") -> Failure:
 
 
 def _storage(error: Exception) -> Failure:
-    from argosy.server.storage.base import StorageFull
+    from argosy.server.storage.base import StorageDamaged, StorageFull
 
+    if isinstance(error, StorageDamaged):
+        return Failure(
+            f"the store is not whole: {error}",
+            "nothing was changed; put back what is missing, or a backup with `argosy restore`, or start with what is there by "
+            "--accept-data-loss",
+        )
     if isinstance(error, StorageFull):
         return Failure(
             str(error), "make room on the disk, or choose another folder with --data; nothing written is lost"

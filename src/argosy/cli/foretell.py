@@ -135,6 +135,7 @@ async def _dry_run(client: Client, obj: dict[str, Any], default: str, made: set[
 async def _answer(today: Snapshot, supposed: Snapshot, tell: Callable[[str], None]) -> Forecast:
     elsewhere = Elsewhere(supposed)
     try:
+        await elsewhere.open()
         question = WhatIf(elsewhere.known_to(today), elsewhere.known_to(supposed))
         for number, key in enumerate(question.keys, 1):
             await elsewhere.run(question.steps(key))

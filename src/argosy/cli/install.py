@@ -91,14 +91,13 @@ async def _preview(client: "Client", chosen: "Installation", allow_workload_cont
 
 
 async def _print_manifests(client: "Client", chosen: "Installation") -> None:
-    import yaml
-
     from argosy.api import installation
     from argosy.control.install import subjects_of, type_configs
+    from argosy.kube.yamlwriter import to_yaml
 
     subjects = await subjects_of(client, chosen.controllers)
     manifests = installation.manifests(await type_configs(client), subjects).all()
-    print(yaml.safe_dump_all(manifests, sort_keys=False, allow_unicode=True, width=120), end="")
+    print("---\n".join(to_yaml(manifest).decode() for manifest in manifests), end="")
 
 
 async def refuse_workloads(client: "Client") -> None:

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Awaitable, Callable
 
 from argosy.cli.failures import Failure
-from argosy.cli.folder import DataFolder
+from argosy.cli.folder import MEMBERS, DataFolder
 from argosy.cli.processes import command, stop
 from argosy.cli.progress import Progress, heard
 from argosy.kube.backoff import Backoff
@@ -27,23 +27,32 @@ GRACE = 15.0
 
 
 class SimulatedMembers:
-    def __init__(self, folder: DataFolder, count: int, joined: Callable[[], Awaitable[None]]):
-        """`joined` is awaited each time the members serve."""
+    def __init__(
+        self,
+        folder: DataFolder,
+        count: int,
+        joined: Callable[[], Awaitable[None]],
+        *,
+        accept_data_loss: bool = False,
+    ):
+        """`joined` is awaited each time the members serve. A loss is accepted at the first start only."""
         self._folder = folder
         self._count = count
         self._joined = joined
+        self._accept_data_loss = accept_data_loss
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self, progress: Progress) -> None:
         """Ready when this returns. Raises the members' own Failure."""
         # One left over from an `up` that was killed is about to end: it must not hold ports and folders any more.
-        await asyncio.to_thread(stop, self._folder.sim, "the simulated members of last time", 5.0)
+        await asyncio.to_thread(stop, self._folder.sim, MEMBERS, "the simulated members of last time", 5.0)
         reading, writing = os.pipe()
         with self._folder.members_log.open("ab") as output:
             try:
                 self._process = await asyncio.create_subprocess_exec(
                     *command("sim", "--members", str(self._count), "--data", str(self._folder.members)),
                     *("--progress-fd", str(writing), "--with-stdin"),
+                    *(["--accept-data-loss"] if self._accept_data_loss else []),
                     stdin=asyncio.subprocess.PIPE,
                     stdout=output,
                     stderr=output,
@@ -54,6 +63,7 @@ class SimulatedMembers:
             finally:
                 os.close(writing)
         await self._until_ready(reading, progress)
+        self._accept_data_loss = False
         await self._joined()
 
     async def _until_ready(self, descriptor: int, progress: Progress) -> None:

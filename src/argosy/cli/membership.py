@@ -59,15 +59,15 @@ async def register(client: Client, name: str, connection: Connection, labels: di
         manifest = _manifest(name, connection, labels, False)
         cluster = await client.create(resources.FEDERATED_CLUSTERS, manifest, into=FederatedCluster)
         try:
-            await put_secret(client, cluster, data)
+            await put_secret(client, cluster, data, connection.server)
         except BaseException:
             with contextlib.suppress(ApiError, TransportError):
                 await client.delete(resources.FEDERATED_CLUSTERS, name, uid=cluster.metadata.uid)
             raise
         return True
-    await put_secret(client, found, data)
+    await put_secret(client, found, data, connection.server)
     await adjust(client, found, connection, use_service_account=False)
-    await put_secret(client, found, {keys.SECRET_SERVICE_ACCOUNT_TOKEN: None})
+    await put_secret(client, found, {keys.SECRET_SERVICE_ACCOUNT_TOKEN: None}, connection.server)
     return False
 
 
@@ -143,8 +143,9 @@ def _manifest(name: str, connection: Connection, labels: dict[str, str], use_ser
     }
 
 
-async def put_secret(client: Client, cluster: FederatedCluster, data: Mapping[str, bytes | None]) -> None:
-    """Have these keys with these values in the member's secret; None is one that is not to be there.
+async def put_secret(client: Client, cluster: FederatedCluster, data: Mapping[str, bytes | None], server: str) -> None:
+    """Have these keys with these values in the member's secret, which serves that member, at that address; None is one that is
+    not to be there.
 
     A secret that was made here belongs to the cluster and goes with it.
     """
@@ -157,6 +158,7 @@ async def put_secret(client: Client, cluster: FederatedCluster, data: Mapping[st
             "name": name,
             "namespace": keys.SYSTEM_NAMESPACE,
             "labels": _MADE_HERE,
+            "annotations": _bound(cluster, server),
             "ownerReferences": [_reference(cluster)],
         },
         "data": {key: value for key, value in wanted.items() if value is not None},
@@ -170,10 +172,17 @@ async def put_secret(client: Client, cluster: FederatedCluster, data: Mapping[st
         found = await client.get(SECRETS, name, keys.SYSTEM_NAMESPACE)
     stored = found.get("data") or {}
     change = _handed_over(found, cluster)
+    annotations = found["metadata"].get("annotations") or {}
+    if not _bound(cluster, server).items() <= annotations.items():
+        change["metadata"] = {**change.get("metadata", {}), "annotations": _bound(cluster, server)}
     if any(stored.get(key) != value for key, value in wanted.items()):
         change["data"] = wanted
     if change:
         await client.patch(SECRETS, name, change, keys.SYSTEM_NAMESPACE)
+
+
+def _bound(cluster: FederatedCluster, server: str) -> dict[str, str]:
+    return {keys.BOUND_TO: f"{cluster.name}={server.rstrip('/')}"}
 
 
 def _reference(cluster: FederatedCluster) -> dict[str, Any]:

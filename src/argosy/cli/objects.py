@@ -66,11 +66,12 @@ def patch(
       argosy patch deploy/web --type json -p '[{"op": "remove", "path": "/spec/paused"}]'
     """
     import orjson
-    import yaml
+
+    from argosy.kube import yamlreader
 
     try:
-        body = yaml.safe_load(patch)
-    except yaml.YAMLError:
+        body = yamlreader.read(patch.encode(errors="surrogateescape")).value
+    except yamlreader.YamlError:
         raise Failure("the patch is neither JSON nor YAML", "quote it: -p '{\"spec\": …}'", code=2) from None
     if not isinstance(body, list if type is PatchType.JSON else dict):
         shape = "a list of operations" if type is PatchType.JSON else "an object"

@@ -8,26 +8,32 @@ import contextlib
 import errno
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-import yaml
 
+from argosy.api import resources
+from argosy.api.types import FederatedCluster
 from argosy.cli import access, membership
 from argosy.cli.failures import Failure
 from argosy.cli.folder import DataFolder
+from argosy.cli.guard import protect
 from argosy.cli.loop import stop_on_signals
 from argosy.cli.members import SimulatedMembers
 from argosy.cli.progress import Progress
 from argosy.cli.standing import Standing
 from argosy.control.install import install
-from argosy.kube import config
+from argosy.kube import config, yamlreader
 from argosy.kube.client import Client
+from argosy.kube.endpoints import DEFAULT_RULES, EndpointRules
+from argosy.kube.watchdog import Watchdog
 from argosy.server import kubeconfig
 from argosy.server.embedded import EmbeddedServer
 from argosy.server.identity import User
+from argosy.server.limits import Limits
 from argosy.sim.spec import default_members
 
 __all__ = ["CONTEXT", "Settings", "run"]
@@ -36,6 +42,7 @@ log = logging.getLogger(__name__)
 
 CONTEXT = "argosy"
 MEMBER_READY = 30.0
+NODES_POLL = 0.1
 #: After so long it is told what the controllers wait for.
 PATIENCE = 5.0
 
@@ -46,6 +53,11 @@ class Settings(msgspec.Struct, frozen=True):
     host: str = "127.0.0.1"
     #: 0: the one of last time, or a free one.
     port: int = 0
+    limits: Limits = Limits()
+    #: Of the control plane and of simulated members.
+    accept_data_loss: bool = False
+    #: Where members and webhooks may be.
+    endpoints: EndpointRules = DEFAULT_RULES
 
 
 class _Silent:
@@ -67,17 +79,20 @@ async def run(settings: Settings, progress: Progress, when_ready: Callable[[Clie
         progress.step("starting the API server")
         server = await stack.enter_async_context(_server(settings, folder))
         log.info("the API server listens on %s", server.url)
+        stack.enter_context(Watchdog(server.server.metrics.loop_held.inc))
         progress.step("installing the federation's kinds")
         await install(server.client(), lambda line: log.info("%s", line), access.INSTALLATION)
         kubeconfig.write(folder.kubeconfig, server.kubeconfig(CONTEXT))
-        members = SimulatedMembers(folder, settings.members, lambda: _join(server, folder))
+        members = SimulatedMembers(
+            folder, settings.members, lambda: _join(server, folder), accept_data_loss=settings.accept_data_loss
+        )
         if settings.members:
             # Before the controllers, so that it ends after them: nobody hangs on to its connections then.
             progress.step(f"starting simulated members: {settings.members}")
             stack.push_async_callback(members.stop)
             await _unless(stop, members.start(progress))
         progress.step("starting the controllers")
-        watched = {await stack.enter_async_context(_controllers(server, progress))}
+        watched = {await stack.enter_async_context(_controllers(server, settings, progress))}
         if settings.members and not stop.is_set():
             watched.add(await stack.enter_async_context(_running(members.run(_Silent()), "simulated members")))
             progress.step("waiting for them to join")
@@ -97,7 +112,14 @@ async def run(settings: Settings, progress: Progress, when_ready: Callable[[Clie
 @contextlib.asynccontextmanager
 async def _server(settings: Settings, folder: DataFolder) -> AsyncIterator[EmbeddedServer]:
     port = settings.port or _last_port(folder.kubeconfig)
-    server = EmbeddedServer(folder.control_plane, host=settings.host, port=port)
+    make = partial(
+        EmbeddedServer,
+        folder.control_plane,
+        host=settings.host,
+        limits=settings.limits,
+        accept_data_loss=settings.accept_data_loss,
+    )
+    server = protect(make(port=port))
     try:
         await server.start()
     except OSError as error:
@@ -111,7 +133,7 @@ async def _server(settings: Settings, folder: DataFolder) -> AsyncIterator[Embed
                 "choose another with --port, or leave it out for a free one",
             ) from None
         log.warning("port %d of last time is in use; a free one is taken", port)
-        server = EmbeddedServer(folder.control_plane, host=settings.host, port=0)
+        server = protect(make(port=0))
         await server.start()
     try:
         yield server
@@ -128,11 +150,16 @@ def _last_port(path: Path) -> int:
 
 
 @contextlib.asynccontextmanager
-async def _controllers(server: EmbeddedServer, progress: Progress) -> AsyncIterator[asyncio.Task[Any]]:
-    standing = Standing(server.client(User(access.CONTROLLERS, ("system:authenticated",))))
+async def _controllers(
+    server: EmbeddedServer, settings: Settings, progress: Progress
+) -> AsyncIterator[asyncio.Task[Any]]:
+    ours = server.client(User(access.CONTROLLERS, ("system:authenticated",)))
+    standing = Standing(ours, settings.endpoints)
     server.server.metrics.registry.register(standing.metrics.registry)
     server.server.health.live["controllers"] = lambda: standing.problems or None
     server.server.health.ready["controllers"] = lambda: standing.waiting or None
+    server.server.health.live["plugins"] = lambda: standing.stuck or None
+    server.server.health.notes["plugins"] = lambda: standing.notes
     async with _running(standing.run(), "controllers") as task:
         ready = asyncio.ensure_future(standing.ready.wait())
         done, _ = await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE)
@@ -158,7 +185,7 @@ async def _running(work: Any, name: str) -> AsyncIterator[asyncio.Task[Any]]:
 async def _join(server: EmbeddedServer, folder: DataFolder) -> None:
     """Each simulated member is registered, or brought up to date, and has its context in the kubeconfig."""
     path = folder.members / "kubeconfig"
-    simulated = yaml.safe_load(await asyncio.to_thread(path.read_bytes))
+    simulated = yamlreader.read(await asyncio.to_thread(path.read_bytes)).value
     labels = {spec.name: dict(spec.labels) for spec in default_members(len(simulated["contexts"]))}
     for entry in simulated["contexts"]:
         name = entry["name"]
@@ -168,16 +195,30 @@ async def _join(server: EmbeddedServer, folder: DataFolder) -> None:
 
 async def _members_ready(client: Client, folder: DataFolder, progress: Progress) -> None:
     """One that stays away is told and keeps nobody else from working: it is taken in when it comes."""
-    simulated = yaml.safe_load(await asyncio.to_thread((folder.members / "kubeconfig").read_bytes))
+    simulated = yamlreader.read(await asyncio.to_thread((folder.members / "kubeconfig").read_bytes)).value
 
     async def ready(name: str) -> None:
         try:
             await membership.wait_ready(client, name, MEMBER_READY, lambda text: None)
+            await _nodes_known(client, name)
         except Failure as failure:
             log.warning("%s", failure.message)
             progress.step(f"going on although {failure.message}")
 
     await asyncio.gather(*(ready(entry["name"]) for entry in simulated["contexts"]))
+
+
+async def _nodes_known(client: Client, name: str) -> None:
+    """A member is ready before its nodes are; what is divided until then gives it nothing. Raises Failure."""
+    try:
+        async with asyncio.timeout(MEMBER_READY):
+            while True:
+                cluster = await client.get(resources.FEDERATED_CLUSTERS, name, into=FederatedCluster)
+                if cluster.status.resources.schedulable_nodes:
+                    return
+                await asyncio.sleep(NODES_POLL)
+    except TimeoutError:
+        raise Failure(f"no node of {name} was ready within {MEMBER_READY:g} s") from None
 
 
 async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> None:

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable
 
 from aiohttp import web
-from prometheus_client import generate_latest
+from prometheus_client import CollectorRegistry, Counter, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from argosy.cli.failures import Failure
@@ -21,6 +21,13 @@ class Probes:
         #: What is waited for while nobody here leads.
         self.waiting: Callable[[], str] = lambda: "the lease"
         self.url = ""
+        #: Of the process, whoever leads.
+        self._registry = CollectorRegistry()
+        self.loop_held = Counter(
+            "argosy_event_loop_held_seconds_total",
+            "Time in which the event loop did not turn for so long that nobody was answered.",
+            registry=self._registry,
+        )
         self._runner: web.AppRunner | None = None
 
     async def open(self, address: str, port: int) -> None:
@@ -50,7 +57,8 @@ class Probes:
 
     async def _live(self, request: web.Request) -> web.Response:
         problems = self.manager.problems() if self.manager is not None else []
-        return web.Response(status=500 if problems else 200, text="\n".join(problems) or "ok")
+        notes = self.manager.notes() if self.manager is not None and "verbose" in request.query else []
+        return web.Response(status=500 if problems else 200, text="\n".join([*(problems or ["ok"]), *notes]))
 
     async def _ready(self, request: web.Request) -> web.Response:
         # Who waits for the lease is ready to lead: a roll-out of several must not stop at the second.
@@ -60,5 +68,7 @@ class Probes:
         return web.Response(status=200 if ready else 503, text="ok" if ready else "the caches are being filled")
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        body = generate_latest(self.manager.metrics.registry) if self.manager is not None else b""
+        body = generate_latest(self._registry)
+        if self.manager is not None:
+            body += generate_latest(self.manager.metrics.registry)
         return web.Response(body=body, headers={"content-type": CONTENT_TYPE_LATEST})

@@ -2,11 +2,16 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from argosy.cli.failures import Failure
+from argosy.cli.folder import AcceptDataLoss
+from argosy.cli.limits import MaxConnections, MaxMutatingRequests, MaxRequests, MaxWatches, WatchBuffer, limits
+
+if TYPE_CHECKING:
+    from argosy.server.limits import Limits
 
 __all__ = ["server"]
 
@@ -25,6 +30,12 @@ def server(
     ),
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 6443,
+    max_requests_inflight: MaxRequests = 400,
+    max_mutating_requests_inflight: MaxMutatingRequests = 200,
+    max_watches: MaxWatches = 8_000,
+    max_connections: MaxConnections = 10_000,
+    watch_buffer: WatchBuffer = "256Mi",
+    accept_data_loss: AcceptDataLoss = False,
 ) -> None:
     """Run a Kubernetes API server, without any federation in it, until Ctrl-C.
 
@@ -35,20 +46,28 @@ def server(
       argosy server --storage memory --data /tmp/api --port 0
     """
     from argosy.cli import logs, loop
+    from argosy.cli.folder import SERVER, claim
 
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    chosen = limits(max_requests_inflight, max_mutating_requests_inflight, max_watches, max_connections, watch_buffer)
+    data = data.absolute()
+    claim(data, SERVER)
     logs.to_stderr()
-    loop.run(_serve(storage, data.absolute(), host, port))
+    loop.run(_serve(storage, data, host, port, chosen, accept_data_loss))
 
 
-async def _serve(storage: StorageKind, data: Path, host: str, port: int) -> None:
+async def _serve(
+    storage: StorageKind, data: Path, host: str, port: int, limits: "Limits", accept_data_loss: bool
+) -> None:
     import errno
 
+    from argosy.cli.guard import protect
     from argosy.cli.loop import stop_on_signals
+    from argosy.kube.watchdog import Watchdog
     from argosy.server import kubeconfig
     from argosy.server.embedded import EmbeddedServer
 
-    served = EmbeddedServer(data if storage is StorageKind.SQLITE else None, host=host, port=port)
+    folder = data if storage is StorageKind.SQLITE else None
+    served = protect(EmbeddedServer(folder, host=host, port=port, limits=limits, accept_data_loss=accept_data_loss))
     try:
         await served.start()
     except OSError as error:
@@ -61,6 +80,7 @@ async def _serve(storage: StorageKind, data: Path, host: str, port: int) -> None
         path = data / "kubeconfig"
         kubeconfig.write(path, served.kubeconfig("argosy"))
         print(f"serving {served.url}   kubeconfig: {path}   Ctrl-C stops it.", flush=True)
-        await stop_on_signals().wait()
+        with Watchdog(served.server.metrics.loop_held.inc):
+            await stop_on_signals().wait()
     finally:
         await served.stop()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from argosy.cli.failures import Failure, explained
+from argosy.cli.folder import AcceptDataLoss
 
 if TYPE_CHECKING:
     from argosy.cli.progress import Progress
@@ -27,6 +28,7 @@ def sim(
         int, typer.Option(min=0, max=65535, help="First port; 0 takes those of last time, or free ones.")
     ] = 0,
     speed: Annotated[float, typer.Option(help="Simulated seconds in a real one.")] = 1.0,
+    accept_data_loss: AcceptDataLoss = False,
     progress_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
     with_stdin: Annotated[bool, typer.Option("--with-stdin", hidden=True)] = False,
 ) -> None:
@@ -41,7 +43,7 @@ def sim(
       argosy join member-1 --kubeconfig /tmp/clusters/kubeconfig --context member-1
     """
     from argosy.cli import logs, loop
-    from argosy.cli.processes import PidFile
+    from argosy.cli.folder import MEMBERS, SIM, claim
     from argosy.cli.progress import shown
     from argosy.sim.main import Options
 
@@ -51,13 +53,15 @@ def sim(
     logs.to_stderr("INFO" if with_stdin else "WARNING")
     data = data.absolute()
     try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        holder = PidFile(data / "sim.pid").take()
-        if holder is not None:
-            raise Failure(
-                f"simulated members are already running on {data} (process {holder})", "choose another --data"
-            )
-        options = Options(members=members, nodes=nodes, data=data, base_port=base_port, speed=speed)
+        claim(data, MEMBERS if with_stdin else SIM)
+        options = Options(
+            members=members,
+            nodes=nodes,
+            data=data,
+            base_port=base_port,
+            speed=speed,
+            accept_data_loss=accept_data_loss,
+        )
         loop.run(_serve(options, progress, with_stdin))
     except Exception as error:
         progress.failed(explained(error))
@@ -66,6 +70,7 @@ def sim(
 
 async def _serve(options: "Options", progress: "Progress", with_stdin: bool) -> None:
     from argosy.cli.loop import stop_on_signals
+    from argosy.kube.watchdog import Watchdog
     from argosy.sim.main import run
 
     stop = stop_on_signals()
@@ -81,7 +86,8 @@ async def _serve(options: "Options", progress: "Progress", with_stdin: bool) -> 
     waits: list[asyncio.Future[Any]] = [work, asyncio.ensure_future(stop.wait())]
     if with_stdin:
         waits.append(asyncio.ensure_future(_end_of_stdin()))
-    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    with Watchdog():
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     for task in waits[1:]:
         task.cancel()
     if not work.done():

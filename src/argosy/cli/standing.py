@@ -10,11 +10,13 @@ from argosy.api import keys
 from argosy.api.shards import WHOLE, lease_name
 from argosy.cli.leasefence import LeaseFence
 from argosy.control.division import Division
-from argosy.control.manager import Manager
+from argosy.control.manager import Manager, Options
 from argosy.control.metrics import Metrics
+from argosy.control.plugin_workers import PluginWorkers
+from argosy.control.timings import Timings
 from argosy.kube.client import Client
+from argosy.kube.endpoints import DEFAULT_RULES, EndpointRules
 from argosy.kube.lease import LeaderElector
-from argosy.plugins import installed
 
 __all__ = ["IDENTITY", "Standing"]
 
@@ -25,17 +27,23 @@ IDENTITY = "argosy-up"
 class Standing:
     """One manager after the other, each for as long as the lease is ours."""
 
-    def __init__(self, client: Client):
+    def __init__(self, client: Client, endpoints: EndpointRules = DEFAULT_RULES):
+        self._options = Options(endpoints=endpoints)
         self.metrics = Metrics()
         #: Set once they have worked.
         self.ready = asyncio.Event()
         self._client = client
         self._division = Division(client, WHOLE)
+        self._workers = PluginWorkers(Timings())
         self._manager: Manager | None = None
 
     async def run(self) -> None:
         """Until cancelled."""
-        await self._division.run(self._elector, self._lead)
+        try:
+            await self._workers.load()
+            await self._division.run(self._elector, self._lead)
+        finally:
+            await self._workers.close()
 
     @property
     def waiting(self) -> str:
@@ -48,13 +56,25 @@ class Standing:
     def problems(self) -> str:
         return "; ".join(self._manager.problems()) if self._manager is not None else ""
 
+    @property
+    def stuck(self) -> str:
+        """Processes of plugins that cannot be ended."""
+        return "; ".join(self._workers.problems())
+
+    @property
+    def notes(self) -> str:
+        """Plugins of others that do not answer."""
+        return "; ".join(self._manager.notes()) if self._manager is not None else ""
+
     def _elector(self) -> LeaderElector:
         lease = lease_name(WHOLE)
         return LeaderElector(self._client, keys.SYSTEM_NAMESPACE, lease, IDENTITY, duration=60.0, renew=45.0, retry=5.0)
 
     async def _lead(self, elector: LeaderElector) -> None:
         fence = LeaseFence(elector)
-        self._manager = manager = Manager(self._client, metrics=self.metrics, fence=fence, plugins=installed())
+        self._manager = manager = Manager(
+            self._client, options=self._options, metrics=self.metrics, fence=fence, workers=self._workers
+        )
         telling = asyncio.ensure_future(self._tell_ready(manager))
         try:
             await manager.run()

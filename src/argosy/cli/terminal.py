@@ -64,9 +64,9 @@ def print_objects(objects: Sequence[dict[str, Any]], output: Output, *, single: 
 
         print(json.dumps(body, indent=2, ensure_ascii=False))
         return
-    import yaml
+    from argosy.kube.yamlwriter import to_yaml
 
-    print(yaml.safe_dump(body, sort_keys=False, allow_unicode=True), end="")
+    print(to_yaml(body).decode(), end="")
 
 
 def reference(obj: dict[str, Any]) -> str:

@@ -4,21 +4,41 @@ import contextlib
 import os
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from argosy.cli import endpoints
+from argosy.cli.endpoints import AllowedEndpoints, AllowHttpEndpoints, rules
 from argosy.cli.failures import Failure, explained
+from argosy.cli.folder import AcceptDataLoss
+from argosy.cli.limits import MaxConnections, MaxMutatingRequests, MaxRequests, MaxWatches, WatchBuffer, limits
+from argosy.cli.limits import arguments as as_arguments
 
 if TYPE_CHECKING:
     from argosy.cli.folder import DataFolder
     from argosy.cli.progress import Progress
     from argosy.kube.client import Client
+    from argosy.server.limits import Limits
 
 __all__ = ["down", "up"]
 
 #: How long one that could not start may take to end.
 _LAST_WORDS = 10.0
+
+
+class Start(NamedTuple):
+    """The options that a detached one is given again."""
+
+    folder: "DataFolder"
+    members: int
+    port: int
+    host: str
+    limits: "Limits"
+    accept_data_loss: bool
+    allowed_endpoints: list[str] | None
+    allow_http_endpoints: bool
+
 
 Data = Annotated[Path, typer.Option(help="Folder of the state, logs and kubeconfig.")]
 
@@ -37,6 +57,14 @@ def up(
     example: Annotated[
         bool, typer.Option("--example", help="Create what is missing of the example application, and show its status.")
     ] = False,
+    max_requests_inflight: MaxRequests = 400,
+    max_mutating_requests_inflight: MaxMutatingRequests = 200,
+    max_watches: MaxWatches = 8_000,
+    max_connections: MaxConnections = 10_000,
+    watch_buffer: WatchBuffer = "256Mi",
+    accept_data_loss: AcceptDataLoss = False,
+    allowed_endpoints: AllowedEndpoints = None,
+    allow_http_endpoints: AllowHttpEndpoints = False,
     progress_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Run a federation here: the API server, the controllers, and simulated members if you like.
@@ -54,11 +82,14 @@ def up(
 
     progress = shown(progress_fd)
     folder = DataFolder(data.absolute())
+    chosen = limits(max_requests_inflight, max_mutating_requests_inflight, max_watches, max_connections, watch_buffer)
+    rules(allowed_endpoints, allow_http_endpoints)  # told before anything is started
+    start = Start(folder, members, port, host, chosen, accept_data_loss, allowed_endpoints, allow_http_endpoints)
     try:
         if detach:
-            _detached(folder, members, port, host, progress)
+            _detached(start, progress)
         else:
-            _in_foreground(folder, members, port, host, example, progress, told=progress_fd is not None)
+            _in_foreground(start, example, progress, told=progress_fd is not None)
     except Exception as error:
         progress.failed(explained(error))
         raise
@@ -73,30 +104,25 @@ def down(data: Data = Path(".argosy")) -> None:
 
       argosy down --data .argosy
     """
-    from argosy.cli.folder import DataFolder
+    from argosy.cli.folder import MEMBERS, UP, DataFolder
     from argosy.cli.processes import stop
 
     folder = DataFolder(data.absolute())
-    stopped = stop(folder.up, "the control plane")
+    stopped = stop(folder.up, UP, "the control plane")
     # It takes its members along; they are asked too in case it was killed.
-    stopped = stop(folder.sim, "the simulated members") or stopped
+    stopped = stop(folder.sim, MEMBERS, "the simulated members") or stopped
+    other = folder.up.holder()
+    if other is not None and other.pid:
+        raise Failure(
+            f"{data} is in use by {other}, which is not for `argosy down` to stop", "Ctrl-C there does, or SIGTERM"
+        )
     print("stopped" if stopped else f"nothing is running on {data}")
 
 
-def _running(folder: "DataFolder", holder: int) -> Failure:
-    return Failure(
-        f"argosy is already running on {folder.path} (process {holder})",
-        "`argosy down` stops it; --data chooses another folder for a second one",
-    )
-
-
-def _in_foreground(
-    folder: "DataFolder", members: int, port: int, host: str, example: bool, progress: "Progress", *, told: bool
-) -> None:
+def _in_foreground(start: Start, example: bool, progress: "Progress", *, told: bool) -> None:
+    folder = start.folder
+    folder.claim()
     folder.make()
-    holder = folder.up.take()
-    if holder is not None:
-        raise _running(folder, holder)
 
     from argosy.cli import logs, loop
     from argosy.cli.plane import Settings, run
@@ -115,22 +141,26 @@ def _in_foreground(
         print("\nCtrl-C stops it.", flush=True)
 
     # Members of last time are still joined: without their servers they would count as lost.
-    count = max(members, folder.known_members())
-    loop.run(run(Settings(folder.path, count, host, port), progress, when_ready))
+    count = max(start.members, folder.known_members())
+    allowed = rules(start.allowed_endpoints, start.allow_http_endpoints)
+    settings = Settings(folder.path, count, start.host, start.port, start.limits, start.accept_data_loss, allowed)
+    loop.run(run(settings, progress, when_ready))
     if not told:
         print("stopped")
 
 
-def _detached(folder: "DataFolder", members: int, port: int, host: str, progress: "Progress") -> None:
+def _detached(start: Start, progress: "Progress") -> None:
     from argosy.cli.processes import command
     from argosy.cli.progress import follow
 
+    folder = start.folder
+    folder.check()
     folder.make()
-    holder = folder.up.running()
-    if holder is not None:
-        raise _running(folder, holder)
     reading, writing = os.pipe()
-    arguments = ["--data", str(folder.path), "--members", str(members), "--port", str(port), "--host", host]
+    arguments = ["--data", str(folder.path), "--members", str(start.members), "--port", str(start.port)]
+    arguments += ["--host", start.host, *as_arguments(start.limits)]
+    arguments += ["--accept-data-loss"] if start.accept_data_loss else []
+    arguments += endpoints.arguments(start.allowed_endpoints, start.allow_http_endpoints)
     with folder.crash_log.open("ab") as output:
         try:
             started = subprocess.Popen(

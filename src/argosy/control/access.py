@@ -5,13 +5,14 @@ that joined answers to them do they replace the old ones (`link`), so a mistake 
 are renewed well before they end, by the account itself, or with the user's credentials where the secret has them. The
 account's role follows the type configs as far as Kubernetes lets it.
 
+Credentials go only where they may (`membersecrets`), and only to the cluster that joined (`gate`).
+
 Called by `clusters` for one cluster at a time; it writes the token into the secret, nothing else on the control plane.
 """
 
 import asyncio
-import base64
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,32 +24,29 @@ from argosy.api.types import FederatedCluster
 from argosy.control import join, memberrole
 from argosy.control.catalog import Catalog
 from argosy.control.connect import Connector
-from argosy.control.gate import Gate
+from argosy.control.gate import Gate, Recognition, WrongCluster
 from argosy.control.link import Link
 from argosy.control.members import Member, Members
+from argosy.control.membersecrets import MemberSecrets
 from argosy.control.timings import Timings
-from argosy.fleet.credentials import Connection, CredentialsError, connection_from_secret
+from argosy.fleet.credentials import (
+    Connection,
+    CredentialsError,
+    CredentialsWithheld,
+)
+from argosy.fleet.identity import Identity, recorded
 from argosy.fleet.tokens import life_of, renewal_time
-from argosy.kube.client import Client, Patch
+from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, Forbidden, TransportError
-from argosy.kube.informer import Informer
-from argosy.kube.objects import Metadata
+from argosy.plan.misfit import MISSHAPEN
 
-__all__ = ["Access", "Problem", "SecretView"]
+__all__ = ["Access", "Problem"]
 
 #: How long credentials that are being tried may take to bring an answer.
 _TRIAL = 10.0
 _LONGEST_MESSAGE = 1000
 
 _FAILURES = (ApiError, TransportError, TimeoutError)
-
-
-class SecretView(msgspec.Struct, frozen=True):
-    metadata: Metadata = Metadata()
-    data: dict[str, str] = {}
-
-    def decoded(self) -> dict[str, bytes]:
-        return {name: base64.b64decode(value) for name, value in self.data.items()}
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -61,13 +59,12 @@ class Problem(msgspec.Struct, frozen=True):
 class _Entry:
     """What is remembered of the way into one member while it is connected."""
 
-    def __init__(self, connection: Connection, link: Link, gate: Gate, namespace: str):
+    def __init__(self, connection: Connection, link: Link, gate: Gate, recognition: Recognition):
         self.connection = connection
         self.link = link
-        #: Closed until it was seen to be the member that joined.
         self.gate = gate
-        #: The uid of the namespace by which it was; empty until then.
-        self.namespace = namespace
+        #: By what it is told from other clusters.
+        self.recognition = recognition
         self.problems: dict[str, str] = {}
         #: Until when a renewal that failed is not tried again.
         self.patience = 0.0
@@ -78,169 +75,167 @@ class _Entry:
 class Access:
     def __init__(
         self,
-        client: Client,
-        secrets: Informer[SecretView],
+        secrets: MemberSecrets,
         members: Members,
         catalog: Catalog,
         connect: Connector,
         timings: Timings,
     ):
-        self._client = client
         self._secrets = secrets
         self._members = members
         self._catalog = catalog
         self._connect = connect
         self._timings = timings
         self._entries: dict[str, _Entry] = {}
-        #: Why members that should be connected are not.
-        self._shut_out: dict[str, str] = {}
+        #: Why members that should be connected are not, or were not when they were last heard of.
+        self._shut_out: dict[str, Problem] = {}
         #: Called with the name of a member that does not accept our credentials any more.
         self.on_rejected: Callable[[str], None] = lambda name: None
-
-    # Credentials.
-
-    def connection(self, cluster: FederatedCluster, bootstrap: bool | None = None) -> Connection:
-        """As `connection_from_secret`. Raises CredentialsError."""
-        return connection_from_secret(cluster, self._secret(cluster), bootstrap=bootstrap)
-
-    def has_secret(self, cluster: FederatedCluster) -> bool:
-        return self._secrets.get(_secret_key(cluster)) is not None
-
-    def _secret(self, cluster: FederatedCluster) -> dict[str, bytes]:
-        name = cluster.spec.secret_ref.name
-        secret = self._secrets.get(_secret_key(cluster))
-        if secret is None:
-            raise CredentialsError(f'secret "{name}" not found in namespace {keys.SYSTEM_NAMESPACE}')
-        try:
-            return secret.decoded()
-        except ValueError:
-            raise CredentialsError(f'secret "{name}" holds data that is not base64') from None
+        #: ... and of one in whose place another cluster answered.
+        self.on_mismatch: Callable[[str], None] = lambda name: None
 
     @asynccontextmanager
-    async def visit(self, cluster: FederatedCluster, bootstrap: bool | None = None) -> AsyncIterator[Client]:
+    async def visit(
+        self, cluster: FederatedCluster, bootstrap: bool | None = None, identity: Identity | None = None
+    ) -> AsyncIterator[Client]:
         """A client of its own with the credentials in the secret, closed afterwards. Raises CredentialsError.
+
+        With an identity, whatever is not that cluster is WrongCluster with the first request, and with every other.
 
         Where the secret went before its cluster did, as a deletion in the foreground has it, with those that are in use.
         """
         try:
-            connection = self.connection(cluster, bootstrap)
+            connection = self._secrets.connection(cluster, bootstrap)
         except CredentialsError:
             in_use = self.in_use(cluster.name)
-            if bootstrap is not None or in_use is None or not cluster.terminating or self.has_secret(cluster):
+            if bootstrap is not None or in_use is None or not cluster.terminating or self._secrets.has(cluster):
                 raise
             connection = in_use
-        client = self._connect(cluster.name, connection)
+        challenge = self._expect(identity, connection).challenge if identity is not None else None
+        client = self._connect(cluster.name, connection, challenge)
         try:
             yield client
         finally:
             await client.close()
 
-    async def keep_token(self, cluster: FederatedCluster, token: bytes | None) -> None:
-        """In the cluster's secret, from where every connection takes it; None takes it out."""
-        value = base64.b64encode(token).decode() if token is not None else None
-        body: Mapping[str, Any] = {"data": {keys.SECRET_SERVICE_ACCOUNT_TOKEN: value}}
-        name = cluster.spec.secret_ref.name
-        raw = await self._client.patch(join.SECRETS, name, body, keys.SYSTEM_NAMESPACE, kind=Patch.MERGE, into=bytes)
-        self._secrets.remember(raw)
-
     # Being connected.
 
     async def connected(self, cluster: FederatedCluster) -> Member | None:
-        """The member over a connection with what is in the secret, or with what was there before if that is of no use."""
+        """The member over a connection with what is in the secret, or with what was there before if that is of no use.
+
+        Raises CredentialsError, or WrongCluster where another cluster answers.
+        """
         try:
             member = await self._connected(cluster)
-        except CredentialsError as error:
-            self._shut_out[cluster.name] = str(error)
+        except WrongCluster as error:
+            self._shut_out[cluster.name] = _problem(texts.CLUSTER_IDENTITY_CHANGED_REASON, str(error))
             raise
-        self._shut_out.pop(cluster.name, None)
+        except CredentialsError as error:
+            self._shut_out[cluster.name] = _problem(_reason(error), str(error))
+            raise
+        if self._entries[cluster.name].gate.is_open:
+            self._shut_out.pop(cluster.name, None)
         return member
 
     async def _connected(self, cluster: FederatedCluster) -> Member | None:
         name = cluster.name
         entry, member = self._entries.get(name), self._members.get(name)
-        if entry is not None and member is not None and not entry.namespace:
-            await self._recognize_late(cluster, entry)
+        if entry is not None and not entry.recognition.fits(recorded(cluster)):
+            # Nothing that was heard here holds any more, and what is there now is asked over connections of its own.
+            await self._drop(name)
+            entry = member = None
+        if entry is not None and not entry.gate.is_open:
+            await self._recognize(name, entry.gate)
         try:
-            connection = self.connection(cluster)
+            connection = self._secrets.connection(cluster)
             if entry is None or member is None:
                 return await self._connect_first(cluster, connection)
             if entry.connection != connection:
                 member = await self._exchange(cluster, entry, member, connection)
         except (CredentialsError, *_FAILURES) as error:
             if entry is None:
+                if isinstance(error, WrongCluster | CredentialsError):
+                    raise
                 raise CredentialsError(_told(error)) from None
-            entry.problems[texts.CREDENTIALS_UNUSABLE_REASON] = (
+            self._forget_unusable(entry)
+            entry.problems[_reason(error)] = (
                 f'what is in secret "{cluster.spec.secret_ref.name}" cannot be used, the earlier credentials stay in use:'
                 f" {_told(error)}"
             )
             return member
-        entry.problems.pop(texts.CREDENTIALS_UNUSABLE_REASON, None)
+        self._forget_unusable(entry)
         return member
 
     async def _connect_first(self, cluster: FederatedCluster, connection: Connection) -> Member:
-        """The secret may have changed while nobody looked: what is at another address is not written to."""
-        link = self._link(cluster.name, self._connect(cluster.name, connection))
+        """One that does not answer now is asked again with each request, and what is not the member is not written to."""
+        recognition = self._expect(recorded(cluster), connection)
+        link = self._link(cluster.name, self._connect(cluster.name, connection, recognition.challenge))
+        gate = Gate(link, recognition, self._timings.identity_period)
         try:
-            namespace = await self._recognized(cluster, link, connection)
+            await self._recognize(cluster.name, gate)
         except BaseException:
             await link.close()
             raise
-        return await self._take(cluster.name, link, connection, namespace)
+        return await self._take(cluster.name, _Entry(connection, link, gate, recognition))
+
+    async def _recognize(self, name: str, gate: Gate) -> None:
+        """Ask who is there, which may give no answer. Raises WrongCluster."""
+        try:
+            async with asyncio.timeout(min(_TRIAL, self._timings.health_period / 2)):
+                await gate.confirm()
+        except WrongCluster:
+            await self._drop(name)
+            raise
+        except _FAILURES:
+            return
+
+    def _forget_unusable(self, entry: _Entry) -> None:
+        for reason in (texts.CREDENTIALS_UNUSABLE_REASON, texts.CREDENTIALS_WITHHELD_REASON):
+            entry.problems.pop(reason, None)
+
+    def _expect(self, identity: Identity, connection: Connection) -> Recognition:
+        return Recognition(identity, connection.server, self._mismatched)
+
+    def _mismatched(self, recognition: Recognition) -> None:
+        name = recognition.identity.cluster
+        entry = self._entries.get(name)
+        if entry is not None and entry.recognition is recognition:
+            self.on_mismatch(name)
 
     def _link(self, name: str, client: Client) -> Link:
         return Link(name, client.transport, on_rejected=lambda: self.on_rejected(name))
 
-    async def _take(self, name: str, link: Link, connection: Connection, namespace: str) -> Member:
+    async def _take(self, name: str, entry: _Entry) -> Member:
         """Have it as the member of this name, about which nothing is known yet."""
-        gate = Gate(link, is_open=bool(namespace))
-        member = Member(name, Client(gate), self._timings)
-        self._entries[name] = _Entry(connection, link, gate, namespace)
+        member = Member(name, Client(entry.gate), self._timings, entry.gate.confirm)
+        self._entries[name] = entry
         await self._members.connect(member)
         return member
-
-    async def _recognized(self, cluster: FederatedCluster, link: Link, connection: Connection) -> str:
-        """As `_recognize`, but empty for one that gives no answer, or not the one asked for: it is asked again, with the
-        next look."""
-        try:
-            async with asyncio.timeout(min(_TRIAL, self._timings.health_period / 2)):
-                return await self._recognize(cluster, Client(link), connection)
-        except _FAILURES:
-            return ""
-
-    async def _recognize_late(self, cluster: FederatedCluster, entry: _Entry) -> None:
-        try:
-            entry.namespace = await self._recognized(cluster, entry.link, entry.connection)
-        except CredentialsError:
-            await self.disconnect(cluster.name)
-            raise
-        entry.gate.is_open = bool(entry.namespace)
-
-    async def _recognize(self, cluster: FederatedCluster, client: Client, connection: Connection) -> str:
-        """The uid of the namespace by which it certainly is the member that joined. Raises CredentialsError if it is not."""
-        namespace = await join.find(client)
-        if namespace is None:
-            raise CredentialsError(f"at {connection.server}: {join.NotTheMember(cluster.name)}")
-        if not join.is_of(namespace, cluster):
-            raise CredentialsError(f"the cluster at {connection.server} is not the one that joined")
-        return str(namespace["metadata"]["uid"])
 
     async def _exchange(
         self, cluster: FederatedCluster, entry: _Entry, member: Member, connection: Connection
     ) -> Member:
         """Go over to other credentials, or another address, once the member answers to them."""
-        client = self._connect(cluster.name, connection)
+        recognition = self._expect(recorded(cluster), connection)
+        client = self._connect(cluster.name, connection, recognition.challenge)
+        gate = Gate(client.transport, recognition, self._timings.identity_period)
         try:
             async with asyncio.timeout(_TRIAL):
-                namespace = await self._recognize(cluster, client, connection)
+                await gate.confirm()
         except BaseException:
             await client.close()
             raise
-        if namespace != entry.namespace:  # it was claimed anew: nothing that is known of the one before holds here
-            return await self._take(cluster.name, self._link(cluster.name, client), connection, namespace)
+        if entry.recognition.identity != recognition.identity:
+            # It was claimed anew, or had not answered before: nothing that is known of the one before holds here.
+            link = self._link(cluster.name, client)
+            gate = Gate(link, recognition, self._timings.identity_period)
+            return await self._take(cluster.name, _Entry(connection, link, gate, recognition))
         entry.connection = connection
         entry.rules = None
         entry.problems.pop(texts.TOKEN_NOT_RENEWED_REASON, None)
         entry.link.exchange(client.transport)
+        entry.gate.exchange(recognition)
+        entry.recognition = recognition
         return member
 
     def in_use(self, name: str) -> Connection | None:
@@ -248,17 +243,24 @@ class Access:
         entry = self._entries.get(name)
         return entry.connection if entry is not None else None
 
+    def member_uid(self, name: str) -> str:
+        """What a connected member is known by, once it was seen."""
+        entry = self._entries.get(name)
+        return entry.recognition.identity.namespace_uid if entry is not None and entry.gate.is_open else ""
+
     async def disconnect(self, name: str) -> None:
-        self._entries.pop(name, None)
         self._shut_out.pop(name, None)
+        await self._drop(name)
+
+    async def _drop(self, name: str) -> None:
+        self._entries.pop(name, None)
         await self._members.disconnect(name)
 
     def problem(self, name: str) -> Problem | None:
         """What keeps us from working in the member as we should; the most telling one."""
-        entry = self._entries.get(name)
-        if entry is None:
-            why = self._shut_out.get(name)
-            return Problem(texts.CREDENTIALS_UNUSABLE_REASON, why[:_LONGEST_MESSAGE]) if why else None
+        entry, shut_out = self._entries.get(name), self._shut_out.get(name)
+        if entry is None or shut_out is not None:
+            return shut_out
         found = dict(entry.problems)
         if entry.link.rejected:
             why = found.get(texts.TOKEN_NOT_RENEWED_REASON, "")
@@ -270,7 +272,7 @@ class Access:
             found[texts.RIGHTS_MISSING_REASON] = f"{refusals[0]}{more}"
         for reason in _BY_WEIGHT:
             if reason in found:
-                return Problem(reason, found[reason][:_LONGEST_MESSAGE])
+                return _problem(reason, found[reason])
         return None
 
     # The service account.
@@ -287,7 +289,7 @@ class Access:
         # Whether this one was not to be had, could not be kept, or is refused too: asking at once for another would not help.
         entry.patience = time.monotonic() + self._timings.health_period
         try:
-            await self.keep_token(cluster, await self._next_token(cluster, entry))
+            await self._secrets.keep_token(cluster, await self._next_token(cluster, entry))
         except (CredentialsError, *_FAILURES) as error:
             entry.problems[texts.TOKEN_NOT_RENEWED_REASON] = (
                 f"the service account's token was not renewed: {_told(error)}; to give it a new one, run:"
@@ -301,7 +303,7 @@ class Access:
         if entry.link.rejected:
             return True
         try:
-            life = life_of(self.connection(cluster).token)
+            life = life_of(self._secrets.connection(cluster).token)
         except CredentialsError:
             return False
         return life is not None and time.time() >= renewal_time(life, self._timings.token_renewal, cluster.name)
@@ -309,26 +311,18 @@ class Access:
     async def _next_token(self, cluster: FederatedCluster, entry: _Entry) -> bytes:
         try:
             async with asyncio.timeout(_TRIAL):
-                return await join.new_token(Client(entry.link), self._timings.token_lifetime)
+                return await join.new_token(Client(entry.gate), self._timings.token_lifetime)
         except _FAILURES as error:
-            if not self.has_bootstrap(cluster):
+            if not self._secrets.has_bootstrap(cluster):
                 raise
             first = error
         try:
-            async with self.visit(cluster, bootstrap=True) as client, asyncio.timeout(_TRIAL):
+            async with self.visit(cluster, True, entry.recognition.identity) as client, asyncio.timeout(_TRIAL):
                 return await self.equip(client, cluster, await join.claim(client, cluster))
         except join.NotTheMember as error:
             raise CredentialsError(str(error)) from None
         except (join.Unjoinable, join.StillLeaving):
             raise first from None
-
-    def has_bootstrap(self, cluster: FederatedCluster) -> bool:
-        """Whether the secret has the user's own credentials, which are there for joining and may be taken out afterwards."""
-        try:
-            self.connection(cluster, bootstrap=True)
-        except CredentialsError:
-            return False
-        return True
 
     async def equip(self, client: Client, cluster: FederatedCluster, namespace: dict[str, Any]) -> bytes:
         """The service account and its rights in a member that was claimed; its token."""
@@ -377,15 +371,16 @@ class Access:
                 await member.client.update(join.ROLES, role)
                 return
             except Forbidden:
-                if not self.has_bootstrap(cluster):
+                if not self._secrets.has_bootstrap(cluster):
                     raise
-            async with self.visit(cluster, bootstrap=True) as client:
+            async with self.visit(cluster, True, self._entries[cluster.name].recognition.identity) as client:
                 await client.update(join.ROLES, role)
 
 
 #: The most telling first.
 _BY_WEIGHT = (
     texts.CREDENTIALS_REJECTED_REASON,
+    texts.CREDENTIALS_WITHHELD_REASON,
     texts.CREDENTIALS_UNUSABLE_REASON,
     texts.TOKEN_NOT_RENEWED_REASON,
     texts.ROLE_OUTDATED_REASON,
@@ -393,8 +388,13 @@ _BY_WEIGHT = (
 )
 
 
-def _secret_key(cluster: FederatedCluster) -> str:
-    return f"{keys.SYSTEM_NAMESPACE}/{cluster.spec.secret_ref.name}"
+def _reason(error: Exception) -> str:
+    withheld = isinstance(error, CredentialsWithheld)
+    return texts.CREDENTIALS_WITHHELD_REASON if withheld else texts.CREDENTIALS_UNUSABLE_REASON
+
+
+def _problem(reason: str, message: str) -> Problem:
+    return Problem(reason, message[:_LONGEST_MESSAGE])
 
 
 def _told(error: BaseException) -> str:
@@ -403,7 +403,10 @@ def _told(error: BaseException) -> str:
 
 def _difference(present: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> str:
     """The kinds that rights are missing for, and those that have too many."""
-    held, needed = _kinds(present), _kinds(wanted)
+    try:
+        held, needed = _kinds(present), _kinds(wanted)
+    except MISSHAPEN:
+        return "its rules cannot be read"
     missing, spare = sorted(needed - held), sorted(held - needed)
     parts = [f"{word}: {', '.join(kinds)}" for word, kinds in (("missing", missing), ("not needed", spare)) if kinds]
     return "; ".join(parts) or "other verbs"

@@ -2,6 +2,9 @@
 
 Woken by member objects (gathered for a moment, so that a burst costs one pass), by the source and by the federated object.
 Writes only what changed: at most one CollectedStatus and one source status a pass.
+
+A member's copy that is no object of its kind must not cost the others their part: it counts as out of reach, and its cluster
+says so, until it changes.
 """
 
 import asyncio
@@ -21,7 +24,7 @@ from argosy.control.metrics import Metrics
 from argosy.control.projection import as_object
 from argosy.control.timings import Timings
 from argosy.kube.client import Client, Patch
-from argosy.kube.errors import AlreadyExists, Forbidden, MethodNotAllowed, NotFound
+from argosy.kube.errors import AlreadyExists, BadRequest, Forbidden, Invalid, MethodNotAllowed, NotFound
 from argosy.kube.informer import Change
 from argosy.kube.objects import HasMetadata, decode, split_key
 from argosy.kube.queue import Result, WorkQueue
@@ -29,6 +32,7 @@ from argosy.plan.aggregate import feedback_of, in_motion, source_status
 from argosy.plan.collect import Seen, collected_status
 from argosy.plan.kinds.observation import Observation
 from argosy.plan.kinds.registry import kind_of
+from argosy.plan.misfit import MISSHAPEN, misfit
 from argosy.plan.placement import may_hold_copies
 
 __all__ = ["Aggregate"]
@@ -105,6 +109,31 @@ class Aggregate:
             return Result(requeue_after=self._timings.conflict)
         now = time.monotonic()
         untold = untold or _Untold(now, now)
+        try:
+            result = await self._tell(key, config, federated, seen, untold)
+        except (Invalid, BadRequest, *MISSHAPEN):
+            doubtful = self._misfits(key, config, seen)
+            if not doubtful:
+                raise
+            for name, why in doubtful.items():
+                self._collector.doubt(name, config.name, key.key, why)
+            believed = {name: Seen(None, reachable=False) if name in doubtful else each for name, each in seen.items()}
+            return await self._tell(key, config, federated, believed, untold, frozenset(doubtful))
+        for name in seen:
+            self._collector.doubt(name, config.name, key.key, "")
+        return result
+
+    async def _tell(
+        self,
+        key: SourceKey,
+        config: FederatedTypeConfig,
+        federated: FederatedObject,
+        seen: dict[str, Seen],
+        untold: _Untold,
+        doubted: frozenset[str] = frozenset(),
+    ) -> Result | None:
+        """Write what there is to say, unless it will be another thing soon. All of it is known before any of it is written."""
+        now = time.monotonic()
         wait = untold.first + self._timings.status_longest_busy - now
         placed = federated.placed
         copies = (each.object for name, each in seen.items() if each.reachable and (each.object or name in placed))
@@ -112,15 +141,23 @@ class Aggregate:
             self._untold[key] = untold._replace(moving=True)
             return Result(requeue_after=wait)
         writes = []
-        if config.spec.status_collection.enabled:
-            writes.append(self._write_collected(key, config, federated, seen))
         source_raw = self._caches.source_raw(key)
         if source_raw is not None and config.spec.status_aggregation.enabled:
             source = self._source(source_raw, config)
             if not source["metadata"].get("deletionTimestamp"):
-                writes.append(self._write_source(key, config, source, federated, seen))
+                observations = self._observations(key, config, federated, seen, doubted)
+                status = source_status(source, federated, observations, _now())
+                writes.append(self._write_source(key, config, source, federated, status))
+        if config.spec.status_collection.enabled:
+            writes.append(self._write_collected(key, config, federated, seen))
         await asyncio.gather(*writes)
         return None
+
+    def _misfits(self, key: SourceKey, config: FederatedTypeConfig, seen: dict[str, Seen]) -> dict[str, str]:
+        """The clusters whose copies, as they are or as they were last known, are no objects of their kind, and why."""
+        last_known = self._last_known(key, config)
+        copies = {name: each.object or last_known.get(name) for name, each in seen.items()}
+        return {name: why for name, copy in copies.items() if copy is not None and (why := misfit(config, copy))}
 
     def _is_due(self, untold: "_Untold") -> bool:
         """Whether it is time for an object with these changes, as far as can be told without looking at it."""
@@ -177,9 +214,8 @@ class Aggregate:
         config: FederatedTypeConfig,
         source: dict[str, Any],
         federated: FederatedObject,
-        seen: dict[str, Seen],
+        status: dict[str, Any] | None,
     ) -> None:
-        status = source_status(source, federated, self._observations(key, config, federated, seen), _now())
         body: dict[str, Any] = {}
         annotations = feedback_of(source, federated) if kind_of(source).feedback_with_status else None
         if annotations is not None:
@@ -195,12 +231,20 @@ class Aggregate:
         if observed is not None and observed == source["metadata"].get("generation"):
             self._marks.finished(key, observed, config.name)
 
-    def _observations(
-        self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject, seen: dict[str, Seen]
-    ) -> list[Observation]:
-        """With what CollectedStatus last knew of members that cannot be read now."""
+    def _last_known(self, key: SourceKey, config: FederatedTypeConfig) -> dict[str, dict[str, Any]]:
         collected = self._caches.collected[config.namespaced].get(key.federated_key)
-        last_known = {entry.cluster: entry.collected_fields for entry in collected.clusters} if collected else {}
+        return {entry.cluster: entry.collected_fields for entry in collected.clusters} if collected else {}
+
+    def _observations(
+        self,
+        key: SourceKey,
+        config: FederatedTypeConfig,
+        federated: FederatedObject,
+        seen: dict[str, Seen],
+        doubted: frozenset[str],
+    ) -> list[Observation]:
+        """With what CollectedStatus last knew of members that cannot be read now, unless that is doubted."""
+        last_known = {name: known for name, known in self._last_known(key, config).items() if name not in doubted}
         written = {entry.cluster: entry.last_observed_generation for entry in federated.status.clusters}
         observations = []
         for name in federated.placed:

@@ -1,7 +1,7 @@
 """Asking: passes that need an answer from a plugin elsewhere, without anybody waiting for it.
 
 A pass that asks is given up, the question goes out in a task of its own, and the object is looked at again when the answer is
-there: the pass then starts anew, on what is true by that time, and takes the answers it has. So a webhook that hangs holds no
+there: the pass then starts anew, on what is true by that time, and takes the answers it has. So a plugin that hangs holds no
 worker, and an object that is changed or deleted meanwhile does not wait for it. Answers are kept until a pass came to its end.
 
 Owns one task an object with a question; `close` ends them.
@@ -13,13 +13,16 @@ from collections.abc import Awaitable, Callable, Generator, Hashable
 from typing import Generic, NamedTuple, TypeVar
 
 from argosy.plan.framework import Ask, Reply
-from argosy.plan.webhook import Question, failed, question_of
+from argosy.plan.packaged import Question, failed, question_of
 
 __all__ = ["Asking", "Pass"]
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 log = logging.getLogger(__name__)
+
+#: Answers kept about one object: more than one decision has questions, and few where the object changes all the time.
+_KEPT = 64
 
 
 class Pass(NamedTuple, Generic[T]):
@@ -105,5 +108,6 @@ class Asking(Generic[K]):
             log.exception("asking %s failed", question.plugin)
             reply = failed(question, f"asking it failed: {type(error).__name__}")
         talk.answers.append((question, reply))
+        del talk.answers[:-_KEPT]
         talk.asked = talk.task = None
         self._wake(key)

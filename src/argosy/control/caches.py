@@ -30,6 +30,7 @@ from argosy.kube.informer import Change, Informer
 from argosy.kube.objects import HasMetadata, Partial, split_key
 from argosy.kube.resource import Resource
 from argosy.kube.supervise import Supervisor
+from argosy.plan.identity import Refusal, subject_of
 
 __all__ = ["Caches", "SourceKey"]
 
@@ -134,13 +135,9 @@ class Caches:
         return informer.get(key.key) if informer is not None else None
 
     def source_of(self, view: FederatedView) -> SourceKey | None:
-        """Whose federated object it is."""
-        for owner in view.metadata.owner_references:
-            config = self.catalog.of_kind(owner.api_version, owner.kind) if owner.controller else None
-            if config is not None:
-                namespace = view.metadata.namespace
-                return SourceKey(config.name, f"{namespace}/{owner.name}" if namespace else owner.name)
-        return None
+        """Whose federated object it is, by its own name."""
+        subject = subject_of(view.metadata, {}, self.catalog)
+        return None if isinstance(subject, Refusal) else SourceKey(subject.config.name, subject.key)
 
     def source_raw(self, key: SourceKey) -> bytes | None:
         informer = self.sources.get(key.type)
@@ -149,6 +146,11 @@ class Caches:
     def sources_synced(self, type_name: str) -> bool:
         informer = self.sources.get(type_name)
         return informer is not None and informer.has_synced
+
+    def sources_awaited(self, type_name: str) -> bool:
+        """Whether their first list is still on its way."""
+        informer = self.sources.get(type_name)
+        return informer is not None and not informer.tried.is_set()
 
     def federated_view(self, key: SourceKey) -> FederatedView | None:
         return self._federated_of(key).get(key.federated_key)

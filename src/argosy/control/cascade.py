@@ -6,6 +6,7 @@ never to delete. Each shard takes away its own; who owns the cluster waits for a
 
 import asyncio
 import functools
+import random
 import time
 
 from argosy.api import keys
@@ -46,18 +47,24 @@ class Cascade:
             return "the cluster is not ready"
         if self._pause.fleet() or self._pause.cluster(cluster):
             return "nothing is written to it while it is paused"
-        results = await asyncio.gather(*(self._of_type(member, config) for config in self._caches.catalog))
+        until = time.monotonic() + self._timings.cascade_pass
+        results = await asyncio.gather(*(self._of_type(member, config, until) for config in self._caches.catalog))
         left = sum(count for count, _ in results)
         problems = [problem for _, found in results for problem in found]
         if problems:
             return f"{left} objects left; {problems[0]}"
         if left:
             return f"{left} objects left"
+        try:  # nobody looks again: it must have been the member that has nothing left
+            await member.confirm()
+        except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
+            return f"nothing is left, by what answers, and whether that is the member is not known: {error}"
         self._unserved = {key: since for key, since in self._unserved.items() if key[0] != cluster.name}
         return ""
 
-    async def _of_type(self, member: Member, config: FederatedTypeConfig) -> tuple[int, list[str]]:
-        """How many objects of the type are still there after this pass, and what stood in the way."""
+    async def _of_type(self, member: Member, config: FederatedTypeConfig, until: float) -> tuple[int, list[str]]:
+        """How many objects of the type are still there after this pass, and what stood in the way. What a pass has no time for
+        is left to the next one; each takes away one at least."""
         try:
             listed = await member.call(
                 lambda client: client.list(config.resource, label_selector=MANAGED, into=Partial)
@@ -69,8 +76,12 @@ class Cascade:
         except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
             return 1, [f"{config.name}: {error}"]
         self._unserved.pop((member.name, config.name), None)
-        left, problems = 0, []
-        for item in listed.items:
+        left, tried, problems = 0, 0, list[str]()
+        # In no order: what cannot be taken away must not use up every pass.
+        for item in random.sample(listed.items, len(listed.items)):
+            if tried and time.monotonic() >= until:
+                left += 1
+                continue
             if not self._shard.owns(item.metadata.namespace):
                 left += 1
                 continue
@@ -80,6 +91,7 @@ class Cascade:
                 left += 1
                 problems.append(f"{config.name} {key} belongs to no federated object known here")
                 continue
+            tried += 1
             stays = functools.partial(orphans, federated.metadata.annotations)
             applied = await self._operations.remove(member, config, key, stays)
             left += applied.status is not None

@@ -18,32 +18,44 @@ from argosy.api import keys, resources
 from argosy.api.conditions import EventReason
 from argosy.api.types import APIResource, ClusterCondition, ClusterStatus, FederatedCluster, FederatedTypeConfig
 from argosy.control import join
-from argosy.control.access import Access, Problem, SecretView
+from argosy.control.access import Access, Problem
 from argosy.control.caches import Caches
 from argosy.control.cascade import Cascade
 from argosy.control.connect import Connector
+from argosy.control.gate import WrongCluster
 from argosy.control.members import Member, Members
+from argosy.control.membersecrets import MemberSecrets
+from argosy.control.metrics import Metrics
 from argosy.control.probe import Observation, Prober
 from argosy.control.timings import Timings
 from argosy.fleet.apis import lasting
-from argosy.fleet.credentials import CredentialsError
-from argosy.fleet.health import Debounce, next_health, probe_result
+from argosy.fleet.credentials import CredentialsError, CredentialsWithheld
+from argosy.fleet.health import Debounce, Health, another_answers, next_health, probe_result
+from argosy.fleet.identity import Identity, recorded
 from argosy.kube import mergepatch
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, Conflict, Forbidden, NotFound, TransportError, Unauthorized
 from argosy.kube.events import EventRecorder
-from argosy.kube.informer import Informer
 from argosy.kube.queue import Result
 
-__all__ = ["Clusters", "SecretView"]
+__all__ = ["Clusters"]
 
 _FINALIZERS = (keys.CASCADING_DELETE_FINALIZER, keys.CLUSTER_FINALIZER)
 #: Of several changes that ask for a look at a cluster, one look takes care.
 _SOON = 1.0
 #: Between the first looks at a member that joined and is not ready yet.
 _FIRST_PROBES = 2.0
+#: Of what is wrong with a member's answers.
+_LONGEST_MESSAGE = 300
+_SHOWN = 3
 #: How long a member may take that is asked to forget a membership which, by all that is known, never came about.
 _COURTESY = 5.0
+
+#: What is left to do for a member that cannot leave since nothing answers that is it.
+_GIVE_UP = (
+    "if the member is gone for good, give it up: kubectl patch federatedcluster {name} --type=merge"
+    ' -p \'{{"metadata":{{"finalizers":null}}}}\' (what was made in it then stays there)'
+)
 
 
 class Clusters:
@@ -51,27 +63,31 @@ class Clusters:
         self,
         client: Client,
         caches: Caches,
-        secrets: Informer[SecretView],
+        secrets: MemberSecrets,
         members: Members,
         prober: Prober,
         cascade: Cascade,
         connect: Connector,
         recorder: EventRecorder,
+        metrics: Metrics,
         timings: Timings,
     ):
         self._client = client
         self._caches = caches
+        self._secrets = secrets
         self._prober = prober
         self._cascade = cascade
         self._recorder = recorder
+        self._metrics = metrics
         self._timings = timings
         self._debounce: dict[str, Debounce] = {}
         #: By cluster, what it served and does not seem to any more, and since when.
         self._missing: dict[str, dict[APIResource, float]] = {}
-        self.access = Access(client, secrets, members, caches.catalog, connect, timings)
+        self.access = Access(secrets, members, caches.catalog, connect, timings)
         #: Has a cluster looked at after so many seconds; set by whoever owns the queue.
         self.wake: Callable[[str, float], None] = lambda name, after: None
         self.access.on_rejected = lambda name: self.wake(name, _SOON)
+        self.access.on_mismatch = self._met_another
         caches.catalog.on_change(self._types_changed)
 
     async def reconcile(self, name: str) -> Result | None:
@@ -84,11 +100,20 @@ class Clusters:
         cluster = await self._with_finalizers(cluster)
         if not cluster.joined:
             return await self._join(cluster)
-        await self._publish_health(cluster, await self._reached(cluster))
+        member = await self._reached(cluster)
+        seen = self.access.member_uid(name)
+        if seen and not recorded(cluster).namespace_uid:
+            cluster = await self._with_member_uid(cluster, seen)
+        await self._publish_health(cluster, member)
         return Result(requeue_after=self._next_probe(self._caches.clusters.get(name) or cluster))
 
     def clusters_of_secret(self, secret: str) -> list[str]:
         return [c.name for c in self._caches.clusters.values() if c.spec.secret_ref.name == secret]
+
+    def _met_another(self, name: str) -> None:
+        """In the place of a member: nothing passes to it any more, and now that is told."""
+        self._metrics.identity_mismatches.labels(name).inc()
+        self.wake(name, 0.0)
 
     def _types_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
         """The rights of service accounts follow the type configs."""
@@ -100,6 +125,8 @@ class Clusters:
 
     def _next_probe(self, cluster: FederatedCluster) -> float:
         """One that joined and was not ready yet is waited for by somebody: soon at first, then less and less often."""
+        if self._is_another(cluster.name):
+            return min(self._timings.health_period, self._timings.identity_recheck)
         joined = cluster.condition(texts.JOINED)
         if _was_ready(cluster) or joined is None:
             return self._timings.health_period
@@ -120,18 +147,22 @@ class Clusters:
             self._event(cluster, "Warning", EventReason.JOIN_CLUSTER_TIMEOUT, message)
             return None
         grace = self._timings.secret_grace
-        if not self.access.has_secret(cluster) and _age(cluster.metadata.creation_timestamp) < grace:
+        if not self._secrets.has(cluster) and _age(cluster.metadata.creation_timestamp) < grace:
             return Result(requeue_after=grace)  # its arrival brings us back sooner
-        claimed = False
+        uid = ""
         try:
+            await self._secrets.bind(cluster)
             # An account that was made with credentials which the control plane never saw comes by itself.
-            equips = not cluster.spec.use_service_account or self.access.has_bootstrap(cluster)
+            equips = not cluster.spec.use_service_account or self._secrets.has_bootstrap(cluster)
             async with self.access.visit(cluster, bootstrap=equips) as client:
                 namespace = await join.claim(client, cluster)
-                claimed = True
-                if cluster.spec.use_service_account and equips:
+            uid = str(namespace["metadata"]["uid"])
+            if cluster.spec.use_service_account and equips:
+                # What is made there is made in the cluster that was claimed, whatever else the address leads to by now.
+                identity = Identity(cluster.name, cluster.metadata.uid, uid)
+                async with self.access.visit(cluster, True, identity) as client:
                     token = await self.access.equip(client, cluster, namespace)
-                    await self.access.keep_token(cluster, token)
+                await self._secrets.keep_token(cluster, token)
         except join.Unjoinable:
             await self._set_joined(cluster, "False", *texts.CLUSTER_UNJOINABLE, performed=False)
             self._event(cluster, "Warning", EventReason.CLUSTER_UNJOINABLE, texts.CLUSTER_UNJOINABLE[1])
@@ -145,7 +176,11 @@ class Clusters:
             TimeoutError,
         ) as error:
             message = str(error) or "timed out waiting for a service-account token"
-            return await self._join_failed(cluster, message, claimed)
+            if uid:
+                cluster = await self._with_member_uid(cluster, uid)
+            return await self._join_failed(cluster, message, claimed=bool(uid))
+        # Also where something is on record: a manifest that was applied again brings what was known of another time.
+        cluster = await self._with_member_uid(cluster, uid)
         await self._set_joined(cluster, "True", *texts.CLUSTER_JOINED, performed=True)
         self._event(cluster, "Normal", EventReason.JOIN_CLUSTER_SUCCESS, texts.CLUSTER_JOINED[1])
         return Result(requeue_after=0.001)
@@ -163,14 +198,27 @@ class Clusters:
     async def _reached(self, cluster: FederatedCluster) -> Member | None:
         """The member over a connection that follows its secret, with a token that lasts."""
         try:
+            await self._bind(cluster)
             member = await self.access.connected(cluster)
-        except CredentialsError as error:
-            self._event(cluster, "Warning", EventReason.JOIN_CLUSTER_ERROR, str(error))
+            if member is not None and await self.access.renew_token(cluster):
+                self._event(cluster, "Normal", EventReason.TOKEN_RENEWED, "the service account has a new token")
+                member = await self.access.connected(cluster)
+        except WrongCluster:  # told with the conditions
             return None
-        if member is not None and await self.access.renew_token(cluster):
-            self._event(cluster, "Normal", EventReason.TOKEN_RENEWED, "the service account has a new token")
-            member = await self.access.connected(cluster)
+        except CredentialsError as error:
+            if not isinstance(error, CredentialsWithheld):  # that is told with the conditions
+                self._event(cluster, "Warning", EventReason.JOIN_CLUSTER_ERROR, str(error))
+            return None
+        in_use = self.access.in_use(cluster.name)
+        if in_use is not None and self.access.member_uid(cluster.name):
+            # What is in use need not be what the spec says: that may have been refused, or have failed.
+            await self._bind(cluster, proven=in_use.server)
         return member
+
+    async def _bind(self, cluster: FederatedCluster, *, proven: str = "") -> None:
+        """As `MemberSecrets.bind`; what does not succeed now does with the next look."""
+        with contextlib.suppress(ApiError, TransportError):
+            await self._secrets.bind(cluster, proven=proven)
 
     async def _forget(self, name: str) -> None:
         self._debounce.pop(name, None)
@@ -180,7 +228,10 @@ class Clusters:
     async def _publish_health(self, cluster: FederatedCluster, member: Member | None) -> None:
         """A member we cannot even connect to is unreachable, whatever was known of it before."""
         observed = Observation(probe_result(None))
-        if member is not None:
+        problem = self.access.problem(cluster.name)
+        if problem is not None and self._is_another(cluster.name):
+            observed = Observation(another_answers(problem.message))
+        elif member is not None:
             observed = await self._prober.observe(member, cluster.status.api_resource_types)
             if not observed.health.offline and await self.access.follow_role(cluster, member):
                 message = "the service account's rights in the member follow the type configs"
@@ -193,13 +244,16 @@ class Clusters:
             before,
             now=time.monotonic(),
             wall_time=_now(),
-            # Nothing depends yet on one that was never ready: there is nothing to be careful with.
-            threshold=self._timings.health_threshold if _was_ready(cluster) else 0.0,
+            threshold=self._threshold(cluster, observed.health),
         )
         self._debounce[cluster.name] = update.debounce
-        status = msgspec.structs.replace(
-            cluster.status, conditions=self._with_access(cluster, update.conditions, self.access.problem(cluster.name))
+        conditions = self._with(
+            cluster, update.conditions, texts.AUTHORIZED, texts.AUTHORIZED_AGAIN, self.access.problem(cluster.name)
         )
+        conditions = self._with(
+            cluster, conditions, texts.ANSWERS_READABLE, texts.ANSWERS_READABLE_AGAIN, _misunderstood(member)
+        )
+        status = msgspec.structs.replace(cluster.status, conditions=conditions)
         if observed.resources is not None:
             status = msgspec.structs.replace(status, resources=observed.resources)
         if observed.apis is not None and (_was_ready(cluster) or _is_ready(status)):
@@ -221,21 +275,39 @@ class Clusters:
             kind = "Normal" if observed.health.ready == "True" else "Warning"
             self._event(cluster, kind, observed.health.reason, observed.health.message)
 
-    def _with_access(
-        self, cluster: FederatedCluster, conditions: tuple[ClusterCondition, ...], problem: Problem | None
+    def _threshold(self, cluster: FederatedCluster, health: Health) -> float:
+        """How long what was seen must last until it is shown."""
+        shown = cluster.condition(texts.READY)
+        told = texts.CLUSTER_IDENTITY_CHANGED_REASON
+        # Which cluster answers is certain and no passing weakness: there is nothing to wait for. Nor does anything depend yet
+        # on one that was never ready.
+        certain = health.reason == told or (health.ready == "True" and shown is not None and shown.reason == told)
+        return self._timings.health_threshold if _was_ready(cluster) and not certain else 0.0
+
+    def _is_another(self, name: str) -> bool:
+        problem = self.access.problem(name)
+        return problem is not None and problem.reason == texts.CLUSTER_IDENTITY_CHANGED_REASON
+
+    def _with(
+        self,
+        cluster: FederatedCluster,
+        conditions: tuple[ClusterCondition, ...],
+        type: str,
+        well: tuple[str, str],
+        problem: Problem | None,
     ) -> tuple[ClusterCondition, ...]:
-        """With the condition that tells whether the member lets us work; it is there once it did not."""
-        before = cluster.condition(texts.AUTHORIZED)
+        """With a condition that is there once something was amiss: whether the member lets us work, or can be understood."""
+        before = cluster.condition(type)
         if problem is None and before is None:
             return conditions
         status = "True" if problem is None else "False"
-        reason, message = texts.AUTHORIZED_AGAIN if problem is None else (problem.reason, problem.message)
+        reason, message = well if problem is None else (problem.reason, problem.message)
         now = _now()
         since = before.last_transition_time if before is not None and before.status == status else None
-        condition = ClusterCondition(texts.AUTHORIZED, status, now, since or now, reason, message)
+        condition = ClusterCondition(type, status, now, since or now, reason, message)
         if before is None or (before.reason, before.message) != (reason, message):
             self._event(cluster, "Normal" if problem is None else "Warning", reason, message)
-        return (*(other for other in conditions if other.type != texts.AUTHORIZED), condition)
+        return (*(other for other in conditions if other.type != type), condition)
 
     # Leaving.
 
@@ -260,15 +332,17 @@ class Clusters:
             cluster = await self._give_up(cluster)
         except Conflict:
             raise
-        except (CredentialsError, ApiError, TransportError, TimeoutError) as error:
+        except (CredentialsError, join.NotTheMember, ApiError, TransportError, TimeoutError) as error:
             # One that never joined, by all that is known, need not be reached.
             if cluster.status.join_performed:
                 message = str(error) or "the member did not answer in time"
+                if isinstance(error, WrongCluster | join.NotTheMember):
+                    message = f"{message}; {_GIVE_UP.format(name=cluster.name)}"
                 self._event(cluster, "Warning", EventReason.TERMINATING_CLUSTER_FAILED, message)
                 return Result(error=f"cannot leave {cluster.name}: {message}")
         if cluster.spec.use_service_account:
             with contextlib.suppress(NotFound):
-                await self.access.keep_token(cluster, None)
+                await self._secrets.drop_token(cluster)
         await self._forget(cluster.name)
         with contextlib.suppress(NotFound):
             await self._without_finalizer(cluster, keys.CLUSTER_FINALIZER)
@@ -289,16 +363,16 @@ class Clusters:
 
     @contextlib.asynccontextmanager
     async def _entered(self, cluster: FederatedCluster) -> AsyncIterator[Client]:
-        """A client that the member answers to: with its account's token, or else the user's credentials."""
+        """A client that the member answers to, and no other cluster: with its account's token, or else the user's credentials."""
         async with contextlib.AsyncExitStack() as stack:
             try:
-                client = await stack.enter_async_context(self.access.visit(cluster))
-                await join.find(client)
+                client = await stack.enter_async_context(self.access.visit(cluster, None, recorded(cluster)))
+                await join.confirm(client, cluster)
             except (CredentialsError, Unauthorized, Forbidden):
-                if not cluster.spec.use_service_account or not self.access.has_bootstrap(cluster):
+                if not cluster.spec.use_service_account or not self._secrets.has_bootstrap(cluster):
                     raise
-                client = await stack.enter_async_context(self.access.visit(cluster, bootstrap=True))
-                await join.find(client)
+                client = await stack.enter_async_context(self.access.visit(cluster, True, recorded(cluster)))
+                await join.confirm(client, cluster)
             yield client
 
     # What is written.
@@ -320,6 +394,16 @@ class Clusters:
         )
         if cluster.terminating and not finalizers:  # it is gone, and its deletion may have been seen already
             return msgspec.json.decode(raw, type=FederatedCluster)
+        return self._remember(raw)
+
+    async def _with_member_uid(self, cluster: FederatedCluster, uid: str) -> FederatedCluster:
+        """With this on record as what the member is known by."""
+        if cluster.metadata.annotations.get(keys.MEMBER_UID) == uid:
+            return cluster
+        metadata = {"annotations": {keys.MEMBER_UID: uid}, "resourceVersion": cluster.metadata.resource_version}
+        raw = await self._client.patch(
+            resources.FEDERATED_CLUSTERS, cluster.name, {"metadata": metadata}, kind=Patch.MERGE, into=bytes
+        )
         return self._remember(raw)
 
     async def _set_joined(
@@ -356,6 +440,16 @@ class Clusters:
             "uid": cluster.metadata.uid,
         }
         self._recorder.event(regarding, kind, reason, message)
+
+
+def _misunderstood(member: Member | None) -> Problem | None:
+    """What of the member's answers is none."""
+    troubles = member.troubles() if member is not None else []
+    if not troubles:
+        return None
+    more = f" (and {len(troubles) - _SHOWN} more)" if len(troubles) > _SHOWN else ""
+    shown = "; ".join(trouble[:_LONGEST_MESSAGE] for trouble in troubles[:_SHOWN])
+    return Problem(texts.BAD_ANSWER_REASON, f"{shown}{more}")
 
 
 def _now() -> str:

@@ -78,6 +78,12 @@ class Collector:
             finally:
                 self.remembering = False
 
+    def doubt(self, cluster: str, type_name: str, key: str, why: str) -> None:
+        """A copy there turned out not to be an object of its kind, or, with no reason, to be one."""
+        member = self._members.get(cluster)
+        if member is not None:
+            member.doubt(f"{type_name} {key}", why)
+
     def informers(self) -> dict[tuple[str, str], Informer[HasMetadata]]:
         return dict(self._informers)
 
@@ -89,6 +95,7 @@ class Collector:
             label_selector=self._selector,
             keep=None if self._shard.is_whole else lambda metadata: self._shard.owns(metadata.namespace),
             liveness=self._timings.watch_liveness,
+            backoff=self._timings.watch_backoff,
         )
         cluster, type_name = member.name, config.name
 
@@ -98,8 +105,7 @@ class Collector:
 
         informer.add_handler(tell)
         self._informers[cluster, type_name] = informer
-        # Nobody asks a member's tasks how they are: a watch that died would look like one where nothing happens.
-        member.tasks.start(f"collect {type_name} in {cluster}", informer.run, restart=True)
+        member.follow(f"collect {type_name} in {cluster}", informer)
 
     def _member_changed(self, name: str, member: Member | None) -> None:
         for cluster, type_name in [key for key in self._informers if key[0] == name]:
@@ -117,7 +123,7 @@ class Collector:
             return
         for member in self._members:
             if self._informers.pop((member.name, old.name), None) is not None:
-                member.tasks.cancel(f"collect {old.name} in {member.name}")
+                member.unfollow(f"collect {old.name} in {member.name}")
                 if new is not None:
                     self._start(member, new)
         if new is None:

@@ -4,19 +4,34 @@ from collections.abc import Callable
 
 from argosy.fleet.credentials import Connection, CredentialsError
 from argosy.kube import config
+from argosy.kube.answers import DEFAULT, AnswerLimits
+from argosy.kube.challenge import Challenge
 from argosy.kube.client import Client
+from argosy.kube.endpoints import DEFAULT_RULES, EndpointRules
 from argosy.kube.http import HttpTransport
 
 __all__ = ["Connector", "http_connector"]
 
-#: Makes a client for a member of this name. Raises CredentialsError when the credentials cannot be used.
-Connector = Callable[[str, Connection], Client]
+#: Makes a client for a member of this name, whose connections answer the challenge before anything else, where there is one.
+#: Raises CredentialsError when the credentials cannot be used.
+Connector = Callable[[str, Connection, Challenge | None], Client]
 
 
-def http_connector(*, qps: float = 500.0, burst: int = 1000, user_agent: str = "argosy") -> Connector:
-    """Clients over HTTP(S), each with its own pool and rate limit; members' audit logs know us by the user agent."""
+def http_connector(
+    *,
+    qps: float = 500.0,
+    burst: int = 1000,
+    user_agent: str = "argosy",
+    endpoints: EndpointRules = DEFAULT_RULES,
+    limits: AnswerLimits = DEFAULT,
+    longest_hold: float = 60.0,
+) -> Connector:
+    """Clients over HTTP(S), each with its own pool and rate limit; members' audit logs know us by the user agent.
 
-    def connect(name: str, connection: Connection) -> Client:
+    No more than `limits` is read of an answer, and a member that asks to be left alone (429) is, by all requests to it.
+    """
+
+    def connect(name: str, connection: Connection, challenge: Challenge | None) -> Client:
         target = config.Connection(
             server=connection.server,
             ca_data=connection.ca_data,
@@ -26,8 +41,18 @@ def http_connector(*, qps: float = 500.0, burst: int = 1000, user_agent: str = "
             insecure=connection.insecure,
         )
         try:
-            return Client(HttpTransport(target, qps=qps, burst=burst, user_agent=user_agent))
+            transport = HttpTransport(
+                target,
+                qps=qps,
+                burst=burst,
+                user_agent=user_agent,
+                challenge=challenge,
+                endpoints=endpoints,
+                limits=limits,
+                longest_hold=longest_hold,
+            )
         except config.ConfigError as error:
             raise CredentialsError(str(error)) from None
+        return Client(transport)
 
     return connect

@@ -5,7 +5,8 @@ rest are written in parallel; one status write reports the round. A cluster that
 neither the others, nor their report, nor other objects (see `rounds`).
 
 What is deleted: copies in clusters that may hold one (placements, the note of removals, status) and are not wanted any
-more. What is never deleted for: a cluster we cannot see, an object whose source we cannot see.
+more. What is never deleted for: a cluster we cannot see, an object whose source we cannot see, a template that is refused
+(`plan.identity`): of such an object nothing is sent to any member, neither what it says nor what it no longer says.
 """
 
 import functools
@@ -15,12 +16,12 @@ from typing import Any
 import msgspec
 
 from argosy.api import keys
-from argosy.api.conditions import EventReason, Propagation
+from argosy.api.conditions import EventReason, Propagation, Refused
 from argosy.api.shards import WHOLE, Shard, bucket_of
 from argosy.api.types import FederatedCluster, PropagationEntry
 from argosy.control.caches import Caches, SourceKey
 from argosy.control.collect import Collector
-from argosy.control.item import FederatedKey, Item, item_of
+from argosy.control.item import FederatedKey, Item, Nobodys, item_of
 from argosy.control.marks import Marks
 from argosy.control.members import Member, Members
 from argosy.control.metrics import Metrics
@@ -37,8 +38,9 @@ from argosy.kube.informer import Change
 from argosy.kube.objects import HasMetadata, Metadata, key_of
 from argosy.kube.queue import Result, WorkQueue
 from argosy.plan import adoption, failover, pending, placement
-from argosy.plan.fields import get
-from argosy.plan.render import RenderError, in_bucket, is_current, needs_update, render, version_of
+from argosy.plan.fields import number
+from argosy.plan.identity import Refusal
+from argosy.plan.render import RenderError, in_bucket, is_current, is_replaced, needs_update, render, version_of
 
 __all__ = ["Dispatch"]
 
@@ -105,7 +107,8 @@ class Dispatch:
             return
         if change.old is None or _drifted(change.old.metadata, change.new.metadata):
             record = next((entry for entry in view.status.clusters if entry.cluster == cluster), None)
-            if record is None or record.version != version_of(change.new.metadata):
+            found = change.new.metadata
+            if record is None or record.version != version_of(found) or is_replaced(record, found.uid):
                 self.wake(key, self._timings.member_event, priority=1)
 
     # One pass.
@@ -115,9 +118,15 @@ class Dispatch:
         if item is None:
             self._report.forget(key)
             return None
+        if isinstance(item, Nobodys):
+            await self._report.refused(key, item.federated, item.refusal)
+            return None
         self._collector.use(item.config)
         if item.federated.metadata.deletion_timestamp:
             return await self._delete(item)
+        if item.refusal is not None:
+            await self._refuse(item, item.refusal)
+            return None
         if not pending.finished(item.annotations.get(keys.PENDING_CONTROLLERS)):
             return None
         if keys.SYNC_FINALIZER not in item.federated.metadata.finalizers:
@@ -129,6 +138,12 @@ class Dispatch:
         if self._pause.fleet() or self._pause.object(item.annotations):
             return None
         return await self._round(item)
+
+    async def _refuse(self, item: Item, refusal: Refusal) -> None:
+        """Nothing is sent, and nothing taken away: what is in members stays. What was wrong wakes the object when it changes."""
+        if refusal.reason is Refused.NO_SOURCE and self._caches.sources_awaited(item.config.name):
+            return
+        await self._report.refused(item.key, item.federated, refusal)
 
     async def _round(self, item: Item) -> Result | None:
         """Bring every cluster that is concerned to its wanted state and report."""
@@ -157,9 +172,12 @@ class Dispatch:
         if self._pause.cluster(cluster):
             return self._unsent(item, cluster_name, record, wanted)
         obstacle = self._obstacle(item, cluster, record, wanted)
-        if obstacle is not None:
-            return obstacle
         member = self._members.get(cluster_name)
+        if obstacle is not None:
+            if obstacle.status is None and _cascades(cluster):
+                waiting = Applied(Propagation.WAITING_FOR_CASCADING_DELETION)
+                return waiting if member is None else await self._operations.absent(member)
+            return obstacle
         if member is None:
             # Ready by what is known, so it is about to be connected, which wakes the object again; until then all stays.
             return self._unsent(item, cluster_name, record, wanted)
@@ -182,7 +200,8 @@ class Dispatch:
             if record.status != Propagation.OK or record.digest != item.digest(name):  # not told yet what to run
                 return False
             copy = as_object(found)
-            if (get(copy, numbers.available_replicas_status, 0) or 0) < (get(copy, numbers.replicas_spec, 0) or 0):
+            available, asked = number(copy, numbers.available_replicas_status), number(copy, numbers.replicas_spec)
+            if asked is None or (available or 0) < asked:
                 return False
         return True
 
@@ -217,7 +236,7 @@ class Dispatch:
                 return Applied(None)
             return Applied(Propagation.CLUSTER_NOT_READY if wanted else Propagation.WAITING_FOR_REMOVAL)
         if cluster.terminating:
-            if keys.CASCADING_DELETE in cluster.metadata.annotations:
+            if _cascades(cluster):
                 known = self._collector.synced(name, item.config.name)
                 absent = known and self._collector.get(name, item.config.name, item.member_key) is None
                 return Applied(None if absent else Propagation.WAITING_FOR_CASCADING_DELETION)
@@ -301,8 +320,10 @@ class Dispatch:
         the source lives: then it was the collector's mistake, or the kind of federated objects itself is being deleted.
         """
         owners = [owner.uid for owner in item.federated.metadata.owner_references if owner.controller]
-        if not owners or item.annotations.get(keys.CONFIRM_DELETION) == "true":
+        if item.annotations.get(keys.CONFIRM_DELETION) == "true":
             return True
+        if not owners:
+            return item.refusal is None or item.refusal.reason is Refused.NO_SOURCE
         source = self._caches.source(item.source)
         return source is not None and source.metadata.uid in owners and bool(source.metadata.deletion_timestamp)
 
@@ -342,6 +363,11 @@ def _unwritten(record: PropagationEntry | None, otherwise: Propagation) -> Appli
     return Applied(otherwise if record is None else Propagation(record.status))
 
 
+def _cascades(cluster: FederatedCluster) -> bool:
+    """Whether it leaves, and takes our copies along."""
+    return cluster.joined and cluster.terminating and keys.CASCADING_DELETE in cluster.metadata.annotations
+
+
 def _never_written(record: PropagationEntry | None) -> bool:
     """Nothing of ours can be in a cluster that did not join, unless a record says that there was."""
     return record is None or not record.version
@@ -349,7 +375,7 @@ def _never_written(record: PropagationEntry | None) -> bool:
 
 def _drifted(old: Metadata, new: Metadata) -> bool:
     """Whether more than the status may have changed."""
-    if not new.generation:
+    if not new.generation or old.uid != new.uid:
         return True
     return (old.generation, old.labels, old.annotations) != (new.generation, new.labels, new.annotations)
 

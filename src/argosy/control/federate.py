@@ -14,6 +14,7 @@ from typing import Any
 
 from argosy.api import keys, resources
 from argosy.api.types import FederatedTypeConfig, OverridePolicy, PropagationPolicy
+from argosy.control.answers import Answers
 from argosy.control.asking import Asking
 from argosy.control.caches import Caches, SourceKey
 from argosy.control.marks import Marks
@@ -24,7 +25,6 @@ from argosy.control.reserved import Reserved
 from argosy.control.scheduling_metrics import ClusterChanged, FedObjChanged, FTCChanged, PolicyChanged
 from argosy.control.timings import Timings
 from argosy.control.views import FederatedView, SourceView, policy_references, same_but_for_status
-from argosy.control.webhooks import Webhooks
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from argosy.kube.informer import Change
@@ -61,7 +61,7 @@ class Federate:
         caches: Caches,
         reserved: Reserved,
         profiles: Profiles,
-        webhooks: Webhooks,
+        answers: Answers,
         recorder: ObjectRecorder,
         marks: tuple[Marks, ...],
         metrics: Metrics,
@@ -75,7 +75,7 @@ class Federate:
         self._caches = caches
         self._reserved = reserved
         self._profiles = profiles
-        self._asking: Asking[SourceKey] = Asking(webhooks.answer, lambda key: self.queue.add(key))
+        self._asking: Asking[SourceKey] = Asking(answers.answer, lambda key: self.queue.add(key))
         self._recorder = recorder
         self._marks = marks
         self._metrics = metrics

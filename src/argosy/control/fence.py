@@ -11,7 +11,7 @@ token, sums that shards show each other, and the status of a federated object, w
 generation that it names; a stale one costs the new leader one more look there.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -58,7 +58,18 @@ class _Fenced:
         if request.method in _READS:
             return await self._transport.send(request)
         self._fence.check()
-        return await self._transport.send(msgspec.structs.replace(request, guard=self._fence.check))
+        return await self._transport.send(msgspec.structs.replace(request, guard=self._guard(request)))
+
+    def _guard(self, request: Request) -> Callable[[], None]:
+        before = request.guard
+        if before is None:
+            return self._fence.check
+
+        def check() -> None:
+            before()
+            self._fence.check()
+
+        return check
 
     async def list(self, request: Request) -> Page:
         return await self._transport.list(request)

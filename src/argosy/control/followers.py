@@ -7,6 +7,7 @@ here the connection follows what the owner wrote. Of a cluster that leaves with 
 from argosy.control.access import Access
 from argosy.control.caches import Caches
 from argosy.control.cascade import Cascade
+from argosy.control.gate import WrongCluster
 from argosy.control.timings import Timings
 from argosy.fleet.credentials import CredentialsError
 from argosy.kube.queue import Result
@@ -29,7 +30,9 @@ class Followers:
         again = Result(requeue_after=self._timings.health_period)
         try:
             member = await self._access.connected(cluster)
-        except CredentialsError:  # for its owner to tell
+        except WrongCluster:  # for its owner to tell, as what follows
+            return Result(requeue_after=min(self._timings.health_period, self._timings.identity_recheck))
+        except CredentialsError:
             return again
         if not cluster.terminating:
             return again

@@ -4,14 +4,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from argosy.api import keys, resources
+from argosy.api import resources
 from argosy.api.types import FederatedObject, FederatedTypeConfig, PropagationEntry
 from argosy.control.caches import Caches, SourceKey
 from argosy.kube.objects import decode
 from argosy.plan import placement
+from argosy.plan.identity import Refusal, Subject, refusal, subject_of
 from argosy.plan.render import digest, template_digest
 
-__all__ = ["FederatedKey", "Item", "item_of"]
+__all__ = ["FederatedKey", "Item", "Nobodys", "item_of"]
 
 
 class FederatedKey(NamedTuple):
@@ -27,12 +28,22 @@ class FederatedKey(NamedTuple):
 class Item(NamedTuple):
     key: FederatedKey
     federated: FederatedObject
-    config: FederatedTypeConfig
-    #: Key of the object in members, and of its source.
-    member_key: str
+    #: Whose copies they are: their place in members, whatever the template says.
+    subject: Subject
+    #: Why the template is not to be sent, None where it may.
+    refusal: Refusal | None
     template_digest: str
     #: All patches by cluster are cut out of these.
     overrides: dict[str, Any]
+
+    @property
+    def config(self) -> FederatedTypeConfig:
+        return self.subject.config
+
+    @property
+    def member_key(self) -> str:
+        """Key of the object in members, and of its source."""
+        return self.subject.key
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -56,20 +67,23 @@ class Item(NamedTuple):
         return None
 
 
-def item_of(caches: Caches, key: FederatedKey) -> Item | None:
-    """From the cache; None for one that is gone, or whose template nobody federates, or nobody may write."""
+class Nobodys(NamedTuple):
+    """A federated object of which nobody can say where in members it belongs."""
+
+    federated: FederatedObject
+    refusal: Refusal
+
+
+def item_of(caches: Caches, key: FederatedKey) -> Item | Nobodys | None:
+    """From the cache; None for one that is gone."""
     raw = caches.federated[key.namespaced].raw(key.key)
     if raw is None:
         return None
     federated = decode(raw, FederatedObject)
-    template = federated.spec.template
-    config = caches.catalog.of_kind(str(template.get("apiVersion")), str(template.get("kind")))
-    name = (template.get("metadata") or {}).get("name")
-    if config is None or not name:
-        return None
-    if config.kind == "Namespace" and name in keys.PROTECTED_NAMESPACES:
-        return None
-    namespace = federated.metadata.namespace if config.namespaced else ""
-    member_key = f"{namespace}/{name}" if namespace else str(name)
+    subject = subject_of(federated.metadata, federated.spec.template, caches.catalog)
+    if isinstance(subject, Refusal):
+        return Nobodys(federated, subject)
+    source = caches.source(SourceKey(subject.config.name, subject.key))
+    refused = refusal(federated, subject, source.metadata if source is not None else None)
     overrides = {"overrides": msgspec.to_builtins(federated.spec.overrides)}
-    return Item(key, federated, config, member_key, template_digest(template), overrides)
+    return Item(key, federated, subject, refused, template_digest(federated.spec.template), overrides)

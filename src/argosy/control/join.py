@@ -10,12 +10,16 @@ import asyncio
 import base64
 from typing import Any
 
+import msgspec
+
 from argosy.api import keys
 from argosy.api.types import FederatedCluster
 from argosy.control import memberrole
+from argosy.fleet.identity import Mismatch, mismatch, recorded
 from argosy.fleet.tokens import SHORTEST
 from argosy.kube.client import Client
-from argosy.kube.errors import AlreadyExists, ApiError, MethodNotAllowed, NotFound
+from argosy.kube.errors import AlreadyExists, ApiError, BadAnswer, MethodNotAllowed, NotFound
+from argosy.kube.objects import Metadata
 from argosy.kube.resource import Resource
 
 __all__ = [
@@ -27,6 +31,7 @@ __all__ = [
     "Unjoinable",
     "claim",
     "claim_anew",
+    "confirm",
     "find",
     "furnish",
     "has_joined",
@@ -57,12 +62,9 @@ class Unjoinable(Exception):
 class NotTheMember(Exception):
     """The cluster joined, and what answers now lacks the namespace that the member has: another one, or it was deleted there."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"the cluster is not the one that joined: it has no namespace {keys.SYSTEM_NAMESPACE} (if it is to be {name} all the"
-            " same, because it was rebuilt or somebody deleted the namespace there, run:"
-            f" argosy join {name} --reclaim --kubeconfig <of an administrator of the member>)"
-        )
+    def __init__(self, mismatch: Mismatch) -> None:
+        super().__init__(f"the cluster is not the one that joined: {mismatch}")
+        self.mismatch = mismatch
 
 
 class StillLeaving(Exception):
@@ -80,9 +82,11 @@ async def claim(client: Client, cluster: FederatedCluster) -> Object:
     if not has_joined(cluster):
         return await claim_anew(client, cluster)
     namespace = await find(client)
-    if namespace is None:
-        raise NotTheMember(cluster.name)
-    return _held(namespace, cluster)
+    held = _held(namespace, cluster) if namespace is not None else {}
+    different = _different(held or None, cluster)
+    if different is not None:
+        raise NotTheMember(different)
+    return held
 
 
 async def claim_anew(client: Client, cluster: FederatedCluster) -> Object:
@@ -112,6 +116,18 @@ def _held(namespace: Object, cluster: FederatedCluster) -> Object:
     return namespace
 
 
+async def confirm(client: Client, cluster: FederatedCluster) -> None:
+    """Return if what answers is the member that is on record. Raises NotTheMember."""
+    different = _different(await find(client), cluster)
+    if different is not None:
+        raise NotTheMember(different)
+
+
+def _different(namespace: Object | None, cluster: FederatedCluster) -> Mismatch | None:
+    metadata = msgspec.convert(namespace["metadata"], Metadata) if namespace is not None else None
+    return mismatch(recorded(cluster), metadata)
+
+
 def has_joined(cluster: FederatedCluster) -> bool:
     """Whether there is a member, with our namespace and perhaps our copies, that another must not be taken for."""
     return cluster.joined or cluster.status.join_performed
@@ -134,13 +150,13 @@ def is_of(namespace: Object, cluster: FederatedCluster) -> bool:
 async def release(client: Client, cluster: FederatedCluster) -> None:
     """Give the member up: account, roles and bindings go with the namespace.
 
-    Only a namespace that carries our uid is deleted, and by its own uid.
+    Only the namespace of the member that is on record is deleted, and by its own uid.
     """
     namespace = await find(client)
-    if namespace is None or not is_of(namespace, cluster):
+    if namespace is None or _different(namespace, cluster) is not None:
         return
     try:
-        await client.delete(NAMESPACES, keys.SYSTEM_NAMESPACE, uid=namespace["metadata"]["uid"])
+        await client.delete(NAMESPACES, keys.SYSTEM_NAMESPACE, uid=uid_of(namespace))
     except NotFound:
         return
 
@@ -172,11 +188,27 @@ async def new_token(client: Client, lifetime: float) -> bytes:
         answer = await client.create(
             _ACCOUNTS, body, keys.SYSTEM_NAMESPACE, name=keys.MEMBER_SERVICE_ACCOUNT, subresource="token"
         )
-        return str(answer["status"]["token"]).encode()
+        return _issued(answer)
     except (NotFound, MethodNotAllowed) as error:
         if _names_account(error):
             raise
     return await _legacy_token(client)
+
+
+def _issued(answer: Object) -> bytes:
+    status = answer.get("status")
+    token = status.get("token") if isinstance(status, dict) else None
+    if not token or not isinstance(token, str):
+        raise BadAnswer("the request for a token was answered without one")
+    return token.encode()
+
+
+def uid_of(namespace: Object) -> str:
+    """By which a namespace is told from a later one of its name."""
+    uid = namespace["metadata"].get("uid")
+    if not uid:
+        raise BadAnswer(f"namespace {keys.SYSTEM_NAMESPACE} has no uid")
+    return str(uid)
 
 
 async def _legacy_token(client: Client) -> bytes:
@@ -184,9 +216,13 @@ async def _legacy_token(client: Client) -> bytes:
     async with asyncio.timeout(_TOKEN_WAIT):
         while True:
             secret = await client.get(SECRETS, keys.MEMBER_SERVICE_ACCOUNT, keys.SYSTEM_NAMESPACE)
-            token = (secret.get("data") or {}).get("token")
+            data = secret.get("data")
+            token = data.get("token") if isinstance(data, dict) else None
             if token:
-                return base64.b64decode(token)
+                try:
+                    return base64.b64decode(token)
+                except (ValueError, TypeError):
+                    raise BadAnswer("the secret of the service account holds no token") from None
             await asyncio.sleep(_TOKEN_POLL)
 
 
@@ -227,7 +263,7 @@ async def _ensure_binding(client: Client, resource: Resource, wanted: Object) ->
     except AlreadyExists:
         found = await client.get(resource, name, namespace)
     if found.get("roleRef") != wanted["roleRef"]:  # a role reference cannot be changed
-        await client.delete(resource, name, namespace, uid=found["metadata"]["uid"])
+        await client.delete(resource, name, namespace, uid=found["metadata"].get("uid"))
         await client.create(resource, wanted)
     elif found.get("subjects") != wanted["subjects"]:
         await client.update(resource, {**found, "subjects": wanted["subjects"]})

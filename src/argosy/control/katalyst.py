@@ -54,14 +54,18 @@ class Katalyst:
         name, task = member.name, f"watch Katalyst's resources in {member.name}"
         if not asks_for_katalyst(cluster.metadata.annotations):
             if self._resources.pop(name, None) is not None:
-                member.tasks.cancel(task)
+                member.unfollow(task)
                 self._changed(name)
             return
         if name in self._resources:
             return
         resources = self._resources[name] = NodeResources()
         informer: Informer[CustomNodeResourceView] = Informer(
-            member.client, CUSTOM_NODE_RESOURCES, CustomNodeResourceView, liveness=self._timings.watch_liveness
+            member.client,
+            CUSTOM_NODE_RESOURCES,
+            CustomNodeResourceView,
+            liveness=self._timings.watch_liveness,
+            backoff=self._timings.watch_backoff,
         )
 
         def seen(change: Change[CustomNodeResourceView]) -> None:
@@ -69,4 +73,4 @@ class Katalyst:
             self._changed(name)
 
         informer.add_handler(seen)
-        member.tasks.start(task, informer.run, restart=True)
+        member.follow(task, informer)

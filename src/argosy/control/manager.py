@@ -19,9 +19,10 @@ from argosy.api.shards import WHOLE, Shard
 from argosy.api.types import FederatedCluster, FederatedTypeConfig
 from argosy.control import join
 from argosy.control.aggregate import Aggregate
+from argosy.control.answers import Answers
 from argosy.control.caches import Caches, SourceKey
 from argosy.control.cascade import Cascade
-from argosy.control.clusters import Clusters, SecretView
+from argosy.control.clusters import Clusters
 from argosy.control.collect import Collector
 from argosy.control.connect import Connector, http_connector
 from argosy.control.dispatch import Dispatch
@@ -34,6 +35,7 @@ from argosy.control.katalyst import Katalyst
 from argosy.control.livefleet import FleetChange, LiveFleet
 from argosy.control.marks import Marks
 from argosy.control.members import Member, Members
+from argosy.control.membersecrets import MemberSecrets, SecretView
 from argosy.control.metrics import Metrics
 from argosy.control.migrate import Migrate
 from argosy.control.neighbours import Neighbours
@@ -41,6 +43,7 @@ from argosy.control.operations import Operations
 from argosy.control.pause import Pause
 from argosy.control.permissions import Permissions
 from argosy.control.placed import Placed
+from argosy.control.plugin_workers import PluginWorkers
 from argosy.control.priorities import Priorities
 from argosy.control.probe import Prober
 from argosy.control.profiles import Profiles
@@ -50,11 +53,14 @@ from argosy.control.sweep import Sweep
 from argosy.control.timings import Timings
 from argosy.control.views import FederatedView, same_but_for_status
 from argosy.control.webhooks import Webhooks
+from argosy.kube.answers import DEFAULT, AnswerLimits
 from argosy.kube.backoff import Backoff
 from argosy.kube.client import Client
+from argosy.kube.endpoints import EndpointRules
 from argosy.kube.events import EventRecorder
 from argosy.kube.informer import Change, Informer
 from argosy.kube.objects import key_of, split_key
+from argosy.kube.pace import Pace
 from argosy.kube.queue import Result, WorkQueue, run_workers
 from argosy.kube.supervise import Supervisor
 from argosy.plan import failover
@@ -75,10 +81,14 @@ class Options(msgspec.Struct, frozen=True):
     workers: int = 32
     member_qps: float = 500.0
     member_burst: int = 1000
+    #: How much of a member's answer is read.
+    answers: AnswerLimits = DEFAULT
     #: Count what Katalyst reclaims in members that have it.
     katalyst: bool = False
     #: Which part of the objects is ours.
     shard: Shard = WHOLE
+    #: Where members and webhooks may be.
+    endpoints: EndpointRules = EndpointRules()
 
 
 class Manager:
@@ -94,7 +104,9 @@ class Manager:
         fence: Fence | None = None,
         connect: Connector | None = None,
         plugins: Registry = IN_TREE,
+        workers: PluginWorkers | None = None,
     ):
+        """`workers` are asked for plugins of Python packages, and offer them; whoever made them closes them."""
         client = fenced(client, fence)
         shard = options.shard
         self.options = options
@@ -114,15 +126,25 @@ class Manager:
         recorder = ObjectRecorder(self._events)
         # Every shard asks webhooks; one of them tells what is wrong with them.
         about_scheduling = self._events if shard.owns_cluster_scoped else None
-        self._webhooks = Webhooks(self.caches.clusters.get, timings, about_scheduling)
-        self._profiles = Profiles(self.caches, self._webhooks, plugins, about_scheduling)
+        self._webhooks = Webhooks(self.caches.clusters.get, timings, about_scheduling, options.endpoints)
+        self._workers = workers
+        known = plugins if workers is None else workers.registry
+        self._profiles = Profiles(self.caches, self._webhooks, known, about_scheduling, workers)
+        answers = Answers(self._webhooks, workers, self.metrics)
         pause = Pause(self.caches)
         arrival, returning = Marks(self.metrics.propagation), Marks(self.metrics.status_return)
         operations = Operations(self.caches, self.collector, self.metrics)
         cascade = Cascade(self.caches, operations, pause, timings, shard)
         exclude = re.compile(options.exclude_namespaces) if options.exclude_namespaces else None
         self._prober = prober = Prober(self.members, self.fleet, timings)
-        connector = _fenced(connect or http_connector(qps=options.member_qps, burst=options.member_burst), fence)
+        chosen = connect or http_connector(
+            qps=options.member_qps,
+            burst=options.member_burst,
+            endpoints=options.endpoints,
+            limits=options.answers,
+            longest_hold=timings.member_hold,
+        )
+        connector = _fenced(chosen, fence)
 
         self.reserved = Reserved(self.caches, self.collector, self.fleet)
         self.federate = Federate(
@@ -130,7 +152,7 @@ class Manager:
             self.caches,
             self.reserved,
             self._profiles,
-            self._webhooks,
+            answers,
             recorder,
             (arrival, returning),
             self.metrics,
@@ -158,12 +180,13 @@ class Manager:
         self.clusters = Clusters(
             client,
             self.caches,
-            self._secrets,
+            MemberSecrets(client, self._secrets, self.caches.clusters),
             self.members,
             prober,
             cascade,
             connector,
             self._events,
+            self.metrics,
             timings,
         )
         self.migrate = Migrate(
@@ -197,6 +220,7 @@ class Manager:
         self._reach_sweep = Sweep(self.dispatch.wake_all_in, timings.sweep)
         #: ... and which ones another profile.
         self._profile_sweep = Sweep(self._visit_naming, timings.sweep)
+        self._paces: list[Pace[Any]] = []
         self._wire()
 
     def _backoff(self) -> Backoff:
@@ -257,7 +281,8 @@ class Manager:
         if self.caches.writer is not None or change.new is None or view is None:
             return
         self.aggregate.wake(key)
-        if view.metadata.deletion_timestamp:  # whether that is meant, and not paused, the source says
+        # Whether a deletion is meant, and not paused, the source says; and without it nothing is carried to members.
+        if view.metadata.deletion_timestamp or change.old is None:
             self.dispatch.wake(FederatedKey("/" in key.key, key.federated_key))
 
     def _system_changed(self, change: Change[Any]) -> None:
@@ -354,12 +379,20 @@ class Manager:
             await self.stop()
 
     def problems(self) -> list[str]:
-        """Parts that died, for the health check."""
-        return [f"{name}: {why}" for name, why in self.tasks.failures.items()]
+        """Parts that died or do not get on, and what else only a restart mends, for the health check."""
+        dead = [f"{name}: {why}" for name, why in self.tasks.failures.items()]
+        stalled = [problem for pace in self._paces if (problem := pace.problem())]
+        return dead + stalled + (self._workers.problems() if self._workers is not None else [])
+
+    def notes(self) -> list[str]:
+        """What is not well and no reason to start anew: plugins of others that do not answer."""
+        silent = self._workers.silent if self._workers is not None else {}
+        return [f"plugin {name!r} {why}" for name, why in sorted(silent.items())]
 
     async def stop(self) -> None:
         await self.tasks.close()
         await self.federate.close()
+        await self._profiles.close()
         await self._webhooks.close()
         await self.dispatch.close()
         await self.members.close()
@@ -384,9 +417,13 @@ class Manager:
         def failed(key: K, error: Exception) -> None:
             self.metrics.failures.labels(name).inc()
 
+        pace: Pace[K] = Pace(name, self.metrics.spinning.labels(name).inc)
+        self._paces.append(pace)
         self.tasks.start(
             name,
-            lambda: run_workers(queue, measured, workers, on_error=failed, conflict_delay=self.timings.conflict),
+            lambda: run_workers(
+                queue, measured, workers, on_error=failed, pace=pace, conflict_delay=self.timings.conflict
+            ),
         )
 
     async def _measure(self) -> None:
@@ -412,6 +449,11 @@ class Manager:
                 oldest[cluster] = max(oldest.get(cluster, 0.0), now - informer.last_event)
             for cluster, age in oldest.items():
                 self.metrics.watch_age.labels(cluster).set(age)
+            if self._workers is not None:
+                for plugin in self._workers.plugins:
+                    self.metrics.plugin_silent.labels(plugin).set(plugin in self._workers.silent)
+                for package, times in self._workers.ended.items():
+                    self.metrics.plugin_ended.labels(package).set(times)
             snapshot = self.fleet.snapshot
             self.metrics.clusters.labels("joined").set(int(snapshot.joined.sum()))
             self.metrics.clusters.labels("ready").set(int(snapshot.ready.sum()))
@@ -419,7 +461,7 @@ class Manager:
 
 def _fenced(connect: Connector, fence: Fence | None) -> Connector:
     """Members are written to under the same fence as the control plane."""
-    return lambda name, connection: fenced(connect(name, connection), fence)
+    return lambda name, connection, challenge: fenced(connect(name, connection, challenge), fence)
 
 
 def _more_than_health(change: Change[FederatedCluster]) -> bool:

@@ -8,17 +8,19 @@ import asyncio
 import itertools
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from argosy.control.breaker import Breaker, BreakerOpen
 from argosy.control.timings import Timings
 from argosy.kube.client import Client
 from argosy.kube.errors import TransportError
+from argosy.kube.informer import Informer
 from argosy.kube.supervise import Supervisor
 
 __all__ = ["Member", "Members"]
 
 T = TypeVar("T")
+_MOST_DOUBTS = 100
 
 
 class Member:
@@ -27,9 +29,10 @@ class Member:
     #: Requests under way to one member at a time; more would only queue up in the member, each on a connection of its own.
     CONCURRENCY = 16
 
-    def __init__(self, name: str, client: Client, timings: Timings):
+    def __init__(self, name: str, client: Client, timings: Timings, confirm: Callable[[], Awaitable[None]]):
         self.name = name
         self.client = client
+        self._confirm = confirm
         self.breaker = Breaker(timings.breaker_failures, timings.breaker_open)
         self.tasks = Supervisor()
         #: Called when a member that did not answer answers again.
@@ -42,6 +45,32 @@ class Member:
         self._numbers = itertools.count()
         self._answered = 0.0
         self._in_trouble = False
+        self._informers: dict[str, Informer[Any]] = {}
+        #: What turned out to be something else than it should, and why.
+        self._doubts: dict[str, str] = {}
+
+    def follow(self, task: str, informer: Informer[Any]) -> None:
+        """Run an informer among the member's tasks, under this name.
+
+        Nobody asks these how they are: a watch that died would look like one where nothing happens.
+        """
+        self._informers[task] = informer
+        self.tasks.start(task, informer.run, restart=True)
+
+    def unfollow(self, task: str) -> None:
+        self._informers.pop(task, None)
+        self.tasks.cancel(task)
+
+    def doubt(self, what: str, why: str) -> None:
+        """Note that something of the member's is not what it should be; without a reason, that it is."""
+        self._doubts.pop(what, None)
+        if why and len(self._doubts) < _MOST_DOUBTS:
+            self._doubts[what] = why
+
+    def troubles(self) -> list[str]:
+        """What the member sends that cannot be understood."""
+        heard = [f"{each.resource}: {each.trouble}" for each in self._informers.values() if each.trouble is not None]
+        return sorted({*heard, *(f"{what}: {why}" for what, why in self._doubts.items())})
 
     @property
     def silent(self) -> bool:
@@ -70,6 +99,13 @@ class Member:
             raise
         self._is_there()
         return answer
+
+    async def confirm(self) -> None:
+        """Return when the member has shown, after this call, to be the one that joined: what it said before it did say.
+
+        Raises as `call` does, and for an error answer.
+        """
+        await self.call(lambda client: self._confirm())
 
     async def _send(self, request: Callable[[Client], Awaitable[T]]) -> T:
         number = next(self._numbers)

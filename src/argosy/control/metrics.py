@@ -25,12 +25,26 @@ class Metrics:
             "status_return_seconds", "From a user's write until the aggregated status covers it.", ["type"]
         )
         self.reconcile = histogram("reconcile_seconds", "One pass of one loop over one key.", ["loop"])
+        self.spinning = counter(
+            "loop_spinning", "Passes that were put off because their key came up again and again.", ["loop"]
+        )
         self.failures = counter("reconcile_failures", "Passes that will be tried again.", ["loop"])
         self.member_writes = counter("member_writes", "Writes sent to members.", ["cluster", "operation", "result"])
+        self.identity_mismatches = counter(
+            "member_identity_mismatches", "Times another cluster answered in a member's place.", ["cluster"]
+        )
+        self.refused = counter("refused", "Federated objects of which nothing is sent to members.", ["reason"])
         self.control_writes = counter("control_plane_writes", "Writes to the control plane.", ["kind", "verb"])
         self.queue_length = gauge("queue_length", "Keys ready to be worked on.", ["loop"])
         self.queue_age = gauge("queue_oldest_age_seconds", "How long the longest waiting key has been ready.", ["loop"])
         self.watch_age = gauge("watch_age_seconds", "Since the oldest watch on a cluster heard anything.", ["cluster"])
         self.loop_lag = gauge("event_loop_lag_seconds", "How late the event loop runs what is due.")
+        self.plugin = histogram(
+            "plugin_seconds", "One question to a plugin elsewhere (a webhook, a Python package).", ["plugin", "result"]
+        )
+        self.plugin_silent = gauge("plugin_silent", "1 for a Python plugin that gave no answer last time.", ["plugin"])
+        self.plugin_ended = gauge(
+            "plugin_processes_ended", "How often a Python package's process ended or had to be ended.", ["package"]
+        )
         self.scheduling = SchedulingMetrics(self.registry)
         self.clusters = gauge("clusters", "Members by state.", ["state"])

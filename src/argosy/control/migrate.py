@@ -10,7 +10,7 @@ once for each version of the workload's copy there, and only while not all of it
 import datetime
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from argosy.api import keys
 from argosy.api.types import FederatedTypeConfig
@@ -23,13 +23,14 @@ from argosy.control.projection import as_object
 from argosy.control.timings import Timings
 from argosy.control.views import FederatedView
 from argosy.kube.client import Client
-from argosy.kube.errors import ApiError, Forbidden, NotFound, TransportError
+from argosy.kube.errors import ApiError, BadAnswer, Forbidden, NotFound, TransportError
 from argosy.kube.informer import Change
 from argosy.kube.objects import HasMetadata, decode, split_key
 from argosy.kube.queue import Result, WorkQueue
 from argosy.kube.resource import Resource
 from argosy.plan import migrate
-from argosy.plan.fields import get
+from argosy.plan.fields import number
+from argosy.plan.misfit import MISSHAPEN
 from argosy.plan.unit import AutoMigrationInfo, request_of_template
 
 __all__ = ["Migrate"]
@@ -171,8 +172,8 @@ class Migrate:
         if found is None:
             return None, False
         copy, paths = as_object(found), config.spec.path_definition
-        desired = _number(copy, paths.replicas_spec)
-        replicas, ready = _number(copy, paths.replicas_status), _number(copy, paths.ready_replicas_status)
+        desired = number(copy, paths.replicas_spec) or 0
+        replicas, ready = number(copy, paths.replicas_status) or 0, number(copy, paths.ready_replicas_status) or 0
         pods = None
         if replicas != ready:
             uid = await self._replica_set(cluster, key, config, found)
@@ -206,11 +207,14 @@ class Migrate:
                 deployment = await client.get(config.resource, name, namespace)
             except NotFound:
                 return None
-            selector = (deployment["spec"].get("selector") or {}).get("matchLabels") or {}
-            text = ",".join(f"{label}={value}" for label, value in sorted(selector.items()))
-            listed = await client.list(_REPLICA_SETS, namespace, label_selector=text, resource_version="0")
-            newest = migrate.newest_replica_set(deployment, listed.items)
-            return newest["metadata"]["uid"] if newest is not None else None
+            try:
+                selector = (deployment["spec"].get("selector") or {}).get("matchLabels") or {}
+                text = ",".join(f"{label}={value}" for label, value in sorted(selector.items()))
+                listed = await client.list(_REPLICA_SETS, namespace, label_selector=text, resource_version="0")
+                newest = migrate.newest_replica_set(deployment, listed.items)
+                return str(newest["metadata"]["uid"]) if newest is not None else None
+            except MISSHAPEN as error:
+                raise BadAnswer(f"{name} or its ReplicaSets are not of their kinds: {error!r}") from None
 
         uid = await member.call(ask)
         if present is not None and present.uid is not None:
@@ -270,8 +274,3 @@ def _serves(config: FederatedTypeConfig) -> bool:
     """Pods are found by way of ReplicaSets, which only Deployments make."""
     source = config.spec.source_type
     return config.spec.auto_migration.enabled and (source.group, source.kind) == _DEPLOYMENT
-
-
-def _number(copy: dict[str, Any], path: str) -> int:
-    value = get(copy, path, 0) if path else 0
-    return value if isinstance(value, int) else 0

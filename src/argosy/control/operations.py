@@ -21,6 +21,7 @@ from argosy.control.members import Member
 from argosy.control.metrics import Metrics
 from argosy.kube.client import Client
 from argosy.kube.errors import (
+    REASONS,
     AlreadyExists,
     ApiError,
     Conflict,
@@ -30,7 +31,8 @@ from argosy.kube.errors import (
     TransportError,
 )
 from argosy.kube.objects import Metadata, Partial, decode, split_key
-from argosy.plan.render import adopted, orphaned
+from argosy.plan.misfit import MISSHAPEN, misfit
+from argosy.plan.render import RenderError, adopted, orphaned
 
 __all__ = ["Applied", "Operations", "Render"]
 
@@ -84,14 +86,23 @@ class Operations:
         *,
         adopt: bool,
     ) -> Applied:
-        """Make the member hold the rendered object."""
+        """Make the member hold the rendered object, which is the one of that key."""
+
+        def rendered(present: Object | None) -> Object:
+            desired = render(present)
+            metadata = desired["metadata"]
+            place = f"{metadata.get('namespace')}/{metadata['name']}" if config.namespaced else metadata["name"]
+            if (place, desired["kind"]) != (key, config.kind):
+                raise AssertionError(f"a copy for {config.name} {key} was rendered as {desired['kind']} {place}")
+            return desired
+
         try:
             if self._certainly_absent(member, config, key):
-                return await self._create(member, config, key, render, is_current, adopt)
+                return await self._create(member, config, key, rendered, is_current, adopt)
             present = await self._read(member, config, key)
             if present is None:
-                return await self._create(member, config, key, render, is_current, adopt)
-            return await self._update(member, config, key, present, render, is_current, adopt)
+                return await self._create(member, config, key, rendered, is_current, adopt)
+            return await self._update(member, config, key, present, rendered, is_current, adopt)
         except _Failed as failed:
             return failed.applied
 
@@ -110,6 +121,7 @@ class Operations:
             for _ in range(_CONFLICT_TRIES):
                 present = await self._read(member, config, key)
                 if present is None or not _is_managed(present):
+                    await self._confirm(member)
                     return Applied(None)
                 metadata = decode_metadata(present)
                 try:
@@ -129,6 +141,14 @@ class Operations:
             return failed.applied
         failure = Propagation.LABEL_REMOVAL_FAILED if doing == "released" else Propagation.DELETION_FAILED
         return Applied(failure, error=f"the object keeps changing while it is being {doing}")
+
+    async def absent(self, member: Member) -> Applied:
+        """What the cache does not show is gone, once the member has shown to be the one that joined."""
+        try:
+            await self._confirm(member)
+        except _Failed as failed:
+            return failed.applied
+        return Applied(None)
 
     async def _release(self, member: Member, config: FederatedTypeConfig, present: Object) -> Applied:
         released = functools.partial(_put, config, orphaned(present))
@@ -180,8 +200,8 @@ class Operations:
             metadata = decode_metadata(present)
             if metadata.deletion_timestamp:  # made anew when it is gone; its deletion will be seen
                 return Applied(Propagation.WAITING_FOR_REMOVAL, metadata)
-            desired = render(adopted(present))
-            if is_current(desired, present):
+            desired, current = _rendered(config, present, render, is_current)
+            if current:
                 return Applied(Propagation.OK, metadata)
             try:
                 raw = await self._write(
@@ -215,6 +235,13 @@ class Operations:
         except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
             raise _Failed(_unreachable(error, Propagation.RETRIEVAL_FAILED)) from error
 
+    async def _confirm(self, member: Member) -> None:
+        """Nobody looks again for what is reported to be gone: it must have been the member that does not have it."""
+        try:
+            await member.confirm()
+        except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
+            raise _Failed(_unreachable(error, Propagation.DELETION_FAILED)) from error
+
     def _take_absence(
         self, member: Member, config: FederatedTypeConfig, name: str, answer: NotFound, failure: Propagation
     ) -> None:
@@ -241,6 +268,7 @@ class Operations:
             return not await self._write(member, "delete", Propagation.DELETION_FAILED, send, handled=(NotFound,))
         except NotFound as error:
             self._take_absence(member, config, metadata.name, error, Propagation.DELETION_FAILED)
+            await self._confirm(member)
             return True
 
     async def _drop_retain_finalizer(self, member: Member, config: FederatedTypeConfig, present: Object) -> None:
@@ -263,7 +291,8 @@ class Operations:
         except FenceLost:  # nothing was sent, and there is nobody to tell
             raise
         except ApiError as error:
-            self._count(member, operation, error.reason or str(error.code))
+            # Of what a member says, only words that are known become part of a metric.
+            self._count(member, operation, error.reason if error.reason in REASONS else str(error.code))
             if isinstance(error, (Conflict, *handled)):
                 raise
             lacking = operation == "create" and _is_about_namespace(error)
@@ -289,8 +318,26 @@ class _Failed(Exception):
         self.applied = applied
 
 
+def _rendered(
+    config: FederatedTypeConfig, present: Object, render: Render, is_current: IsCurrent
+) -> tuple[Object, bool]:
+    """The desired object after what the member holds, and whether it holds that. Whatever shape it has, it is the member's."""
+    try:
+        desired = render(adopted(present))
+        return desired, is_current(desired, present)
+    except RenderError:
+        raise
+    except MISSHAPEN as error:
+        why = f"the object in the member is no {config.kind}: {misfit(config, present) or repr(error)}"
+        raise _Failed(Applied(Propagation.RETRIEVAL_FAILED, error=why)) from error
+
+
 def decode_metadata(obj: Object) -> Metadata:
-    return msgspec.convert(obj["metadata"], Metadata)
+    try:
+        return msgspec.convert(obj["metadata"], Metadata)
+    except msgspec.ValidationError as error:
+        why = f"the object in the member cannot be read: {error}"
+        raise _Failed(Applied(Propagation.RETRIEVAL_FAILED, error=why)) from None
 
 
 def _is_about_namespace(error: ApiError) -> bool:

@@ -4,6 +4,7 @@ Node and pod watches run under the member's supervisor and feed running totals; 
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from argosy.fleet.health import Health, probe_failed, probe_result
 from argosy.fleet.katalyst import NodeResources
 from argosy.fleet.replicasets import Pods, PodsByReplicaSet
 from argosy.kube.discovery import Discovery
-from argosy.kube.errors import ApiError, TransportError
+from argosy.kube.errors import ApiError, BadAnswer, TooManyRequests, TransportError
 from argosy.kube.informer import Change, Informer
 from argosy.kube.resource import Resource
 from argosy.kube.selectors import LabelSelector
@@ -85,8 +86,12 @@ class Prober:
         try:
             async with asyncio.timeout(limit):
                 answer = await member.client.healthz()
+        except TooManyRequests as error:
+            return Observation(probe_failed(busy=error.message))
         except ApiError as error:
             answer = error.message
+        except BadAnswer as error:
+            return Observation(probe_failed(healthz=str(error)))
         except (TransportError, TimeoutError):
             return Observation(probe_result(None))
         health = probe_result(answer)
@@ -113,7 +118,10 @@ class Prober:
             # Why, if the member said so: a right that is missing, say.
             why = [informer.last_error for informer in (watched.nodes, watched.pods) if not informer.has_synced]
             raise _Unread(next(filter(None, why), "timed out waiting for the node and pod caches")) from None
-        return watched.capacity.resources(self.further(member.name))
+        try:
+            return watched.capacity.resources(self.further(member.name))
+        except ValueError as error:
+            raise _Unread(str(error)) from None
 
     def _member_changed(self, name: str, member: Member | None) -> None:
         self._watched.pop(name, None)
@@ -122,8 +130,8 @@ class Prober:
             return
         watched = _Watched(member, self._excluded, self._timings, lambda pod, made_by: self.on_pod(name, pod, made_by))
         self._watched[name] = watched
-        member.tasks.start(f"watch nodes in {name}", watched.nodes.run, restart=True)
-        member.tasks.start(f"watch pods in {name}", watched.pods.run, restart=True)
+        member.follow(f"watch nodes in {name}", watched.nodes)
+        member.follow(f"watch pods in {name}", watched.pods)
         member.tasks.start(f"capacity of {name}", lambda: self._follow(name, watched), restart=True)
 
     async def _follow(self, name: str, watched: "_Watched") -> None:
@@ -133,7 +141,8 @@ class Prober:
         while True:
             await watched.changed.wait()
             watched.changed.clear()
-            self._fleet.set_capacity(name, watched.capacity.resources(self.further(name)))
+            with contextlib.suppress(ValueError):  # the probe tells
+                self._fleet.set_capacity(name, watched.capacity.resources(self.further(name)))
             await asyncio.sleep(_CAPACITY_PERIOD)
 
 
@@ -155,8 +164,9 @@ class _Watched:
         self.by_replica_set = PodsByReplicaSet()
         self._on_pod = on_pod
         self.changed = asyncio.Event()
-        self.nodes: Informer[NodeView] = Informer(member.client, _NODES, NodeView, liveness=timings.watch_liveness)
-        self.pods: Informer[PodView] = Informer(member.client, _PODS, PodView, liveness=timings.watch_liveness)
+        liveness, backoff = timings.watch_liveness, timings.watch_backoff
+        self.nodes: Informer[NodeView] = Informer(member.client, _NODES, NodeView, liveness=liveness, backoff=backoff)
+        self.pods: Informer[PodView] = Informer(member.client, _PODS, PodView, liveness=liveness, backoff=backoff)
         self.nodes.add_handler(self._node)
         self.pods.add_handler(self._pod)
 

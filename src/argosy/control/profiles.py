@@ -2,20 +2,22 @@
 
 Plugins are those built in, those installed as Python packages, and webhooks; profiles choose among them. A profile that cannot
 be used says so in an event of its own, besides what the objects say that wait for it. Decides nothing: what a profile means is
-`plan.profile`.
+`plan.profile`. Owns a task a profile whose arguments a Python package is asked about; `close` ends them.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Iterator
 
 from argosy.api import keys, resources
 from argosy.api.conditions import EventReason
 from argosy.api.types import PropagationPolicy, SchedulingProfile
 from argosy.control.caches import Caches, SourceKey
+from argosy.control.plugin_workers import PluginWorkers
 from argosy.control.webhooks import Webhooks
 from argosy.kube.events import EventRecorder
 from argosy.kube.informer import Change
 from argosy.kube.objects import key_of
-from argosy.plan.framework import FrameworkError
+from argosy.plan.framework import FrameworkError, Remote
 from argosy.plan.profile import Registry, enabled_names, unused
 from argosy.plan.schedule import profile_of
 
@@ -24,9 +26,16 @@ __all__ = ["Profiles"]
 
 class Profiles:
     def __init__(
-        self, caches: Caches, webhooks: Webhooks, installed: Registry, events: EventRecorder | None = None
+        self,
+        caches: Caches,
+        webhooks: Webhooks,
+        installed: Registry,
+        events: EventRecorder | None = None,
+        workers: PluginWorkers | None = None,
     ) -> None:
         """Without a recorder nothing is told: somebody else of this control plane does."""
+        self._workers = workers
+        self._checking: set[asyncio.Task[None]] = set()
         self._caches = caches
         self._webhooks = webhooks
         self._installed = installed
@@ -93,6 +102,24 @@ class Profiles:
         if ignored:
             message = f"arguments for plugins that take none, or are not enabled: {', '.join(ignored)}"
             self._tell(profile, EventReason.PROFILE_ARGUMENTS_UNUSED, message)
+        every = (*plugins.filters, *plugins.scores, *plugins.selects, *plugins.replicas.values())
+        given = {one.name: one for one in every if isinstance(one, Remote) and one.arguments}
+        if given and self._workers is not None:
+            task = asyncio.ensure_future(self._check_arguments(profile, self._workers, list(given.values())))
+            self._checking.add(task)
+            task.add_done_callback(self._checking.discard)
+
+    async def _check_arguments(self, profile: SchedulingProfile, workers: PluginWorkers, given: list[Remote]) -> None:
+        """What arguments mean is the plugins' own matter."""
+        for remote in given:
+            if why := await workers.refuses(remote):
+                self._tell(profile, EventReason.PROFILE_INVALID, why)
+
+    async def close(self) -> None:
+        tasks = tuple(self._checking)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _tell(self, profile: SchedulingProfile, reason: EventReason, message: str) -> None:
         if self._events is None:

@@ -7,7 +7,7 @@ from argosy.api.types import FederatedObject
 from argosy.control.views import FederatedView
 from argosy.kube.events import EventRecorder
 
-__all__ = ["ObjectRecorder", "regarding"]
+__all__ = ["ObjectRecorder", "itself", "regarding"]
 
 
 class ObjectRecorder:
@@ -18,7 +18,7 @@ class ObjectRecorder:
         self._recorder.event(regarding(federated), kind, reason, message)
 
     def on(self, reference: dict[str, Any], kind: str, reason: str, message: str) -> None:
-        """An event on an object that has no federated object yet."""
+        """An event on this object and no other."""
         self._recorder.event(reference, kind, reason, message)
 
 
@@ -29,6 +29,12 @@ def regarding(federated: FederatedObject | FederatedView) -> dict[str, Any]:
         if owner.controller:
             reference = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
             return {**reference, "namespace": metadata.namespace} if metadata.namespace else reference
+    return itself(federated)
+
+
+def itself(federated: FederatedObject | FederatedView) -> dict[str, Any]:
+    """The federated object, whoever owns it."""
+    metadata = federated.metadata
     kind = resources.federated_objects(bool(metadata.namespace)).kind
     reference = {"apiVersion": keys.API_VERSION, "kind": kind, "name": metadata.name, "uid": metadata.uid}
     return {**reference, "namespace": metadata.namespace} if metadata.namespace else reference

@@ -9,18 +9,19 @@ import msgspec
 
 from argosy.api import resources
 from argosy.api.conditions import EventReason, Propagation
-from argosy.api.types import FederatedStatus
+from argosy.api.types import FederatedObject, FederatedStatus
 from argosy.control.caches import Caches
 from argosy.control.item import FederatedKey, Item
 from argosy.control.metrics import Metrics
 from argosy.control.operations import Applied
-from argosy.control.recorder import ObjectRecorder
+from argosy.control.recorder import ObjectRecorder, itself
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import NotFound
 from argosy.kube.objects import split_key
 from argosy.plan import placement, propagation
 from argosy.plan.held import held_of
-from argosy.plan.render import version_of
+from argosy.plan.identity import Refusal
+from argosy.plan.render import is_replaced, version_of
 
 __all__ = ["Report"]
 
@@ -66,7 +67,30 @@ class Report:
         )
         self._tell(item, results)
         if status is not None:
-            await self._write_status(item, status)
+            await self._write_status(item.key, status)
+
+    async def refused(self, key: FederatedKey, federated: FederatedObject, refusal: Refusal) -> None:
+        """Nothing is sent to members, and their copies stay. One that concerns no cluster is not worth a word."""
+        concerned = placement.may_hold_copies(federated)
+        if not concerned:
+            return
+        before, placed = federated.status, set(federated.placed)
+        outcomes = {
+            cluster: propagation.Result(
+                Propagation.COMPUTE_RESOURCE_FAILED if cluster in placed else Propagation.WAITING_FOR_REMOVAL
+            )
+            for cluster in concerned
+        }
+        told = self._told.get(key)
+        self._told[key] = {"": (refusal.reason, refusal.message)}
+        if told != self._told[key]:
+            self._metrics.refused.labels(refusal.reason).inc()
+            self._recorder.on(itself(federated), "Warning", refusal.reason, f"nothing is sent: {refusal.message}")
+        status = propagation.propagation_status(
+            before, before.synced_generation, outcomes, _now(), reason=refusal.reason
+        )
+        if status is not None:
+            await self._write_status(key, status)
 
     async def held_deletion(self, item: Item, message: str) -> None:
         """The copies stay though the object is being deleted."""
@@ -77,7 +101,7 @@ class Report:
         )
         if status is not None:
             self._recorder.event(item.federated, "Warning", EventReason.ENSURE_DELETION_FAILED, message)
-            await self._write_status(item, status)
+            await self._write_status(item.key, status)
 
     async def finalizers(self, item: Item, finalizers: list[str]) -> None:
         resource = resources.federated_objects(item.key.namespaced)
@@ -98,6 +122,17 @@ class Report:
             clusters = [name for name, applied in results.items() if applied.wrote == operation and not applied.failed]
             if clusters:
                 self._recorder.event(item.federated, "Normal", reason, f"{verb} in {', '.join(clusters)}")
+        replaced = [
+            name
+            for name, applied in results.items()
+            if applied.wrote != "create" and is_replaced(item.record(name), applied.metadata.uid)
+        ]
+        if replaced:
+            message = (
+                f"{', '.join(replaced)}: the object there is not the one that was written: somebody deleted that and made"
+                " another of its name"
+            )
+            self._recorder.event(item.federated, "Warning", EventReason.REPLACED_IN_CLUSTER, message)
         failing = {
             name: (str(applied.status), applied.error)
             for name, applied in results.items()
@@ -113,9 +148,9 @@ class Report:
         for (status, error), clusters in failures.items():
             self._recorder.event(item.federated, "Warning", status, f"{', '.join(clusters)}: {error}")
 
-    async def _write_status(self, item: Item, status: FederatedStatus) -> None:
-        resource = resources.federated_objects(item.key.namespaced)
-        namespace, name = split_key(item.key.key)
+    async def _write_status(self, key: FederatedKey, status: FederatedStatus) -> None:
+        resource = resources.federated_objects(key.namespaced)
+        namespace, name = split_key(key.key)
         # Lists that became empty are named too: what a merge patch leaves out stays. Without a version on purpose: federate
         # may have written meanwhile, and what was seen in members stays true (see `fence` for leaders that wake up).
         body = {"status": {"conditions": [], "clusters": [], **msgspec.to_builtins(status)}}
@@ -126,7 +161,7 @@ class Report:
         except NotFound:
             return
         self._metrics.control_writes.labels(resource.kind, "status").inc()
-        self._caches.remember_federated("dispatch", raw, item.key.namespaced)
+        self._caches.remember_federated("dispatch", raw, key.namespaced)
 
 
 def _result(item: Item, cluster: str, applied: Applied) -> propagation.Result:
@@ -138,6 +173,7 @@ def _result(item: Item, cluster: str, applied: Applied) -> propagation.Result:
         applied.metadata.generation,
         version_of(applied.metadata),
         item.digest(cluster),
+        applied.metadata.uid,
     )
 
 

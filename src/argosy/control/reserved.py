@@ -24,7 +24,7 @@ from argosy.fleet.reservations import Copy, Reservations
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.informer import Change
 from argosy.kube.objects import DecodeError, HasMetadata, decode
-from argosy.plan.fields import Json, get
+from argosy.plan.fields import Json, number
 from argosy.plan.kinds.registry import KINDS
 from argosy.plan.unit import (
     current_placement,
@@ -176,15 +176,11 @@ class Reserved:
             and entry.status == Propagation.OK
         )
         return Copy(
-            _number(get(content, paths.replicas_status, 0)) or 0,
-            _number(get(content, paths.replicas_spec, None)) if current and paths.replicas_spec else None,
+            number(content, paths.replicas_status) or 0,
+            number(content, paths.replicas_spec) if current else None,
         )
 
 
 def _decided(view: FederatedView) -> tuple[Any, ...]:
     metadata = view.metadata
     return metadata.uid, metadata.generation, bool(metadata.deletion_timestamp)
-
-
-def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -107,7 +107,9 @@ class SchedulingMetrics:
     def _select(self, plugin: Select | Remote) -> Select | Remote:
         return plugin if isinstance(plugin, Remote) else plugin._replace(select=self._watch(_SELECT, plugin.select))
 
-    def _replicas(self, plugin: Replicas) -> Replicas:
+    def _replicas(self, plugin: Replicas | Remote) -> Replicas | Remote:
+        if isinstance(plugin, Remote):
+            return plugin
         return plugin._replace(divide=self._watch(_REPLICAS, plugin.divide))
 
     def _watch(

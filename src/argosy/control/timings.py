@@ -5,6 +5,8 @@ Defaults are KubeAdmiral's where it has one; where ours is shorter the reason is
 
 import msgspec
 
+from argosy.kube.backoff import Backoff
+
 __all__ = ["Timings"]
 
 
@@ -15,6 +17,10 @@ class Timings(msgspec.Struct, frozen=True):
     health_period: float = 30.0
     #: How long a changed health must last before it is published.
     health_threshold: float = 100.0
+    #: How long it is good for that a member was seen to be the one that joined; asked again with the next request after that.
+    identity_period: float = 3.0
+    #: ... and how soon to look again after another cluster answered in its place.
+    identity_recheck: float = 5.0
     #: A member that could not be joined for so long is given up until its object is made anew.
     join_timeout: float = 600.0
     #: A cluster made before its secret waits so long before that counts as a failure to join.
@@ -43,6 +49,12 @@ class Timings(msgspec.Struct, frozen=True):
     sweep: float = 0.1
     #: Objects about which a plugin elsewhere could not tell all it was asked are tried again after this.
     plugin_retry: float = 10.0
+    #: How long a webhook may take over all requests of one question, unless one of them may take longer.
+    webhook_question: float = 60.0
+    #: How long a plugin of a Python package may take over one question before its process is ended,
+    plugin_answer: float = 5.0
+    #: ... and how long its package may take to be loaded.
+    plugin_load: float = 30.0
     #: Objects that found no cluster are tried again no more often than this while members gain room.
     room_retry: float = 1.0
 
@@ -65,15 +77,19 @@ class Timings(msgspec.Struct, frozen=True):
     round_patience: float = 2.0
     #: One write to one member.
     member_write: float = 30.0
+    #: A member that asks to be left alone (429) is, but for no longer than this: meanwhile nobody would know how it is.
+    member_hold: float = 60.0
     #: A member with requests under way that has answered nothing for so long is sent no more until it does.
     member_silence: float = 5.0
     #: Deletion looks again whether the copies are gone; events usually come first.
     deletion_recheck: float = 5.0
     cascade_recheck: float = 10.0
+    #: How long copies are taken out of a member that leaves before others have their turn; then it goes on at the next recheck.
+    cascade_pass: float = 30.0
     conflict: float = 0.5
     #: How long an API server works on a request: one that deletes a source may have begun before the source had our finalizer.
     longest_request: float = 60.0
-    #: Back-off of a key that fails.
+    #: Back-off of a key that fails, and of a watch on a member.
     retry_first: float = 0.5
     retry_most: float = 60.0
     #: Silence on a watch that counts as its death.
@@ -81,6 +97,11 @@ class Timings(msgspec.Struct, frozen=True):
     #: Consecutive failures to reach a member that open its circuit breaker, and for how long it stays open at first.
     breaker_failures: int = 5
     breaker_open: float = 1.0
+
+    @property
+    def watch_backoff(self) -> Backoff:
+        """Between tries to list or watch something in a member."""
+        return Backoff(base=self.retry_first, cap=min(self.retry_most, 30.0), jitter=0.4)
 
     def scaled(self, factor: float) -> "Timings":
         """The same with every duration multiplied (counts stay)."""

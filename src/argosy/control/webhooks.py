@@ -9,6 +9,7 @@ the old one ends when its last question is answered. Owns connections and no tas
 import asyncio
 import base64
 import binascii
+import logging
 from collections.abc import Callable, Iterator
 from typing import Literal
 from urllib.parse import urlsplit
@@ -30,9 +31,11 @@ from argosy.fleet.member import digest
 from argosy.kube import duration
 from argosy.kube.config import Connection
 from argosy.kube.credentials import ConfigError
+from argosy.kube.endpoints import DEFAULT_RULES, EndpointRules, canonical
 from argosy.kube.events import EventRecorder
 from argosy.kube.http import BROKEN, describe
 from argosy.kube.informer import Change
+from argosy.kube.resolver import GuardedResolver
 from argosy.kube.tls import client_context, proxy_for
 from argosy.plan.framework import Reply
 from argosy.plan.profile import RemotePlugin
@@ -53,6 +56,7 @@ from argosy.plan.webhook import (
 
 __all__ = ["WebhookClient", "Webhooks"]
 
+log = logging.getLogger(__name__)
 Phase = Literal["filter", "score", "select"]
 Clusters = Callable[[str], FederatedCluster | None]
 
@@ -60,8 +64,13 @@ USER_AGENT = "kubeadmiral-scheduler"
 #: Objects whose questions one webhook works on at a time, and requests under way for them.
 QUESTIONS = 8
 REQUESTS = 32
+#: Requests under way to all webhooks together: however many of them are slow, connections and memory stay bounded.
+ALL_REQUESTS = 256
+#: One request, whatever a configuration says (Kubernetes allows its webhooks as much): a few that hang must not keep all others
+#: waiting.
+LONGEST_TIMEOUT = 30.0
 #: More than any answer has: a selection of thousands of clusters.
-LONGEST_ANSWER = 4 * 1024 * 1024
+LONGEST_ANSWER = 1024 * 1024
 HEADERS = {
     "Content-Type": "application/json",
     "Accept": "application/json",
@@ -78,7 +87,16 @@ _SLICE = 0.005
 class WebhookClient:
     """Asks one webhook. Raises ConfigError where the configuration is no good."""
 
-    def __init__(self, name: str, spec: WebhookConfigurationSpec, clusters: Clusters, timings: Timings):
+    def __init__(
+        self,
+        name: str,
+        spec: WebhookConfigurationSpec,
+        clusters: Clusters,
+        timings: Timings,
+        shared: asyncio.Semaphore | None = None,
+        endpoints: EndpointRules = DEFAULT_RULES,
+    ):
+        """`shared` is taken for each request, and bounds those of all webhooks."""
         version = payload_version(spec.payload_versions)
         if version is None:
             raise ConfigError(
@@ -87,8 +105,14 @@ class WebhookClient:
             )
         self._version = version
         self._paths: dict[str, str] = {"filter": spec.filter_path, "score": spec.score_path, "select": spec.select_path}
-        self._prefix = _checked_url(spec.url_prefix)
-        self.timeout = _timeout(spec.http_timeout)
+        self._prefix = _checked_url(spec.url_prefix, endpoints)
+        self._endpoints = endpoints
+        asked = _timeout(spec.http_timeout)
+        self.timeout = min(asked, LONGEST_TIMEOUT)
+        #: What its author ought to know, though it works.
+        self.warning = (
+            f"httpTimeout is longer than allowed, and taken as {LONGEST_TIMEOUT:g} s" if asked > LONGEST_TIMEOUT else ""
+        )
         tls = spec.tls_config or WebhookTLSConfig()
         connection = Connection(
             server=self._prefix,
@@ -105,6 +129,9 @@ class WebhookClient:
         self._payloads = _Payloads(clusters, version)
         self._questions = asyncio.Semaphore(QUESTIONS)
         self._requests = asyncio.Semaphore(REQUESTS)
+        self._shared = shared or asyncio.Semaphore(ALL_REQUESTS)
+        #: However many requests a question takes.
+        self._longest = max(timings.webhook_question, self.timeout)
         self._breaker = Breaker(timings.breaker_failures, timings.breaker_open)
         self._last_failure = ""
         self._session: aiohttp.ClientSession | None = None
@@ -124,7 +151,11 @@ class WebhookClient:
         self._open += 1
         try:
             async with self._questions:
-                return await self._ask(question)
+                try:
+                    async with asyncio.timeout(self._longest):
+                        return await self._ask(question)
+                except TimeoutError:
+                    return failed(question, f"not all of it was answered within {self._longest:g} s")
         finally:
             self._open -= 1
             if self._retired:
@@ -166,7 +197,7 @@ class WebhookClient:
         return reply(question, answers, self._version)
 
     async def _call(self, url: str, call: Call, *, probing: bool = False) -> Answer:
-        async with self._requests:
+        async with self._requests, self._shared:
             if self._breaker.is_open and not probing:
                 return Answer(call, error=self._last_failure)
             try:
@@ -202,13 +233,17 @@ class WebhookClient:
             raise RuntimeError("the webhook's configuration is gone")
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE),
+                connector=aiohttp.TCPConnector(limit=0, resolver=self._resolver(), keepalive_timeout=_KEEPALIVE),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),
                 # What is said to be compressed is garbage here: we asked for none, and a little of it may become a lot.
                 auto_decompress=False,
             )
         return self._session
+
+    def _resolver(self) -> GuardedResolver | None:
+        # A proxy looks names up itself, and its own is the operator's.
+        return GuardedResolver(self._endpoints) if self._proxy is None else None
 
 
 class _Payloads:
@@ -243,12 +278,20 @@ class _Payloads:
 class Webhooks:
     """All webhooks there are. `on_change` tells the names of those that came, went or became another."""
 
-    def __init__(self, clusters: Clusters, timings: Timings, events: EventRecorder | None = None):
+    def __init__(
+        self,
+        clusters: Clusters,
+        timings: Timings,
+        events: EventRecorder | None = None,
+        endpoints: EndpointRules = DEFAULT_RULES,
+    ):
         """Without a recorder nothing is told: somebody else of this control plane does."""
+        self._endpoints = endpoints
         self._cluster = clusters
         self._timings = timings
         self._events = events
         self._clients: dict[str, WebhookClient] = {}
+        self._requests = asyncio.Semaphore(ALL_REQUESTS)
         self._retiring: set[asyncio.Task[None]] = set()
         self._listeners: list[Callable[[str], None]] = []
         #: Configurations that are no good, and why.
@@ -278,14 +321,20 @@ class Webhooks:
     def _register(self, configuration: SchedulerPluginWebhookConfiguration) -> None:
         name = configuration.metadata.name
         try:
-            self._clients[name] = WebhookClient(name, configuration.spec, self._cluster, self._timings)
+            self._clients[name] = WebhookClient(
+                name, configuration.spec, self._cluster, self._timings, self._requests, self._endpoints
+            )
         except ConfigError as error:
             self.unusable[name] = str(error)
             self.tell(configuration, "Warning", EventReason.WEBHOOK_CONFIGURATION_ERROR, str(error))
             return
         phases = ", ".join(self._clients[name].plugin.phases) or "no phase"
         message = f"asked by profiles that name it; it serves {phases}"
-        self.tell(configuration, "Normal", EventReason.WEBHOOK_REGISTERED, message)
+        warning = self._clients[name].warning
+        if warning:
+            log.warning("webhook %s: %s", name, warning)
+            message = f"{message}; {warning}"
+        self.tell(configuration, "Warning" if warning else "Normal", EventReason.WEBHOOK_REGISTERED, message)
 
     def tell(
         self, configuration: SchedulerPluginWebhookConfiguration, type: str, reason: EventReason, message: str
@@ -335,7 +384,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes | None:
     return b"".join(chunks)
 
 
-def _checked_url(prefix: str) -> str:
+def _checked_url(prefix: str, endpoints: EndpointRules) -> str:
     try:
         parts = urlsplit(prefix)
         host, _ = parts.hostname, parts.port
@@ -343,7 +392,9 @@ def _checked_url(prefix: str) -> str:
         raise ConfigError(f"urlPrefix is no URL: {error}") from None
     if parts.scheme not in ("http", "https") or not host:
         raise ConfigError("urlPrefix must start with http:// or https:// and name a host")
-    return prefix
+    if refusal := endpoints.refusal(prefix):
+        raise ConfigError(f"urlPrefix: {refusal}")
+    return canonical(prefix)
 
 
 def _timeout(text: str) -> float:

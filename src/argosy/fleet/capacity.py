@@ -9,9 +9,10 @@ every pod that has not finished counts, wherever it is and whether it is schedul
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
+from msgspec import Meta
 
 from argosy.api.clusters import ClusterResources, ResourceList
 from argosy.fleet.katalyst import NodeResources
@@ -41,6 +42,11 @@ _BINARY = ("memory", "ephemeral-storage", "storage")
 #: Slots for pods are no resource to divide.
 _PODS = "pods"
 _VECTORS_SHARED = 4096
+#: Taints, conditions, containers, resources of one object. One with more does not come from Kubernetes; to count it would
+#: hold up everybody else.
+_MANY = Meta(max_length=2000)
+#: Different resources that the nodes of one cluster may offer together: each is a column of the whole fleet's figures.
+MOST_RESOURCES = 1000
 _set = msgspec.structs.force_setattr
 
 
@@ -55,12 +61,12 @@ class ConditionView(msgspec.Struct, frozen=True):
 
 class NodeSpecView(msgspec.Struct, frozen=True):
     unschedulable: bool = False
-    taints: tuple[TaintView, ...] = ()
+    taints: Annotated[tuple[TaintView, ...], _MANY] = ()
 
 
 class NodeStatusView(msgspec.Struct, frozen=True):
-    allocatable: ResourceList = {}
-    conditions: tuple[ConditionView, ...] = ()
+    allocatable: Annotated[ResourceList, _MANY] = {}
+    conditions: Annotated[tuple[ConditionView, ...], _MANY] = ()
 
 
 class NodeView(msgspec.Struct, frozen=True):
@@ -72,8 +78,8 @@ class NodeView(msgspec.Struct, frozen=True):
 
 
 class ResourcesView(msgspec.Struct, frozen=True, gc=False):
-    requests: ResourceList = {}
-    limits: ResourceList = {}
+    requests: Annotated[ResourceList, _MANY] = {}
+    limits: Annotated[ResourceList, _MANY] = {}
 
 
 class ContainerView(msgspec.Struct, frozen=True, gc=False):
@@ -83,9 +89,9 @@ class ContainerView(msgspec.Struct, frozen=True, gc=False):
 class PodSpecView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What of a pod spec decides its request."""
 
-    containers: tuple[ContainerView, ...] = ()
-    init_containers: tuple[ContainerView, ...] = ()
-    overhead: ResourceList = {}
+    containers: Annotated[tuple[ContainerView, ...], _MANY] = ()
+    init_containers: Annotated[tuple[ContainerView, ...], _MANY] = ()
+    overhead: Annotated[ResourceList, _MANY] = {}
 
 
 class PodOwner(msgspec.Struct, frozen=True, gc=False):
@@ -112,8 +118,8 @@ if TYPE_CHECKING:
     Owners = tuple[PodOwner, ...]
     Conditions = tuple[PodConditionView, ...]
 else:
-    Owners = tuple[PodOwner, ...] | None
-    Conditions = tuple[PodConditionView, ...] | None
+    Owners = Annotated[tuple[PodOwner, ...], _MANY] | None
+    Conditions = Annotated[tuple[PodConditionView, ...], _MANY] | None
 
 
 class PodMetadata(Identity, frozen=True, gc=False):
@@ -219,11 +225,15 @@ class Capacity:
     def resources(self, further: NodeResources | None = None) -> ClusterResources:
         """The totals as a FederatedCluster's status shows them; the same totals give the same text.
 
-        `further` is what its nodes offer besides their own allocatable.
+        `further` is what its nodes offer besides their own allocatable. Raises ValueError where that is of too many kinds.
         """
         allocatable = self._allocatable.amounts
         if further is not None:
             allocatable = allocatable | further.allocatable(self._nodes)
+        if len(allocatable) > MOST_RESOURCES:
+            raise ValueError(
+                f"the nodes offer {len(allocatable)} different resources; at most {MOST_RESOURCES} are read"
+            )
         return ClusterResources(
             schedulable_nodes=len(self._nodes),
             allocatable={name: _text(name, allocatable[name]) for name in sorted(allocatable)},

@@ -11,7 +11,14 @@ import msgspec
 from argosy.api import keys
 from argosy.api.clusters import FederatedCluster
 
-__all__ = ["Connection", "CredentialsError", "connection_from_secret", "credentials_from_secret"]
+__all__ = [
+    "Connection",
+    "CredentialsError",
+    "CredentialsWithheld",
+    "connection_from_secret",
+    "credentials_from_secret",
+    "server_of",
+]
 
 _MISSING = '"{key}" data is missing from secret'
 _MISSING_CA = '"{key}" data is missing from secret and insecure is false'
@@ -23,6 +30,10 @@ _MISSING_AUTH = (
 
 class CredentialsError(ValueError):
     """The secret does not hold what is needed; the message names the key and never a value."""
+
+
+class CredentialsWithheld(CredentialsError):
+    """They are there and must not be sent to where they should go."""
 
 
 class Connection(msgspec.Struct, frozen=True, repr_omit_defaults=True):
@@ -50,7 +61,7 @@ def connection_from_secret(
         raise CredentialsError("spec.apiEndpoint is empty")
     use_bootstrap = not cluster.spec.use_service_account if bootstrap is None else bootstrap
     credentials = credentials_from_secret(data, insecure=cluster.spec.insecure, bootstrap=use_bootstrap)
-    return msgspec.structs.replace(credentials, server=_server(cluster.spec.api_endpoint))
+    return msgspec.structs.replace(credentials, server=server_of(cluster))
 
 
 def credentials_from_secret(data: Mapping[str, bytes], *, insecure: bool, bootstrap: bool) -> Connection:
@@ -73,7 +84,10 @@ def credentials_from_secret(data: Mapping[str, bytes], *, insecure: bool, bootst
     return Connection(insecure=insecure, ca_data=ca_data, cert_data=cert_data, key_data=key_data, token=token)
 
 
-def _server(endpoint: str) -> str:
-    """Hosts and host:port pairs mean HTTPS: credentials are never sent in the clear unless the URL says so."""
-    endpoint = endpoint.strip().rstrip("/")
-    return endpoint if "://" in endpoint else f"https://{endpoint}"
+def server_of(cluster: FederatedCluster) -> str:
+    """Hosts and host:port pairs mean HTTPS: credentials are never sent in the clear unless the URL says so.
+
+    The scheme is in small letters. Whether it is a URL at all is for the transport to say.
+    """
+    scheme, mark, rest = cluster.spec.api_endpoint.strip().rstrip("/").partition("://")
+    return f"{scheme.lower()}://{rest}" if mark else f"https://{scheme}"

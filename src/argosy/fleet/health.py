@@ -9,7 +9,7 @@ import msgspec
 from argosy.api import conditions as texts
 from argosy.api.clusters import ClusterCondition, FederatedCluster
 
-__all__ = ["Debounce", "Health", "HealthUpdate", "next_health", "probe_failed", "probe_result"]
+__all__ = ["Debounce", "Health", "HealthUpdate", "another_answers", "next_health", "probe_failed", "probe_result"]
 
 _OFFLINE_AND_READY = (texts.OFFLINE, texts.READY)
 
@@ -55,8 +55,20 @@ def probe_result(healthz: str | None) -> Health:
     return Health(False, "False", *texts.HEALTHZ_NOT_OK)
 
 
-def probe_failed(*, resources: str = "", discovery: str = "") -> Health:
-    """A reachable member whose nodes and pods, or whose API list, could not be read."""
+def another_answers(why: str) -> Health:
+    """Another cluster answers in the member's place: of the member itself nothing is known."""
+    return Health(True, "Unknown", texts.CLUSTER_IDENTITY_CHANGED_REASON, why)
+
+
+def probe_failed(*, resources: str = "", discovery: str = "", healthz: str = "", busy: str = "") -> Health:
+    """A reachable member whose nodes and pods, API list or health could not be read, or that wants to be left alone."""
+    if busy:
+        return Health(
+            False, "False", texts.TOO_MANY_REQUESTS_REASON, texts.TOO_MANY_REQUESTS_MESSAGE.format(error=busy)
+        )
+    if healthz:
+        reason, message = texts.HEALTHZ_NOT_OK
+        return Health(False, "False", reason, f"{message}: {healthz}")
     if resources:
         message = texts.RESOURCE_COLLECTION_FAILED_MESSAGE.format(error=resources)
         return Health(False, "False", texts.RESOURCE_COLLECTION_FAILED_REASON, message)

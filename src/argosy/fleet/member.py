@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from argosy.api.clusters import FederatedCluster, ResourceList
+from argosy.fleet.columns import LARGEST
 from argosy.fleet.declared import POWER_OF_REFERENCE, declared_power, declared_price
 from argosy.fleet.taints import TaintKey
 from argosy.kube import quantity
@@ -21,7 +22,8 @@ ApiKey = tuple[str, str, str]
 """Group, version, kind."""
 
 CPU = "cpu"
-_INT64_MAX = 2**62
+#: A name of a resource is a prefix, a slash and a name.
+_LONGEST_NAME = 253 + 1 + 63
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -90,16 +92,19 @@ def units(resource: str, amount: str | int | float) -> int:
     return parsed.milli() if resource == CPU else parsed.value()
 
 
-def readable(resources: Mapping[str, str | int | float]) -> dict[str, int]:
-    """The quantities that can be read; one that is broken is as good as not reported."""
+def readable(resources: Mapping[str, str | int | float], least: int = 0) -> dict[str, int]:
+    """The quantities that can be read; one that is broken, or less than there can be, is as good as not reported."""
     amounts = {}
     for name, amount in resources.items():
         try:
-            amounts[name] = units(name, amount)
+            found = units(name, amount)
         except quantity.QuantityError:
             continue
+        if found >= least and len(name) <= _LONGEST_NAME:
+            amounts[name] = min(found, LARGEST)
     return amounts
 
 
 def _amounts(resources: ResourceList) -> dict[str, int]:
-    return {name: max(-_INT64_MAX, min(_INT64_MAX, amount)) for name, amount in readable(resources).items()}
+    """What is left may be less than nothing."""
+    return readable(resources, -LARGEST)

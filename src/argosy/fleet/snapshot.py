@@ -143,18 +143,34 @@ class Fleet:
         """
         if not reserved:
             return self
+        fleet = self.with_available(
+            self._available.less(
+                # Copies, since the sums go on changing and what `column` is asked about must not.
+                {resource: self.column(dict(amounts)) for resource, amounts in reserved.items()}
+            )
+        )
+        fleet.__dict__["_joined"] = None if self._joined is None else self._joined.with_reserved(reserved)
+        fleet.__dict__["_surveyed"] = self._surveyed  # of these only the facts are compared
+        return fleet
+
+    def with_available(self, available: Amounts) -> "Fleet":
+        """The same fleet with these amounts available, whatever members report."""
         fleet = Fleet(workloads=self.workloads)
         fleet._rows, fleet._answers, fleet._labels = self._rows, self._answers, self._labels
         fleet._facts = self._facts
         for name in _FACTS:
             fleet.__dict__[name] = getattr(self, name)
-        fleet.__dict__["_available"] = self._available.less(
-            # Copies, since the sums go on changing and what `column` is asked about must not.
-            {resource: self.column(dict(amounts)) for resource, amounts in reserved.items()}
-        )
-        fleet.__dict__["_joined"] = None if self._joined is None else self._joined.with_reserved(reserved)
-        fleet.__dict__["_surveyed"] = self._surveyed  # of these only the facts are compared
+        fleet.__dict__["_available"] = available
         return fleet
+
+    @property
+    def amounts_available(self) -> Amounts:
+        """Of every resource, what is reserved for others taken away."""
+        return self._available
+
+    def same_facts(self, other: "Fleet") -> bool:
+        """Whether the two differ in what is available at most. May say no where they are alike."""
+        return self._facts is other._facts
 
     def joined_only(self) -> "Fleet":
         """The members that scheduling considers."""

@@ -4,6 +4,9 @@ Objects are kept as projections, with their bytes only where asked for. Per obje
 older than what is known (because our own write's answer came first) changes nothing. That ordering holds within one history
 of the server; a list older than what was already seen means the server was restored from a backup, and is believed as a whole.
 
+Nobody says that a server sends what it should. Something without the identity of an object, or outside of what was asked for,
+is a DecodeError. An object that only does not fit its projection is passed over (`unreadable`); too many of them are one too.
+
 Handlers are called in the order of changes, one change after the other, also when a handler itself causes a change.
 """
 
@@ -14,12 +17,28 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from argosy.kube.objects import UNREADABLE, DecodeError, Identified, Identity, Partial, decode, key_of, version_number
+from argosy.kube.objects import (
+    UNREADABLE,
+    DecodeError,
+    Identified,
+    Identity,
+    Metadata,
+    Partial,
+    decode,
+    key_of,
+    version_number,
+)
+from argosy.kube.selectors import LabelSelector
 
 __all__ = ["Cache", "Change", "Relist"]
 
 T = TypeVar("T", bound=Identified)
 log = logging.getLogger(__name__)
+
+#: Objects that do not fit their projection, after which nothing more is taken in.
+MOST_UNREADABLE = 100
+#: Characters of a name or namespace; no kind of Kubernetes has longer ones.
+_LONGEST_NAME = 1024
 
 
 class Change(msgspec.Struct, Generic[T], frozen=True):
@@ -44,8 +63,13 @@ class Cache(Generic[T]):
         keep_raw: bool = False,
         indexers: Mapping[str, Indexer[T]] | None = None,
         keep: Callable[[Identity], bool] | None = None,
+        namespaced: bool | None = None,
+        selector: LabelSelector | None = None,
     ) -> None:
-        """`keep` tells by name, namespace and uid, which never change, whether an object is held at all; others are as absent."""
+        """`keep` tells by name, namespace and uid, which never change, whether an object is held at all; others are as absent.
+
+        Whether objects have a namespace and which labels they carry is what was asked for; others are not taken in.
+        """
         self.into = into
         self._decoder = msgspec.json.Decoder(into)
         #: The version up to which every event was seen; "" before the first list.
@@ -55,10 +79,17 @@ class Cache(Generic[T]):
         self._objects: dict[str, T] = {}
         self._raw: dict[str, bytes] | None = {} if keep_raw else None
         self._keep = keep
+        self._namespaced = namespaced
+        self._selector = selector if selector is not None and not selector.empty else None
+        #: Objects that do not fit the projection, by key, and why. Of those that did once, that state is kept.
+        self.unreadable: dict[str, str] = {}
         self._indexers = dict(indexers or {})
         self._indexes: dict[str, dict[str, dict[str, None]]] = {name: {} for name in self._indexers}
         # Objects we deleted ourselves: events up to this version were on their way already.
         self._forgotten: dict[str, int] = {}
+        # Objects we wrote ourselves, and how many lists had been taken in by then: the next one may not have them yet.
+        self._written: dict[str, int] = {}
+        self._lists = 0
         self._handlers: list[Handler[T]] = []
         self._pending: deque[Change[T]] = deque()
         self._notifying = False
@@ -105,7 +136,10 @@ class Cache(Generic[T]):
         deleted = type_ == "DELETED"
         obj = self._decoded(raw)
         metadata = obj.metadata if obj is not None else decode(raw, Partial).metadata
-        key = key_of(metadata)
+        # An object that left the selection is deleted with the labels it has.
+        key = self._identified(metadata, None if deleted else self._selector)
+        if deleted:
+            self.unreadable.pop(key, None)
         if not self._is_known(key, metadata, deleted):
             if deleted:
                 self._drop(key)
@@ -125,6 +159,7 @@ class Cache(Generic[T]):
             return
         key = key_of(obj.metadata)
         if not self._is_known(key, obj.metadata, False):
+            self._written[key] = self._lists
             self._put(key, obj, raw)
 
     def forget(self, key: str, resource_version: str) -> None:
@@ -151,16 +186,39 @@ class Cache(Generic[T]):
             obj = self._decoder.decode(raw)
         except UNREADABLE:
             return self._decoded_slowly(raw)
+        if self.unreadable:
+            self.unreadable.pop(key_of(obj.metadata), None)
         return obj if self._keep is None or self._keep(obj.metadata) else None
 
     def _decoded_slowly(self, raw: bytes) -> T | None:
         try:
             obj = decode(raw, self.into)
         except DecodeError as error:
-            metadata = decode(raw, Partial).metadata
-            log.warning("%s %s cannot be read: %s", self.into.__name__, key_of(metadata), error)
+            self._pass_over(self._identified(decode(raw, Partial).metadata), str(error))
             return None
+        if self.unreadable:
+            self.unreadable.pop(key_of(obj.metadata), None)
         return obj if self._is_kept(obj.metadata) else None
+
+    def _pass_over(self, key: str, why: str) -> None:
+        if not self.unreadable:  # of many, one is told
+            log.warning("%s %s cannot be read: %s", self.into.__name__, key, why)
+        self.unreadable[key] = why
+        if len(self.unreadable) > MOST_UNREADABLE:
+            raise DecodeError(f"more than {MOST_UNREADABLE} objects cannot be read, such as {key}: {why}")
+
+    def _identified(self, metadata: Identity, selector: LabelSelector | None = None) -> str:
+        """The key of what has the identity of an object, and is one that was asked for."""
+        name, namespace = metadata.name, metadata.namespace
+        if not name:
+            raise DecodeError("an object has no name")
+        if len(name) > _LONGEST_NAME or len(namespace) > _LONGEST_NAME:
+            raise DecodeError(f"an object has a name of more than {_LONGEST_NAME} characters")
+        if self._namespaced is not None and bool(namespace) is not self._namespaced:
+            raise DecodeError(f"{name}: an object of the wrong scope")
+        if selector is not None and isinstance(metadata, Metadata) and not selector.matches(metadata.labels):
+            raise DecodeError(f"{key_of(metadata)}: an object that was not asked for, by its labels")
+        return f"{namespace}/{name}" if namespace else name
 
     def _is_kept(self, metadata: Identity) -> bool:
         return self._keep is None or self._keep(metadata)
@@ -256,7 +314,7 @@ class Relist(Generic[T]):
         cache = self._cache
         obj = cache._decoded(raw)
         metadata = obj.metadata if obj is not None else decode(raw, Partial).metadata
-        key = key_of(metadata)
+        key = cache._identified(metadata, cache._selector)
         if obj is not None or cache._is_kept(metadata):
             self._listed.add(key)
         if obj is None:
@@ -265,13 +323,17 @@ class Relist(Generic[T]):
             cached = cache._objects.get(key)
             if cached is None or cached.metadata.resource_version != metadata.resource_version:
                 cache._put(key, obj, raw)
-        elif not cache._is_known(key, metadata, False):
+        elif not cache._is_known(key, metadata, False) or self._is_beyond(key):
             cache._put(key, obj, raw)
 
     def finish(self) -> None:
         cache = self._cache
         for key in self._gone():
             cache._drop(key, missing=True)
+        for key in cache.unreadable.keys() - self._listed:
+            del cache.unreadable[key]
+        cache._written = {key: lists for key, lists in cache._written.items() if lists == cache._lists}
+        cache._lists += 1
         if self._rewound:
             cache._forgotten.clear()
             cache.version, cache._seen = self._version, self._number
@@ -279,14 +341,23 @@ class Relist(Generic[T]):
             cache._advance(self._version)
 
     def _gone(self) -> Iterator[str]:
-        for key, obj in list(self._cache._objects.items()):
+        cache = self._cache
+        for key, obj in list(cache._objects.items()):
             if key in self._listed:
                 continue
-            number = version_number(obj.metadata.resource_version)
             # Our own write after the list was read: the list could not have it.
-            if not self._rewound and number is not None and self._number is not None and number > self._number:
+            if not self._rewound and self._is_newer(obj) and cache._written.get(key) == cache._lists:
                 continue
             yield key
+
+    def _is_newer(self, obj: T) -> bool:
+        number = version_number(obj.metadata.resource_version)
+        return number is not None and self._number is not None and number > self._number
+
+    def _is_beyond(self, key: str) -> bool:
+        """Whether what is cached has a version that there cannot be yet: only our own writes are ahead of a list."""
+        cached = self._cache._objects.get(key)
+        return cached is not None and self._is_newer(cached) and self._cache._written.get(key) != self._cache._lists
 
 
 def _values(indexer: Indexer[T], obj: T | None) -> set[str]:

@@ -3,6 +3,9 @@
 No cache, no task: those are the transport's and the informer's. `into` chooses what an answer becomes: `dict`, `bytes` as
 sent, or a msgspec Struct that names the fields wanted. What a server warns of although it answers goes to `on_warning`;
 unless somebody is given there, each text is logged once.
+
+What a server answers is looked at before it is handed out: an object has the metadata of one and the name that was asked for,
+and a list has an end. Whatever has not is a BadAnswer.
 """
 
 import logging
@@ -16,8 +19,9 @@ import msgspec
 from argosy.kube import query as queries
 from argosy.kube import warning
 from argosy.kube.discovery import Discovery, discover
-from argosy.kube.errors import Gone, TransportError, from_response
+from argosy.kube.errors import AnswerTooLarge, BadAnswer, Gone, from_response
 from argosy.kube.objects import DecodeError, Partial, decode, encode
+from argosy.kube.paging import PAGE, Paging
 from argosy.kube.query import Listing, Selection, Writing
 from argosy.kube.resource import Resource
 from argosy.kube.shards import Shard
@@ -97,7 +101,8 @@ class Client:
         resource_version: str | None = None,
     ) -> Any:
         query = [] if resource_version is None else [("resourceVersion", resource_version)]
-        return await self._object(into, "GET", queries.path(resource, namespace, name, subresource), query)
+        path = queries.path(resource, namespace, name, subresource)
+        return await self._object(into, "GET", path, query, name="" if subresource else name)
 
     @overload
     async def list(
@@ -122,7 +127,7 @@ class Client:
                 version = page.resource_version
                 items += [_item(raw, into, resource) for raw in page.items if shard is None or _covers(shard, raw)]
         except DecodeError as error:
-            raise TransportError(f"{resource}: an item of the list cannot be read: {error}") from None
+            raise BadAnswer(f"{resource}: an item of the list cannot be read: {error}") from None
         except Gone:
             # The version of the first page was compacted away before the last one was read; in one piece it cannot be.
             if not version:
@@ -139,18 +144,23 @@ class Client:
         Raises Gone when it took so long that its version is no longer there.
         """
         path = queries.path(resource, namespace)
-        limit, version = listing.get("limit", 500), listing.get("resource_version", "")
+        paging, version = Paging(listing.get("limit", PAGE)), listing.get("resource_version", "")
         selectors = queries.selection(listing)
-        if limit > 0:
-            selectors.append(("limit", str(limit)))
-        start = [("resourceVersion", version)] if version else []
+        first = [("resourceVersion", version)] if version else []
         while True:
-            page = await self.transport.list(Request("GET", path, [*selectors, *start]))
+            query = [*selectors, *paging.query, *(first if not paging.token else [])]
+            try:
+                page = await self.transport.list(Request("GET", path, query))
+            except AnswerTooLarge:
+                if not paging.was_too_large():
+                    raise
+                continue
             self._warn(page.warnings)
+            if not paging.take(page):
+                raise BadAnswer(f"{self.name}: the list of {resource} does not end")
             yield page
-            if not page.continue_token:
+            if not paging.token:
                 return
-            start = [("continue", page.continue_token)]
 
     @overload
     async def create(
@@ -185,10 +195,14 @@ class Client:
     ) -> Any:
         """Create an object, or POST to a subresource of `name`. Without a namespace, the object's own is used."""
         body = encode(obj)
+        names = _names(body)
         if namespace is None and resource.namespaced:
-            namespace = _names(body).namespace or None
+            namespace = names.namespace or None
         path = queries.path(resource, namespace, name, writing.get("subresource"))
-        return await self._object(into, "POST", path, queries.write(self.field_manager, writing), body, JSON_BODY)
+        made = "" if name else names.name or ""
+        return await self._object(
+            into, "POST", path, queries.write(self.field_manager, writing), body, JSON_BODY, name=made
+        )
 
     @overload
     async def update(
@@ -211,7 +225,9 @@ class Client:
         body = encode(obj)
         namespace, name = _named(resource, body, namespace, "an update")
         path = queries.path(resource, namespace, name, writing.get("subresource"))
-        return await self._object(into, "PUT", path, queries.write(self.field_manager, writing), body, JSON_BODY)
+        return await self._object(
+            into, "PUT", path, queries.write(self.field_manager, writing), body, JSON_BODY, name=name
+        )
 
     @overload
     async def patch(
@@ -250,7 +266,7 @@ class Client:
         """Change an object by a patch of the given kind (for server-side apply there is `apply`)."""
         query = queries.write(self.field_manager, writing)
         path = queries.path(resource, namespace, name, writing.get("subresource"))
-        return await self._object(into, "PATCH", path, query, encode(patch), {"content-type": str(kind)})
+        return await self._object(into, "PATCH", path, query, encode(patch), {"content-type": str(kind)}, name=name)
 
     @overload
     async def apply(
@@ -293,7 +309,7 @@ class Client:
         if force:
             query.append(("force", "true"))
         path = queries.path(resource, namespace, name, writing.get("subresource"))
-        return await self._object(into, "PATCH", path, query, body, {"content-type": str(Patch.APPLY)})
+        return await self._object(into, "PATCH", path, query, body, {"content-type": str(Patch.APPLY)}, name=name)
 
     async def delete(
         self,
@@ -404,9 +420,14 @@ class Client:
         query: Sequence[tuple[str, str]],
         body: bytes = b"",
         headers: Mapping[str, str] = {},
+        name: str = "",
     ) -> T:
-        response = await self.transport.send(Request(method, path, query, headers, body))
-        return self._decoded(self._body_of(response), into, path)
+        """Of an object with `name`, where the answer must be that one."""
+        answer = self._body_of(await self.transport.send(Request(method, path, query, headers, body)))
+        found = self._decoded(answer, Partial, path).metadata.name
+        if name and found != name:
+            raise BadAnswer(f"{self.name}: {path} answered another object, named {found[:60]!r}")
+        return self._decoded(answer, into, path)
 
     def _body_of(self, response: Response) -> bytes:
         self._warn(warning.texts(response.headers.get("warning", "")))
@@ -418,9 +439,7 @@ class Client:
         try:
             return decode(body, into)
         except DecodeError as error:
-            raise TransportError(
-                f"{self.name}: {path} did not answer a Kubernetes object: {_why(body, error)}"
-            ) from None
+            raise BadAnswer(f"{self.name}: {path} did not answer a Kubernetes object: {_why(body, error)}") from None
 
     def _warn(self, texts: Sequence[str]) -> None:
         for text in texts:

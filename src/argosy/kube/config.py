@@ -14,9 +14,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-import yaml
 
-from argosy.kube import execplugin
+from argosy.kube import execplugin, yamlreader
 from argosy.kube.authprovider import AuthProvider
 from argosy.kube.credentials import ConfigError, Credential, CredentialProvider, Fixed, TokenFile, bearer, read
 
@@ -219,12 +218,11 @@ class _Kubeconfig:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        content = yamlreader.read(path.read_bytes()).value
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" in line {mark.line + 1}" if mark is not None else ""
+    except yamlreader.YamlError as error:
+        where = f" in line {error.line}" if error.line else ""
         raise ConfigError(f"{path}: not valid YAML{where}") from None
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: not a kubeconfig")

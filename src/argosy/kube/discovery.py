@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from argosy.kube.errors import ApiError, TransportError
+from argosy.kube.errors import ApiError, BadAnswer, TransportError
 from argosy.kube.objects import DecodeError, decode
 from argosy.kube.resource import Resource
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Discovery", "discover"]
 
+#: A server that names more resources, or longer ones, is not believed: what it serves is stored and compared by others.
+MOST_RESOURCES = 5000
+LONGEST_NAME = 253
 ACCEPT = ",".join(
     [
         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
@@ -87,15 +90,19 @@ async def discover(client: "Client") -> Discovery:
             document = decode(body, _Document)
         except DecodeError as error:
             why = "it is an HTML page" if body.lstrip()[:1] == b"<" else str(error)
-            raise TransportError(f"{client.name}: {path} did not answer a discovery document: {why}") from None
+            raise BadAnswer(f"{client.name}: {path} did not answer a discovery document: {why}") from None
         if document.kind == "APIGroupDiscoveryList":
             _aggregated(document, found, failures)
         elif document.kind not in ("APIVersions", "APIGroupList"):
-            raise TransportError(
+            raise BadAnswer(
                 f"{client.name}: {path} did not answer a discovery document; is it a Kubernetes API server?"
             )
         else:
             await _legacy(client, document, found, failures)
+    if len(found) > MOST_RESOURCES:
+        raise BadAnswer(
+            f"{client.name} claims to serve {len(found)} resources; more than {MOST_RESOURCES} are not believed"
+        )
     return Discovery(tuple(found), found, failures)
 
 
@@ -113,6 +120,8 @@ async def _legacy(
 ) -> None:
     wanted = [("", version) for version in document.versions or ()]
     wanted += [(group.name, version.version) for group in document.groups or () for version in group.versions or ()]
+    if len(wanted) > MOST_RESOURCES:
+        raise BadAnswer(f"{client.name} claims to serve {len(wanted)} versions of groups")
     answers = await asyncio.gather(*(_resources_of(client, *each) for each in wanted))
     for (group, version), answer in zip(wanted, answers, strict=True):
         if isinstance(answer, str):
@@ -136,6 +145,8 @@ def _collect(found: dict[Resource, frozenset[str]], group: str, version: str, na
             continue
         response: dict[str, Any] = dict(entry.response_kind or {})
         kind = entry.kind or response.get("kind", "")
+        if max(map(len, (group, version, plural, kind))) > LONGEST_NAME:
+            raise BadAnswer(f"a resource has a name of more than {LONGEST_NAME} characters: {plural[:60]!r}")
         namespaced = entry.namespaced or entry.scope == "Namespaced"
         found[Resource(group, version, plural, kind, namespaced)] = frozenset(entry.verbs or ())
 

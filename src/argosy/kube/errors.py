@@ -1,6 +1,7 @@
 """Errors of a Kubernetes API, one class a reason a caller may want to handle, each carrying the server's Status.
 
-`from_status` is the only place that maps codes and reasons to classes; `from_response` takes whatever a server answered.
+`from_status` is the only place that maps codes and reasons to classes; `from_response` takes whatever a server answered. Both
+take any JSON there is: a Status of odd fields is an error like any other.
 """
 
 import re
@@ -10,9 +11,12 @@ from typing import Any
 import orjson
 
 __all__ = [
+    "REASONS",
     "AlreadyExists",
+    "AnswerTooLarge",
     "ApiError",
     "ApplyConflict",
+    "BadAnswer",
     "BadRequest",
     "Conflict",
     "Forbidden",
@@ -27,11 +31,20 @@ __all__ = [
     "Unavailable",
     "from_response",
     "from_status",
+    "retry_after_of",
 ]
 
 
 class TransportError(Exception):
     """No answer was had: refused, reset, timed out, bad TLS. Whether the request took effect is unknown."""
+
+
+class BadAnswer(TransportError):
+    """An answer came that is none: not HTTP, not JSON, or not of the shape that was asked for. It is not believed in part."""
+
+
+class AnswerTooLarge(BadAnswer):
+    """More than is read of an answer. What was asked for in parts may come in smaller ones."""
 
 
 class ApiError(Exception):
@@ -132,6 +145,8 @@ _BY_REASON: dict[str, type[ApiError]] = {
     "Timeout": ServerTimeout,
     "ServiceUnavailable": Unavailable,
 }
+#: The reasons that mean something here.
+REASONS = frozenset(_BY_REASON)
 _BY_CODE: dict[int, type[ApiError]] = {
     400: BadRequest,
     401: Unauthorized,
@@ -147,14 +162,21 @@ _BY_CODE: dict[int, type[ApiError]] = {
 }
 
 
+#: Characters of a message that are kept: it goes into conditions, events and logs, and a server may send megabytes.
+LONGEST_MESSAGE = 4096
+_LONGEST_REASON = 128
+#: No server is asked again later than this because it says so.
+LONGEST_WAIT = 300.0
+
+
 def from_status(status: dict[str, Any], code: int | None = None, retry_after: float | None = None) -> ApiError:
     """The typed error for a Status object; `code` is the HTTP code where the Status lacks one."""
-    code = int(status.get("code") or code or 500)
-    reason = str(status.get("reason") or "")
-    message = str(status.get("message") or reason or f"HTTP {code}")
+    said = status.get("code")
+    code = said if isinstance(said, int) and 100 <= said <= 599 else code or 500
+    reason = _text(status.get("reason"), _LONGEST_REASON)
+    message = _text(status.get("message"), LONGEST_MESSAGE) or reason or f"HTTP {code}"
     if retry_after is None:
-        seconds = (status.get("details") or {}).get("retryAfterSeconds")
-        retry_after = float(seconds) if seconds else None
+        retry_after = _seconds(_details(status).get("retryAfterSeconds"))
     cls = _BY_REASON.get(reason) or _BY_CODE.get(code) or ApiError
     if cls is Conflict and any(cause.get("reason") == _MANAGER for cause in _causes(status)):
         cls = ApplyConflict
@@ -166,8 +188,7 @@ def from_response(code: int, headers: Mapping[str, str], body: bytes) -> ApiErro
 
     Such a 404 is not NotFound: whoever wrote it knows nothing of the object, which is no sign that it is gone.
     """
-    seconds = headers.get("retry-after", "").strip()
-    retry_after = float(seconds) if seconds.isascii() and seconds.isdigit() else None
+    retry_after = retry_after_of(headers)
     try:
         status = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -181,6 +202,24 @@ def from_response(code: int, headers: Mapping[str, str], body: bytes) -> ApiErro
     return from_status(status, code, retry_after)
 
 
+def retry_after_of(headers: Mapping[str, str]) -> float | None:
+    """Retry-After in seconds, within bounds; its date form is not used by API servers."""
+    value = headers.get("retry-after", "").strip()
+    return _seconds(int(value)) if value.isascii() and value.isdigit() and len(value) < 20 else None
+
+
+def _seconds(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        return None
+    return float(min(value, LONGEST_WAIT))
+
+
+def _text(value: object, longest: int) -> str:
+    if not value or not isinstance(value, str):
+        return ""
+    return value if len(value) <= longest else f"{value[:longest]} …"
+
+
 def _shown(code: int, text: str) -> str:
     """An answer that is not from Kubernetes, in one line."""
     if text.lstrip().startswith("<"):
@@ -190,6 +229,11 @@ def _shown(code: int, text: str) -> str:
     return " ".join(text.split())[:300] or f"HTTP {code} without a word"
 
 
+def _details(status: dict[str, Any]) -> dict[str, Any]:
+    details = status.get("details")
+    return details if isinstance(details, dict) else {}
+
+
 def _causes(status: dict[str, Any]) -> list[dict[str, Any]]:
-    causes = (status.get("details") or {}).get("causes")
+    causes = _details(status).get("causes")
     return [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []

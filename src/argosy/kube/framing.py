@@ -2,14 +2,12 @@
 
 import msgspec
 
-from argosy.kube.errors import TransportError, from_status
+from argosy.kube.answers import DEFAULT
+from argosy.kube.errors import AnswerTooLarge, BadAnswer, from_status
 from argosy.kube.objects import UNREADABLE
 from argosy.kube.transport import Event
 
-__all__ = ["MAX_LINE", "Lines", "event"]
-
-#: Far above any object a store would take; a longer line is a broken or hostile server, not an event.
-MAX_LINE = 64 * 1024 * 1024
+__all__ = ["Lines", "event"]
 
 TYPES = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 _OBJECT = b',"object":'
@@ -28,7 +26,7 @@ _decoder = msgspec.json.Decoder(_Event)
 class Lines:
     """Collects chunks and gives out whole lines. What follows the last newline is not an event: the stream broke there."""
 
-    def __init__(self, limit: int = MAX_LINE) -> None:
+    def __init__(self, limit: int = DEFAULT.object) -> None:
         self._limit = limit
         self._partial: list[bytes] = []
         self._size = 0
@@ -38,7 +36,7 @@ class Lines:
         lines = chunk.split(b"\n")
         self._size += len(lines[0])
         if self._size > self._limit:
-            raise TransportError(f"a watch event is longer than {self._limit} bytes")
+            raise AnswerTooLarge(f"a watch event is longer than {self._limit} bytes")
         self._partial.append(lines[0])
         if len(lines) == 1:
             return []
@@ -50,7 +48,7 @@ class Lines:
 
 
 def event(line: bytes) -> Event:
-    """One line as an event. An ERROR event is raised as the ApiError it carries, anything else as a TransportError.
+    """One line as an event. An ERROR event is raised as the ApiError it carries, anything else as a BadAnswer.
 
     That an object is JSON is for whoever decodes it to find out: to read every object twice would halve what a watch carries.
     """
@@ -66,5 +64,5 @@ def event(line: bytes) -> Event:
             status = msgspec.json.decode(found.object, type=dict)
             raise from_status(status)
     except (*UNREADABLE, ValueError, TypeError, AttributeError) as error:
-        raise TransportError(f"a watch event is not one: {error}") from None
-    raise TransportError(f"a watch event has the unknown type {found.type[:40]!r}")
+        raise BadAnswer(f"a watch event is not one: {error}") from None
+    raise BadAnswer(f"a watch event has the unknown type {found.type[:40]!r}")

@@ -2,15 +2,19 @@
 
 One connection pool an instance, opened with the first request and closed by `close`; watches come on top of the limit for
 requests. It owns no task. Everything the network can do wrong is a TransportError, everything the server says is a Response
-(or, from `list` and `watch`, an ApiError).
+(or, from `list` and `watch`, an ApiError). With a `Challenge`, every connection has answered it before anything else is sent.
 
 Retries happen inside the caller's time-out: a 429, and a 503 that says when to come back, for every verb, since the server
 did nothing; a failed connection when nothing was sent or the verb changes nothing. A write whose answer was lost is never
 sent twice. Getting a credential is not part of that time: somebody may have to log in for it.
+
+No more of an answer is read than `AnswerLimits` allow, and one that is none is a BadAnswer, not asked for again here. With a
+`longest_hold`, a 429 is for the whole line: until its time is over every request and watch waits a moment, or is told 429.
 """
 
 import asyncio
 import logging
+import math
 import random
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -20,15 +24,20 @@ from urllib.parse import quote, urlencode
 import aiohttp
 import msgspec
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
-from argosy.kube import framing, warning
+from argosy.kube import framing, pieces, warning
+from argosy.kube.answers import DEFAULT, AnswerLimits, Hold
 from argosy.kube.backoff import Backoff
+from argosy.kube.challenge import Challenge, Challenger, NotAnswered
 from argosy.kube.config import Connection
 from argosy.kube.credentials import ConfigError, Credential, bearer, token_expired
-from argosy.kube.errors import TransportError, from_response
+from argosy.kube.endpoints import EndpointRules, canonical
+from argosy.kube.errors import AnswerTooLarge, BadAnswer, TransportError, from_response, retry_after_of
 from argosy.kube.objects import UNREADABLE
 from argosy.kube.ratelimit import TokenBucket
+from argosy.kube.resolver import GuardedResolver
 from argosy.kube.tls import client_context, expired, proxy_for, tls_failure
 from argosy.kube.transport import Event, Page, Request, Response
 
@@ -37,17 +46,18 @@ __all__ = ["BROKEN", "HttpTransport", "describe"]
 log = logging.getLogger(__name__)
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-#: More than any list page has; a server that sends more is broken or hostile.
-MAX_BODY = 512 * 1024 * 1024
 CONNECT_TIMEOUT = 10.0
 #: Below the idle time-outs of API servers and load balancers, so that a write rarely meets a connection just closed.
 KEEPALIVE = 30.0
 MAX_RETRIES = 8
 #: The connection itself did not come about, so the server cannot have seen the request.
 NOTHING_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
+MALFORMED = (aiohttp.ClientResponseError, HttpProcessingError)
 #: What aiohttp raises when the network fails; a RuntimeError when a connection was closed under a reader.
-BROKEN = (aiohttp.ClientError, OSError, RuntimeError)
+BROKEN = (aiohttp.ClientError, HttpProcessingError, OSError, RuntimeError)
 BACKOFF = Backoff(base=0.1, cap=5.0, jitter=0.5)
+#: A request waits so long for a server that wants to be left alone; if that takes longer, whoever sent it is told.
+SHORT_HOLD = 1.0
 
 
 class _ShardInfo(msgspec.Struct):
@@ -80,18 +90,32 @@ class HttpTransport:
         max_connections: int = 64,
         user_agent: str = "argosy",
         backoff: Backoff = BACKOFF,
+        challenge: Challenge | None = None,
+        endpoints: EndpointRules | None = None,
+        limits: AnswerLimits = DEFAULT,
+        longest_hold: float = 0.0,
     ) -> None:
+        """`endpoints` are rules for a server that somebody else named."""
+        if endpoints is not None and (refusal := endpoints.refusal(connection.server)):
+            raise ConfigError(f"{connection.server}: {refusal}")
+        try:
+            self._base = canonical(connection.server)
+        except ValueError as error:
+            raise ConfigError(f"{connection.server!r}: {error}") from None
         self.connection = connection
-        self._base = connection.server.rstrip("/")
         self._timeout = timeout
         self._bucket = TokenBucket(qps, burst)
         self._slots = asyncio.Semaphore(max_connections)
         self._backoff = backoff
+        self._challenge = challenge
+        self._endpoints = endpoints
+        self._limits = limits
+        self._hold = Hold(longest_hold)
         self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": user_agent}
         if connection.token:
             self._headers["Authorization"] = bearer(connection.token, self._base)
         self._certificate = (connection.client_certificate, connection.client_key)
-        self._ssl = client_context(connection, *self._certificate) if self._base.startswith("https") else None
+        self._ssl = client_context(connection, *self._certificate) if self._base.startswith("https:") else None
         self._proxy = proxy_for(connection)
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
@@ -102,6 +126,9 @@ class HttpTransport:
         return self._base
 
     async def send(self, request: Request) -> Response:
+        return await self._send(request, self._limits.object)
+
+    async def _send(self, request: Request, limit: int) -> Response:
         headers = await self._headers_for(request)
         timeout = request.timeout if request.timeout is not None else self._timeout
         loop = asyncio.get_running_loop()
@@ -109,12 +136,16 @@ class HttpTransport:
         failures = 0
         renewed = False
         while True:
+            if (told := await self._held()) is not None:
+                return told
             try:
                 async with asyncio.timeout_at(deadline):
                     await self._bucket.acquire()
-                    async with self._slots, await self._open(request, headers) as response:
-                        answer = Response(response.status, _headers_of(response), await _read(response))
+                    async with self._slots:
+                        answer = await self._answer(request, headers, limit)
             except BROKEN as error:
+                if _malformed(error):
+                    raise BadAnswer(f"{self._base}: {request.path} did not answer in HTTP: {_shown(error)}") from None
                 if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
                     raise TransportError(f"{self._base}: no answer within {timeout:g} s") from None
                 if request.guard is not None:  # it may have been its word that ended the try
@@ -136,24 +167,44 @@ class HttpTransport:
                 if not _asks_to_wait(answer):
                     return answer
                 failures += 1
-                delay = (_retry_after(answer) or self._backoff.delay(failures)) * (1 + 0.1 * random.random())
-                if failures > MAX_RETRIES or loop.time() + delay >= deadline:
+                delay = (retry_after_of(answer.headers) or self._backoff.delay(failures)) * (1 + 0.1 * random.random())
+                self._hold.ask(delay)
+                longest = SHORT_HOLD if self._hold.heeded else deadline - loop.time()
+                if failures > MAX_RETRIES or delay >= longest:
                     return answer
             await asyncio.sleep(delay)
 
+    async def _held(self) -> Response | None:
+        """Wait until the server may be asked; if that takes long, the 429 with which it would answer."""
+        remaining = self._hold.remaining()
+        if remaining > SHORT_HOLD:
+            message = f"the server asked to be left alone for {remaining:.0f} more seconds"
+            status = {
+                "kind": "Status",
+                "apiVersion": "v1",
+                "status": "Failure",
+                "reason": "TooManyRequests",
+                "code": 429,
+            }
+            headers = {"retry-after": f"{math.ceil(remaining)}"}
+            return Response(429, headers, msgspec.json.encode({**status, "message": message}))
+        if remaining > 0:
+            await asyncio.sleep(remaining)
+        return None
+
     async def list(self, request: Request) -> Page:
-        response = await self.send(request)
+        response = await self._send(request, self._limits.page)
         if response.status >= 300:
             raise from_response(response.status, response.headers, response.body)
         try:
             found = self._list_decoder.decode(response.body)
         except UNREADABLE as error:
             why = "it is an HTML page" if response.body.lstrip()[:1] == b"<" else str(error)
-            raise TransportError(f"{self._base}: {request.path} did not answer a Kubernetes list: {why}") from None
+            raise BadAnswer(f"{self._base}: {request.path} did not answer a Kubernetes list: {why}") from None
         # Anything else that is JSON would pass for an empty list, and an empty list deletes.
         if not found.kind.endswith("List"):
             kind = f"its kind is {found.kind[:60]!r}" if found.kind else "it has no kind"
-            raise TransportError(f"{self._base}: {request.path} did not answer a Kubernetes list: {kind}")
+            raise BadAnswer(f"{self._base}: {request.path} did not answer a Kubernetes list: {kind}")
         return Page(
             # A Raw is a view that keeps the whole body alive; a copy of its own lets one object outlive the page.
             items=[bytes(item) for item in found.items or ()],
@@ -183,31 +234,64 @@ class HttpTransport:
         renewed = False
         while True:
             headers = await self._headers_for(request, refresh=renewed)
+            if (told := await self._held()) is not None:
+                raise from_response(told.status, told.headers, told.body)
             try:
                 async with asyncio.timeout(timeout):
                     await self._bucket.acquire()
-                    response = await self._open(request, headers)
-                    if response.status < 300:
-                        return response
-                    async with response:
-                        answer = Response(response.status, _headers_of(response), await _read(response))
+                    try:
+                        response = await self._open(request, headers)
+                    except NotAnswered as error:
+                        answer = self._refused(error)
+                    else:
+                        if response.status < 300:
+                            return self._readable(response)
+                        async with response:
+                            body = await self._read(response, self._limits.object)
+                            answer = Response(response.status, _headers_of(response), body)
             except BROKEN as error:
+                if _malformed(error):
+                    raise BadAnswer(f"{self._base}: the watch was not answered in HTTP: {_shown(error)}") from None
                 if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
                     raise TransportError(f"{self._base}: the watch was not opened within {timeout:g} s") from None
                 raise TransportError(f"{self._base}: the watch was not opened: {describe(error)}") from error
+            if answer.status == 429:
+                self._hold.ask(retry_after_of(answer.headers) or self._backoff.delay(1))
             if answer.status != 401 or self.connection.credentials is None or renewed:
                 answer = self._explained(answer, headers)
                 raise from_response(answer.status, answer.headers, answer.body)
             renewed = True
 
     async def _events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[Event, None]:
-        lines = framing.Lines()
+        lines = framing.Lines(self._limits.object)
         try:
             async for chunk in response.content.iter_any():
                 for line in lines.feed(chunk):
                     yield framing.event(line)
         except BROKEN as error:
             raise TransportError(f"{self._base}: the watch broke: {describe(error)}") from error
+
+    async def _read(self, response: aiohttp.ClientResponse, limit: int) -> bytes:
+        chunks = []
+        size = self._readable(response).content_length or 0
+        if size <= limit:
+            size = 0
+            async for chunk in response.content.iter_any():
+                size += len(chunk)
+                if size > limit:
+                    break
+                chunks.append(chunk)
+            else:
+                return b"".join(chunks)
+        response.close()
+        raise AnswerTooLarge(f"{self._base}: {response.url.path} answered more than {limit} bytes")
+
+    def _readable(self, response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
+        encoding = response.headers.get("Content-Encoding", "identity")
+        if encoding != "identity":
+            response.close()
+            raise BadAnswer(f"{self._base}: {response.url.path} answered in the encoding {encoding[:40]!r}, unasked")
+        return response
 
     async def _headers_for(self, request: Request, *, refresh: bool = False) -> dict[str, str]:
         headers = {**self._headers, **request.headers}
@@ -217,6 +301,18 @@ class HttpTransport:
             except ConfigError as error:
                 raise TransportError(str(error)) from error
         return headers
+
+    async def _answer(self, request: Request, headers: dict[str, str], limit: int) -> Response:
+        try:
+            async with await self._open(request, headers) as response:
+                return Response(response.status, _headers_of(response), await self._read(response, limit))
+        except NotAnswered as error:
+            return self._refused(error)
+
+    def _refused(self, error: NotAnswered) -> Response:
+        if error.refused:
+            return error.answer
+        raise TransportError(f"{self._base}: {error}") from None
 
     async def _open(self, request: Request, headers: dict[str, str]) -> aiohttp.ClientResponse:
         if self._closed:
@@ -263,14 +359,24 @@ class HttpTransport:
     def _sessions(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE),
+                connector=pieces.whole(self._pool()),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
                 read_bufsize=2**18,
+                # None was asked for; unpacked, a few bytes may be as many as they like.
+                auto_decompress=False,
             )
             # aiohttp would send PUT and DELETE again after a cut connection; whether that is right is decided in `send`.
             self._session._retry_connection = False
         return self._session
+
+    def _pool(self) -> aiohttp.TCPConnector:
+        # A proxy looks names up itself, and its own is the operator's.
+        rules = self._endpoints if self._proxy is None else None
+        resolver = GuardedResolver(rules) if rules is not None else None
+        if self._challenge is not None:
+            return Challenger(self._base, self._challenge, resolver=resolver, keepalive_timeout=KEEPALIVE)
+        return aiohttp.TCPConnector(limit=0, resolver=resolver, keepalive_timeout=KEEPALIVE)
 
     async def close(self) -> None:
         """Close every connection; requests and watches under way end with a TransportError."""
@@ -299,18 +405,6 @@ def _body_of(request: Request) -> aiohttp.BytesPayload | bytes | None:
     return _Guarded(request.body, request.guard)
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    chunks = []
-    size = 0
-    async for chunk in response.content.iter_any():
-        size += len(chunk)
-        if size > MAX_BODY:
-            response.close()
-            raise aiohttp.ClientPayloadError(f"the answer is longer than {MAX_BODY} bytes")
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
 def _headers_of(response: aiohttp.ClientResponse) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name, value in response.headers.items():
@@ -321,13 +415,17 @@ def _headers_of(response: aiohttp.ClientResponse) -> dict[str, str]:
 
 
 def _asks_to_wait(answer: Response) -> bool:
-    return answer.status == 429 or (answer.status == 503 and _retry_after(answer) is not None)
+    return answer.status == 429 or (answer.status == 503 and retry_after_of(answer.headers) is not None)
 
 
-def _retry_after(answer: Response) -> float | None:
-    """Retry-After in seconds; its date form is not used by API servers."""
-    value = answer.headers.get("retry-after", "").strip()
-    return float(value) if value.isascii() and value.isdigit() else None
+def _malformed(error: Exception) -> bool:
+    """Whether what came is not HTTP. A proxy that refuses speaks it well enough."""
+    return isinstance(error, MALFORMED) and not isinstance(error, aiohttp.ClientHttpProxyError)
+
+
+def _shown(error: Exception) -> str:
+    """aiohttp shows the bytes that it could not read, below its own words."""
+    return str(getattr(error, "message", "") or error).strip().split("\n")[0][:200]
 
 
 def _hopeless(error: Exception) -> bool:

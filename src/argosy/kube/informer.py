@@ -9,6 +9,9 @@ means nobody is there. (Bookmarks cannot be relied on for that: kube-apiserver s
 A server restored from a backup would keep an informer waiting for a version that is not coming: after watches that said
 nothing, one item is listed to see whether the server is behind what was already seen.
 
+Answers that are none (BadAnswer, DecodeError) are followed by a list, since the same version would bring the same again, and
+by a back-off of their own: a good answer in between does not end it. `trouble` tells of them for as long as they are news.
+
 An outage is two lines in the log, its start with the reason and its end, however often and differently it fails in between.
 """
 
@@ -23,10 +26,12 @@ from typing import TypeVar
 from argosy.kube.backoff import Backoff
 from argosy.kube.cache import Cache, Change, Indexer, Relist
 from argosy.kube.client import Client
-from argosy.kube.errors import ApiError, Gone, NotFound, TransportError
+from argosy.kube.errors import ApiError, BadAnswer, Gone, NotFound, TransportError
 from argosy.kube.objects import DecodeError, Identified, Identity, Partial, decode, version_number
+from argosy.kube.paging import MOST_OBJECTS, PAGE
 from argosy.kube.query import Selection
 from argosy.kube.resource import Resource
+from argosy.kube.selectors import parse_label_selector
 from argosy.kube.shards import Shard
 from argosy.kube.transport import Event
 
@@ -41,6 +46,12 @@ SHORTEST_WATCH = 1.0
 #: How long the informer may hold the event loop while it takes in what has already arrived.
 SLICE = 0.005
 SILENT_WATCHES = 2
+#: A stream that has been well for so long makes up for what was wrong before.
+STEADY = 2.0
+#: ... and so long after the last bad answer the next one is the first.
+FORGIVEN = 300.0
+#: ... and what stays unreadable is listed again no less often than this.
+RARELY = 3600.0
 _UNSERVED = "the server does not serve this kind (yet)"
 
 
@@ -61,11 +72,18 @@ class Informer(Cache[T]):
         keep: Callable[[Identity], bool] | None = None,
         shard: Shard | None = None,
         liveness: float = 60.0,
-        page: int = 500,
+        page: int = PAGE,
         backoff: Backoff = BACKOFF,
     ) -> None:
         """Of a `shard`, the server is asked for that part alone; what it sends of others is not kept."""
-        super().__init__(into, keep_raw=keep_raw, indexers=indexers, keep=_kept(shard, keep))
+        super().__init__(
+            into,
+            keep_raw=keep_raw,
+            indexers=indexers,
+            keep=_kept(shard, keep),
+            namespaced=resource.namespaced,
+            selector=parse_label_selector(label_selector),
+        )
         self.client = client
         self.resource = resource
         self.namespace = namespace
@@ -92,6 +110,26 @@ class Informer(Cache[T]):
         self._told_to_wait = 0.0
         #: Since when nothing is heard, once that was told.
         self._outage: float | None = None
+        #: What was wrong with the last bad answer, whether it was to be a list, when that was, and how many there were.
+        self._bad_answer = ""
+        self._bad_list = False
+        self._bad_at = 0.0
+        self._bad_answers = 0
+        #: When the last list was in, and how often it was asked for only because something could not be read.
+        self._listed_at = 0.0
+        self._rechecks = 0
+        #: Since when the present stream is open.
+        self._open_since: float | None = None
+
+    @property
+    def trouble(self) -> str | None:
+        """What the server sends that cannot be understood; None while all of it can."""
+        if self._bad_answer and (self._open_since is None or time.monotonic() - self._open_since < STEADY):
+            return self._bad_answer
+        for key, why in self.unreadable.items():
+            more = f" (and {len(self.unreadable) - 1} more)" if len(self.unreadable) > 1 else ""
+            return f"{key} cannot be read: {why}{more}"
+        return None
 
     @property
     def has_synced(self) -> bool:
@@ -103,6 +141,7 @@ class Informer(Cache[T]):
             try:
                 if self._silent >= SILENT_WATCHES:
                     await self._compare_history()
+                self._list_wanted |= self._is_doubtful()
                 if self._list_wanted:
                     await self._list()
                     self._list_wanted = False
@@ -118,13 +157,32 @@ class Informer(Cache[T]):
                 # Whatever else the server has against this watch (a version it cannot read, say), a list may settle it.
                 self._list_wanted |= error.code in (400, 422)
                 self._failed(error)
-            except DecodeError as error:
+            except (BadAnswer, DecodeError) as error:
                 # An event that is none would come again from the version before it; a list goes past it.
-                self._list_wanted = True
+                self._bad_list, self._list_wanted = self._list_wanted, True
                 self._failed(error)
+                await asyncio.sleep(self._backoff.delay(self._distrust(error)))
+                continue
             except TransportError as error:
                 self._failed(error)
             await asyncio.sleep(max(self._backoff.delay(self._failures), self._told_to_wait))
+
+    def _is_doubtful(self) -> bool:
+        """Whether it is time to list again what could not be read, less and less often: it may never have been there."""
+        if not self.unreadable:
+            self._rechecks = 0
+            return False
+        if time.monotonic() - self._listed_at < min(self._backoff.base * 2**self._rechecks, RARELY):
+            return False
+        self._rechecks += 1
+        return True
+
+    def _distrust(self, error: Exception) -> int:
+        """How many bad answers there were, this one included."""
+        now = time.monotonic()
+        self._bad_answers = self._bad_answers + 1 if now - self._bad_at < FORGIVEN else 1
+        self._bad_answer, self._bad_at = str(error), now
+        return self._bad_answers
 
     def _failed(self, error: Exception) -> None:
         self._failures += 1
@@ -158,7 +216,9 @@ class Informer(Cache[T]):
             await self._list_pages(0)
         self.lists += 1
         self._silent = 0
-        self.last_event = time.monotonic()
+        self.last_event = self._listed_at = time.monotonic()
+        if self._bad_list:
+            self._bad_answer, self._bad_list = "", False
         self.synced.set()
         self.tried.set()
 
@@ -175,12 +235,16 @@ class Informer(Cache[T]):
         if event.type == "BOOKMARK" and self._is_behind(decode(event.object, Partial).metadata.resource_version):
             raise Gone(410, "Expired", "the server is behind what it had sent before", {})
         self.apply(event.type, event.object)
+        if len(self) > MOST_OBJECTS:
+            raise BadAnswer(f"there are more than {MOST_OBJECTS} objects")
 
     async def _list_pages(self, limit: int) -> None:
         relist: Relist[T] | None = None
         pages = self.client.pages(self.resource, self.namespace, limit=limit, **self._selection())
         async for page in pages:
             if relist is None:
+                if not page.resource_version:
+                    raise BadAnswer("the list has no version")
                 relist = self.relist(page.resource_version)
                 self.shard_served = bool(page.shard_selector)
             pause = time.monotonic() + SLICE
@@ -197,7 +261,7 @@ class Informer(Cache[T]):
         heard = False
         try:
             async with asyncio.timeout(self._liveness) as silence, self._stream() as events:
-                moved = self.last_event = time.monotonic()
+                moved = self.last_event = self._open_since = time.monotonic()
                 pause = moved + SLICE
                 loop = asyncio.get_running_loop()
                 async for event in events:
@@ -216,6 +280,7 @@ class Informer(Cache[T]):
         except TimeoutError:
             raise TransportError(f"nothing was heard for {self._liveness:g} s") from None
         finally:
+            self._open_since = None
             self._silent = 0 if heard else self._silent + 1
         if not heard and time.monotonic() - started < SHORTEST_WATCH:
             raise TransportError("the server ended the watch at once")

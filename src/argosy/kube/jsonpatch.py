@@ -2,7 +2,8 @@
 
 It differs from the RFC in two ways: `replace` of a missing member of an existing object adds it, and negative array
 indexes count from the end. Error texts are those of the library kube-apiserver uses. The input is never changed:
-containers are copied along the paths an operation touches, and only once.
+containers are copied along the paths an operation touches, and only once, so that the time is that of the document and the
+patch together, not one times the other; what could take more than that is bounded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,9 @@ __all__ = ["MAX_OPERATIONS", "JsonPatchError", "MalformedPatch", "TooManyOperati
 MAX_OPERATIONS: Final = 10_000
 #: What all `copy` operations of one patch may add, as in kube-apiserver: repeated copies could double a document forever.
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
+
+#: Items that give way, in lists, to what all operations of one patch insert and remove.
+MAX_MOVED_ITEMS: Final = 50_000_000
 
 _ABSENT: Final = object()
 _DECODING: Final = "error decoding patch: json: cannot unmarshal {} into Go value of type {}"
@@ -57,6 +61,7 @@ class _Document:
         self.root = root
         self._owned: dict[int, Any] = {}
         self._copied = 0
+        self._moved = 0
 
     def perform(self, operation: Mapping[str, Any]) -> None:
         kind = operation.get("op", "unknown")
@@ -80,13 +85,13 @@ class _Document:
         parent, key = self._parent_for_writing(path)
         if parent is None:
             raise JsonPatchError(f'add operation does not apply: doc is missing path: "{path}": missing value')
-        _insert(parent, key, value, f"error in add for path: '{path}'")
+        self._insert(parent, key, value, f"error in add for path: '{path}'")
 
     def _remove(self, path: str) -> None:
         parent, key = self._parent_for_writing(path)
         if parent is None:
             raise JsonPatchError(f'remove operation does not apply: doc is missing path: "{path}": missing value')
-        _delete(parent, key, f"error in remove for path: '{path}'")
+        self._delete(parent, key, f"error in remove for path: '{path}'")
 
     def _replace(self, path: str, value: Any) -> None:
         if path == "":
@@ -112,34 +117,35 @@ class _Document:
         if parent is None:
             raise JsonPatchError(f"move operation does not apply: doc is missing from path: {source}: missing value")
         value = _get(parent, key, f"error in move for path: '{key}'")
-        _delete(parent, key, f"error in move for path: '{key}'")
+        self._delete(parent, key, f"error in move for path: '{key}'")
         target, key = self._parent_for_writing(path)
         if target is None:
             raise JsonPatchError(
                 f"move operation does not apply: doc is missing destination path: {path}: missing value"
             )
-        _insert(target, key, value, f"error in move for path: '{path}'")
+        self._insert(target, key, value, f"error in move for path: '{path}'")
 
     def _copy(self, source: str, path: str) -> None:
         parent, key = self._parent(source)
         if parent is None:
             raise JsonPatchError(f"copy operation does not apply: doc is missing from path: {source}: missing value")
         value = _get(parent, key, f"error in copy for from: '{source}'")
-        value = None if value is _ABSENT else value
-        self._copied += len(orjson.dumps(value))
+        try:
+            encoded = orjson.dumps(None if value is _ABSENT else value)
+        except TypeError as error:  # too deep
+            raise JsonPatchError(f"error while performing deep copy: {error}") from None
+        self._copied += len(encoded)
         if self._copied > MAX_COPIED_BYTES:
             raise JsonPatchError(
                 f"Unable to complete the copy, the accumulated size increase of copy is {self._copied}, "
                 f"exceeding the limit {MAX_COPIED_BYTES}"
             )
-        # From here on the value stands in two places, so nothing may be changed in place any more.
-        self._owned.clear()
         target, key = self._parent_for_writing(path)
         if target is None:
             raise JsonPatchError(
                 f"copy operation does not apply: doc is missing destination path: {path}: missing value"
             )
-        _insert(target, key, value, "error while adding value during copy")
+        self._insert(target, key, orjson.loads(encoded), "error while adding value during copy")
 
     def _test(self, path: str, wanted: Any) -> None:
         if path == "":
@@ -178,6 +184,41 @@ class _Document:
                 node[_index(key, len(node))] = child
             node = child
         return node, keys[-1]
+
+    def _insert(self, parent: Any, key: str, value: Any, context: str) -> None:
+        value = None if value is _ABSENT else value
+        if isinstance(parent, dict):
+            parent[key] = value
+            return
+        if key == "-":
+            parent.append(value)
+            return
+        try:
+            index = _index(key, len(parent) + 1)
+        except JsonPatchError as error:
+            raise JsonPatchError(f"{context}: {error}") from None
+        self._make_way(len(parent) - index)
+        parent.insert(index, value)
+
+    def _delete(self, parent: Any, key: str, context: str) -> None:
+        if isinstance(parent, dict):
+            if key not in parent:
+                raise JsonPatchError(f"{context}: Unable to remove nonexistent key: {key}: missing value")
+            del parent[key]
+            return
+        try:
+            index = _index(key, len(parent))
+        except JsonPatchError as error:
+            raise JsonPatchError(f"{context}: {error}") from None
+        self._make_way(len(parent) - index)
+        del parent[index]
+
+    def _make_way(self, items: int) -> None:
+        self._moved += items
+        if self._moved > MAX_MOVED_ITEMS:
+            raise JsonPatchError(
+                f"the operations move {self._moved} items of lists to other places, exceeding the limit {MAX_MOVED_ITEMS}"
+            )
 
     def _own(self, node: Any) -> Any:
         if id(node) in self._owned:
@@ -234,32 +275,6 @@ def _get(parent: Any, key: str, context: str) -> Any:
         return parent.get(key, _ABSENT)
     try:
         return parent[_index(key, len(parent))]
-    except JsonPatchError as error:
-        raise JsonPatchError(f"{context}: {error}") from None
-
-
-def _insert(parent: Any, key: str, value: Any, context: str) -> None:
-    value = None if value is _ABSENT else value
-    if isinstance(parent, dict):
-        parent[key] = value
-        return
-    if key == "-":
-        parent.append(value)
-        return
-    try:
-        parent.insert(_index(key, len(parent) + 1), value)
-    except JsonPatchError as error:
-        raise JsonPatchError(f"{context}: {error}") from None
-
-
-def _delete(parent: Any, key: str, context: str) -> None:
-    if isinstance(parent, dict):
-        if key not in parent:
-            raise JsonPatchError(f"{context}: Unable to remove nonexistent key: {key}: missing value")
-        del parent[key]
-        return
-    try:
-        del parent[_index(key, len(parent))]
     except JsonPatchError as error:
         raise JsonPatchError(f"{context}: {error}") from None
 

@@ -43,6 +43,8 @@ else:
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 #: Versions are 64-bit numbers.
 _LONGEST_VERSION = 20
+#: Bytes of an object in which nulls are looked for one by one; who means "not set" by null in a larger one is not understood.
+_LARGEST_WITH_NULLS = 1024 * 1024
 
 
 class DecodeError(ValueError):
@@ -169,6 +171,8 @@ def decode(raw: bytes, into: type[T]) -> T:
             return value  # type: ignore[return-value]
         return msgspec.json.decode(raw, type=into)
     except msgspec.ValidationError as error:
+        if b"null" not in raw or len(raw) > _LARGEST_WITH_NULLS:
+            raise DecodeError(str(error)) from None
         return _decode_without_nulls(raw, into, error)
     except (*UNREADABLE, orjson.JSONDecodeError) as error:
         raise DecodeError(f"not valid JSON: {error}") from None
@@ -177,7 +181,7 @@ def decode(raw: bytes, into: type[T]) -> T:
 def _decode_without_nulls(raw: bytes, into: type[T], error: msgspec.ValidationError) -> T:
     try:
         return msgspec.convert(_without_nulls(orjson.loads(raw)), type=into)
-    except (msgspec.ValidationError, orjson.JSONDecodeError, RecursionError):
+    except (*UNREADABLE, orjson.JSONDecodeError):
         raise DecodeError(str(error)) from None
 
 

@@ -4,7 +4,8 @@ A key is in the queue at most once. A key that is being worked on is never hande
 once more afterwards. Lower priority numbers go first, equal ones in order of arrival. A delayed key waits outside the queue
 until its time has come; of several delays the earliest counts, and a run in between does not cancel it.
 
-The queue belongs to one event loop and owns one timer, no task. `run_workers` owns its workers and ends with them.
+The queue belongs to one event loop and owns one timer, no task. `run_workers` owns its workers and ends with them; after each run
+a worker lets others have the loop, and no key takes it for itself (`pace`).
 """
 
 import asyncio
@@ -19,6 +20,7 @@ import msgspec
 
 from argosy.kube.backoff import Backoff
 from argosy.kube.errors import ApiError, Conflict, TransportError
+from argosy.kube.pace import Pace
 
 __all__ = ["Result", "ShutDown", "WorkQueue", "run_workers"]
 
@@ -54,7 +56,8 @@ class WorkQueue(Generic[K]):
         # Heap entries are never removed, only outdated: an entry counts when its order is the one in `_waiting`.
         self._heap: list[tuple[int, int, K]] = []
         self._waiting: dict[K, _Waiting] = {}
-        self._processing: set[K] = set()
+        #: Keys being worked on, and how long they had been ready when they were handed out.
+        self._processing: dict[K, float] = {}
         self._again: dict[K, int] = {}
         self._failures: dict[K, int] = {}
         self._delayed_heap: list[tuple[float, int, K]] = []
@@ -86,6 +89,10 @@ class WorkQueue(Generic[K]):
         now = asyncio.get_running_loop().time()
         return now - min(waiting.since for waiting in self._waiting.values())
 
+    def waited(self, key: K) -> float:
+        """Seconds that a key which is being worked on had been ready before."""
+        return self._processing.get(key, 0.0)
+
     def add(self, key: K, priority: int = 0, after: float = 0.0) -> None:
         """Have `key` worked on, `after` seconds from now. Re-adding can only make it more urgent."""
         if self._closed:
@@ -95,13 +102,13 @@ class WorkQueue(Generic[K]):
         elif key in self._processing:
             self._again[key] = min(priority, self._again.get(key, priority))
         else:
-            self._add_now(key, priority)
+            self._add_now(key, priority, asyncio.get_running_loop().time())
 
-    def _add_now(self, key: K, priority: int) -> None:
+    def _add_now(self, key: K, priority: int, since: float) -> None:
         waiting = self._waiting.get(key)
         if waiting is not None and waiting.priority <= priority:
             return
-        since = waiting.since if waiting is not None else asyncio.get_running_loop().time()
+        since = waiting.since if waiting is not None else since
         order = next(self._order)
         self._waiting[key] = _Waiting(priority, order, since)
         heapq.heappush(self._heap, (priority, order, key))
@@ -145,8 +152,12 @@ class WorkQueue(Generic[K]):
             entry = heapq.heappop(self._delayed_heap)
             if self._outdated(entry):
                 continue
-            _, priority = self._delayed.pop(entry[2])
-            self.add(entry[2], priority)
+            when, _, key = entry
+            _, priority = self._delayed.pop(key)
+            if key in self._processing:
+                self.add(key, priority)
+            else:
+                self._add_now(key, priority, when)  # a timer that rings late makes it no later
         self._set_timer()
 
     def add_rate_limited(self, key: K, priority: int = 0) -> float:
@@ -173,7 +184,7 @@ class WorkQueue(Generic[K]):
                 if waiting is None or waiting.order != order:
                     continue
                 del self._waiting[key]
-                self._processing.add(key)
+                self._processing[key] = asyncio.get_running_loop().time() - waiting.since
                 return key
             if self._closed:
                 raise ShutDown
@@ -199,10 +210,10 @@ class WorkQueue(Generic[K]):
 
     def done(self, key: K) -> None:
         """The key's run has ended, however it went."""
-        self._processing.discard(key)
+        self._processing.pop(key, None)
         priority = self._again.pop(key, None)
         if priority is not None and not self._closed:
-            self._add_now(key, priority)
+            self._add_now(key, priority, asyncio.get_running_loop().time())
         if not self._processing and not self._waiting:
             self._idle.set()
 
@@ -236,14 +247,15 @@ async def run_workers(
     workers: int,
     on_error: Callable[[K, Exception], None] | None = None,
     *,
+    pace: Pace[K] | None = None,
     conflict_delay: float = CONFLICT_DELAY,
     grace: float = 5.0,
 ) -> None:
-    """Reconcile keys until the queue is shut down and empty.
+    """Reconcile keys until the queue is shut down and empty. A `pace` is for this loop alone; its owner may ask it how it goes.
 
     Cancelled, it hands out no more keys, lets runs under way finish for up to `grace` seconds, and only then cancels them.
     """
-    worker = _Worker(queue, reconcile, on_error, conflict_delay)
+    worker = _Worker(queue, reconcile, on_error, pace or Pace(), conflict_delay)
     tasks = [asyncio.create_task(worker.run(), name=f"worker-{number}") for number in range(workers)]
     try:
         # Not gather: it would pass a cancellation on to runs that are in the middle of a write.
@@ -270,11 +282,13 @@ class _Worker(Generic[K]):
         queue: WorkQueue[K],
         reconcile: Callable[[K], Awaitable[Result | None]],
         on_error: Callable[[K, Exception], None] | None,
+        pace: Pace[K],
         conflict_delay: float,
     ) -> None:
         self.queue = queue
         self.reconcile = reconcile
         self.on_error = on_error
+        self.pace = pace
         self.conflict_delay = conflict_delay
         #: A key that fails again with the same words is not worth another line in the log.
         self.last_error: dict[K, str] = {}
@@ -285,10 +299,17 @@ class _Worker(Generic[K]):
                 key = await self.queue.get()
             except ShutDown:
                 return
+            if wait := self.pace.begin(key, self.queue.waited(key)):
+                self.queue.done(key)
+                self.queue.add(key, after=wait)
+                continue
             try:
                 await self._once(key)
             finally:
+                self.pace.end(key)
                 self.queue.done(key)
+            # A run that waited for nothing, as in one process it may, would keep everybody else waiting.
+            await asyncio.sleep(0)
 
     async def _once(self, key: K) -> None:
         try:

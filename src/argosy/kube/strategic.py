@@ -73,16 +73,17 @@ def _retain(result: dict[str, Any], patch: dict[str, Any]) -> None:
     retained = patch[RETAIN_KEYS]
     if not isinstance(retained, list):
         raise StrategicPatchError("invalid patch format of retainKeys")
+    kept = {key for key in retained if isinstance(key, str)}
     for key, value in patch.items():
         if (
             key != RETAIN_KEYS
             and value is not None
             and not key.startswith((DELETE_FROM, SET_ORDER))
-            and key not in retained
+            and key not in kept
         ):
             raise StrategicPatchError("invalid patch format of retainKeys")
     for key in list(result):
-        if key not in retained:
+        if key not in kept:
             del result[key]
 
 
@@ -144,18 +145,22 @@ def _special_items_applied(current: list[Any], items: list[Any], merge_key: str)
     """What is left of the current list and of the patch's items once items that are directives did their work."""
     plain = [item for item in items if DIRECTIVE not in item]
     replaced = False
+    gone = set()
     for item in items:
         match item.get(DIRECTIVE, _ABSENT):
             case "delete":
-                gone = identity(item, merge_key)
-                current = [other for other in current if merge_key not in other or identity(other, merge_key) != gone]
+                gone.add(identity(item, merge_key))
             case "replace":
                 replaced = True
             case "merge":
                 raise StrategicPatchError("merging lists cannot yet be specified in the patch")
             case directive if directive is not _ABSENT:
                 raise StrategicPatchError(f"unknown patch type: {directive} in map: {_shown(item)}")
-    return (plain, []) if replaced else (current, plain)
+    if replaced:
+        return plain, []
+    if gone:
+        current = [other for other in current if merge_key not in other or identity(other, merge_key) not in gone]
+    return current, plain
 
 
 def _merge_objects(current: list[Any], items: list[Any], merge_key: str, type: Type | None) -> list[Any]:

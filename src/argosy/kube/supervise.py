@@ -2,7 +2,6 @@
 
 `async with Supervisor() as tasks` owns every task started through it: leaving cancels them all and waits for them. A task that
 ends by itself is a failure unless it was started as one that may end; one that `restart`s comes back after a back-off.
-The event loop's lag is sampled by a task of its own.
 """
 
 import asyncio
@@ -21,22 +20,17 @@ BACKOFF = Backoff(base=1.0, cap=60.0)
 
 
 class Supervisor:
-    def __init__(self, *, sample: float = 0.25, backoff: Backoff = BACKOFF, recovery: float = 10.0) -> None:
+    def __init__(self, *, backoff: Backoff = BACKOFF, recovery: float = 10.0) -> None:
         #: Name of each task that is dead or waiting for its restart -> why it died.
         self.failures: dict[str, str] = {}
         #: How often each task was started again.
         self.restarts: dict[str, int] = {}
-        #: Seconds the loop was late the last time it was looked at, and at worst since `take_worst_lag`.
-        self.lag = 0.0
-        self._worst_lag = 0.0
-        self._sample = sample
         self._backoff = backoff
         #: A restarted task that has run this long counts as healthy, and its back-off starts over.
         self._recovery = recovery
         self._tasks: dict[str, asyncio.Task[None]] = {}
         #: Cancelled by name and not over yet; leaving waits for them too.
         self._ending: set[asyncio.Task[None]] = set()
-        self._sampler: asyncio.Task[None] | None = None
 
     def start(self, name: str, run: Callable[[], Awaitable[None]], *, restart: bool = False) -> asyncio.Task[None]:
         """Run a task that is meant to run until it is cancelled. `restart` runs it again when it dies."""
@@ -81,11 +75,6 @@ class Supervisor:
     def names(self) -> list[str]:
         return sorted(self._tasks)
 
-    def take_worst_lag(self) -> float:
-        """The largest lag since the last call."""
-        worst, self._worst_lag = self._worst_lag, 0.0
-        return worst
-
     async def _watched(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         try:
             await run()
@@ -118,16 +107,7 @@ class Supervisor:
         log.error("the task %s died: %s", name, why, exc_info=error)
         self.failures[name] = why
 
-    async def _sample_lag(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            expected = loop.time() + self._sample
-            await asyncio.sleep(self._sample)
-            self.lag = max(0.0, loop.time() - expected)
-            self._worst_lag = max(self._worst_lag, self.lag)
-
     async def __aenter__(self) -> "Supervisor":
-        self._sampler = asyncio.create_task(self._sample_lag(), name="loop-lag")
         return self
 
     async def __aexit__(
@@ -144,6 +124,3 @@ class Supervisor:
             await asyncio.wait(tasks)
             # The callbacks that take ended tasks off the list run in the next round of the loop.
             await asyncio.sleep(0)
-        if self._sampler is not None:
-            self._sampler.cancel()
-            await asyncio.wait({self._sampler})

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from argosy.kube.fieldpath import Path, written
 from argosy.kube.quantity import QuantityError, parse
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ _TIME_ELEMENTS: Final = (
     (r"\d\d(\.\d+)?", "05"),
     (r"Z|[+-]\d\d:\d\d", "Z07:00"),
 )
+#: Unknown fields that are told; Kubernetes stops at as many.
+MAX_UNKNOWN: Final = 100
 #: What a null inside a list or map becomes: Go's zero value.
 _ZERO: Final[dict[str, Callable[[], Any]]] = {
     "string": str,
@@ -70,7 +73,7 @@ _FINE: Final = Checked()
 def check(type: "Type", obj: dict[str, Any]) -> Checked:
     """Check a whole object against its kind's type, changing it as described above."""
     findings = _Findings()
-    _object(type, obj, "", findings)
+    _object(type, obj, None, findings)
     if not findings.unknown and not findings.mistyped and not findings.stopped:
         return _FINE
     return Checked(tuple(findings.unknown), (*findings.stopped, *findings.mistyped))
@@ -82,39 +85,55 @@ def strict_error(unknown: Iterable[str]) -> str:
 
 
 class _Findings:
+    """Unknown fields up to a number, and the first of each kind of wrong value: the others are told to nobody."""
+
     __slots__ = ("mistyped", "stopped", "unknown")
 
     def __init__(self) -> None:
         self.unknown: list[str] = []
-        self.mistyped: list[str] = []
-        self.stopped: list[str] = []
+        self.mistyped: tuple[str, ...] = ()
+        self.stopped: tuple[str, ...] = ()
 
-    def mismatch(self, value: Any, path: str, owner: str, wanted: str) -> None:
-        self.mistyped.append(_mismatch(value, path, owner, wanted))
+    def unknown_field(self, path: Path, key: str) -> None:
+        if len(self.unknown) < MAX_UNKNOWN:
+            self.unknown.append(written((path, f".{key}")))
 
-    def stop(self, value: Any, path: str, owner: str, wanted: str) -> None:
-        self.stopped.append(_mismatch(value, path, owner, wanted))
+    def mismatch(self, value: Any, path: Path, owner: str, wanted: str) -> None:
+        if not self.mistyped:
+            self.mistyped = (_mismatch(value, path, owner, wanted),)
+
+    def unreadable(self, text: str) -> None:
+        if not self.mistyped:
+            self.mistyped = (text,)
+
+    def stop(self, value: Any, path: Path, owner: str, wanted: str) -> None:
+        if not self.stopped:
+            self.stopped = (_mismatch(value, path, owner, wanted),)
+
+    def stop_at(self, text: str) -> None:
+        if not self.stopped:
+            self.stopped = (text,)
 
 
-def _mismatch(value: Any, path: str, owner: str, wanted: str) -> str:
-    field = re.sub(r"\[[^]]*\]", "", path)
+def _mismatch(value: Any, path: Path, owner: str, wanted: str) -> str:
+    field = re.sub(r"\[[^]]*\]", "", written(path))
     return f"json: cannot unmarshal {_shown(value, wanted)} into Go struct field {owner}.{field} of type {wanted}"
 
 
-def _object(type: "Type", obj: dict[str, Any], prefix: str, findings: _Findings) -> None:
+def _object(type: "Type", obj: dict[str, Any], path: Path, findings: _Findings) -> None:
     fields = type.fields
     dropped: list[str] | None = None
     for key, value in obj.items():
         field = fields.get(key)
         if field is None:
-            findings.unknown.append(prefix + key)
+            findings.unknown_field(path, key)
         elif value.__class__ is field.plain:
             continue
         elif value is not None:
             if field.kind == "object" and value.__class__ is dict:
-                _object(field, value, f"{prefix}{key}.", findings)
+                _object(field, value, (path, f".{key}"), findings)
                 continue
-            result = _CHECKS[field.kind](field, value, prefix + key, findings, type)
+            result = _CHECKS[field.kind](field, value, (path, f".{key}"), findings, type)
             if result is not value:
                 obj[key] = result
             continue
@@ -126,15 +145,15 @@ def _object(type: "Type", obj: dict[str, Any], prefix: str, findings: _Findings)
             del obj[key]
 
 
-def _struct(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+def _struct(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Type") -> Any:
     if value.__class__ is dict:
-        _object(type, value, f"{path}.", findings)
+        _object(type, value, path, findings)
     else:
         findings.mismatch(value, path, owner.name, _go_type(type))
     return value
 
 
-def _array(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+def _array(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Type") -> Any:
     if value.__class__ is not list:
         findings.mismatch(value, path, owner.name, _go_type(type))
         return value
@@ -148,13 +167,13 @@ def _array(type: "Type", value: Any, path: str, findings: _Findings, owner: "Typ
         if inner is None:
             value[index] = _zero(item)
             continue
-        result = item_check(item, inner, f"{path}[{index}]", findings, owner)
+        result = item_check(item, inner, (path, f"[{index}]"), findings, owner)
         if result is not inner:
             value[index] = result
     return value
 
 
-def _map(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+def _map(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Type") -> Any:
     if value.__class__ is not dict:
         findings.mismatch(value, path, owner.name, _go_type(type))
         return value
@@ -168,58 +187,58 @@ def _map(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type"
         if inner is None:
             value[key] = _zero(item)
             continue
-        result = item_check(item, inner, f"{path}[{key}]", findings, owner)
+        result = item_check(item, inner, (path, f"[{key}]"), findings, owner)
         if result is not inner:
             value[key] = result
     return value
 
 
-def _scalar(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+def _scalar(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Type") -> Any:
     """Strings and booleans: the right ones never come here."""
     findings.mismatch(value, path, owner.name, _go_type(type))
     return value
 
 
-def _integer(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+def _integer(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Type") -> Any:
     low, high = _RANGES.get(type.format) or _RANGES["int64"]
     if value.__class__ is not int or not low <= value <= high:
         findings.mismatch(value, path, owner.name, _go_type(type))
     return value
 
 
-def _number(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+def _number(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Type") -> Any:
     if value.__class__ is not int and value.__class__ is not float:
         findings.mismatch(value, path, owner.name, _go_type(type))
     return value
 
 
-def _int_or_string(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+def _int_or_string(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Type") -> Any:
     if value.__class__ is not str and (value.__class__ is not int or not -(2**31) <= value < 2**31):
         findings.stop(value, path, owner.name, "int32")
     return value
 
 
-def _quantity(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+def _quantity(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Type") -> Any:
     try:
         text = parse(value).canonical()
     except QuantityError as error:
-        findings.stopped.append(str(error))
+        findings.stop_at(str(error))
         return value
     return value if text == value else text
 
 
-def _time(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+def _time(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Type") -> Any:
     if value.__class__ is not str:
         findings.stop(value, path, owner.name, "string")
         return value
     whole = type.kind == "time"
     if not (_RFC3339 if whole else _RFC3339_MICRO)(value):
-        findings.stopped.append(_unreadable_time(value, _LAYOUTS[type.kind]))
+        findings.stop_at(_unreadable_time(value, _LAYOUTS[type.kind]))
         return value
     try:
         moment = datetime.fromisoformat(_fraction_cut(value)).astimezone(UTC)
     except (ValueError, OverflowError):
-        findings.stopped.append(f'parsing time "{value}": {_part_out_of_range(value)} out of range')
+        findings.stop_at(f'parsing time "{value}": {_part_out_of_range(value)} out of range')
         return value
     if (_SECONDS if whole else _MICROSECONDS)(value):
         return value
@@ -259,7 +278,7 @@ def _fraction_cut(value: str) -> str:
     return re.sub(r"(\.\d{6})\d+", r"\1", value)
 
 
-def _bytes(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+def _bytes(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Type") -> Any:
     if value.__class__ is not str:
         findings.mismatch(value, path, owner.name, "[]uint8")
         return value
@@ -267,7 +286,7 @@ def _bytes(type: "Type", value: Any, path: str, findings: _Findings, owner: "Typ
     try:
         binascii.a2b_base64(joined, strict_mode=True)
     except ValueError:  # binascii.Error is one, and so is text that is not ASCII
-        findings.mistyped.append(f"illegal base64 data at input byte {_first_illegal(joined)}")
+        findings.unreadable(f"illegal base64 data at input byte {_first_illegal(joined)}")
         return value
     return joined
 
@@ -285,11 +304,11 @@ def _first_illegal(text: str) -> int:
     return end
 
 
-def _any(type: "Type", value: Any, path: str, findings: _Findings, owner: "Type") -> Any:
+def _any(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Type") -> Any:
     return value
 
 
-_Check = Callable[["Type", Any, str, _Findings, "Type"], Any]
+_Check = Callable[["Type", Any, Path, _Findings, "Type"], Any]
 _CHECKS: Final[dict[str, _Check]] = {
     "object": _struct,
     "array": _array,

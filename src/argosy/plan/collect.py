@@ -19,6 +19,8 @@ from argosy.plan.metadata import annotations_of, labels_of
 __all__ = ["Seen", "collected_fields", "collected_status", "replicaset_digests"]
 
 _UNREACHABLE = "cluster is not reachable, these fields are the last known ones"
+#: Digits of a 64-bit number.
+_LONGEST_NUMBER = 19
 _DIGEST_FIELDS = {
     "replicasetName": "name",
     "replicas": "replicas",
@@ -102,7 +104,7 @@ def replicaset_digests(seen: Mapping[str, Seen]) -> list[Json]:
         generation = annotations.get(keys.SOURCE_GENERATION)
         digest: Json = {"clusterName": cluster, "replicasetName": stated.pop("replicasetName")}
         for field, value in {**stated, "sourceGeneration": generation}.items():
-            if value is not None and value.isascii() and value.isdigit():
+            if value is not None and value.isascii() and value.isdigit() and len(value) < _LONGEST_NUMBER:
                 digest[field] = int(value)
         if digest["replicasetName"] and len(digest) == len(_DIGEST_FIELDS) + 2:
             digests.append(digest)

@@ -5,7 +5,6 @@ keys. Whether anything wants the object propagated is decided in `pipeline`.
 """
 
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 import orjson
@@ -17,7 +16,7 @@ from argosy.api.resources import federated_objects
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.kube import owners
 from argosy.plan.fields import Json, equal
-from argosy.plan.metadata import annotations_of, labels_of, with_finalizers
+from argosy.plan.metadata import SERVERS_OWN, annotations_of, labels_of, with_finalizers
 
 __all__ = [
     "NameTaken",
@@ -28,19 +27,6 @@ __all__ = [
     "template_of",
     "up_to_date",
 ]
-
-#: Metadata that belongs to the source's own copy. The generation stays: members are told which one they run.
-_STRIPPED: Final = (
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-)
 
 
 class NameTaken(ValueError):
@@ -71,7 +57,7 @@ def _classified(values: Mapping[str, str], federated: frozenset[str], ignored: f
 
 def template_of(source: Json) -> Json:
     """What is carried to members. Labels and annotations are always there, so that a patch can add a single key."""
-    metadata = {key: value for key, value in source["metadata"].items() if key not in _STRIPPED}
+    metadata = {key: value for key, value in source["metadata"].items() if key not in SERVERS_OWN}
     metadata["labels"] = classify_labels(labels_of(source)).template
     metadata["annotations"] = classify_annotations(annotations_of(source)).template
     return {**{key: value for key, value in source.items() if key != "status"}, "metadata": metadata}
@@ -122,7 +108,7 @@ def _merge_patch(source: Json, annotations: Classified, labels: Classified) -> s
     It names every field that is taken away, present or not: status and feedback written to the source later leave the
     patch as it is, and so do not make the federated object be written again.
     """
-    metadata: Json = dict.fromkeys(_STRIPPED)
+    metadata: Json = dict.fromkeys(SERVERS_OWN)
     metadata["annotations"] = dict.fromkeys({*annotations.federated, *keys.IGNORED_ANNOTATIONS})
     metadata["labels"] = dict.fromkeys(labels.federated)
     return orjson.dumps({"metadata": metadata, "status": None}, option=orjson.OPT_SORT_KEYS).decode()

@@ -35,6 +35,7 @@ __all__ = [
     "Score",
     "Scored",
     "Select",
+    "asked_to_divide",
     "by_score",
     "run_filters",
     "run_scores",
@@ -149,18 +150,24 @@ class Replicas(NamedTuple):
 
 
 class Remote(NamedTuple):
-    """A plugin that is not a function here: the decision asks, and somebody else answers."""
+    """A plugin that is not a function here: the decision asks, and somebody else answers.
+
+    It is a webhook, or (`packaged`) a function of a Python package that runs in a process of its own.
+    """
 
     name: str
-    phase: Literal["filter", "score", "select"]
+    phase: Literal["filter", "score", "select", "replicas"]
     weight: int = 1
+    packaged: bool = False
+    #: Whether it takes arguments, and what the profile has for it: one value, or none. Of those that are packaged.
+    configurable: bool = False
+    arguments: tuple[Any, ...] = ()
 
 
 class Ask(NamedTuple):
     """A question to a Remote. `ranked` are the rows in question; scores are zeros but for select."""
 
-    plugin: str
-    phase: str
+    plugin: Remote
     unit: Unit
     fleet: Fleet
     ranked: Ranked
@@ -177,6 +184,10 @@ class Reply(NamedTuple):
     rows: Rows | None = None
     errors: Mapping[int, str] = {}
     error: str = ""
+    #: Why a cluster was refused, by position; where nothing is said, whose plugin refused it has to do.
+    reasons: Mapping[int, str] = {}
+    #: Of replicas.
+    division: Division | None = None
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -185,7 +196,7 @@ class Profile(msgspec.Struct, frozen=True):
     filters: tuple[Filter | Remote, ...] = ()
     scores: tuple[Score | Remote, ...] = ()
     selects: tuple[Select | Remote, ...] = ()
-    replicas: dict[str, Replicas] = {}
+    replicas: dict[str, Replicas | Remote] = {}
     #: The name under which objects that ask the same share what filters, scores and selection say: for plugins that look
     #: at nothing of an object but its `question` and in which particular clusters it runs, and filters that do not look at
     #: what is available.
@@ -275,12 +286,13 @@ def _asked_to_filter(
     plugin: Remote, unit: Unit, fleet: Fleet, remaining: Mask, told: dict[int, str]
 ) -> Generator[Ask, Reply, Mask]:
     rows = np.flatnonzero(remaining)
-    reply = yield _ask(plugin, unit, fleet, Ranked(rows, np.zeros(len(rows), dtype=np.int64)))
+    reply = yield Ask(plugin, unit, fleet, Ranked(rows, np.zeros(len(rows), dtype=np.int64)))
     passed = np.zeros(len(fleet), dtype=np.bool_)
     if reply.error or reply.passed is None or len(reply.passed) != len(rows):
         told.update(dict.fromkeys(rows.tolist(), reply.error or f"{plugin.name} gave no answer"))
         return passed
     passed[rows] = reply.passed
+    told.update((int(rows[at]), reason) for at, reason in reply.reasons.items())
     for at, error in reply.errors.items():
         passed[rows[at]] = False
         told[int(rows[at])] = error
@@ -311,11 +323,11 @@ def run_scores(
 
 
 def _asked_to_score(plugin: Remote, unit: Unit, fleet: Fleet, rows: Rows) -> Generator[Ask, Reply, Column]:
-    reply = yield _ask(plugin, unit, fleet, Ranked(rows, np.zeros(len(rows), dtype=np.int64)))
+    reply = yield Ask(plugin, unit, fleet, Ranked(rows, np.zeros(len(rows), dtype=np.int64)))
     _raise_first(plugin, fleet, rows, reply)
     if reply.scores is None or len(reply.scores) != len(rows):
         raise FrameworkError(f"score plugin {plugin.name!r} gave no answer")
-    return share_of_best(reply.scores)
+    return reply.scores if plugin.packaged else share_of_best(reply.scores)
 
 
 def run_selects(
@@ -331,22 +343,32 @@ def run_selects(
 
 
 def _asked_to_select(plugin: Remote, unit: Unit, fleet: Fleet, ranked: Ranked) -> Generator[Ask, Reply, Ranked]:
-    reply = yield _ask(plugin, unit, fleet, ranked)
+    reply = yield Ask(plugin, unit, fleet, ranked)
     _raise_first(plugin, fleet, ranked.rows, reply)
     score_of = dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
     rows = None if reply.rows is None else reply.rows.tolist()
     if rows is None or len(set(rows)) != len(rows) or not score_of.keys() >= set(rows):
         raise FrameworkError(f"select plugin {plugin.name!r} did not choose from the clusters it was given")
-    return Ranked(np.array(rows, dtype=np.intp), np.array([score_of[row] for row in rows], dtype=np.int64))
+    scores = reply.scores if plugin.packaged else None
+    if scores is None or len(scores) != len(rows):
+        scores = np.array([score_of[row] for row in rows], dtype=np.int64)
+    return Ranked(np.array(rows, dtype=np.intp), scores)
 
 
-def _ask(plugin: Remote, unit: Unit, fleet: Fleet, ranked: Ranked) -> Ask:
-    return Ask(plugin.name, plugin.phase, unit, fleet, ranked)
+def asked_to_divide(plugin: Remote, unit: Unit, fleet: Fleet, rows: Rows, reply: Reply) -> Division:
+    """What a plugin elsewhere makes of a unit's replicas. Raises FrameworkError."""
+    _raise_first(plugin, fleet, rows, reply)
+    division = reply.division
+    if division is None or len(division.replicas) != len(rows) or len(division.overflow) != len(rows):
+        raise FrameworkError(f"replicas plugin {plugin.name!r} gave no answer")
+    return division
 
 
 def _raise_first(plugin: Remote, fleet: Fleet, rows: Rows, reply: Reply) -> None:
     """A score or a selection that is not whole is none."""
     if reply.error:
-        raise FrameworkError(f"{plugin.phase} plugin {plugin.name!r}: {reply.error}")
+        raise FrameworkError(
+            reply.error if plugin.packaged else f"{plugin.phase} plugin {plugin.name!r}: {reply.error}"
+        )
     for at, error in sorted(reply.errors.items()):
         raise FrameworkError(f"{plugin.phase} plugin {plugin.name!r}, cluster {fleet.names[rows[at]]}: {error}")

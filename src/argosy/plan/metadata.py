@@ -4,13 +4,15 @@ A map that is absent, null or empty is the same thing. An empty key is never add
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 __all__ = [
+    "SERVERS_OWN",
     "annotations_of",
     "copy_keys",
     "has_annotation",
     "has_value",
+    "is_string_map",
     "labels_of",
     "meta_equivalent",
     "with_annotation",
@@ -21,6 +23,20 @@ __all__ = [
 
 Strings = Mapping[str, str]
 
+#: Metadata that belongs to one cluster's object and is not carried to another. The generation is: members are told which one
+#: they run.
+SERVERS_OWN: Final = (
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+)
+
 
 def labels_of(obj: Mapping[str, Any]) -> dict[str, str]:
     return (obj.get("metadata") or {}).get("labels") or {}
@@ -28,6 +44,13 @@ def labels_of(obj: Mapping[str, Any]) -> dict[str, str]:
 
 def annotations_of(obj: Mapping[str, Any]) -> dict[str, str]:
     return (obj.get("metadata") or {}).get("annotations") or {}
+
+
+def is_string_map(value: Any) -> bool:
+    """As labels and annotations are."""
+    if value is None:
+        return True
+    return isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair)
 
 
 def has_annotation(annotations: Strings | None, key: str) -> bool:

@@ -160,7 +160,7 @@ def unasked(steps: Generator[Ask, Reply, T]) -> T:
     try:
         ask = next(steps)
         while True:
-            ask = steps.throw(FrameworkError(NOBODY_TO_ASK.format(phase=ask.phase, plugin=ask.plugin)))
+            ask = steps.throw(FrameworkError(NOBODY_TO_ASK.format(phase=ask.plugin.phase, plugin=ask.plugin.name)))
     except StopIteration as done:
         result: T = done.value
         return result

@@ -14,6 +14,7 @@ from argosy.fleet.member import Member
 from argosy.kube import jsonpatch
 from argosy.kube.selectors import SelectorError, from_match
 from argosy.plan.fields import Json
+from argosy.plan.metadata import is_string_map, labels_of
 from argosy.plan.placement import Patches
 from argosy.plan.selection import SelectionError, terms_match
 
@@ -21,8 +22,9 @@ __all__ = ["OverrideError", "apply_patches", "overrides", "rule_matches"]
 
 #: In the order the API applies them; those without a function here are not served yet.
 _KNOWN: Final = ("image", "command", "args", "envs", "annotations", "labels", "jsonpatch")
-#: What makes a copy the copy of its source; the apiVersion may differ.
-_IDENTITY: Final = ("/kind", "/metadata/name", "/metadata/namespace", "/metadata/generateName")
+#: All of an object's metadata that may differ from cluster to cluster; the rest makes it the object it is.
+_METADATA: Final = ("labels", "annotations", "finalizers")
+_RBAC: Final = "rbac.authorization.k8s.io/"
 
 
 class OverrideError(ValueError):
@@ -98,22 +100,43 @@ def _of_finalizers(patch: Json) -> bool:
 
 
 def apply_patches(obj: Json, patches: Patches) -> Json:
-    """The object with patches applied; an empty operation means replace. It stays the same object by kind and name."""
-    for patch in patches:
-        if patch["path"] in _IDENTITY:
-            raise OverrideError(f"{patch['path']} cannot be overridden")
+    """The object with patches applied; an empty operation means replace. It stays the same object, and grants the same rights."""
+    if not patches:
+        return obj
     try:
-        patched: Json = jsonpatch.apply(obj, [{**patch, "op": patch.get("op") or "replace"} for patch in patches])
+        patched: Any = jsonpatch.apply(obj, [{**patch, "op": patch.get("op") or "replace"} for patch in patches])
     except jsonpatch.JsonPatchError as error:
         raise OverrideError(str(error)) from None
-    if _identity(patched) != _identity(obj):
-        raise OverrideError("kind, name and namespace cannot be overridden")
-    return patched
+    _check_identity(obj, patched)
+    metadata = patched["metadata"]
+    if not is_string_map(metadata.get("labels")) or not is_string_map(metadata.get("annotations")):
+        raise OverrideError("labels and annotations must stay maps of strings")
+    if not _is_list_of_names(metadata.get("finalizers")):
+        raise OverrideError("finalizers must stay a list of names")
+    if str(obj.get("apiVersion")).startswith(_RBAC) and _rights(patched) != _rights(obj):
+        raise OverrideError(f"what a {obj.get('kind')} grants, and to whom, cannot be overridden")
+    return patched  # type: ignore[no-any-return]
 
 
-def _identity(obj: Any) -> tuple[Any, ...]:
-    """Also catches a patch that replaces what holds the name, such as all of the metadata."""
-    if not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict):
-        return ()
-    metadata = obj["metadata"]
-    return obj.get("kind"), metadata.get("name"), metadata.get("namespace"), metadata.get("generateName")
+def _check_identity(obj: Json, patched: Any) -> None:
+    """Looked at in the result: what holds a name can be replaced as a whole, moved or copied over."""
+    if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
+        raise OverrideError("an object and its metadata cannot be overridden as a whole")
+    for field in ("apiVersion", "kind"):
+        if patched.get(field) != obj.get(field):
+            raise OverrideError(f"/{field} cannot be overridden")
+    before, after = obj["metadata"], patched["metadata"]
+    for field in sorted(before.keys() | after.keys()):
+        if field not in _METADATA and before.get(field) != after.get(field):
+            raise OverrideError(f"/metadata/{field} cannot be overridden")
+
+
+def _is_list_of_names(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(name, str) for name in value))
+
+
+def _rights(obj: Json) -> Json:
+    """What makes up a role or binding. Only its source was checked for whether its writer holds the rights it gives: in members
+    the federation itself writes it, which may grant anything. Labels by which roles are put together count as well."""
+    labels = {key: value for key, value in labels_of(obj).items() if key.startswith(_RBAC)}
+    return {**{key: value for key, value in obj.items() if key != "metadata"}, "labels": labels}

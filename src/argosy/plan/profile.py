@@ -15,7 +15,17 @@ from argosy.api.profiles import Plugin, PluginSet, SchedulingProfile, Scheduling
 from argosy.fleet.member import digest
 from argosy.plan.framework import Filter, FrameworkError, Profile, Remote, Replicas, Score, Select
 
-__all__ = ["POINTS", "InProcess", "Registry", "RemotePlugin", "content_of", "enabled_names", "merge_profile", "unused"]
+__all__ = [
+    "POINTS",
+    "InProcess",
+    "Registry",
+    "RemotePlugin",
+    "configured",
+    "content_of",
+    "enabled_names",
+    "merge_profile",
+    "unused",
+]
 
 Point = Literal["filter", "score", "select", "replicas"]
 POINTS: tuple[Point, ...] = ("filter", "score", "select", "replicas")
@@ -40,7 +50,7 @@ class Registry(msgspec.Struct, frozen=True):
     filters: Mapping[str, Filter | Remote] = {}
     scores: Mapping[str, Score | Remote] = {}
     selects: Mapping[str, Select | Remote] = {}
-    replicas: Mapping[str, Replicas] = {}
+    replicas: Mapping[str, Replicas | Remote] = {}
     #: Names that nobody can use, and why.
     unusable: Mapping[str, str] = {}
     #: What stands behind a name besides the name: a version, the settings of a webhook. Another one is another plugin.
@@ -52,13 +62,13 @@ class Registry(msgspec.Struct, frozen=True):
     def points_of(self, name: str) -> list[Point]:
         return [point for point in POINTS if name in self.at(point)]
 
-    def with_plugins(self, plugins: Iterable[InProcess], origin: str) -> "Registry":
-        """With functions of somebody else's package, which `origin` names."""
+    def with_plugins(self, plugins: Iterable[InProcess | Remote], origin: str) -> "Registry":
+        """With functions of somebody else's package, which `origin` names, or what stands for them."""
         plugins = tuple(plugins)
         added: dict[Point, dict[str, Any]] = {point: {} for point in POINTS}
         unusable = dict(self.unusable)
         for plugin in plugins:
-            point = _POINT_OF[type(plugin)]
+            point = plugin.phase if isinstance(plugin, Remote) else _POINT_OF[type(plugin)]
             if self.points_of(plugin.name):
                 unusable[plugin.name] = f"{origin} has a plugin of a name that is taken"
             elif plugin.name in added[point]:
@@ -126,7 +136,7 @@ def enabled_names(spec: SchedulingProfileSpec) -> list[str]:
 def unused(profile: Profile, wanted: SchedulingProfileSpec) -> list[str]:
     """Names that are given arguments, and take none in this profile."""
     every: list[Any] = [*profile.filters, *profile.scores, *profile.selects, *profile.replicas.values()]
-    taking = {plugin.name for plugin in every if getattr(plugin, "configure", None) is not None}
+    taking = {plugin.name for plugin in every if _takes_arguments(plugin)}
     return [config.name for config in wanted.plugin_config if config.name not in taking]
 
 
@@ -155,12 +165,12 @@ def _merged(
         if isinstance(plugin, Score | Remote):
             plugin = plugin._replace(weight=_weight(named))
         merged.append(plugin)
-    return tuple(_configured(plugin, arguments) for plugin in merged)
+    return tuple(configured(plugin, arguments) for plugin in merged)
 
 
 def _merged_replicas(
-    default: Mapping[str, Replicas], registry: Registry, wanted: PluginSet, arguments: Mapping[str, Any]
-) -> dict[str, Replicas]:
+    default: Mapping[str, Replicas | Remote], registry: Registry, wanted: PluginSet, arguments: Mapping[str, Any]
+) -> dict[str, Replicas | Remote]:
     """By strategy. One without a strategy of its own divides for all of them that no other one was enabled for."""
     disabled = {plugin.name for plugin in wanted.disabled}
     merged = {strategy: plugin for strategy, plugin in default.items() if not disabled & {"*", plugin.name}}
@@ -173,9 +183,9 @@ def _merged_replicas(
             )
         taken[named.strategy] = named.name
     for named in sorted(wanted.enabled, key=lambda plugin: plugin.strategy):
-        plugin: Replicas = _found("replicas", registry, named)
+        plugin: Replicas | Remote = _found("replicas", registry, named)
         merged.update(dict.fromkeys([named.strategy] if named.strategy else default, plugin))
-    return {strategy: _configured(plugin, arguments) for strategy, plugin in merged.items()}
+    return {strategy: configured(plugin, arguments) for strategy, plugin in merged.items()}
 
 
 def _found(point: Point, registry: Registry, named: Plugin) -> Any:
@@ -198,11 +208,21 @@ def _weight(named: Plugin) -> int:
     return weight
 
 
-def _configured(plugin: _Q, arguments: Mapping[str, Any]) -> _Q:
-    """With its arguments, where it takes any. What it does not take is told when the profile is looked at: see `unused`."""
-    configure = getattr(plugin, "configure", None)
-    if configure is None or plugin.name not in arguments:
+def _takes_arguments(plugin: Any) -> bool:
+    return plugin.configurable if isinstance(plugin, Remote) else plugin.configure is not None
+
+
+def configured(plugin: _Q, arguments: Mapping[str, Any]) -> _Q:
+    """With its arguments, where it takes any; one that lives elsewhere is sent them. Raises FrameworkError.
+
+    What it does not take is told when the profile is looked at: see `unused`.
+    """
+    if plugin.name not in arguments or not _takes_arguments(plugin):
         return plugin
+    if isinstance(plugin, Remote):
+        sent: _Q = plugin._replace(arguments=(arguments[plugin.name],))
+        return sent
+    configure: Any = plugin.configure
     try:
         configured = configure(arguments[plugin.name])
     except Exception as error:  # it may be anybody's code

@@ -25,6 +25,7 @@ class Result(msgspec.Struct, frozen=True):
     generation: int = 0
     version: str = ""
     digest: str = ""
+    uid: str = ""
 
 
 def propagation_status(
@@ -58,9 +59,11 @@ def propagation_status(
 
 
 def _entry(cluster: str, result: Result, before: PropagationEntry | None) -> PropagationEntry:
-    if result.version or before is None:
-        return PropagationEntry(cluster, result.status, result.generation, result.version, result.digest)
-    return msgspec.structs.replace(before, status=result.status)
+    if not result.version and before is not None:
+        return msgspec.structs.replace(before, status=result.status)
+    entry = PropagationEntry(cluster, result.status, result.generation, result.version, result.digest, result.uid)
+    # A record of an earlier version has no uid: it gets one with the next news, and not for its own sake.
+    return before if before == msgspec.structs.replace(entry, uid="") else entry
 
 
 def _propagated(clusters: tuple[PropagationEntry, ...], reason: str) -> FederatedCondition:

@@ -27,6 +27,7 @@ __all__ = [
     "digest",
     "in_bucket",
     "is_current",
+    "is_replaced",
     "needs_update",
     "orphaned",
     "render",
@@ -139,6 +140,12 @@ def version_of(metadata: Metadata) -> str:
     return f"gen:{metadata.generation}" if metadata.generation else f"rv:{metadata.resource_version}"
 
 
+def is_replaced(record: PropagationEntry | None, uid: str) -> bool:
+    """Whether the member's object is not the one that was written: somebody deleted that and made another of its name, which
+    counts its generations from the beginning."""
+    return record is not None and bool(record.uid and uid) and record.uid != uid
+
+
 def is_current(
     record: PropagationEntry | None, digest: str, observed: Metadata, template: Json, patches: Patches
 ) -> bool:
@@ -148,6 +155,8 @@ def is_current(
     patches touch the metadata only rendering can tell.
     """
     if record is None or record.digest != digest or record.version != version_of(observed):
+        return False
+    if is_replaced(record, observed.uid):
         return False
     if not observed.generation:
         return True
@@ -168,6 +177,8 @@ def needs_update(desired: Json, observed: Json, record: PropagationEntry | None,
     """
     if keys.BUCKET_LABEL not in labels_of(observed):
         desired = _without_bucket(desired)
+    if is_replaced(record, observed["metadata"].get("uid", "")):
+        record = None
     if record is not None and record.digest == digest and record.version == version:
         return version.startswith("gen:") and not meta_equivalent(desired, observed)
     return not _same(desired, observed)

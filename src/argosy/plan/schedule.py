@@ -7,8 +7,9 @@ why. A workload divided over clusters and scaled to 0 keeps its objects; a stick
 `decide` yields a question wherever the profile has a plugin that lives elsewhere; who drives it answers.
 """
 
-from collections.abc import Generator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Generator, Mapping
+from functools import cached_property, partial
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -22,9 +23,11 @@ from argosy.plan.framework import (
     FrameworkError,
     Profile,
     Ranked,
+    Remote,
     Replicas,
     Reply,
     Scored,
+    asked_to_divide,
 )
 from argosy.plan.outlook import Outlook, look, unasked
 from argosy.plan.plugins import DEFAULT_PROFILE, IN_TREE, spread_constraints
@@ -32,6 +35,8 @@ from argosy.plan.profile import Registry, merge_profile
 from argosy.plan.unit import Unit
 
 __all__ = ["DEFAULT", "Decision", "decide", "profile_of", "schedule", "unasked"]
+
+T = TypeVar("T")
 
 DEFAULT = DEFAULT_PROFILE
 
@@ -156,11 +161,16 @@ def decide(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, 
         if unit.unreadable and unit.current:
             raise FrameworkError(unit.unreadable)
         if unit.sticky and unit.current:
-            return Decision(unit=unit, fleet=fleet, kept=_scaled_in_place(unit, fleet, profile), sticky=True)
+            kept = yield from _planned(partial(_scaled_in_place, unit, fleet), profile)
+            return Decision(unit=unit, fleet=fleet, kept=kept, sticky=True)
         return (yield from _decided(unit, fleet, profile))
     except FrameworkError as error:
-        kept = _held_whatever_failed(unit, fleet, profile)
-        return Decision(unit=unit, fleet=fleet, kept=kept, unschedulable=True, message=str(error))
+        message = str(error)
+    try:
+        kept = yield from _planned(partial(_held, unit, fleet), profile)
+    except FrameworkError:
+        kept = unit.current  # a planner that failed cannot scale either
+    return Decision(unit=unit, fleet=fleet, kept=kept, unschedulable=True, message=message)
 
 
 def _decided(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Decision]:
@@ -170,7 +180,7 @@ def _decided(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply
         return Decision(
             unit=unit,
             fleet=fleet,
-            kept=_held(unit, fleet, profile),
+            kept=(yield from _planned(partial(_held, unit, fleet), profile)),
             unschedulable=True,
             message=outlook.filtered.message(unit, fleet),
             outlook=outlook,
@@ -179,7 +189,48 @@ def _decided(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply
         return Decision(unit=unit, fleet=fleet, outlook=outlook, message=NO_CLUSTER_ALLOWED)
     if not unit.divides:
         return Decision(unit=unit, fleet=fleet, outlook=outlook, rows=np.sort(ranked.rows))
-    return _divided(unit, fleet, outlook, ranked, profile)
+    return (yield from _planned(partial(_divided, unit, fleet, outlook, ranked), profile))
+
+
+class _Unanswered(Exception):
+    """A planner that lives elsewhere has to be asked first."""
+
+    def __init__(self, ask: Ask):
+        super().__init__(ask.plugin.name)
+        self.ask = ask
+
+
+class _Answered:
+    """What planners elsewhere have said so far."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[Ask, Reply]] = []
+
+    def add(self, ask: Ask, reply: Reply) -> None:
+        self._known.append((ask, reply))
+
+    def divide(self, plugin: Remote, unit: Unit, fleet: Fleet, rows: Rows) -> Division:
+        for ask, reply in self._known:
+            if ask.plugin == plugin and np.array_equal(ask.ranked.rows, rows) and ask.unit == unit:
+                return asked_to_divide(plugin, unit, fleet, rows, reply)
+        raise _Unanswered(Ask(plugin, unit, fleet, Ranked(rows, np.zeros(len(rows), dtype=np.int64))))
+
+
+def _planned(work: Callable[[Profile], T], profile: Profile) -> Generator[Ask, Reply, T]:
+    """Does what divides replicas. Where the planner lives elsewhere it is asked, and the work done anew with its answer."""
+    if not any(isinstance(plugin, Remote) for plugin in profile.replicas.values()):
+        return work(profile)
+    answered = _Answered()
+    planners = {
+        strategy: Replicas(plugin.name, partial(answered.divide, plugin)) if isinstance(plugin, Remote) else plugin
+        for strategy, plugin in profile.replicas.items()
+    }
+    here = msgspec.structs.replace(profile, replicas=planners)
+    while True:
+        try:
+            return work(here)
+        except _Unanswered as unanswered:
+            answered.add(unanswered.ask, (yield unanswered.ask))
 
 
 def _divided(unit: Unit, fleet: Fleet, outlook: Outlook, ranked: Ranked, profile: Profile) -> Decision:
@@ -242,14 +293,6 @@ def _held(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None
     return _scaled_in_place(unit, fleet, profile)
 
 
-def _held_whatever_failed(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None]:
-    """The same after some plugin failed; a planner that did cannot scale either."""
-    try:
-        return _held(unit, fleet, profile)
-    except FrameworkError:
-        return unit.current
-
-
 def _scaled_in_place(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None]:
     """The same clusters; in Divide mode the replicas follow the desired count without moving between them.
 
@@ -274,6 +317,6 @@ def _scaled_in_place(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str,
 
 def _replicas_plugin(unit: Unit, profile: Profile) -> Replicas:
     plugin = profile.replicas.get(unit.replicas_strategy)
-    if plugin is None:
+    if not isinstance(plugin, Replicas):
         raise FrameworkError(f"there is no replicas plugin for strategy {unit.replicas_strategy!r}")
     return plugin

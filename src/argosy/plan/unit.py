@@ -23,6 +23,7 @@ from argosy.kube.objects import DecodeError, decode, encode
 from argosy.plan import selection
 from argosy.plan.fields import Json, get
 from argosy.plan.kinds.registry import kind_of
+from argosy.plan.metadata import without_annotation
 from argosy.plan.rules import NO_RULES, RuleError, Rules, rules_of
 
 __all__ = [
@@ -225,7 +226,8 @@ def unit_of(
         namespace=metadata.get("namespace") or "",
         name=metadata.get("name") or "",
         labels=metadata.get("labels") or {},
-        annotations=metadata.get("annotations") or {},
+        # Without the copy of the whole object that kubectl keeps there: whoever runs plugins is not shown its content.
+        annotations=without_annotation(metadata.get("annotations"), keys.LAST_APPLIED),
         mode=mode,
         replicas_strategy=spec.replicas_strategy or keys.SPREAD,
         desired_replicas=desired,

@@ -73,13 +73,14 @@ class Question(NamedTuple):
     def clusters(self) -> list[str]:
         return [self.names[row] for row in self.rows.tolist()]
 
-    def covers(self, other: "Question") -> bool:
+    def covers(self, other: Any) -> bool:
         """Whether an answer to this question is one to the other: the same is asked of the same clusters.
 
         Scores do not count: those of a moment ago are as good, and while they change all the time nobody would ever be done.
         """
         return (
-            (self.plugin, self.phase) == (other.plugin, other.phase)
+            isinstance(other, Question)
+            and (self.plugin, self.phase) == (other.plugin, other.phase)
             and self.names == other.names
             and np.array_equal(np.sort(self.rows), np.sort(other.rows))
             and scheduling_unit(self.unit) == scheduling_unit(other.unit)
@@ -87,7 +88,7 @@ class Question(NamedTuple):
 
 
 def question_of(ask: Ask) -> Question:
-    return Question(ask.plugin, ask.phase, ask.unit, ask.fleet.names, ask.ranked.rows, ask.ranked.scores)
+    return Question(ask.plugin.name, ask.plugin.phase, ask.unit, ask.fleet.names, ask.ranked.rows, ask.ranked.scores)
 
 
 class Call(NamedTuple):

@@ -1,4 +1,6 @@
-"""Loading: the plugins of installed packages, found by entry point.
+"""Loading: the plugins of installed packages, found by entry point, as functions of this very process.
+
+The control plane does not load them: it asks a process of theirs (`worker`). `installed` is for trying out and for tests.
 
 A package that cannot be loaded costs its own plugins and nothing else: profiles that name one of its entry points are told why.
 """
@@ -14,7 +16,7 @@ from argosy.plan.plugins import IN_TREE
 from argosy.plan.profile import InProcess, Registry
 from argosy.plugins.guard import guarded
 
-__all__ = ["GROUP", "installed"]
+__all__ = ["GROUP", "installed", "offered", "plugins_of"]
 
 GROUP: Final = "argosy.plugins"
 log = logging.getLogger(__name__)
@@ -22,16 +24,12 @@ log = logging.getLogger(__name__)
 
 def installed(found: Iterable[EntryPoint] | None = None, registry: Registry = IN_TREE) -> Registry:
     """The plugins a profile may name: those built in, and those of the entry points (by default, of all there are)."""
-    points = entry_points(group=GROUP) if found is None else found
-    by_package: dict[str, list[EntryPoint]] = defaultdict(list)
-    for point in points:
-        by_package[_origin(point)].append(point)
-    for origin, offered in sorted(by_package.items()):
+    for origin, points in offered(found).items():
         plugins: list[InProcess] = []
         unusable: dict[str, str] = {}
-        for point in sorted(offered, key=lambda point: point.name):
+        for point in points:
             try:
-                plugins += _plugins(point.load())
+                plugins += plugins_of(point.load())
             except Exception as error:
                 log.exception("the plugins of %s (%s) cannot be loaded", origin, point.value)
                 unusable[point.name] = f"{origin} cannot be loaded: {type(error).__name__}: {error}"
@@ -40,8 +38,16 @@ def installed(found: Iterable[EntryPoint] | None = None, registry: Registry = IN
     return registry
 
 
-def _plugins(loaded: Any) -> list[InProcess]:
-    """An entry point is a plugin or a collection of them."""
+def offered(found: Iterable[EntryPoint] | None = None) -> dict[str, list[EntryPoint]]:
+    """The entry points by package, of all that is installed unless told otherwise. Loads nothing."""
+    by_package: dict[str, list[EntryPoint]] = defaultdict(list)
+    for point in entry_points(group=GROUP) if found is None else found:
+        by_package[_origin(point)].append(point)
+    return {origin: sorted(by_package[origin], key=lambda point: point.name) for origin in sorted(by_package)}
+
+
+def plugins_of(loaded: Any) -> list[InProcess]:
+    """What an entry point stands for: it is a plugin or a collection of them. Raises TypeError and ValueError."""
     plugins = [loaded] if isinstance(loaded, Filter | Score | Select | Replicas) else loaded
     if not isinstance(plugins, list | tuple | set | frozenset):
         raise TypeError(f"a plugin or a list of plugins is needed, not {type(loaded).__name__}")

@@ -20,10 +20,16 @@ class AdmissionPlugin:
     """Hooks raise the error to answer; the objects they are given belong to the request and may be changed."""
 
     def create(self, call: Call, obj: Object) -> None:
-        """Before anything was prepared; a name that is to be generated is not there yet."""
+        """Before anything was prepared; a name that is to be generated is not there yet.
+
+        Of a large object once more right before it is committed, since others write while it is looked at.
+        """
+
+    def authorize_update(self, call: Call, new: Object, old: Object) -> None:
+        """Of the object itself, as it was sent and defaulted, before its version is compared: may this be written?"""
 
     def update(self, call: Call, new: Object, old: Object) -> None:
-        """Of the object itself, its fields prepared."""
+        """Of the object, or through one of its subresources, its fields prepared."""
 
     def delete(self, call: Call, entry: Entry) -> None:
         """Before anything was marked or removed."""
@@ -36,7 +42,10 @@ class AdmissionPlugin:
         return []
 
     def settle(self, call: Call, new: Object, old: Object | None) -> None:
-        """Of a create or update that is valid, right before it is committed."""
+        """Of a create or update that is valid, right before it is committed; of a large one maybe twice.
+
+        Replaces fields at the top level of `new` and changes nothing inside them: they may be encoded already.
+        """
 
     def abandon(self, call: Call, new: Object, old: Object | None) -> None:
         """The create or update did not happen: give back what was taken for it."""
@@ -49,6 +58,10 @@ class Admission:
     def create(self, call: Call, obj: Object) -> None:
         for plugin in self.plugins:
             plugin.create(call, obj)
+
+    def authorize_update(self, call: Call, new: Object, old: Object) -> None:
+        for plugin in self.plugins:
+            plugin.authorize_update(call, new, old)
 
     def update(self, call: Call, new: Object, old: Object) -> None:
         for plugin in self.plugins:

@@ -1,12 +1,10 @@
 """The admission plugins a Kubernetes API server runs by default, as far as this one needs them."""
 
-from collections.abc import Iterator
-
 from argosy.server import status
 from argosy.server.admission import AdmissionPlugin
-from argosy.server.crd import accept_names, rule_warnings
+from argosy.server.crd import CustomResources, accept_names
 from argosy.server.crd.strategy import CustomResourceStrategy
-from argosy.server.fielderrors import FieldError
+from argosy.server.fielderrors import FieldError, too_many
 from argosy.server.kinds.pods import apply_priority_class, missing_priority_class
 from argosy.server.kinds.service_ips import Exhausted, Refused, ServiceAllocator, held_by
 from argosy.server.registry import Object
@@ -15,6 +13,8 @@ from argosy.server.store import Store, StoreEvent
 
 __all__ = ["Definitions", "Priorities", "Requesters", "ServiceAddresses"]
 
+#: Ports of a service: more than there are node ports, and all of them are looked at with each of its changes.
+MAX_PORTS = 5000
 _DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
 
 
@@ -65,8 +65,11 @@ class ServiceAddresses(AdmissionPlugin):
         # A PUT to /status that makes a service gives it no address, here as there.
         if call.kind.storage_key != "core/services" or call.subresource:
             return []
+        ports = len(new["spec"].get("ports") or ())
+        if ports > MAX_PORTS:
+            return [too_many("spec.ports", ports, MAX_PORTS)]
         try:
-            taken = self._allocator.allocate(new, old, dry_run="dryRun" in call.query)
+            taken = self._allocator.allocate(new, old, dry_run=bool(call.dry_run))
         except Refused as refused:
             return refused.errors
         except Exhausted as error:
@@ -81,19 +84,23 @@ class ServiceAddresses(AdmissionPlugin):
     def _observe(self, event: StoreEvent) -> None:
         if not event.entry.key.startswith("core/services/"):
             return
-        if self._holding and not event.deleted:
+        kept = None if event.deleted else event.entry.decode()
+        if kept is not None:
             # Nobody else was given the same, so this is the write it was taken for.
-            held = set(held_by(event.entry.decode()))
+            held = set(held_by(kept))
             self._holding = {key: taken for key, taken in self._holding.items() if not held.issuperset(taken)}
+            # A write that is given up while it is committed has given back what is stored now.
+            self._allocator.take(kept)
         if event.previous is not None:
-            self._allocator.release(event.previous.decode(), None if event.deleted else event.entry.decode())
+            self._allocator.release(event.previous.decode(), kept)
 
 
 class Definitions(AdmissionPlugin):
     """A CustomResourceDefinition is stored with its names accepted, so it is served once its write is acknowledged."""
 
-    def __init__(self, store: Store):
+    def __init__(self, store: Store, resources: CustomResources):
         self._store = store
+        self._resources = resources
 
     def create(self, call: Call, obj: Object) -> None:
         if not isinstance(call.kind.strategy, CustomResourceStrategy):
@@ -106,13 +113,7 @@ class Definitions(AdmissionPlugin):
     def settle(self, call: Call, new: Object, old: Object | None) -> None:
         if call.kind.storage_key != _DEFINITIONS:
             return
-        new["status"] = accept_names(new, self._others(new["metadata"]["name"]))
-        call.warnings += rule_warnings(new)
-
-    def _others(self, name: str) -> Iterator[Object]:
-        for entry in self._store.table(_DEFINITIONS).entries.values():
-            if entry.name != name:
-                yield entry.decode()
+        new["status"] = accept_names(new, self._resources.names())
 
 
 class Requesters(AdmissionPlugin):
@@ -122,8 +123,9 @@ class Requesters(AdmissionPlugin):
         if call.kind.plural != "certificatesigningrequests" or old is not None:
             return
         user = call.user
-        new["spec"] |= {"username": user.name, "groups": list(user.groups)}
+        spec = {**new["spec"], "username": user.name, "groups": list(user.groups)}
         if user.uid:
-            new["spec"]["uid"] = user.uid
+            spec["uid"] = user.uid
         if user.extra:
-            new["spec"]["extra"] = {key: list(values) for key, values in user.extra.items()}
+            spec["extra"] = {key: list(values) for key, values in user.extra.items()}
+        new["spec"] = spec

@@ -18,17 +18,20 @@ from argosy.kube.errors import ApiError, NotFound
 from argosy.kube.transport import Page, Request, Response
 from argosy.server import status
 from argosy.server.admission import Admission, AdmissionPlugin, NamespaceGuard
-from argosy.server.auth.impersonation import ImpersonationDenied, ImpersonationIncomplete, impersonated
-from argosy.server.health import Health
+from argosy.server.auth.impersonation import Impersonation, ImpersonationDenied, ImpersonationIncomplete
+from argosy.server.buffers import Buffers
+from argosy.server.health import Check, Health
+from argosy.server.holding import Steps
 from argosy.server.identity import Attributes, Authenticator, Authorizer, Decision, User
 from argosy.server.limits import InFlight, Limits
 from argosy.server.metrics import Metrics
+from argosy.server.offload import Offload
 from argosy.server.registry import Kind, Registry, Strategy
 from argosy.server.rendering import render_list, render_object, watch_renderer
 from argosy.server.request import Call, Target, parse_target
 from argosy.server.storage.base import Storage
 from argosy.server.store import Store
-from argosy.server.verbs.base import Api, answer, warned
+from argosy.server.verbs.base import Api, warned
 from argosy.server.verbs.create import create
 from argosy.server.verbs.delete import delete
 from argosy.server.verbs.deletecollection import deletecollection
@@ -47,7 +50,7 @@ log = logging.getLogger(__name__)
 #: Answers for one subresource, or for a kind that is asked and never stored.
 Handler = Callable[[Call], Awaitable[Response]]
 #: Answers for a path outside of the resources (discovery, OpenAPI); None when it is not theirs.
-Responder = Callable[[Request], Response | None]
+Responder = Callable[[Request, User], Awaitable[Response | None]]
 
 VERBS: dict[str, Callable[[Api, Call], Awaitable[Response]]] = {
     "get": get,
@@ -66,6 +69,9 @@ _VIEWS = {
 _NAMED = {"get", "update", "patch", "delete"}
 #: Where no part of the server knows the path; within a known group the answer is a Status.
 _PAGE_NOT_FOUND = Response(404, {"content-type": "text/plain; charset=utf-8"}, b"404 page not found\n")
+#: Seconds for which a request may hold the event loop without being counted, and without being told in the log.
+SHORT_HOLD = 0.005
+LONG_HOLD = 0.05
 HISTORY_SECONDS = 600.0
 COMPACTION_PERIOD = 30.0
 
@@ -91,14 +97,16 @@ class Server:
         self.registry = Registry()
         for kind in kinds:
             self.registry.add(kind)
-        self.store = Store(storage)
+        self.limits = limits or Limits()
+        self.metrics = Metrics()
+        self.store = Store(storage, Buffers(self.limits.watch_bytes, self.metrics.watches_cut_off.inc))
         self.admission = Admission([NamespaceGuard(self.store.get)])
-        self.api = Api(self.registry, self.store, self.admission)
         self.authenticator = authenticator
         self.authorizer = authorizer or MastersOnly()
-        self.limits = limits or Limits()
+        self._impersonation = Impersonation(self.authorizer)
         self.in_flight = InFlight(self.limits)
-        self.metrics = Metrics()
+        self.offload = Offload(self.limits, self.metrics)
+        self.api = Api(self.registry, self.store, self.authorizer, self.admission, self.offload)
         self.health = Health()
         #: (group, plural, subresource) -> handler; an empty subresource is a kind that is only asked.
         self.handlers: dict[tuple[str, str, str], Handler] = {}
@@ -122,16 +130,17 @@ class Server:
         await self.store.open(self.metrics.batch)
         for work in self._openers:
             work()
-        self.health.ready["storage"] = lambda: None if self._started else "not open"
+        self.health.ready["storage"] = lambda: self.store.room.problem() if self._started else "not open"
         self._started = True
         self.run("history compaction", self._compact())
+        self.run("room on the disk", self.store.room.run())
 
-    def run(self, name: str, work: Awaitable[None]) -> None:
-        """Run a part's loop until the server stops; one that dies fails /livez."""
+    def run(self, name: str, work: Awaitable[None], problem: Check = lambda: None) -> None:
+        """Run a part's loop until the server stops; one that dies, or has a problem by its own account, fails /livez."""
         task: asyncio.Task[None] = asyncio.ensure_future(work)
         task.set_name(name)
         self._tasks.append(task)
-        self.health.live[name] = lambda: f"{name} ended" if task.done() else None
+        self.health.live[name] = lambda: f"{name} ended" if task.done() else problem()
 
     async def stop(self) -> None:
         """Ends watches and background tasks, then closes the storage; requests under way were finished by the doors."""
@@ -145,16 +154,19 @@ class Server:
                 await task
         self._tasks.clear()
         await self.store.close()
+        self.offload.close()
 
-    def authenticate(self, headers: Mapping[str, str], peer_certificate: bytes | None) -> User:
-        """Who sent a request, impersonation applied. Raises 401 and 403."""
+    def authenticate(
+        self, headers: Mapping[str, str], peer_certificate: bytes | None, request: Callable[[], Request]
+    ) -> User:
+        """Who sent a request, impersonation applied; `request` tells what it is about. Raises 401 and 403."""
         user = self.authenticator.authenticate(headers, peer_certificate) if self.authenticator is not None else None
         if user is None:
             raise status.unauthorized()
         try:
-            return impersonated(user, headers, self.authorizer)
+            return self._impersonation.user(user, headers, lambda user: _attributes(request(), user))
         except ImpersonationDenied as denial:
-            raise status.denied(denial.attributes) from None
+            raise status.denied(denial.attributes, denial.why) from None
         except ImpersonationIncomplete as error:
             raise status.bad_request(str(error)) from None
 
@@ -169,22 +181,32 @@ class Server:
 
     async def handle(self, request: Request, user: User) -> Response:
         """Answer anything but a watch. Errors are answers; nothing is raised but cancellation."""
+        steps = Steps(self._handle(request, user))
+        try:
+            return await steps
+        finally:
+            self._tell_hold(request, steps.longest)
+
+    def _tell_hold(self, request: Request, seconds: float) -> None:
+        if seconds > SHORT_HOLD:
+            self.metrics.held.observe(seconds)
+        if seconds > LONG_HOLD:
+            log.warning("%s %s held the event loop for %.0f ms", request.method, request.path, seconds * 1000)
+
+    async def _handle(self, request: Request, user: User) -> Response:
         started = time.perf_counter()
         verb, group, resource = request.method.lower(), "", ""
         try:
             target = parse_target(request)
             if target is None:
-                response = self._other(request, user)
+                response = await self._other(request, user)
             else:
                 verb, group, resource = target.verb, target.group, target.plural
                 response = await self._answer(target, request, user)
         except ApiError as error:
             response = status.as_response(error)
         except Exception:
-            log.exception("%s %s failed", request.method, request.path)
-            response = status.as_response(
-                status.internal("the request could not be handled; the server's log says why")
-            )
+            response = status.as_response(_failed(request))
         if response.status == 404 and self.registry.find(group, "v1", resource) is None:
             # Paths of strangers must not become label values without bound.
             group = resource = ""
@@ -199,15 +221,27 @@ class Server:
     async def watch(self, request: Request, user: User, longest: float | None = None) -> Watcher:
         """Open a watch; whoever opened it closes it. It ends by itself after the time-out the request names, or `longest`.
 
-        Raises ApiError.
+        Raises ApiError, for whatever went wrong.
         """
+        steps = Steps(self._watch(request, user, longest))
+        try:
+            return await steps
+        except ApiError:
+            raise
+        except Exception:
+            raise _failed(request) from None
+        finally:
+            self._tell_hold(request, steps.longest)
+
+    async def _watch(self, request: Request, user: User, longest: float | None) -> Watcher:
         target = self._target(request)
         call = self._call(target, request, user)
         if target.verb != "watch" or "watch" not in call.kind.verbs or call.subresource:
             raise status.method_not_allowed()
         watcher = await watch(self.api, call, watch_renderer(call), longest)
-        self.watchers.add(watcher)
-        watcher.on_close = lambda: self.watchers.discard(watcher)
+        if not watcher.ended:
+            self.watchers.add(watcher)
+            watcher.on_close = lambda: self.watchers.discard(watcher)
         return watcher
 
     def _serves(self, group: str) -> bool:
@@ -245,6 +279,7 @@ class Server:
         if handler is not None:
             return await handler(call)
         if call.subresource == "scale":
+            await self.api.ready(call)
             return await scale(self.api, call)
         view = self.views.get(named)
         if view is not None and call.verb in _VIEWS["status"]:
@@ -257,14 +292,15 @@ class Server:
         elif call.verb not in call.kind.verbs or bool(call.name) != (call.verb in _NAMED):
             raise status.method_not_allowed()
         if call.verb == "list":
-            response = answer(call, render_list(call, await list_page(self.api, call)))
-        else:
-            response = await VERBS[call.verb](self.api, call)
-        return render_object(call, response)
+            return await render_list(self.api, call, await list_page(self.api, call))
+        if call.verb != "get":
+            await self.api.ready(call)
+        response = await VERBS[call.verb](self.api, call)
+        return response if call.verb == "deletecollection" else await render_object(self.api, call, response)
 
-    def _other(self, request: Request, user: User) -> Response:
+    async def _other(self, request: Request, user: User) -> Response:
         """Paths that are not resources."""
-        attributes = Attributes(user, request.method.lower(), path=request.path)
+        attributes = _attributes(request, user)
         decision = self.authorizer.authorize(attributes)
         if not decision.allowed:
             raise status.denied(attributes, decision.reason)
@@ -278,16 +314,20 @@ class Server:
             return _version(self.git_version)
         if request.path == "/metrics":
             self._measure()
-            return self.metrics.respond()
+            return await self.offload.run(user.name, self.metrics.respond)
         for responder in self.responders:
-            response = responder(request)
+            response = await responder(request, user)
             if response is not None:
                 return response
         return _PAGE_NOT_FOUND
 
     def _measure(self) -> None:
         self.metrics.watchers.set(len(self.watchers))
+        self.metrics.storage_full.set(self.store.room.full)
+        self.metrics.watch_bytes.set(self.store.buffers.held)
         self.metrics.in_flight.set(self.in_flight.reads + self.in_flight.writes)
+        self.metrics.offload_waiting.set(self.offload.waiting)
+        self.metrics.offload_running.set(self.offload.running)
         for name, table in self.store.tables().items():
             self.metrics.objects.labels(name).set(len(table.entries))
 
@@ -305,6 +345,20 @@ class Server:
                 await self.store.compact(old[-1])
             except Exception:
                 log.exception("history could not be compacted; trying again later")
+
+
+def _failed(request: Request) -> ApiError:
+    """From within the handling of what nobody expected."""
+    log.exception("%s %s failed", request.method, request.path)
+    return status.internal("the request could not be handled; the server's log says why")
+
+
+def _attributes(request: Request, user: User) -> Attributes:
+    """What a request wants to do. Raises for one that is none."""
+    target = parse_target(request)
+    if target is None:
+        return Attributes(user, request.method.lower(), path=request.path)
+    return target.attributes(user)
 
 
 def _version(git_version: str) -> Response:

@@ -1,25 +1,26 @@
 """One HTTP/1.1 connection: bytes to requests, answers to bytes, watches to chunked streams.
 
 An asyncio protocol on llhttp's parser. One task a connection answers its requests in order, so pipelining needs no more. Watch
-streams are written from callbacks: what has gathered since the last write goes out as one chunk, and nothing is taken from the
-watcher while the client is not reading (its bounded buffer then ends the watch). The task ends with the connection.
+streams are written from callbacks: what has gathered since the last write goes out as one chunk, piece by piece, and nothing is
+taken from the watcher while the client is not reading (its bounded buffer then ends the watch). The task ends with the
+connection.
 """
 
 import asyncio
 import logging
 import random
-import re
 import time
 import zlib
 from collections import deque
+from collections.abc import Iterator
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 from urllib.parse import parse_qsl
 
 import httptools
-import orjson
 
+from argosy.kube import warning
 from argosy.kube.errors import ApiError
 from argosy.kube.transport import Request, Response
 from argosy.server import status
@@ -36,11 +37,13 @@ log = logging.getLogger(__name__)
 GZIP_FROM = 128 * 1024
 #: Larger answers are written piece by piece.
 PIECE = 256 * 1024
+#: So are watches, which are many; and so much may lie in a connection's own buffers before nothing more is written.
+WATCH_PIECE = HIGH_WATER = 64 * 1024
 #: Requests of one connection that may wait while one is answered.
 PIPELINE = 16
 _REASONS = {code.value: f"HTTP/1.1 {code.value} {code.phrase}\r\n" for code in HTTPStatus}
-_BETWEEN_WARNINGS = re.compile(r'(?<="), (?=299 - ")')
-_JOINED_BY_LINE = {"impersonate-group"}
+#: Headers whose values may hold commas, and names in any language.
+_IMPERSONATE = "impersonate-"
 
 
 class _Incoming:
@@ -70,7 +73,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, listener: "Listener"):
         self._listener = listener
         self._limits = listener.server.limits
-        self._parser = httptools.HttpRequestParser(self)
+        self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
         self._certificate: bytes | None = None
         self._incoming: _Incoming | None = None
@@ -81,6 +84,8 @@ class Connection(asyncio.Protocol):
         self._watcher: Watcher | None = None
         self._watch_done: asyncio.Future[None] | None = None
         self._pumping = False
+        #: What is left of the chunk that is being sent.
+        self._chunk: deque[bytes | memoryview] = deque()
         self._paused = False
         self._closing = False
         self._broken = False
@@ -95,24 +100,28 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(HIGH_WATER)
         self._waits_since = time.monotonic()  # the time for a request begins when TLS is agreed on
         tls = transport.get_extra_info("ssl_object")
         if tls is not None:
             self._certificate = tls.getpeercert(binary_form=True)
-        self._listener.connections.add(self)
         self._task = asyncio.get_running_loop().create_task(self._run())
+        if not self._listener.began(self):
+            self._refuse_with(status.too_many_requests("too many connections are open, please try again later"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._closing = True
+        self._parser = None  # it holds on to the connection, and a server collects circles rarely
         self._listener.ended(self)
         if self._watcher is not None:
-            self._watcher.close()
+            self._watcher.drop()
         self._end_watch()
         self._notify()
 
     def data_received(self, data: bytes) -> None:
-        if self._broken or self._transport is None:
+        parser = self._parser
+        if self._broken or self._transport is None or parser is None:
             return
         if self._incoming is None or self._incoming.method == "":
             self._head_bytes += len(data)
@@ -120,7 +129,7 @@ class Connection(asyncio.Protocol):
                 self._refuse(431, "the request's header is too large")
                 return
         try:
-            self._parser.feed_data(data)
+            parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._waiting.pop()  # the request itself, which is complete
             self._refuse(501, "upgrading the connection is not supported: there is no node behind this server")
@@ -141,6 +150,7 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._wait_for_client(self._limits.idle_seconds)
         if self._watcher is not None:
+            self._tell_unsent(self._watcher)
             self._schedule_pump()
         self._notify()
 
@@ -149,12 +159,15 @@ class Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         self._incoming = _Incoming()
         self._head_bytes = 0
+        self._listener.busy(self)
         if not self._paused:
             self._wait_for_client(self._limits.receive_seconds)
 
     def on_url(self, url: bytes) -> None:
         assert self._incoming is not None
         self._incoming.url += url
+        if len(self._incoming.url) > self._limits.header_bytes:
+            raise _TooMuch(431, "the request's path and query are too large")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         incoming = self._incoming
@@ -163,14 +176,16 @@ class Connection(asyncio.Protocol):
         if incoming.size > self._limits.header_bytes:
             raise _TooMuch(431, "the request's header is too large")
         key = name.decode("latin-1").lower()
-        text = value.decode("latin-1")
+        whose = key.startswith(_IMPERSONATE)
+        text = value.decode("utf-8", "replace") if whose else value.decode("latin-1")
         if key in incoming.headers:
-            text = incoming.headers[key] + ("\n" if key in _JOINED_BY_LINE else ",") + text
+            text = incoming.headers[key] + ("\n" if whose else ",") + text
         incoming.headers[key] = text
 
     def on_headers_complete(self) -> None:
         incoming = self._incoming
         assert incoming is not None
+        assert self._parser is not None
         incoming.method = self._parser.get_method().decode("latin-1")
         incoming.keep_alive = self._parser.should_keep_alive()
         incoming.size = 0
@@ -178,7 +193,7 @@ class Connection(asyncio.Protocol):
         if length.isdigit() and int(length) > self._limits.body_bytes:
             raise _TooMuch(413, "")
         try:
-            incoming.user = self._listener.server.authenticate(incoming.headers, self._certificate)
+            incoming.user = self._listener.server.authenticate(incoming.headers, self._certificate, incoming.request)
         except ApiError as refusal:
             incoming.refusal = refusal
         expected = incoming.headers.get("expect", "").lower() == "100-continue" and incoming.refusal is None
@@ -226,6 +241,8 @@ class Connection(asyncio.Protocol):
                     self.close()
                 elif not self._paused and self._incoming is None:
                     self._wait_for_client(self._limits.idle_seconds)
+                    if not self._waiting:
+                        self._listener.idle(self)
         except Exception:
             log.exception("a connection failed")
             self.abort()
@@ -282,15 +299,14 @@ class Connection(asyncio.Protocol):
         lines = [_REASONS.get(response.status) or f"HTTP/1.1 {response.status} \r\n"]
         for name, value in response.headers.items():
             if name == "warning":
-                # Each warning on a line of its own; quotes within one are escaped.
-                lines += [f"warning: {text}\r\n" for text in _BETWEEN_WARNINGS.split(value)]
+                lines += [f"warning: {text}\r\n" for text in warning.lines(value)]
             else:
                 lines.append(f"{name}: {value}\r\n")
         lines.append(f"content-length: {len(response.body)}\r\ncache-control: no-cache, private\r\ndate: {_date()}\r\n")
         if not keep_alive or self._listener.closing:
             lines.append("connection: close\r\n")
         lines.append("\r\n")
-        return "".join(lines).encode("latin-1", "replace")
+        return "".join(lines).encode()
 
     async def _stream(self, watcher: Watcher) -> None:
         """Write a watch until it ends, or the client does."""
@@ -298,7 +314,7 @@ class Connection(asyncio.Protocol):
         try:
             server.in_flight.enter_watch()
         except ApiError:
-            watcher.close()
+            watcher.drop()
             raise
         try:
             if self._transport is None:
@@ -308,10 +324,12 @@ class Connection(asyncio.Protocol):
             self._watcher = watcher
             self._watch_done = asyncio.get_running_loop().create_future()
             watcher.wake = self._schedule_pump
+            watcher.on_cut = self.abort  # its client takes nothing, not even an end
             self._schedule_pump()
             await self._watch_done
         finally:
-            watcher.close()
+            watcher.drop()
+            self._chunk.clear()
             self._watcher = self._watch_done = None
             server.in_flight.leave_watch()
 
@@ -326,14 +344,21 @@ class Connection(asyncio.Protocol):
         watcher, transport = self._watcher, self._transport
         if watcher is None or transport is None or self._paused:
             return
-        frames = watcher.take_frames()
-        if frames:
-            data = b"".join(frames)
-            transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+        if not self._chunk:
+            frames = watcher.take_frames()
+            if frames:
+                self._chunk.extend(_chunk(frames))
+        if self._chunk:
+            transport.write(self._chunk.popleft())
+            self._tell_unsent(watcher)
             self._schedule_pump()
         elif watcher.exhausted:
             transport.write(b"0\r\n\r\n")
             self._end_watch()
+
+    def _tell_unsent(self, watcher: Watcher) -> None:
+        if self._transport is not None:
+            watcher.unsent(self._transport.get_write_buffer_size())
 
     def _end_watch(self) -> None:
         if self._watch_done is not None and not self._watch_done.done():
@@ -345,10 +370,12 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, code: int, message: str) -> None:
         """Answer what cannot be read as a request, and close: where the next one would begin is not known."""
+        self._refuse_with(status.too_large(self._limits.body_bytes) if code == 413 else status.plain(code, message))
+
+    def _refuse_with(self, error: ApiError) -> None:
         self._broken = True
-        error = status.too_large(self._limits.body_bytes) if code == 413 else status.plain(code, message)
-        body = orjson.dumps(error.status)
-        self._refusal = self._head(Response(code, {"content-type": "application/json"}, body), keep_alive=False) + body
+        response = status.as_response(error)
+        self._refusal = self._head(response, keep_alive=False) + response.body
         self._notify()
 
     # Ending.
@@ -387,6 +414,20 @@ class Connection(asyncio.Protocol):
         self._notify()
         if self._transport is not None:
             self._transport.abort()
+
+
+def _chunk(frames: list[bytes]) -> Iterator[bytes | memoryview]:
+    """One chunk of a stream in pieces. Large frames are shared between connections, and are not copied."""
+    size = sum(map(len, frames))
+    if size <= 2 * WATCH_PIECE:
+        yield b"%x\r\n%b\r\n" % (size, b"".join(frames))
+        return
+    yield b"%x\r\n" % size
+    for frame in frames:
+        view = memoryview(frame)
+        for start in range(0, len(frame), WATCH_PIECE):
+            yield view[start : start + WATCH_PIECE]
+    yield b"\r\n"
 
 
 class _TooMuch(Exception):

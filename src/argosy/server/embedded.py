@@ -5,6 +5,7 @@ member, and the tests. Without a folder it keeps everything in memory and is gon
 """
 
 import asyncio
+import os
 import ssl
 from pathlib import Path
 from typing import Any
@@ -15,17 +16,15 @@ from argosy.kube import schema
 from argosy.kube.client import Client
 from argosy.kube.transport import Response
 from argosy.server import kubeconfig, status
-from argosy.server.admission import AdmissionPlugin
 from argosy.server.app import Server
 from argosy.server.auth.authentication import Authentication
 from argosy.server.auth.binding import BoundObjects
 from argosy.server.auth.certificates import Authority, server_context
-from argosy.server.auth.escalation import refusal
+from argosy.server.auth.escalation import NoEscalation
 from argosy.server.auth.rbac import Rbac
-from argosy.server.auth.reviews import Reviews, token_request
+from argosy.server.auth.reviews import Reviews
+from argosy.server.auth.token_requests import TokenRequests
 from argosy.server.auth.tokens import ServiceAccountTokens, StaticTokens, new_key
-from argosy.server.encoding import decode_body
-from argosy.server.fielderrors import FieldError
 from argosy.server.http import Listener, serve
 from argosy.server.identity import User
 from argosy.server.kinds import authentication as authentication_kinds
@@ -35,14 +34,16 @@ from argosy.server.lifecycle.garbage import GarbageCollector
 from argosy.server.lifecycle.loop import system_client
 from argosy.server.lifecycle.namespaces import NamespaceLifecycle
 from argosy.server.lifecycle.roles import Roles
+from argosy.server.limits import Limits
 from argosy.server.local import LocalTransport
 from argosy.server.registry import Object
 from argosy.server.request import Call
 from argosy.server.storage.base import Storage
+from argosy.server.storage.folder import refuse_half, sync_folder
 from argosy.server.storage.memory import MemoryStorage
 from argosy.server.storage.sqlite import SqliteStorage
 from argosy.server.store import StoreEvent
-from argosy.server.verbs.base import read_object
+from argosy.server.verbs.base import read_object, warned
 from argosy.server.wiring import wire
 
 __all__ = ["ADMIN", "EmbeddedServer"]
@@ -74,21 +75,26 @@ class EmbeddedServer:
         port: int = 0,
         names: tuple[str, ...] = (),
         tokens: dict[str, User] | None = None,
+        limits: Limits | None = None,
+        accept_data_loss: bool = False,
     ):
         self.host = host
         self.port = port
         self._names = ("127.0.0.1", "localhost", host, *names)
+        if data is not None:
+            refuse_half(data)
         self.authority = Authority.open(data / "pki") if data else Authority.ephemeral()
-        self.tokens = ServiceAccountTokens(
-            _signing_key(data), lives=self._account_lives, bound_lives=lambda *claims: self._bound.live(*claims)
-        )
+        self.tokens = ServiceAccountTokens(_signing_key(data), refusal=lambda claims: self._bound.refusal(claims))
         self.rbac = Rbac()
         authentication = Authentication(StaticTokens(tokens), self.tokens)
-        storage: Storage = SqliteStorage(data / "store") if data else MemoryStorage()
-        self.server = Server(storage, kinds=builtin_kinds(), authenticator=authentication, authorizer=self.rbac)
+        storage: Storage = SqliteStorage(data / "store", accept_data_loss=accept_data_loss) if data else MemoryStorage()
+        self.server = Server(
+            storage, kinds=builtin_kinds(), authenticator=authentication, authorizer=self.rbac, limits=limits
+        )
         wire(self.server)
-        self._token_request = authentication_kinds.token_request(schema.load())
         self._bound = BoundObjects(self.server.store.get, self.server.registry)
+        body = authentication_kinds.token_request(schema.load())
+        self._token_requests = TokenRequests(body, self.tokens, self._bound, self.server.store.get)
         self._reviews = Reviews(authentication, self.rbac, self.rbac)
         self._listener: Listener | None = None
 
@@ -102,7 +108,7 @@ class EmbeddedServer:
         await server.start()
         try:
             self._follow_roles()
-            server.admit(_NoEscalation(self.rbac))
+            server.admit(NoEscalation(self.rbac))
             for (group, plural), kind in _REVIEWS.items():
                 server.handlers[group, plural, ""] = self._review(kind)
             server.handlers["", "serviceaccounts", "token"] = self._token
@@ -148,80 +154,48 @@ class EmbeddedServer:
         pair = self.authority.client_pair("admin", ADMIN.name, ["system:masters"])
         return kubeconfig.entry(name, self.url, self.authority.certificate, pair)
 
-    def _account_lives(self, namespace: str, name: str, uid: str) -> bool:
-        account = self.server.store.get(f"core/serviceaccounts/{namespace}/{name}")
-        return account is not None and account.uid == uid and not account.deleting
-
     def _follow_roles(self) -> None:
         """Decisions follow the stored roles and bindings from the moment a write is durable."""
         store = self.server.store
         for plural, kind in _RBAC_KINDS.items():
             for entry in store.table(f"{_RBAC}/{plural}").entries.values():
-                self.rbac.observe(kind, None, entry.decode())
+                self.rbac.observe(kind, entry.value)
 
         def observe(event: StoreEvent) -> None:
             group, plural = event.entry.key.split("/", 2)[:2]
             if group != _RBAC or plural not in _RBAC_KINDS:
                 return
-            obj = event.entry.decode()
-            self.rbac.observe(_RBAC_KINDS[plural], obj, None if event.deleted else obj)
+            self.rbac.observe(_RBAC_KINDS[plural], event.entry.value, deleted=event.deleted)
 
         store.subscribe(observe)
 
     def _review(self, kind: str) -> Any:
         async def answer(call: Call) -> Response:
+            if call.name:
+                raise status.not_served()
             if call.verb != "create":
                 raise status.method_not_allowed()
-            body = _decoded(call)
-            answered = self._reviews.answer(kind, call.user, body, call.namespace)
-            return _answer(call, answered)
+            review = await read_object(self.server.api, call, call.write_options("CreateOptions").validation)
+            # Here, not in a thread: roles and accounts change on the loop.
+            answered = self._reviews.answer(kind, call.user, review, call.namespace)
+            if isinstance(answered, list):
+                # Kubernetes names no kind here.
+                raise status.invalid_kind(call.kind.group, "", "", answered)
+            return await self.server.api.run(call, len(call.body), _answer, call, answered)
 
         return answer
 
     async def _token(self, call: Call) -> Response:
         if call.verb != "create":
             raise status.method_not_allowed()
-        account = self.server.store.get(f"core/serviceaccounts/{call.namespace}/{call.name}")
-        if account is None:
-            raise status.not_found(call.kind, call.name)
-        review = read_object(call.but(kind=self._token_request), call.write_options("CreateOptions").validation)
-        bound = self._bound.claims(call.namespace, call.name, (review.get("spec") or {}).get("boundObjectRef"))
-        answered = token_request(self.tokens, account.decode(), review, bound)
-        if isinstance(answered, list):
-            raise status.invalid_kind("authentication.k8s.io", "TokenRequest", "", answered)
-        return _answer(call, answered)
+        asked = call.but(kind=self._token_requests.kind)
+        review = await read_object(self.server.api, asked, call.write_options("CreateOptions").validation)
+        answered = self._token_requests.answer(call, review)
+        return await self.server.api.run(call, len(call.body), _answer, call, answered)
 
 
-class _NoEscalation(AdmissionPlugin):
-    def __init__(self, rbac: Rbac):
-        self._rbac = rbac
-
-    def create(self, call: Call, obj: Object) -> None:
-        self._check(call, obj, None)
-
-    def update(self, call: Call, new: Object, old: Object) -> None:
-        self._check(call, new, old)
-
-    def _check(self, call: Call, obj: Object, old: Object | None) -> None:
-        if call.kind.group != _RBAC:
-            return
-        reason = refusal(self._rbac, call.user, call.kind.kind, obj, old)
-        if reason is not None:
-            raise status.forbidden(call.kind, obj["metadata"].get("name", ""), reason)
-
-
-def _decoded(call: Call) -> Object:
-    value, _ = decode_body(call.body, call.headers.get("content-type", ""), call.kind.kind)
-    if not isinstance(value, dict):
-        raise status.bad_request("the body is not an object")
-    value.setdefault("metadata", {})
-    return {"kind": call.kind.kind, "apiVersion": call.kind.api_version, **value}
-
-
-def _answer(call: Call, answered: Object | list[FieldError]) -> Response:
-    if isinstance(answered, list):
-        raise status.invalid_kind(call.kind.group, call.kind.kind, "", answered)
-    return Response(201, {"content-type": "application/json"}, orjson.dumps(answered))
+def _answer(call: Call, answered: Object) -> Response:
+    return warned(call, Response(201, {"content-type": "application/json"}, orjson.dumps(answered)))
 
 
 def _signing_key(data: Path | None) -> bytes:
@@ -229,6 +203,13 @@ def _signing_key(data: Path | None) -> bytes:
         return new_key()
     path = data / "pki" / "service-accounts.key"
     if not path.exists():
-        path.touch(mode=0o600)
-        path.write_bytes(new_key())
+        # Whole or not there: half a key would sign what nobody trusts after the next start.
+        fresh = path.with_suffix(".new")
+        fresh.unlink(missing_ok=True)
+        with open(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(new_key())
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.rename(path)
+        sync_folder(path.parent)
     return path.read_bytes()

@@ -13,11 +13,13 @@ import orjson
 from argosy.server.registry import Kind, Strategy
 from argosy.server.storage.base import Record
 
-__all__ = ["Entry", "object_key", "served"]
+__all__ = ["Entry", "object_key", "served", "served_as_stored"]
 
 
-class _Owner(msgspec.Struct, gc=False):
+class _Owner(msgspec.Struct, gc=False, rename="camel"):
     uid: str = ""
+    #: Of any type: what was stored before it was checked must be readable all the same.
+    block_owner_deletion: Any = None
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
@@ -26,6 +28,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
     uid: str = ""
     labels: dict[str, str] | None = None
     owner_references: list[_Owner] | None = None
+    finalizers: list[str] | None = None
     deletion_timestamp: str | None = None
 
 
@@ -38,35 +41,43 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 _NO_LABELS: Mapping[str, str] = {}
 
 
-class Entry:
-    __slots__ = (
-        "_fields",
-        "api_version",
-        "deleting",
-        "key",
-        "labels",
-        "name",
-        "namespace",
-        "owners",
-        "uid",
-        "value",
-        "version",
-    )
+class Entry(msgspec.Struct, gc=False, eq=False):
+    """Made by `of`. There are as many as objects, and none is part of a circle: the collector of garbage passes them by."""
 
-    def __init__(self, record: Record):
+    key: str
+    version: int
+    value: bytes
+    api_version: str
+    namespace: str
+    name: str
+    uid: str
+    labels: Mapping[str, str]
+    owners: tuple[str, ...]
+    #: The owners whose deletion in the foreground waits for this object.
+    blocks: tuple[str, ...]
+    finalizers: tuple[str, ...]
+    deleting: bool
+    _fields: tuple[Strategy, dict[str, str]] | None = None
+
+    @classmethod
+    def of(cls, record: Record) -> "Entry":
         head = _decode_head(record.value)
         metadata = head.metadata
-        self.key = record.key
-        self.version = record.version
-        self.value = record.value
-        self.api_version = intern(head.api_version)
-        self.namespace = intern(metadata.namespace)
-        self.name = metadata.name
-        self.uid = metadata.uid
-        self.labels: Mapping[str, str] = metadata.labels or _NO_LABELS
-        self.owners: tuple[str, ...] = tuple(owner.uid for owner in metadata.owner_references or ())
-        self.deleting = metadata.deletion_timestamp is not None
-        self._fields: tuple[Strategy, dict[str, str]] | None = None
+        references = metadata.owner_references or ()
+        return cls(
+            record.key,
+            record.version,
+            record.value,
+            intern(head.api_version),
+            intern(metadata.namespace),
+            metadata.name,
+            metadata.uid,
+            metadata.labels or _NO_LABELS,
+            tuple(owner.uid for owner in references) if references else (),
+            tuple(owner.uid for owner in references if owner.block_owner_deletion is True) if references else (),
+            tuple(map(intern, metadata.finalizers)) if metadata.finalizers else (),
+            metadata.deletion_timestamp is not None,
+        )
 
     def decode(self) -> dict[str, Any]:
         """A fresh tree of the stored object, the caller's own."""
@@ -85,9 +96,14 @@ def object_key(kind: Kind, namespace: str, name: str) -> str:
     return f"{kind.storage_key}/{namespace}/{name}" if kind.namespaced else f"{kind.storage_key}/{name}"
 
 
+def served_as_stored(kind: Kind, entry: Entry) -> bool:
+    """Whether the stored bytes are what `kind` serves."""
+    return entry.api_version == kind.api_version and entry.version >= kind.rules_since
+
+
 def served(kind: Kind, entry: Entry) -> bytes:
     """The object in the version `kind` serves: the stored bytes themselves wherever that is the stored version."""
-    if entry.api_version == kind.api_version and entry.version >= kind.rules_since:
+    if served_as_stored(kind, entry):
         return entry.value
     obj = entry.decode()
     if kind.from_storage is not None:

@@ -43,11 +43,11 @@ def eviction_handler(api: Api) -> Handler:
     async def handle(call: Call) -> Response:
         if call.verb != "create":
             raise status.method_not_allowed()
-        options = _options(call.but(kind=kind))
+        options = await _options(api, call.but(kind=kind))
         counted = False
         for _ in range(TRIES):
             entry = current(api, call)
-            pod = decode_served(call.kind, entry)
+            pod = await api.run(call, len(entry.value), decode_served, call.kind, entry)
             if not counted and _is_guarded(entry, pod):
                 await _count(api, pod, dry_run=bool(options.dry_run))
                 counted = True
@@ -61,15 +61,15 @@ def eviction_handler(api: Api) -> Handler:
     return handle
 
 
-def _options(call: Call) -> DeleteOptions:
-    eviction = read_object(call, call.write_options("CreateOptions").validation)
+async def _options(api: Api, call: Call) -> DeleteOptions:
+    eviction = await read_object(api, call, call.write_options("CreateOptions").validation)
     if eviction["metadata"].get("name") != call.name:
         raise status.bad_request("name in URL does not match name in Eviction object")
     try:
         options = msgspec.convert(eviction.get("deleteOptions") or {}, DeleteOptions)
     except msgspec.ValidationError as error:
         raise status.bad_request(f"decoding Eviction: {error}") from None
-    if "dryRun" in call.query:
+    if call.dry_run:
         options.dry_run = ["All"]
     return options
 
@@ -188,7 +188,7 @@ async def _mark(api: Api, kind: Kind, entry: Entry, pod: Object, options: Delete
         record = await api.store.replace(entry.key, entry.version, encoder(kind, pod))
     except Changed:
         return None
-    marked = Entry(record)
+    marked = Entry.of(record)
     if wanted is not None and wanted.resource_version is not None:
         wanted.resource_version = str(marked.version)
     return marked

@@ -1,12 +1,18 @@
-"""Health: /livez, /readyz and /healthz with their single checks, as kube-apiserver answers them."""
+"""Health: /livez, /readyz and /healthz with their single checks, as kube-apiserver answers them.
 
+Why a check fails is said in the log, once for each reason; whoever asks is told that it does.
+"""
+
+import logging
 from collections.abc import Callable, Mapping
 
 from argosy.kube.transport import Response
 
 __all__ = ["Check", "Health"]
 
-#: None when all is well, else what is wrong (for the log and the verbose answer; no secrets).
+log = logging.getLogger(__name__)
+
+#: None when all is well, else what is wrong (for the log; no secrets).
 Check = Callable[[], str | None]
 _TEXT = {"content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff"}
 
@@ -16,6 +22,9 @@ class Health:
         #: Checks of life; those in `ready` are asked by /readyz only.
         self.live: dict[str, Check] = {"ping": lambda: None}
         self.ready: dict[str, Check] = {}
+        self._told: dict[str, str | None] = {}
+        #: By check: what is not well and yet no failure; told in the verbose answer.
+        self.notes: dict[str, Callable[[], str]] = {}
 
     def respond(self, path: str, query: Mapping[str, str], excluded: frozenset[str] = frozenset()) -> Response | None:
         """None when the path is not one of ours."""
@@ -28,12 +37,33 @@ class Health:
                 return None
             checks = {single: checks[single]}
         results = {name: check() for name, check in checks.items() if name not in excluded}
+        self._tell(root, results)
         failed = [name for name, problem in results.items() if problem is not None]
         if not failed and "verbose" not in query:
             return Response(200, _TEXT, b"ok")
         lines = [
-            f"[+]{name} ok" if problem is None else f"[-]{name} failed: reason withheld"
+            f"[+]{name} ok{self._note(name)}" if problem is None else f"[-]{name} failed: reason withheld"
             for name, problem in results.items()
         ]
         lines.append(f"{root} check {'failed' if failed else 'passed'}")
         return Response(500 if failed else 200, _TEXT, ("\n".join(lines) + "\n").encode())
+
+    def _note(self, name: str) -> str:
+        note = self.notes[name]() if name in self.notes else ""
+        return f": {note}" if note else ""
+
+    def _tell(self, root: str, results: Mapping[str, str | None]) -> None:
+        for name, problem in results.items():
+            before = self._told.get(name)
+            # Figures in a reason change from one look to the next.
+            if _words(problem) == _words(before):
+                continue
+            self._told[name] = problem
+            if problem is None:
+                log.info("%s: the check %s passes again", root, name)
+            else:
+                log.error("%s: the check %s fails: %s", root, name, problem)
+
+
+def _words(problem: str | None) -> str | None:
+    return problem if problem is None else "".join(letter for letter in problem if not letter.isdigit())

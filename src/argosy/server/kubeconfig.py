@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from argosy.kube.yamlwriter import to_yaml
 from argosy.server.auth.certificates import KeyPair
 
 __all__ = ["entry", "merged", "write"]
@@ -43,7 +42,7 @@ def merged(*configs: Mapping[str, Any]) -> dict[str, Any]:
 def write(path: Path, config: Mapping[str, Any]) -> None:
     """By rename and never readable by others, not even for a moment. Raises OSError that names the file."""
     temporary = path.with_name(f".{path.name}.new")
-    text = yaml.safe_dump(dict(config), sort_keys=False)
+    text = to_yaml(dict(config)).decode()
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:

@@ -4,11 +4,14 @@ import msgspec
 
 from argosy.server import status
 
-__all__ = ["InFlight", "Limits"]
+__all__ = ["MAX_BYTES", "InFlight", "Limits"]
+
+#: The largest body, and so the largest object: neither patches nor defaults make larger ones.
+MAX_BYTES = 3 * 1024 * 1024
 
 
 class Limits(msgspec.Struct, frozen=True):
-    body_bytes: int = 3 * 1024 * 1024
+    body_bytes: int = MAX_BYTES
     header_bytes: int = 64 * 1024
     #: Seconds a request may take; watches have their own.
     request_seconds: float = 60.0
@@ -18,9 +21,21 @@ class Limits(msgspec.Struct, frozen=True):
     #: Requests being answered at once; reads and writes apart, as in kube-apiserver.
     reads: int = 400
     writes: int = 200
-    watches: int = 20_000
+    #: Fewer than connections, each of which a watch takes for itself: others must get in.
+    watches: int = 8_000
+    #: Bytes that may wait for the readers of all watches together.
+    watch_bytes: int = 256 * 1024 * 1024
+    #: Connections at once; a new one takes the place of the one that has been idle for longest.
+    connections: int = 10_000
     #: Watches that name no timeoutSeconds end after this long (and up to twice as long, so that they do not all at once).
     watch_seconds: float = 1800.0
+    #: Work on this many bytes or more is done in a thread (`offload`): about the most that the loop does in 10 ms.
+    offload_bytes: int = 16 * 1024
+    #: More threads would not do more: they share one interpreter.
+    offload_threads: int = 2
+    #: Work that may wait for a thread, of all users and of one; more is answered with 429.
+    offload_waiting: int = 200
+    offload_waiting_of_user: int = 64
 
 
 class InFlight:

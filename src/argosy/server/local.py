@@ -42,7 +42,7 @@ class LocalTransport:
         try:
             yield _events(watcher)
         finally:
-            watcher.close()
+            watcher.drop()
 
     async def close(self) -> None:
         self._closed = True

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from argosy.kube import names
-from argosy.server.fielderrors import FieldError, forbidden, invalid, required
+from argosy.server.fielderrors import FieldError, forbidden, invalid, required, too_many
 from argosy.server.registry import Kind, Object
 
 __all__ = [
@@ -30,6 +30,8 @@ __all__ = [
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 ANNOTATIONS_LIMIT = 256 * 1024
+#: Labels, owners and the like are looked at by everybody who selects, with each change. Kubernetes knows no such limit.
+MAX_ITEMS = 5_000
 _STANDARD_FINALIZERS = {"kubernetes", ORPHAN, FOREGROUND}
 _OTHER_SERVERS = {"apiextensions.k8s.io", "apiregistration.k8s.io"}
 IMMUTABLE = "field is immutable"
@@ -88,6 +90,9 @@ def check_types(obj: Object) -> str | None:
         for field in ("apiVersion", "kind", "name", "uid"):
             if not isinstance(owner.get(field, ""), str):
                 return _mistyped(f"ownerReferences.{field}", owner[field], "string")
+        for field in ("controller", "blockOwnerDeletion"):
+            if not isinstance(owner.get(field), bool | None):
+                return _mistyped(f"ownerReferences.{field}", owner[field], "bool")
     for field in ("generation", "deletionGracePeriodSeconds"):
         number = metadata.get(field, 0)
         if not isinstance(number, int) or isinstance(number, bool):
@@ -180,7 +185,13 @@ def validate_update(kind: Kind, new: Object, old: Object) -> list[FieldError]:
 
 
 def _validate_common(metadata: Object) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = [
+        too_many(f"metadata.{field}", len(metadata[field]), MAX_ITEMS)
+        for field in ("labels", "annotations", "ownerReferences", "finalizers")
+        if len(metadata.get(field, ())) > MAX_ITEMS
+    ]
+    if errors:
+        return errors
     if metadata.get("generation", 0) < 0:
         text = "must be greater than or equal to 0"
         errors.append(invalid("metadata.generation", metadata["generation"], text))

@@ -25,6 +25,21 @@ class Metrics:
             registry=self.registry,
         )
         self.watchers = Gauge("apiserver_longrunning_requests", "Watches that are open.", registry=self.registry)
+        self.watch_bytes = Gauge(
+            "apiserver_watch_buffer_bytes", "What waits in memory for the readers of watches.", registry=self.registry
+        )
+        self.watches_cut_off = Counter(
+            "apiserver_watches_cut_off_total",
+            "Watches that were ended because too much waited for readers that do not read.",
+            registry=self.registry,
+        )
+        self.connections = Gauge("apiserver_connections", "Connections that are open.", registry=self.registry)
+        self.connections_refused = Counter(
+            "apiserver_connections_refused_total",
+            "Connections that were ended to keep within their number: idle ones for a new one, and new ones.",
+            ["which"],
+            registry=self.registry,
+        )
         self.in_flight = Gauge(
             "apiserver_current_inflight_requests", "Requests being answered, watches apart.", registry=self.registry
         )
@@ -39,6 +54,51 @@ class Metrics:
             "apiserver_storage_batch_duration_seconds",
             "Time one commit took, disk included.",
             buckets=(0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5),
+            registry=self.registry,
+        )
+        self.spinning = Counter(
+            "apiserver_loop_spinning_total",
+            "Runs of the server's own loops that were put off because their key came up again and again.",
+            ["loop"],
+            registry=self.registry,
+        )
+        self.loop_held = Counter(
+            "argosy_event_loop_held_seconds_total",
+            "Time in which the event loop did not turn for so long that nobody was answered.",
+            registry=self.registry,
+        )
+        self.offload_waiting = Gauge(
+            "apiserver_offload_waiting", "Work of large requests that waits for a thread.", registry=self.registry
+        )
+        self.offload_running = Gauge(
+            "apiserver_offload_running", "Work of large requests that threads are at.", registry=self.registry
+        )
+        self.offload_waited = Histogram(
+            "apiserver_offload_wait_duration_seconds",
+            "Time work of large requests waited for a thread.",
+            buckets=(0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30),
+            registry=self.registry,
+        )
+        self.offload_worked = Histogram(
+            "apiserver_offload_duration_seconds",
+            "Time a thread took for work of a large request.",
+            buckets=(0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30),
+            registry=self.registry,
+        )
+        self.offload_refused = Counter(
+            "apiserver_offload_rejected_total",
+            "Large requests answered with 429 because too many waited for a thread.",
+            registry=self.registry,
+        )
+        self.held = Histogram(
+            "apiserver_request_loop_hold_seconds",
+            "Computing time for which requests kept the event loop from everybody else, where it was 5 ms or more.",
+            buckets=(0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 5, 30),
+            registry=self.registry,
+        )
+        self.storage_full = Gauge(
+            "apiserver_storage_full",
+            "1 while the disk is full and only deletions are accepted.",
             registry=self.registry,
         )
         self._request_children: dict[tuple[str, str, str, int], Counter] = {}

@@ -18,8 +18,8 @@ _LARGE = re.compile(rb"e\+1\d[,}\]]").search
 _INT64 = 2.0**63
 
 
-def encoded(obj: dict[str, Any]) -> bytes:
-    """The object as JSON. Changes the numbers of `obj` that are written in another form than they were read in."""
+def encoded(obj: dict[str, Any] | list[Any]) -> bytes:
+    """An object or array as JSON. Changes the numbers of `obj` that are written in another form than they were read in."""
     body = orjson.dumps(obj)
     if _FRACTIONLESS(body) is None and _LARGE(body) is None:
         return body

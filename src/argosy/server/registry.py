@@ -39,7 +39,8 @@ class ScalePaths(msgspec.Struct, frozen=True):
 class Strategy:
     """Behaviour of writes of one kind. The defaults suit a kind with a spec, a status and no rules of its own.
 
-    Every method is pure; `default` and `prepare_*` change the object they are given, which belongs to the request.
+    Every method is pure, and runs in a thread where an object is large; `default` and `prepare_*` change the object they are
+    given, which belongs to the request.
     """
 
     #: metadata.generation is kept and grows when anything but metadata and status changes.
@@ -62,6 +63,18 @@ class Strategy:
     selectable: Mapping[str, Callable[[Object], str]] = {}
     #: What a kind with field selectors of its own answers to others.
     unselectable: str = "field label not supported: {}"
+
+    @property
+    def ready(self) -> bool:
+        """False while `prepare` has something to do that takes long."""
+        return True
+
+    def prepare(self) -> None:
+        """Make what the other methods need. They do it themselves where it was not done."""
+
+    def effort(self, size: int) -> int:
+        """What it takes to read or write an object of so many bytes, in bytes of an ordinary one."""
+        return size
 
     def decode(self, obj: Object) -> Decoded:
         """Check types and remove unknown fields in place; tells what was wrong."""
@@ -153,6 +166,8 @@ class Kind(msgspec.Struct, frozen=True):
     from_storage: Callable[[Object], None] | None = None
     #: Objects stored before this version were written by other rules: `from_storage` brings them up to date as they are read.
     rules_since: int = 0
+    #: What has to be prepared before objects are written, or converted.
+    needs: tuple[Strategy, ...] = ()
     #: Storage group where it differs (core Events and events.k8s.io Events are the same objects).
     storage_group: str | None = None
     #: Said with every answer where this version is on its way out.

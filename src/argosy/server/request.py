@@ -12,11 +12,14 @@ from argosy.server import status
 from argosy.server.fielderrors import FieldError, not_supported
 from argosy.server.identity import Attributes, User
 from argosy.server.registry import Kind, Registry
+from argosy.server.strconv import parse_int
 
 __all__ = ["Call", "Target", "parse_target"]
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = {"status", "finalize"}
+#: A longer one does not select one object by its name.
+_LONGEST_NAME_SELECTOR = 1024
 _FIELD_VALIDATION = ("Ignore", "Warn", "Strict")
 
 
@@ -91,7 +94,7 @@ def parse_target(request: Request) -> Target | None:
 
 
 def _selected_name(selector: str) -> str:
-    if "metadata.name" not in selector:
+    if len(selector) > _LONGEST_NAME_SELECTOR or "metadata.name" not in selector:
         return ""
     try:
         exact = parse_field_selector(selector).exact()
@@ -173,13 +176,18 @@ class Call:
         if not text:
             return 0
         try:
-            return int(text)
-        except ValueError:
-            raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+            return parse_int(text)
+        except ValueError as error:
+            raise status.bad_request(str(error)) from None
+
+    @property
+    def dry_run(self) -> list[str]:
+        """What was asked for as a dry run, not checked; empty: nothing, and the write is meant."""
+        return [value for key, value in self.values if key == "dryRun" and value]
 
     def write_options(self, options: str) -> "WriteOptions":
         """dryRun and fieldValidation, checked; `options` is the kind named in the error (CreateOptions, …)."""
-        dry_run = [value for key, value in self.values if key == "dryRun" and value]
+        dry_run = self.dry_run
         validation = self.query.get("fieldValidation", "")
         errors: list[FieldError] = []
         if any(value != "All" for value in dry_run):

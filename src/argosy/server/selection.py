@@ -13,6 +13,8 @@ from argosy.server.registry import Kind
 
 __all__ = ["Selection", "check_selectors"]
 
+#: Each is looked at in each object, and in each change for as long as a watch lives.
+MAX_REQUIREMENTS = 1000
 _METADATA_FIELDS = {"metadata.name", "metadata.namespace"}
 
 
@@ -30,6 +32,8 @@ class Selection:
             self.fields: FieldSelector | None = parse_field_selector(fields) if fields else None
         except SelectorError as error:
             raise status.bad_request(str(error)) from None
+        if self.requirements > MAX_REQUIREMENTS:
+            raise status.bad_request(f"a selector may have at most {MAX_REQUIREMENTS} requirements")
         exact: dict[str, str] = {}
         if self.fields is not None:
             for field, *_ in self.fields:
@@ -41,6 +45,12 @@ class Selection:
         within = namespace or exact.get("metadata.namespace", "")
         #: Set when at most one object can match.
         self.key = object_key(kind, within, name) if name and (within or not kind.namespaced) else ""
+
+    @property
+    def requirements(self) -> int:
+        """How much there is to look at of each entry."""
+        labels = len(self.labels.requirements) if self.labels is not None else 0
+        return labels + (sum(1 for _ in self.fields) if self.fields is not None else 0)
 
     @property
     def prefix(self) -> str:

@@ -10,11 +10,12 @@ import orjson
 
 from argosy.kube.errors import ApiError, from_status
 from argosy.kube.transport import Response
-from argosy.server.fielderrors import FieldError
+from argosy.server.fielderrors import OMITTED, FieldError
 from argosy.server.identity import Attributes
 from argosy.server.registry import Kind
 
 __all__ = [
+    "aggregate",
     "already_exists",
     "as_response",
     "bad_request",
@@ -32,6 +33,7 @@ __all__ = [
     "not_found",
     "not_implemented",
     "not_served",
+    "other_namespace",
     "out_of_space",
     "plain",
     "precondition_failed",
@@ -40,6 +42,7 @@ __all__ = [
     "success",
     "timeout",
     "too_large",
+    "too_large_patch",
     "too_many_requests",
     "unauthorized",
     "unavailable",
@@ -47,6 +50,10 @@ __all__ = [
     "unsupported_patch_type",
     "version_too_large",
 ]
+
+#: What one answer tells of what is wrong with an object.
+MAX_CAUSES = 1000
+MAX_CAUSE_BYTES = 1024 * 1024
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -174,9 +181,9 @@ def invalid(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
 
 
 def invalid_kind(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> ApiError:
-    """422 with one cause a field error; the same text is told once in the message."""
-    texts = list(dict.fromkeys(str(error) for error in errors))
-    told = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    """422 with one cause a field error, up to as many as anybody reads; the same text is told once in the message."""
+    errors = _bounded(errors)
+    told = aggregate([str(error) for error in errors])
     qualified = f"{kind}.{group}" if group else kind
     details: dict[str, Any] = {"name": name} if name else {}
     if group:
@@ -185,6 +192,16 @@ def invalid_kind(group: str, kind: str, name: str, errors: Sequence[FieldError])
         details["kind"] = kind
     details["causes"] = [{"reason": e.reason, "message": e.message, "field": e.field} for e in errors]
     return _error(422, "Invalid", f'{qualified} "{name}" is invalid: {told}', details)
+
+
+def _bounded(errors: Sequence[FieldError]) -> Sequence[FieldError]:
+    """As many as somebody may read; a body can be wrong in more places than it has bytes."""
+    size = 0
+    for index, error in enumerate(errors):
+        size += len(error.field) + len(error.message)
+        if index >= MAX_CAUSES or (index and size > MAX_CAUSE_BYTES):
+            return [*errors[:index], FieldError("FieldValueInvalid", "", OMITTED, f"and {len(errors) - index} more")]
+    return errors
 
 
 def rejected() -> ApiError:
@@ -201,6 +218,12 @@ def version_too_large(wanted: int, current: int) -> ApiError:
     return _error(504, "Timeout", message, details, 1)
 
 
+def aggregate(texts: Sequence[str]) -> str:
+    """Several errors as kube-apiserver tells them in one text."""
+    told = list(dict.fromkeys(texts))
+    return told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+
+
 def plain(code: int, message: str) -> ApiError:
     """An error kube-apiserver gives no reason to."""
     answer = status(code, "", message)
@@ -210,6 +233,10 @@ def plain(code: int, message: str) -> ApiError:
 
 def bad_request(message: str) -> ApiError:
     return _error(400, "BadRequest", message)
+
+
+def other_namespace() -> ApiError:
+    return bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def unauthorized() -> ApiError:
@@ -236,6 +263,10 @@ def expired(message: str, continue_token: str = "") -> ApiError:
 
 def too_large(limit: int) -> ApiError:
     return _error(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
+
+
+def too_large_patch(message: str) -> ApiError:
+    return _error(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
 
 
 def unsupported_media_type(accepted: str) -> ApiError:

@@ -5,17 +5,21 @@ One `Table` a resource holds entries in key order, a window of its last events, 
 its own write sees it, and `version` never runs ahead of what watchers were offered.
 """
 
+import asyncio
 import contextlib
 import logging
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+import msgspec
 import orjson
 
 from argosy.kube.errors import ApiError
 from argosy.server import status
+from argosy.server.buffers import Buffers
 from argosy.server.entry import Entry
+from argosy.server.room import Room
 from argosy.server.selection import Selection
 from argosy.server.storage.base import (
     Change,
@@ -38,20 +42,31 @@ WINDOW = 8192
 WINDOW_BYTES = 32 * 1024 * 1024
 #: A watch that resumes further back than this many changes lists anew instead.
 REPLAY_LIMIT = 50_000
+#: Changes of the past that are read in one go, without looking at the clock.
+_SLICE = 256
+_LEASES = "coordination.k8s.io/leases/"
+REPLAY_BYTES = 64 * 1024 * 1024
 
 
-class StoreEvent:
+class StoreEvent(msgspec.Struct, gc=False, eq=False):
     """One committed change of one object. Frames are encoded by the first watcher that needs them and shared."""
 
-    __slots__ = ("deleted", "entry", "frames", "previous", "version")
+    #: For a deletion the final state, carrying the version of the deletion.
+    entry: Entry
+    previous: Entry | None
+    deleted: bool
+    frames: dict[tuple[str, str], bytes] = msgspec.field(default_factory=dict)
+    #: Watchers that have not sent it yet (`buffers`).
+    waited_for: int = 0
 
-    def __init__(self, entry: Entry, previous: Entry | None, *, deleted: bool):
-        self.version = entry.version
-        #: For a deletion the final state, carrying the version of the deletion.
-        self.entry = entry
-        self.previous = previous
-        self.deleted = deleted
-        self.frames: dict[tuple[str, str], bytes] = {}
+    @property
+    def version(self) -> int:
+        return self.entry.version
+
+    @property
+    def size(self) -> int:
+        """Bytes it may take: as it is stored, and as a frame."""
+        return 2 * len(self.entry.value)
 
     @property
     def type(self) -> str:
@@ -144,8 +159,10 @@ class Table:
 
 
 class Store:
-    def __init__(self, storage: Storage):
+    def __init__(self, storage: Storage, buffers: Buffers | None = None):
         self.storage = storage
+        self.buffers = buffers or Buffers()
+        self.room = Room(storage)
         self.version = 0
         self._tables: dict[str, Table] = {}
         self._started = 0
@@ -156,7 +173,7 @@ class Store:
         records = await self.storage.open(self._committed, on_batch)
         self.version = self._started = self.storage.version
         for record in records:
-            entry = Entry(record)
+            entry = Entry.of(record)
             self.table(_table_name(record.key)).load(entry)
             self._index(entry)
 
@@ -171,7 +188,8 @@ class Store:
         return table
 
     def get(self, key: str) -> Entry | None:
-        return self.table(_table_name(key)).entries.get(key)
+        table = self._tables.get(_table_name(key))
+        return None if table is None else table.entries.get(key)
 
     def tables(self) -> dict[str, Table]:
         return dict(self._tables)
@@ -188,22 +206,20 @@ class Store:
 
     async def create(self, key: str, encode: Encode) -> Record:
         """Raises Exists, or the error to answer when the storage failed."""
-        try:
-            return await self.storage.create(key, encode)
-        except StorageError as error:
-            raise _failed(error) from error
+        return await self._write(lambda: self.storage.create(key, encode))
 
-    async def replace(self, key: str, expected: int, encode: Encode) -> Record:
-        """Raises Changed, or the error to answer when the storage failed."""
-        try:
-            return await self.storage.replace(key, expected, encode)
-        except StorageError as error:
-            raise _failed(error) from error
+    async def replace(self, key: str, expected: int, encode: Encode, *, urgent: bool = False) -> Record:
+        """Raises Changed, or the error to answer when the storage failed. What is urgent is tried on a full disk, too."""
+        urgent = urgent or key.startswith(_LEASES)
+        return await self._write(lambda: self.storage.replace(key, expected, encode), urgent=urgent)
 
     async def delete(self, key: str, expected: int, encode: Encode) -> Record:
         """Raises Changed, or the error to answer when the storage failed."""
+        return await self._write(lambda: self.storage.delete(key, expected, encode), urgent=True)
+
+    async def _write(self, write: Callable[[], Awaitable[Record]], *, urgent: bool = False) -> Record:
         try:
-            return await self.storage.delete(key, expected, encode)
+            return await self.room.write(write, urgent=urgent)
         except StorageError as error:
             raise _failed(error) from error
 
@@ -226,19 +242,24 @@ class Store:
         if version >= table.window_start:
             return table.select_at(selection, version)
         records = await self.storage.range(selection.prefix, at=version)
-        return [Entry(record) for record in records if not selection.key or record.key == selection.key]
+        return [Entry.of(record) for record in records if not selection.key or record.key == selection.key]
 
     async def replay(self, selection: Selection, since: int) -> list[StoreEvent]:
         """Events after `since` that are older than the table's window. Raises Compacted."""
         table = self.table(selection.kind.storage_key)
         events: list[StoreEvent] = []
+        size = 0
         # The window may move while the history is read; what left it meanwhile is read as well.
         while since < table.window_start:
             until = table.window_start
             changes = await self.storage.history(selection.prefix, since, until)
-            if len(events) + len(changes) > REPLAY_LIMIT:
-                raise Compacted(since)
-            events += [_event(change) for change in changes]
+            for start in range(0, len(changes), _SLICE):
+                some = [_event(change) for change in changes[start : start + _SLICE]]
+                events += some
+                size += sum(event.size for event in some)
+                if len(events) > REPLAY_LIMIT or size > REPLAY_BYTES:
+                    raise Compacted(since)
+                await asyncio.sleep(0)
             since = until
         return events
 
@@ -250,7 +271,7 @@ class Store:
 
     def _committed(self, changes: Sequence[Change]) -> None:
         for change in changes:
-            entry = Entry(Record(change.key, change.version, change.value))
+            entry = Entry.of(Record(change.key, change.version, change.value))
             table = self.table(_table_name(change.key))
             event = table.apply(entry, deleted=change.deleted)
             if event.previous is not None:
@@ -281,8 +302,8 @@ def _table_name(key: str) -> str:
 
 
 def _event(change: Change) -> StoreEvent:
-    previous = Entry(change.previous) if change.previous is not None else None
-    return StoreEvent(Entry(Record(change.key, change.version, change.value)), previous, deleted=change.deleted)
+    previous = Entry.of(change.previous) if change.previous is not None else None
+    return StoreEvent(Entry.of(Record(change.key, change.version, change.value)), previous, deleted=change.deleted)
 
 
 def _call(receiver: Callable[[StoreEvent], None], event: StoreEvent) -> None:

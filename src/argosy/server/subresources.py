@@ -48,7 +48,7 @@ def _only_create(call: Call) -> None:
 def _binding(api: Api, kind: Kind) -> Handler:
     async def handle(call: Call) -> Response:
         _only_create(call)
-        order = read_object(call.but(kind=kind), call.write_options("CreateOptions").validation)
+        order = await read_object(api, call.but(kind=kind), call.write_options("CreateOptions").validation)
         errors = kind.strategy.validate(order)
         if errors:
             raise status.plain(500, "; ".join(str(error) for error in errors))
@@ -75,7 +75,7 @@ def _binding(api: Api, kind: Kind) -> Handler:
 async def _modify(api: Api, call: Call, change: Callable[[Object], None]) -> None:
     for _ in range(TRIES):
         entry = current(api, call)
-        obj = decode_served(call.kind, entry)
+        obj = await api.run(call, len(entry.value), decode_served, call.kind, entry)
         change(obj)
         try:
             await api.store.replace(entry.key, entry.version, encoder(call.kind, obj))

@@ -13,11 +13,12 @@ import orjson
 from argosy.server import status
 from argosy.server.accept import media_types
 from argosy.server.crd.strategy import CustomResourceStrategy
+from argosy.server.encoding import compose
 from argosy.server.printers import builtin_printer
 from argosy.server.printers.base import Printer
 from argosy.server.registry import Kind
 
-__all__ = ["TableRequest", "as_partial", "as_partial_list", "as_table", "wants_table"]
+__all__ = ["TableRequest", "as_partial", "as_partial_list", "as_table", "version_of", "wants_table"]
 
 _SHAPES = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 _VERSIONS = ("v1", "v1beta1")
@@ -65,6 +66,7 @@ def as_table(
     include_object: str = "Metadata",
     is_watch: bool = False,
     version: str = "v1",
+    yaml: bool = False,
 ) -> bytes:
     """The Table of some objects of a kind. `include_object` is Metadata, Object or None; raises 400 for anything else.
 
@@ -73,10 +75,10 @@ def as_table(
     _check_included(include_object)
     printer = _printer(kind)
     now = time.time()
-    rows = [_row(printer, kind, item, include_object, version, now) for item in items]
+    rows = [orjson.dumps(_row(printer, kind, item, include_object, version, now)) for item in items]
     columns = None if is_watch else [_definition(column) for column in printer.columns]
     head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": dict(list_metadata)}
-    return orjson.dumps({**head, "columnDefinitions": columns, "rows": rows})
+    return compose({**head, "columnDefinitions": columns}, "rows", rows, yaml=yaml)
 
 
 def _printer(kind: Kind) -> Printer:
@@ -121,7 +123,16 @@ class _MetadataOnly(msgspec.Struct):
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+class _Version(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Versioned(msgspec.Struct):
+    metadata: _Version = msgspec.field(default_factory=_Version)
+
+
 _metadata = msgspec.json.Decoder(_MetadataOnly).decode
+_versioned = msgspec.json.Decoder(_Versioned).decode
 
 
 def as_partial(item: bytes, version: str = "v1") -> bytes:
@@ -130,13 +141,20 @@ def as_partial(item: bytes, version: str = "v1") -> bytes:
     return b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b","metadata":%b}' % (version.encode(), raw)
 
 
-def as_partial_list(items: Sequence[bytes], *, list_metadata: Mapping[str, Any], version: str = "v1") -> bytes:
+def as_partial_list(
+    items: Sequence[bytes], *, list_metadata: Mapping[str, Any], version: str = "v1", yaml: bool = False
+) -> bytes:
     head = {
         "kind": "PartialObjectMetadataList",
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": dict(list_metadata),
     }
-    return b'%b,"items":[%b]}' % (orjson.dumps(head)[:-1], b",".join(as_partial(item, version) for item in items))
+    return compose(head, "items", [as_partial(item, version) for item in items], yaml=yaml)
+
+
+def version_of(item: bytes) -> str:
+    """The resourceVersion of an encoded object."""
+    return _versioned(item).metadata.resource_version
 
 
 def _check_included(include_object: str) -> None:

@@ -1,7 +1,8 @@
 """Watcher: one watch stream, from its place in the past to live events.
 
 Runs no task: the store offers it events, the front door takes what has gathered. When something can be taken, `wake` is called
-once. The live buffer is bounded: a reader that does not keep up is cut off and resumes from its last version.
+once. What waits is bounded, for one reader here and over all of them by the store's `buffers`: a reader that does not keep up is
+cut off and resumes from its last version. Whoever took something holds it until it takes more.
 """
 
 import asyncio
@@ -18,20 +19,20 @@ from argosy.server.selection import Selection
 from argosy.server.storage.base import Record
 from argosy.server.store import Store, StoreEvent
 
-__all__ = ["BUFFER", "Watcher"]
+__all__ = ["BUFFER", "Item", "Watcher", "judge"]
 
 #: Live events waiting for a reader that is slower than the writers.
 BUFFER = 4096
 #: Bytes of live events, too, since objects may be large.
-BUFFER_BYTES = 32 * 1024 * 1024
+BUFFER_BYTES = 64 * 1024 * 1024
 #: A frame for the wire ends with the item that reaches this size; items are taken so many at a time.
-FRAME_BYTES = 1024 * 1024
+FRAME_BYTES = 64 * 1024
 TAKE = 16
 BOOKMARK_PERIOD = 60.0
 
 Render = Callable[[bytes], bytes]
 #: What is to be sent: the type, and the entry or the event it comes from.
-_Item = tuple[str, Entry | StoreEvent | bytes]
+Item = tuple[str, Entry | StoreEvent | bytes]
 
 
 class Watcher:
@@ -40,7 +41,7 @@ class Watcher:
         store: Store,
         selection: Selection,
         *,
-        past: Iterable[StoreEvent] = (),
+        past: Iterable[Item] = (),
         initial: Iterable[Entry] = (),
         mark_initial_end: bool = False,
         since: int = 0,
@@ -48,22 +49,32 @@ class Watcher:
         timeout: float | None = None,
         render: Render | None = None,
     ):
-        """Starts at once: everything committed after this call is seen, and `past` ends right before it."""
+        """Starts at once: everything committed after this call is seen, and `past` (see `judge`) ends right before it."""
         self._store = store
         self._selection = selection
         self._kind = selection.kind
         self._since = since
         self._render = render
-        self._live: deque[_Item] = deque()
-        self._ready: Iterator[_Item] | None = chain(
-            (("ADDED", entry) for entry in initial),
-            (item for event in past if (item := self._judge(event)) is not None),
-            ((("BOOKMARK", self._bookmark(initial_end=True)),) if mark_initial_end else ()),
+        self._buffers = store.buffers
+        self._buffers.holders.add(self)
+        #: Bytes that wait for this reader, and of these the ones that are its own alone.
+        self.waiting = 0
+        self._copied = self._unsent = 0
+        self._taken: list[Item] = []
+        self._live: deque[Item] = deque()
+        self._past = deque(past)
+        for item in self._past:
+            self._hold(item)
+        self._ready: Iterator[Item] | None = chain(
+            self._held(("ADDED", entry) for entry in initial),
+            self._drained(self._past),
+            self._held((("BOOKMARK", self._bookmark(initial_end=True)),) if mark_initial_end else ()),
         )
         self._error: ApiError | None = None
         self.ended = False
         self.wake: Callable[[], None] = lambda: None
         self.on_close: Callable[[], None] = lambda: None
+        self.on_cut: Callable[[], None] = lambda: None
         self._table = store.table(self._kind.storage_key)
         self._table.watchers.add(self._offer)
         loop = asyncio.get_running_loop()
@@ -83,6 +94,27 @@ class Watcher:
         self.on_close()
         self.wake()
 
+    def drop(self) -> None:
+        """The reader is gone: as `close`, and nothing is kept for it."""
+        self._ready = None
+        self._error = None
+        for item in (*self._taken, *self._past, *self._live):
+            self._release(item)
+        for gathered in (self._taken, self._past, self._live):
+            gathered.clear()
+        self._own(copied=0, unsent=0)
+        self._buffers.holders.discard(self)
+        self.close()
+
+    def cut(self) -> None:
+        """Too much waits for a reader that does not read."""
+        self.drop()
+        self.on_cut()
+
+    def unsent(self, size: int) -> None:
+        """So many bytes of what was taken lie in the buffers of the reader's connection."""
+        self._own(copied=self._copied, unsent=size)
+
     def fail(self, error: ApiError) -> None:
         """End the stream with an ERROR event."""
         if not self.ended:
@@ -96,6 +128,7 @@ class Watcher:
 
     def take_events(self, limit: int = 512) -> list[Event]:
         """The next events as values; raises the error that ended the stream once all before it was taken."""
+        self._let_go()
         out = [Event(type, self._object(source)) for type, source in self._take(limit)]
         if not out and self._error is not None:
             error, self._error = self._error, None
@@ -106,17 +139,20 @@ class Watcher:
         """The next events as lines of a watch stream, an error last; fewer when they are large."""
         out: list[bytes] = []
         size = 0
+        self._let_go()
         while len(out) < limit and size < FRAME_BYTES and (items := self._take(min(TAKE, limit - len(out)))):
             frames = [self._frame(type, source) for type, source in items]
             size += sum(map(len, frames))
             out += frames
+        if self._render is not None:
+            self._own(copied=size, unsent=self._unsent)
         if self._error is not None and self._ready is None and not self._live:
             out.append(_line("ERROR", orjson.dumps(self._error.status)))
             self._error = None
         return out
 
-    def _take(self, limit: int) -> list[_Item]:
-        out: list[_Item] = []
+    def _take(self, limit: int) -> list[Item]:
+        out: list[Item] = []
         if self._ready is not None:
             out = list(islice(self._ready, limit))
             if len(out) < limit:
@@ -124,39 +160,69 @@ class Watcher:
         live = self._live
         while live and len(out) < limit:
             out.append(live.popleft())
+        self._taken += out
         return out
 
+    def _held(self, items: Iterable[Item]) -> Iterator[Item]:
+        """What lies in the store anyway waits there, and is held only while it is sent."""
+        for item in items:
+            self._hold(item)
+            yield item
+
+    def _drained(self, items: deque[Item]) -> Iterator[Item]:
+        while items:
+            yield items.popleft()
+
+    def _let_go(self) -> None:
+        """What was taken before has been sent."""
+        for item in self._taken:
+            self._release(item)
+        self._taken.clear()
+
+    def _hold(self, item: Item) -> None:
+        size = _size(item)
+        self.waiting += size
+        source = item[1]
+        if isinstance(source, StoreEvent):
+            source.waited_for += 1
+            if source.waited_for > 1:
+                return
+        self._buffers.hold(size)
+
+    def _release(self, item: Item) -> None:
+        size = _size(item)
+        source = item[1]
+        self.waiting -= size
+        if isinstance(source, StoreEvent):
+            source.waited_for -= 1
+            if source.waited_for:
+                return
+        self._buffers.release(size)
+
+    def _own(self, *, copied: int, unsent: int) -> None:
+        more = copied + unsent - self._copied - self._unsent
+        self._copied, self._unsent = copied, unsent
+        self.waiting += more
+        if more > 0:
+            self._buffers.hold(more)
+        elif more:
+            self._buffers.release(-more)
+
     def _offer(self, event: StoreEvent) -> None:
-        item = self._judge(event)
+        item = judge(self._selection, event) if event.version > self._since else None
         if item is None:
             return
-        waiting = len(self._live)
-        # Sizes are added up now and then: most readers keep up, and then it would be work for nothing.
-        if waiting >= BUFFER or (waiting % 64 == 63 and sum(map(_size, self._live)) > BUFFER_BYTES):
+        if len(self._live) >= BUFFER or self.waiting > BUFFER_BYTES:
             # As kube-apiserver does, the stream just ends; the reader resumes from the last version it saw.
             self.close()
             return
         self._push(item)
 
-    def _push(self, item: _Item) -> None:
+    def _push(self, item: Item) -> None:
+        self._hold(item)
         self._live.append(item)
         if len(self._live) == 1:
             self.wake()
-
-    def _judge(self, event: StoreEvent) -> _Item | None:
-        """What the change means to this selection: objects enter and leave it as their labels and fields change."""
-        if event.version <= self._since:
-            return None
-        now = not event.deleted and self._selection.matches(event.entry)
-        before = event.previous is not None and self._selection.matches(event.previous)
-        if now:
-            return ("MODIFIED" if before else "ADDED"), event
-        if not before:
-            return None
-        if event.deleted:
-            return "DELETED", event
-        assert event.previous is not None
-        return "DELETED", _left(event.previous, event.version)
 
     def _object(self, source: Entry | StoreEvent | bytes) -> bytes:
         if isinstance(source, bytes):
@@ -190,11 +256,25 @@ class Watcher:
         self.close()
 
 
-def _size(item: _Item) -> int:
+def judge(selection: Selection, event: StoreEvent) -> Item | None:
+    """What the change means to a selection: objects enter and leave it as their labels and fields change."""
+    now = not event.deleted and selection.matches(event.entry)
+    before = event.previous is not None and selection.matches(event.previous)
+    if now:
+        return ("MODIFIED" if before else "ADDED"), event
+    if not before:
+        return None
+    if event.deleted:
+        return "DELETED", event
+    assert event.previous is not None
+    return "DELETED", _left(event.previous, event.version)
+
+
+def _size(item: Item) -> int:
     source = item[1]
     if isinstance(source, bytes):
         return len(source)
-    return len((source.entry if isinstance(source, StoreEvent) else source).value)
+    return source.size if isinstance(source, StoreEvent) else len(source.value)
 
 
 def _line(type: str, value: bytes) -> bytes:
@@ -205,4 +285,4 @@ def _left(previous: Entry, version: int) -> Entry:
     """An object that no longer matches is told as deleted: its last matching state at the version of the change."""
     obj = previous.decode()
     obj["metadata"]["resourceVersion"] = str(version)
-    return Entry(Record(previous.key, version, orjson.dumps(obj)))
+    return Entry.of(Record(previous.key, version, orjson.dumps(obj)))

@@ -2,11 +2,15 @@
 subresources that act. Who may come in and the loops of a control plane are added by `embedded`.
 """
 
+import asyncio
+from functools import partial
+
 from argosy.kube.transport import Request, Response
 from argosy.server.admission_plugins import Definitions, Priorities, Requesters, ServiceAddresses
 from argosy.server.app import Server
 from argosy.server.crd import CustomResources
 from argosy.server.discovery import Discovery
+from argosy.server.identity import User
 from argosy.server.kinds.certificates import ApprovalStrategy
 from argosy.server.kinds.pods import EphemeralContainersStrategy, ResizeStrategy
 from argosy.server.kinds.service_ips import ServiceAllocator
@@ -25,17 +29,18 @@ _DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
 def wire(server: Server) -> None:
     """Before the server is started."""
     addresses = ServiceAddresses(server.store, ServiceAllocator())
+    resources = CustomResources(server.registry)
     plugins = (
         Priorities(server.store),
         RuntimeClasses(server.store),
         addresses,
-        Definitions(server.store),
+        Definitions(server.store, resources),
         Requesters(),
     )
     for plugin in plugins:
         server.admit(plugin)
     server.on_open(addresses.start)
-    _serve_custom_resources(server)
+    _serve_custom_resources(server, resources)
     _publish(server)
     _add_pod_views(server)
     _add_approval(server)
@@ -44,18 +49,17 @@ def wire(server: Server) -> None:
     server.on_open(lambda: start_event_expiry(server))
 
 
-def _serve_custom_resources(server: Server) -> None:
+def _serve_custom_resources(server: Server, resources: CustomResources) -> None:
     """The registry follows the stored definitions from within the commit: a write that is acknowledged is served."""
-    resources = CustomResources(server.registry)
 
     def observe(event: StoreEvent) -> None:
         if event.entry.key.startswith(f"{_DEFINITIONS}/"):
-            new = None if event.deleted else event.entry.decode()
-            resources.observe(new, event.previous.decode() if event.previous is not None else None)
+            new = None if event.deleted else event.entry.value
+            resources.observe(new, event.previous.value if event.previous is not None else None)
 
     def start() -> None:
         for entry in list(server.store.table(_DEFINITIONS).entries.values()):
-            resources.observe(entry.decode(), None)
+            resources.observe(entry.value, None)
         server.store.subscribe(observe)
 
     server.on_open(start)
@@ -64,12 +68,27 @@ def _serve_custom_resources(server: Server) -> None:
 def _publish(server: Server) -> None:
     discovery = Discovery(server.registry)
     openapi = OpenApi(server.registry)
+    making: dict[str, asyncio.Future[Response | None]] = {}
 
-    def discover(request: Request) -> Response | None:
+    async def discover(request: Request, user: User) -> Response | None:
         return discovery.respond(request.path, request.headers)
 
-    def describe(request: Request) -> Response | None:
-        return openapi.respond(request.path, request.headers)
+    async def describe(request: Request, user: User) -> Response | None:
+        if not request.path.startswith("/openapi"):
+            return None
+        if openapi.ready(request.path, request.headers):
+            return openapi.respond(request.path, request.headers)
+        server.offload.admit(user.name)
+        while making:
+            # One at a time, and who comes while documents are made gets the same ones. A task of its own, and nobody's queue:
+            # who asked first may give up, or wait for much else.
+            await asyncio.shield(making["now"])
+            if openapi.ready(request.path, request.headers):
+                return openapi.respond(request.path, request.headers)
+        made = asyncio.ensure_future(server.offload.run("", partial(openapi.respond, request.path, request.headers)))
+        making["now"] = made
+        made.add_done_callback(lambda _: making.clear())
+        return await asyncio.shield(made)
 
     server.responders += [discover, describe]
 

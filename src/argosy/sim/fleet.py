@@ -29,6 +29,8 @@ class SimulatedFleet:
         data: Path | None = None,
         base_port: int = 0,
         timings: Timings | None = None,
+        *,
+        accept_data_loss: bool = False,
     ):
         """`base_port` gives the members ports in a row; 0 takes free ones, or those of last time."""
         names = [spec.name for spec in members]
@@ -36,6 +38,7 @@ class SimulatedFleet:
             raise ValueError("two members have the same name")
         self._data = data
         self._timings = timings
+        self._accept_data_loss = accept_data_loss
         self._specs = list(members)
         self._base_port = base_port
         self.members: dict[str, Member] = {}
@@ -50,7 +53,8 @@ class SimulatedFleet:
                 folder = self._data / "members" / spec.name if self._data is not None else None
                 if folder is not None:
                     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                member = Member(msgspec.structs.replace(spec, port=port), self._timings, folder, turns)
+                spec = msgspec.structs.replace(spec, port=port)
+                member = Member(spec, self._timings, folder, turns, accept_data_loss=self._accept_data_loss)
                 await member.open()
                 self.members[spec.name] = member
         except BaseException:

@@ -26,6 +26,8 @@ class Options(msgspec.Struct, frozen=True):
     specs: Sequence[MemberSpec] = ()
     #: Where to write the kubeconfig with a context for each member; by default `kubeconfig` in the data folder.
     kubeconfig: Path | None = None
+    #: Members whose stores miss acknowledged writes start with what is there.
+    accept_data_loss: bool = False
 
 
 async def run(options: Options, ready: Callable[[SimulatedFleet], None] = lambda fleet: None) -> None:
@@ -39,7 +41,8 @@ async def run(options: Options, ready: Callable[[SimulatedFleet], None] = lambda
     specs = options.specs or default_members(options.members, options.nodes)
     if options.data is not None:
         options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fleet = SimulatedFleet(specs, options.data, options.base_port, Timings(speed=options.speed))
+    timings = Timings(speed=options.speed)
+    fleet = SimulatedFleet(specs, options.data, options.base_port, timings, accept_data_loss=options.accept_data_loss)
     await fleet.start()
     try:
         path = options.kubeconfig or (options.data / "kubeconfig" if options.data is not None else None)

@@ -36,12 +36,15 @@ class Member:
         timings: Timings | None = None,
         data: Path | None = None,
         turns: asyncio.Semaphore | None = None,
+        *,
+        accept_data_loss: bool = False,
     ):
         self.spec = spec
         self.name = spec.name
         self.timings = timings or Timings()
         # With a line in between the line has the port that is known outside.
-        self.embedded = EmbeddedServer(data, host=_HOST, port=0 if spec.latency is not None else spec.port)
+        port = 0 if spec.latency is not None else spec.port
+        self.embedded = EmbeddedServer(data, host=_HOST, port=port, accept_data_loss=accept_data_loss)
         self.cluster = Cluster(self.embedded.server, self.timings, turns)
         self._kubelet = Kubelet(self.cluster)
         self._nodes = NodeLife(self.cluster, self._kubelet)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
+from argosy.kube.yamlwriter import to_yaml
 from argosy.testing.certificates import Authority, KeyPair, write_signing_key
 from argosy.testing.options import Options
 
@@ -200,7 +200,7 @@ def _egress(nowhere: Path) -> dict[str, Any]:
 
 
 def _write_yaml(path: Path, document: dict[str, Any]) -> None:
-    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    path.write_text(to_yaml(document).decode())
 
 
 _AUDIT_POLICY: dict[str, Any] = {

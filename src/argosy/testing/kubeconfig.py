@@ -4,8 +4,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from argosy.kube.yamlwriter import to_yaml
 from argosy.testing.certificates import KeyPair
 
 __all__ = ["entry", "write"]
@@ -32,7 +31,7 @@ def entry(name: str, server: str, ca: bytes, user: str, credential: KeyPair | st
 
 def write(path: Path, config: dict[str, Any]) -> None:
     path.touch(mode=0o600)
-    path.write_text(yaml.safe_dump(config, sort_keys=False))
+    path.write_text(to_yaml(config).decode())
 
 
 def _text(data: bytes) -> str:

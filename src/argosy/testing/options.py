@@ -39,7 +39,8 @@ CONTROL_PLANE = Options(
     controllers=("namespace-controller", "garbage-collector-controller"),
     apiserver_arguments=("--disable-admission-plugins=StorageObjectInUseProtection",),
 )
-#: The API as such: namespaces and service accounts as everywhere, and nobody who touches what a test writes.
+#: The API as such: namespaces, service accounts and gathered roles as everywhere, and nobody else who touches what a test
+#: writes.
 API_SERVER = Options(
     nodes=0,
     controllers=(
@@ -47,5 +48,6 @@ API_SERVER = Options(
         "garbage-collector-controller",
         "serviceaccount-controller",
         "root-ca-certificate-publisher-controller",
+        "clusterrole-aggregation-controller",
     ),
 )

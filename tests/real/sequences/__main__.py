@@ -2,6 +2,7 @@
 
     python -m tests.real.sequences --seed 7 --steps 40             # one sequence
     python -m tests.real.sequences --seed 1 --count 500            # seeds 1 to 500
+    python -m tests.real.sequences --families --count 50           # about owners, also in circles
     python -m tests.real.sequences --replay FILE                   # the steps of a record, one JSON object a line
 
 A stock API server is started for it, unless --kubeconfig names one.
@@ -19,6 +20,7 @@ import msgspec
 from argosy.kube import config
 from argosy.testing import API_SERVER, BinariesMissing, StartError, clusters
 from tests.real.sequences.duel import Difference, duel, shrunk
+from tests.real.sequences.families import family
 from tests.real.sequences.generator import sequence
 from tests.real.sequences.servers import both
 from tests.real.sequences.steps import Step
@@ -37,9 +39,12 @@ async def _connection(kubeconfig: str | None) -> AsyncIterator[config.Connection
 
 async def _main(arguments: argparse.Namespace) -> int:
     subjects = [one for one in SUBJECTS if not arguments.kind or one.plural in arguments.kind]
+    seeds = range(arguments.seed, arguments.seed + arguments.count)
     runs = {
-        f"seed {seed}": sequence(seed, arguments.steps, subjects)
-        for seed in range(arguments.seed, arguments.seed + arguments.count)
+        f"seed {seed}": family(seed, arguments.steps)
+        if arguments.families
+        else sequence(seed, arguments.steps, subjects)
+        for seed in seeds
     }
     if arguments.replay:
         lines = arguments.replay.read_bytes().splitlines()
@@ -78,6 +83,7 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=40, help="the length of a sequence")
     parser.add_argument("--count", type=int, default=1, help="how many seeds, one after the other")
+    parser.add_argument("--families", action="store_true", help="about owners and their dependents")
     parser.add_argument("--kind", action="append", help="only about this resource; may be repeated")
     parser.add_argument("--kubeconfig", help="the stock API server to ask")
     parser.add_argument("--replay", type=Path, help="a file of steps instead")

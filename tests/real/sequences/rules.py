@@ -23,7 +23,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 def _nothing(step: Step, answer: dict[str, Any]) -> None:
-    """Fields that a trace leaves out everywhere."""
+    """What a trace leaves out everywhere, or a duel knows of."""
 
 
 def _patch_texts(step: Step, answer: dict[str, Any]) -> None:
@@ -53,6 +53,7 @@ RULES: tuple[Rule, ...] = (
     Rule("managed-fields", _nothing),
     Rule("repeated-causes", _nothing),
     Rule("initial-bookmark", _nothing),
+    Rule("waiting-circles", _nothing),
     Rule("unreadable-patches", _patch_texts),
     Rule("internal-types", _shown_types),
 )

@@ -6,6 +6,7 @@ import time
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from tests.real.sequences.families import View, view
 from tests.real.sequences.steps import Memory, Step, namespaces
 from tests.server.replay import Answer, Server, Watch
 
@@ -20,6 +21,7 @@ class Side:
         self._server = server
         self.memory = Memory(identity)
         self.watches: list[Watch] = []
+        self._family: list[str] = []
 
     async def open(self) -> None:
         """The namespaces, with what controllers put into each."""
@@ -38,7 +40,7 @@ class Side:
             watch.close()
         patch = [("Content-Type", "application/merge-patch+json")]
         for path, obj in self.memory.objects.items():
-            if obj["metadata"].get("finalizers"):
+            if obj["metadata"].get("finalizers") or path in self._family:
                 await self._server.send("PATCH", path, patch, b'{"metadata":{"finalizers":null}}')
             if "/namespaces/" not in path:
                 await self._server.json("DELETE", path, {"gracePeriodSeconds": 0})
@@ -62,7 +64,16 @@ class Side:
         self._remember(step, path, answer)
         if step.settle:
             await self._until(self.memory.filled(step.settle), _is_collected)
+        if step.family:
+            self._family = self.memory.filled(step.family)
         return answer
+
+    async def family(self) -> dict[str, View]:
+        """What there is of the last step's family, by path."""
+        answers = await asyncio.gather(*(self._server.json("GET", path) for path in self._family))
+        return {
+            path: view(answer.body) for path, answer in zip(self._family, answers, strict=True) if answer.code == 200
+        }
 
     def _remember(self, step: Step, path: str, answer: Answer) -> None:
         body = answer.body

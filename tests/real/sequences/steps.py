@@ -36,6 +36,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     keep: str = ""
     #: Ask until the garbage collector is done with this object.
     settle: str = ""
+    #: Ask until these objects look alike on both servers, whatever the garbage collectors do about them.
+    family: list[str] = []
 
 
 def namespaces() -> tuple[str, str]:

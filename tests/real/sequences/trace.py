@@ -19,6 +19,8 @@ _NUMBER = re.compile(r"\b\d+\b")
 _GENERATED = re.compile(r"\b((?:g\d+-|other-)(?:[0-9a-f]{8}-)?)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 #: A service that got no address is told which one it did not get.
 _RECORD = re.compile(r'(IPAddress\.networking\.k8s\.io )"[0-9a-f.:]+"')
+#: Of an object that was never seen, which is the same on both.
+_UNSEEN = "00000000-0000-4000-8000-000000000000"
 _ADDRESSES = {"clusterIP", "nodePort", "healthCheckNodePort"}
 
 
@@ -88,7 +90,7 @@ class Trace:
         if _TIME.fullmatch(text) and abs(datetime.fromisoformat(text) - datetime.now(UTC)) < timedelta(days=1):
             return "<now>"
         text = _RECORD.sub(r"\1<address>", _GENERATED.sub(r"<name \1>", text))
-        return _UUID.sub(lambda found: self._label("uid", found[0]), text)
+        return _UUID.sub(lambda found: found[0] if found[0] == _UNSEEN else self._label("uid", found[0]), text)
 
     def _label(self, what: str, value: str) -> str:
         count = sum(1 for kind, _ in self._labels if kind == what)

@@ -24,6 +24,11 @@ def test_a_certificate_pair_a_token_or_both():
     assert connection_from_secret(cluster(), CA | PAIR | TOKEN).token == b"token"
 
 
+def test_the_scheme_is_read_as_it_is_meant():
+    assert connection_from_secret(cluster("HTTPS://10.0.0.1/"), CA | TOKEN).server == "https://10.0.0.1"
+    assert connection_from_secret(cluster("HTTP://10.0.0.1"), CA | TOKEN).server == "http://10.0.0.1"
+
+
 def test_half_a_pair_beside_a_token_is_left_out():
     found = connection_from_secret(cluster(), CA | TOKEN | {"client-key-data": b"key"})
     assert (found.cert_data, found.key_data) == (b"", b"")

@@ -33,14 +33,14 @@ def test_static_credentials_become_a_connection(tmp_path: Path) -> None:
         "client-certificate-data": base64.b64encode(b"CERT").decode(),
         "client-key-data": base64.b64encode(b"KEY").decode(),
     }
-    cluster = {"certificate-authority": "ca.pem", "tls-server-name": "n", "proxy-url": "http://p:1"}
+    cluster = {"certificate-authority": "ca.pem", "tls-server-name": "name", "proxy-url": "http://p:1"}
     found = config.load(write(tmp_path / "k", kubeconfig(user, cluster)))
     assert found == Connection(
         server="https://h:6443",
         ca_data=b"CA",
         client_certificate=b"CERT",
         client_key=b"KEY",
-        tls_server_name="n",
+        tls_server_name="name",
         proxy="http://p:1",
         namespace="ns",
     )

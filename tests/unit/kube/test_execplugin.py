@@ -111,14 +111,14 @@ async def test_arguments_environment_and_path_are_those_of_the_kubeconfig(tmp_pa
 
 async def test_the_cluster_is_told_only_where_the_kubeconfig_says_so(tmp_path: Path, program: Program) -> None:
     extension = {"name": config.EXEC_EXTENSION, "extension": {"audience": "a"}}
-    cluster = {"tls-server-name": "n", "certificate-authority-data": "Q0E=", "extensions": [extension]}
+    cluster = {"tls-server-name": "name", "certificate-authority-data": "Q0E=", "extensions": [extension]}
     await plugin(tmp_path, program.path, cluster=cluster)()
     await plugin(tmp_path, program.path, cluster=cluster, provideClusterInfo=True)()
     without, told = (orjson.loads(run.split("|")[0])["spec"] for run in program.runs)
     assert "cluster" not in without
     assert told["cluster"] == {
         "server": "https://h:6443",
-        "tls-server-name": "n",
+        "tls-server-name": "name",
         "certificate-authority-data": "Q0E=",
         "config": {"audience": "a"},
     }

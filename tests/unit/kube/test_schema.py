@@ -134,9 +134,14 @@ def test_wrong_type_is_told_as_kube_apiserver_tells_it(path: list[Any], value: A
 def test_values_a_decoder_reads_itself_have_their_own_messages() -> None:
     obj = deployment()
     obj["metadata"]["creationTimestamp"] = "x"
-    obj["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "much"
+    obj["spec"]["replicas"] = "many"
     assert check(DEPLOYMENT, obj).mistyped == (
         'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',
+        "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
+    )
+    obj = deployment()
+    obj["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "much"
+    assert check(DEPLOYMENT, obj).mistyped == (
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
     )
     secret = {"data": {"a": "!!"}}

@@ -94,15 +94,78 @@ def test_finalizers_are_left_for_rendering():
 
 
 @pytest.mark.parametrize(
-    "path", ["/kind", "/metadata/name", "/metadata/namespace", "/metadata/generateName", "/metadata", ""]
+    "patch",
+    [
+        *(
+            {"path": path, "value": {"a": "b"}}
+            for path in ("/apiVersion", "/kind", "/metadata/name", "/metadata/namespace", "/metadata", "")
+        ),
+        {"path": "/apiVersion", "value": "apps/v2"},
+        {"path": "/metadata/name", "op": "remove"},
+        {"path": "/metadata/namespace", "op": "remove"},
+        {"path": "/metadata", "op": "remove"},
+        {"path": "/metadata", "value": {"name": "web", "namespace": "kube-system"}},
+        {"path": "", "value": {**deployment(), "kind": "ClusterRoleBinding"}},
+        {"path": "/metadata/name", "op": "copy", "from": "/kind"},
+        {"path": "/metadata/name", "op": "move", "from": "/kind"},
+        *(
+            {"path": f"/metadata/{field}", "op": "add", "value": value}
+            for field, value in (
+                ("generateName", "web-"),
+                ("uid", "1"),
+                ("resourceVersion", "1"),
+                ("ownerReferences", [{"kind": "Node", "name": "n", "uid": "1"}]),
+                ("deletionTimestamp", "2026-01-01T00:00:00Z"),
+                ("managedFields", []),
+            )
+        ),
+    ],
+    ids=lambda patch: f"{patch.get('op', 'replace')} {patch['path']}",
 )
-def test_an_object_stays_the_object_it_is(path):
+def test_an_object_stays_the_object_it_is(patch):
     with pytest.raises(OverrideError, match="cannot be overridden"):
-        apply_patches(deployment(), [{"path": path, "value": {"a": "b"}}])
+        apply_patches(deployment(), [patch])
 
 
-def test_the_api_version_may_differ_and_an_empty_operation_replaces():
+@pytest.mark.parametrize("field", ["labels", "annotations", "finalizers"])
+@pytest.mark.parametrize("value", ["text", 1, {"a": 1}, [1]])
+def test_metadata_keeps_its_shape(field, value):
+    with pytest.raises(OverrideError, match="must stay"):
+        apply_patches(deployment(), [{"op": "add", "path": f"/metadata/{field}", "value": value}])
+
+
+RIGHTS = {
+    "Role": {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]},
+    "RoleBinding": {
+        "subjects": [{"kind": "User", "name": "ann"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+    },
+}
+
+
+def granting(kind, **metadata):
+    meta = {"name": "r", "namespace": "a", "labels": {}, **metadata}
+    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": meta, **RIGHTS[kind]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "value"),
+    [
+        ("RoleBinding", "/roleRef/name", "cluster-admin"),
+        ("RoleBinding", "/subjects/0/name", "mallory"),
+        ("Role", "/rules/0/verbs/-", "*"),
+        ("Role", "/aggregationRule", {}),
+        ("Role", "/metadata/labels/rbac.authorization.k8s.io~1aggregate-to-edit", "true"),
+    ],
+)
+def test_an_override_grants_no_right_that_its_source_does_not(kind, path, value):
+    with pytest.raises(OverrideError, match="grants, and to whom, cannot be overridden"):
+        apply_patches(granting(kind), [{"op": "add", "path": path, "value": value}])
+    labelled = apply_patches(granting(kind), [{"op": "add", "path": "/metadata/labels/where", "value": "here"}])
+    assert labelled["metadata"]["labels"] == {"where": "here"}
+
+
+def test_an_empty_operation_replaces():
     source = deployment()
-    assert apply_patches(source, [{"path": "/apiVersion", "value": "apps/v2"}])["apiVersion"] == "apps/v2"
     assert apply_patches(source, [{"op": "", "path": "/spec/paused", "value": True}])["spec"]["paused"] is True
     assert source == deployment()

@@ -36,7 +36,7 @@ WEB = Unit(name="web")
 
 def asking(phase, rows=(0, 1, 2), scores=(), unit=WEB, fleet=FLEET):
     column = np.array(scores or [0] * len(rows), dtype=np.int64)
-    return question_of(Ask("hook", phase, unit, fleet, Ranked(np.array(rows, dtype=np.intp), column)))
+    return question_of(Ask(Remote("hook", phase), unit, fleet, Ranked(np.array(rows, dtype=np.intp), column)))
 
 
 def bodies(question, version=SINGLE):

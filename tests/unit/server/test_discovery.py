@@ -81,7 +81,7 @@ def test_an_unchanged_answer_is_not_sent_again(registry):
     assert again is not None
     assert (again.status, again.body) == (304, b"")
     crd = definition()
-    CustomResources(registry).observe({**crd, "status": accept_names(crd, [])}, None)
+    CustomResources(registry).observe(orjson.dumps({**crd, "status": accept_names(crd, [])}), None)
     changed = discovery.respond("/apis", {"accept": AGGREGATED, "if-none-match": tag})
     assert changed is not None
     assert changed.status == 200

@@ -30,7 +30,7 @@ def openapi():
     for kind in builtin_kinds():
         registry.add(kind)
     crd = definition(SPEC, subresources={"status": {}})
-    CustomResources(registry).observe({**crd, "status": accept_names(crd, [])}, None)
+    CustomResources(registry).observe(orjson.dumps({**crd, "status": accept_names(crd, [])}), None)
     return OpenApi(registry)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sqlite3
+import struct
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.server.storage import epoch
 from argosy.server.storage.base import (
     Change,
     Changed,
@@ -320,3 +322,16 @@ def test_both_storages_remember_the_same_past(
 
     memory, sqlite = asyncio.run(both())
     assert memory == sqlite
+
+
+@pytest.mark.parametrize("error", [OSError("no such device"), struct.error("too short")])
+async def test_what_was_committed_is_acknowledged_though_it_cannot_be_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    opened = Opened(SqliteStorage(tmp_path))
+    await opened.open()
+    monkeypatch.setattr(epoch.os, "pread", lambda *_: (_ for _ in ()).throw(error))
+    record = await opened.storage.create("a/b/c", said("one"))
+    assert [change.version for change in opened.changes] == [record.version]
+    monkeypatch.undo()
+    await opened.storage.close()

@@ -33,7 +33,7 @@ from argosy.control.timings import Timings
 from argosy.control.webhooks import WebhookClient
 from argosy.fleet.snapshot import Fleet
 from argosy.kube import quantity
-from argosy.plan.framework import Ask, Filter, FrameworkError, Profile, Ranked, Replicas, Score, Select
+from argosy.plan.framework import Ask, Filter, FrameworkError, Profile, Ranked, Remote, Replicas, Score, Select
 from argosy.plan.profile import Registry, merge_profile
 from argosy.plan.schedule import decide, schedule
 from argosy.plan.unit import Unit
@@ -129,7 +129,9 @@ async def _calls(vector: dict[str, Any]) -> dict[str, Any]:
     client.script = vector["http"]
     fleet = Fleet.of(clusters.values())
     ranked = Ranked(np.arange(len(scored)), np.array([item["score"] for item in scored]))
-    reply = await client.answer(question_of(Ask(PLUGIN, phase, units.unit(vector["scheduling_unit"]), fleet, ranked)))
+    reply = await client.answer(
+        question_of(Ask(Remote(PLUGIN, phase), units.unit(vector["scheduling_unit"]), fleet, ranked))
+    )
     told = (reply.error or next(iter(reply.errors.values()), "")).removeprefix(f"webhookPlugin({PLUGIN}): ")
     answer: dict[str, Any] = {
         "message": told,

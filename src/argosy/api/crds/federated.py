@@ -108,6 +108,7 @@ _STATUS = obj(
                     ),
                     "version": string("Version of the member's object after it was last written."),
                     "digest": string("Stands for what was last written."),
+                    "uid": string("Uid of the member's object that was last written."),
                 },
                 ("cluster", "status"),
             ),

@@ -11,7 +11,7 @@ from argosy.api import keys
 __all__ = ["REVISION", "revision", "upgraded"]
 
 #: Raised with every change of a schema; tests/unit/api/test_crd_upgrade.py notices when that was forgotten.
-REVISION = 3
+REVISION = 4
 
 Manifest = dict[str, Any]
 

@@ -4,15 +4,25 @@ The order is Kubernetes': client certificate, then token; no token is looked at 
 anonymous users: a request without credentials is nobody's (401).
 """
 
+import hashlib
 from collections.abc import Mapping
 
 from argosy.server.auth.certificates import peer_identity
-from argosy.server.auth.tokens import ServiceAccountTokens, StaticTokens, service_account_user
+from argosy.server.auth.tokens import (
+    CREDENTIAL_ID,
+    ISSUER,
+    ServiceAccountTokens,
+    StaticTokens,
+    TokenRefused,
+    service_account_user,
+)
 from argosy.server.identity import User
 
-__all__ = ["AUTHENTICATED", "Authentication"]
+__all__ = ["AUTHENTICATED", "UNAUTHENTICATED", "Authentication"]
 
 AUTHENTICATED = "system:authenticated"
+#: Nobody comes in as one of these, but whoever may can act as one.
+UNAUTHENTICATED = "system:unauthenticated"
 
 
 class Authentication:
@@ -26,21 +36,28 @@ class Authentication:
         if peer_certificate:
             name, groups = peer_identity(peer_certificate)
             if name:
-                return User(name=name, groups=_with_authenticated(groups))
+                extra = {CREDENTIAL_ID: (f"X509SHA256={hashlib.sha256(peer_certificate).hexdigest()}",)}
+                return User(name=name, groups=_with_authenticated(groups), extra=extra)
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             return None
-        return self.user_of_token(token.strip())
+        try:
+            known = self.known(token.strip())
+        except TokenRefused:
+            return None
+        return known[0] if known else None
 
-    def user_of_token(self, token: str, audiences: tuple[str, ...] = ()) -> User | None:
-        """Whose token this is (also what a TokenReview answers)."""
+    def known(self, token: str, audiences: tuple[str, ...] = ()) -> tuple[User, tuple[str, ...]] | None:
+        """Whose token this is, and for which of the audiences (ours, where none is given); None: nobody's.
+
+        Raises TokenRefused.
+        """
         user = self._static.find(token)
         if user is not None:
-            return User(user.name, _with_authenticated(user.groups), user.uid, user.extra)
-        if self._accounts is None:
-            return None
-        claims = self._accounts.verify(token, audiences)
-        return service_account_user(claims) if claims else None
+            ours = tuple(audience for audience in audiences or (ISSUER,) if audience == ISSUER)
+            return (User(user.name, _with_authenticated(user.groups), user.uid, user.extra), ours) if ours else None
+        claims = self._accounts.verify(token, audiences) if self._accounts is not None else None
+        return (service_account_user(claims), claims.audiences) if claims else None
 
 
 def _with_authenticated(groups: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,68 +1,167 @@
 """Privilege escalation: nobody grants through roles or bindings what they do not hold themselves.
 
-Kubernetes' rule: writing a role needs every permission in it (or the verb `escalate`), writing a binding every permission
-of the bound role (or the verb `bind`).
+Kubernetes' rule: writing a role needs every permission in it (or the verb `escalate` on it), writing a binding every permission
+of the role it names (or the verb `bind` on that), and a role that gathers others needs every permission there is. A write that
+grants nothing new is judged like one that does, for a label alone can make a role part of another; only what the garbage
+collector changes is free.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
-from argosy.server.auth.rbac import Rbac, Rule, rules_of
-from argosy.server.identity import Attributes, User
+from argosy.kube import names
+from argosy.server import status
+from argosy.server.admission import AdmissionPlugin
+from argosy.server.auth.rbac import GROUP, SUPERUSERS, Rbac, Rule, rules_of
+from argosy.server.fielderrors import too_many
+from argosy.server.identity import Attributes
+from argosy.server.registry import Object
+from argosy.server.request import Call
 
-__all__ = ["refusal"]
+__all__ = ["NoEscalation"]
 
-_GROUP = "rbac.authorization.k8s.io"
-_PLURALS = {
-    "Role": "roles",
-    "ClusterRole": "clusterroles",
-    "RoleBinding": "rolebindings",
-    "ClusterRoleBinding": "clusterrolebindings",
-}
+_ROLES = {"Role": "roles", "ClusterRole": "clusterroles"}
+_BINDINGS = ("RoleBinding", "ClusterRoleBinding")
+#: What a role that gathers others may come to hold.
+_EVERYTHING = (Rule(("*",), ("*",), ("*",)), Rule(("*",), urls=("*",)))
+_GATHERS = "must have cluster-admin privileges to use the aggregationRule"
+#: Rules of a role, and subjects of a binding: each request of theirs may look at all of them.
+MAX_ITEMS = 5000
+#: Of metadata: the garbage collector's, and what is not the writer's own.
+_COLLECTORS = ("ownerReferences", "finalizers", "selfLink", "managedFields")
 
 
-def refusal(rbac: Rbac, user: User, kind: str, obj: dict[str, Any], old: dict[str, Any] | None) -> str | None:
-    """Why this write of an RBAC object is refused, or None. Other kinds and unchanged grants always pass."""
-    if kind not in _PLURALS or "system:masters" in user.groups:
-        return None
-    namespace = obj["metadata"].get("namespace", "")
-    if kind in ("Role", "ClusterRole"):
-        rules = rules_of(obj)
-        if old is not None and rules_of(old) == rules and obj.get("aggregationRule") == old.get("aggregationRule"):
-            return None
-        name, resource, verb = obj["metadata"].get("name", ""), _PLURALS[kind], "escalate"
-        if obj.get("aggregationRule"):  # what it will gather is not known, so it counts as everything
-            rules = (*rules, Rule(("*",), ("*",), ("*",)), Rule(("*",), urls=("*",)))
-    else:
-        reference = obj.get("roleRef") or {}
-        if old is not None and old.get("subjects") == obj.get("subjects"):
-            return None
-        rules = rbac.role_rules(reference, namespace) or ()
-        role_kind = str(reference.get("kind", ""))
-        name, resource, verb = str(reference.get("name", "")), _PLURALS.get(role_kind, ""), "bind"
-    exempt = Attributes(user, verb, _GROUP, "v1", resource, namespace=namespace, name=name)
-    if rbac.authorize(exempt).allowed:
-        return None
-    missing = rbac.missing(user, namespace, rules)
-    if not missing:
-        return None
-    held = " ".join(f'"{group}"' for group in user.groups)
-    listing = "\n".join(_shown(rule) for rule in missing)
-    return (
-        f'user "{user.name}" (groups=[{held}]) is attempting to grant RBAC permissions not currently held:\n{listing}'
-    )
+class NoEscalation(AdmissionPlugin):
+    """Judges every write of a role or binding. Raises 403, and 404 for a binding to a role that is not there."""
+
+    def __init__(self, rbac: Rbac):
+        self._rbac = rbac
+
+    def create(self, call: Call, obj: Object) -> None:
+        self._check(call, obj, None)
+
+    def authorize_update(self, call: Call, new: Object, old: Object) -> None:
+        if call.kind.group == GROUP and (SUPERUSERS in call.user.groups or not _only_collected(call, new, old)):
+            self._check(call, new, old)
+
+    def _check(self, call: Call, obj: Object, old: Object | None) -> None:
+        if call.kind.group != GROUP:
+            return
+        for field in ("rules", "subjects"):
+            count = len(obj.get(field) or ())
+            if count > MAX_ITEMS:
+                raise status.invalid(call.kind, _name(obj), [too_many(field, count, MAX_ITEMS)])
+        if SUPERUSERS in call.user.groups:
+            return
+        if call.kind.kind in _ROLES:
+            self._check_role(call, obj, old)
+        elif call.kind.kind in _BINDINGS:
+            self._check_binding(call, obj)
+
+    def _check_role(self, call: Call, obj: Object, old: Object | None) -> None:
+        # A POST names no object, so a right to escalate certain names does not serve it.
+        if self._may(call, "escalate", GROUP, call.kind.plural, call.name):
+            return
+        self._confirm(call, obj, rules_of(obj))
+        gathers = _gathers(obj) or (old is not None and _gathers(old))
+        if gathers and self._rbac.missing(call.user, call.namespace, _EVERYTHING):
+            raise status.forbidden(call.kind, _name(obj), _GATHERS)
+
+    def _check_binding(self, call: Call, obj: Object) -> None:
+        reference = obj["roleRef"]
+        kind, name = reference["kind"], reference["name"]
+        if kind in _ROLES and self._may(call, "bind", reference["apiGroup"], _ROLES[kind], name):
+            return
+        if kind not in _ROLES:
+            raise status.plain(500, f'unsupported role reference kind: "{kind}"')
+        if kind == "Role" and not call.namespace:
+            raise status.bad_request("Namespace parameter required.")
+        if not name:
+            raise status.bad_request("Name parameter required.")
+        if wrong := names.path_segment_name(name):
+            raise status.bad_request(f"Name parameter invalid: {_quoted(name)}: {';'.join(wrong)}")
+        rules = self._rbac.role_rules(kind, call.namespace, name)
+        if rules is None:
+            # Told as one of the resource that was asked for, as kube-apiserver does.
+            raise status.not_found(call.kind, name)
+        self._confirm(call, obj, rules)
+
+    def _may(self, call: Call, verb: str, group: str, resource: str, name: str) -> bool:
+        asked = Attributes(call.user, verb, group, "*", resource, namespace=call.namespace, name=name)
+        return self._rbac.authorize(asked).allowed
+
+    def _confirm(self, call: Call, obj: Object, rules: Iterable[Rule]) -> None:
+        missing = self._rbac.missing(call.user, call.namespace, rules)
+        if not missing:
+            return
+        user = call.user
+        listing = "\n".join(sorted({_shown(rule) for rule in _compact(missing)}))
+        text = (
+            f"user {_quoted(user.name)} (groups={_listed(user.groups)}) is attempting to grant RBAC permissions "
+            f"not currently held:\n{listing}"
+        )
+        lost = [f"{call.kind.resource} {_quoted(name)} not found" for _, name in self._rbac.lost(user, call.namespace)]
+        if lost:
+            text += f"; resolution errors: [{status.aggregate(lost)}]"
+        raise status.forbidden(call.kind, _name(obj), text)
+
+
+def _name(obj: Object) -> str:
+    return str(obj["metadata"].get("name", ""))
+
+
+def _gathers(role: Object) -> bool:
+    return bool((role.get("aggregationRule") or {}).get("clusterRoleSelectors"))
+
+
+def _only_collected(call: Call, new: Object, old: Object) -> bool:
+    """Whether the write changes nothing but what the garbage collector does.
+
+    It is compared as it was sent: a PUT that leaves out the version or the uid is a change.
+    """
+    sent = dict(new["metadata"])
+    if call.verb == "patch":
+        sent.setdefault("resourceVersion", old["metadata"]["resourceVersion"])
+    for field in _COLLECTORS:
+        sent[field] = old["metadata"].get(field)
+    return bool(_told({**new, "metadata": sent}) == _told(old))
+
+
+def _told(value: Any) -> Any:
+    """The value without fields that say nothing: an absent field and an empty one are the same."""
+    if isinstance(value, dict):
+        fields = ((key, _told(field)) for key, field in value.items())
+        return {key: field for key, field in fields if field not in (None, "", [], {})}
+    return [_told(item) for item in value] if isinstance(value, list) else value
+
+
+def _compact(permissions: Iterable[Rule]) -> list[Rule]:
+    """Those that differ by their verb alone, as one."""
+    whole: list[Rule] = []
+    verbs: dict[Rule, list[str]] = {}
+    for rule in permissions:
+        if rule.urls:
+            whole.append(rule)
+        else:
+            verbs.setdefault(Rule((), rule.groups, rule.resources, rule.names), []).extend(rule.verbs)
+    return whole + [Rule(tuple(verbs), key.groups, key.resources, key.names) for key, verbs in verbs.items()]
 
 
 def _shown(rule: Rule) -> str:
     fields = (
         ("APIGroups", rule.groups),
         ("Resources", rule.resources),
-        ("ResourceNames", rule.names),
         ("NonResourceURLs", rule.urls),
+        ("ResourceNames", rule.names),
         ("Verbs", rule.verbs),
     )
-    parts = [f"{label}:[{', '.join(_quoted(value) for value in values)}]" for label, values in fields if values]
-    return "{" + ", ".join(parts) + "}"
+    return "{" + ", ".join(f"{label}:{_listed(values)}" for label, values in fields if values) + "}"
+
+
+def _listed(values: Iterable[str]) -> str:
+    return "[" + " ".join(map(_quoted, values)) + "]"
 
 
 def _quoted(value: str) -> str:
-    return f'"{value}"'
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,75 +1,277 @@
 """Impersonation: a user who may impersonate acts as somebody else for one request.
 
-Every part that is claimed (user, groups, uid, extra) needs its own permission, as in Kubernetes.
+There are several ways to be allowed to, as in Kubernetes. The older one is the verb `impersonate` on everything that is claimed
+(user or account, uid, groups, extra values), and then any request may be made. The constrained ones, one for each sort of user,
+need the verb `impersonate:<way>` on what is claimed and `impersonate-on:<way>:<verb>` on what the request itself is about.
 """
 
-from collections.abc import Mapping
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import unquote
 
-from argosy.server.auth.authentication import AUTHENTICATED
-from argosy.server.identity import Attributes, Authorizer, User
+import msgspec
 
-__all__ = ["ImpersonationDenied", "ImpersonationIncomplete", "impersonated"]
+from argosy.kube import names
+from argosy.server.auth.authentication import AUTHENTICATED, UNAUTHENTICATED
+from argosy.server.auth.rbac import SUPERUSERS
+from argosy.server.auth.tokens import NODE_NAME, account_groups, account_of
+from argosy.server.identity import Attributes, Authorizer, User
+from argosy.server.kinds.domains import prefixed_path
+from argosy.server.status import aggregate
+
+__all__ = ["Impersonation", "ImpersonationDenied", "ImpersonationIncomplete"]
 
 _EXTRA = "impersonate-extra-"
-_ACCOUNT = "system:serviceaccount:"
+_NODE = "system:node:"
+_NODES = "system:nodes"
+_ANONYMOUS = "system:anonymous"
+_REVIEWS = "authentication.k8s.io"
+#: Of so many groups or values on, a constrained right to the name `*` covers them all.
+_MANY = 4
+#: Users whose last way is remembered.
+_REMEMBERED = 10_000
+_BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 class ImpersonationDenied(Exception):
-    """Carries the attributes that were not allowed, for the 403 that names them."""
+    """Carries the attributes that were not allowed, for the 403 that names them, and what else there is to say."""
 
-    def __init__(self, attributes: Attributes):
-        super().__init__(f"{attributes.user.name} may not impersonate {attributes.resource} {attributes.name}")
+    def __init__(self, attributes: Attributes, why: str = ""):
+        super().__init__(f"{attributes.user.name} may not {attributes.verb} {attributes.resource} {attributes.name}")
         self.attributes = attributes
+        self.why = why
 
 
 class ImpersonationIncomplete(Exception):
     """Groups, a uid or extra fields were claimed, and no user."""
 
 
-def impersonated(user: User, headers: Mapping[str, str], authorizer: Authorizer) -> User:
-    """The user to act as. Header names are lower case; several groups come joined by newlines or commas."""
-    target = headers.get("impersonate-user", "")
-    groups = [group for group in headers.get("impersonate-group", "").replace("\n", ",").split(",") if group]
-    uid = headers.get("impersonate-uid", "")
-    extra = {unquote(key[len(_EXTRA) :]): value for key, value in headers.items() if key.startswith(_EXTRA)}
-    if not (target or groups or uid or extra):
-        return user
-    if not target:
+class Impersonation:
+    def __init__(self, authorizer: Authorizer):
+        self._authorizer = authorizer
+        self._ways = (_AssociatedNode(), _ArbitraryNode(), _Account(), _UserInfo(), _Older())
+        #: The way each user came by last: tried first, so that a refusal speaks of the rights the user has in mind.
+        self._last: OrderedDict[str, _Way] = OrderedDict()
+
+    def user(self, user: User, headers: Mapping[str, str], attributes: Callable[[User], Attributes]) -> User:
+        """The user to act as: the same where the headers claim nobody.
+
+        Header names are lower case; a header that came several times has its values on lines of their own. `attributes` tells
+        what the request is about. Raises ImpersonationDenied and ImpersonationIncomplete.
+        """
+        wanted = _claimed(headers)
+        if wanted is None:
+            return user
+        last = self._last.get(user.name)
+        ways = self._ways if last is None else (last, *(way for way in self._ways if way is not last))
+        refusal: ImpersonationDenied | None = None
+        for way in ways:
+            if not way.serves(user, wanted):
+                continue
+            try:
+                self._check(way.questions(user, wanted, attributes))
+            except ImpersonationDenied as denial:
+                refusal = refusal or denial
+                continue
+            self._remember(user.name, way)
+            return _completed(wanted, way.groups(wanted))
+        assert refusal is not None  # the older way serves everybody
+        raise refusal
+
+    def _check(self, questions: "Iterator[tuple[Attributes, ...]]") -> None:
+        """Each has to be allowed, by one of its alternatives; the last of them is the one that is told."""
+        for alternatives in questions:
+            decisions = [self._authorizer.authorize(attributes) for attributes in alternatives]
+            if not any(decision.allowed for decision in decisions):
+                raise ImpersonationDenied(alternatives[-1], decisions[-1].reason)
+
+    def _remember(self, name: str, way: "_Way") -> None:
+        self._last[name] = way
+        self._last.move_to_end(name)
+        if len(self._last) > _REMEMBERED:
+            self._last.popitem(last=False)
+
+
+class _Way:
+    """One way to be allowed to impersonate."""
+
+    verb = "impersonate"
+    #: API group of users and groups in the rights of this way.
+    group = ""
+
+    def serves(self, user: User, wanted: User) -> bool:
+        raise NotImplementedError
+
+    def groups(self, wanted: User) -> tuple[str, ...]:
+        """The groups of the user to act as."""
+        account = account_of(wanted.name)
+        return wanted.groups or (account_groups(account[0]) if account else ())
+
+    def questions(
+        self, user: User, wanted: User, attributes: Callable[[User], Attributes]
+    ) -> Iterator[tuple[Attributes, ...]]:
+        """What has to be allowed, one after the other, each with the alternatives to it."""
+        yield (self._name(user, wanted.name),)
+        if wanted.uid:
+            yield (Attributes(user, self.verb, _REVIEWS, "v1", "uids", name=wanted.uid),)
+        for group in wanted.groups:
+            yield (Attributes(user, self.verb, self.group, "v1", "groups", name=group),)
+        for key, values in wanted.extra.items():
+            for value in values:
+                yield (Attributes(user, self.verb, _REVIEWS, "v1", "userextras", key, name=value),)
+
+    def _name(self, user: User, name: str) -> Attributes:
+        account = account_of(name)
+        if account is not None:
+            namespace, name = account
+            return Attributes(user, self.verb, self.group, "v1", "serviceaccounts", namespace=namespace, name=name)
+        return Attributes(user, self.verb, self.group, "v1", "users", name=name)
+
+
+class _Older(_Way):
+    def serves(self, user: User, wanted: User) -> bool:
+        return True
+
+
+class _Constrained(_Way):
+    group = _REVIEWS
+
+    def questions(
+        self, user: User, wanted: User, attributes: Callable[[User], Attributes]
+    ) -> Iterator[tuple[Attributes, ...]]:
+        asked = attributes(user)
+        way = self.verb.removeprefix("impersonate:")
+        yield (msgspec.structs.replace(asked, verb=f"impersonate-on:{way}:{asked.verb}"),)
+        yield from super().questions(user, wanted, attributes)
+
+
+class _ArbitraryNode(_Constrained):
+    verb = "impersonate:arbitrary-node"
+
+    def serves(self, user: User, wanted: User) -> bool:
+        return _named_only(wanted) and _node_of(wanted.name) is not None
+
+    def groups(self, wanted: User) -> tuple[str, ...]:
+        return (_NODES,)
+
+    def _name(self, user: User, name: str) -> Attributes:
+        return Attributes(user, self.verb, _REVIEWS, "v1", "nodes", name=_node_of(name) or "")
+
+
+class _AssociatedNode(_ArbitraryNode):
+    """The node that the service account's token is bound to."""
+
+    verb = "impersonate:associated-node"
+
+    def serves(self, user: User, wanted: User) -> bool:
+        own = user.extra.get(NODE_NAME, ())
+        return super().serves(user, wanted) and account_of(user.name) is not None and own == (_node_of(wanted.name),)
+
+    def _name(self, user: User, name: str) -> Attributes:
+        return Attributes(user, self.verb, _REVIEWS, "v1", "nodes", name="*")
+
+
+class _Account(_Constrained):
+    verb = "impersonate:serviceaccount"
+
+    def serves(self, user: User, wanted: User) -> bool:
+        return _named_only(wanted) and account_of(wanted.name) is not None
+
+
+class _UserInfo(_Constrained):
+    verb = "impersonate:user-info"
+
+    def serves(self, user: User, wanted: User) -> bool:
+        return _node_of(wanted.name) is None and account_of(wanted.name) is None
+
+    def questions(
+        self, user: User, wanted: User, attributes: Callable[[User], Attributes]
+    ) -> Iterator[tuple[Attributes, ...]]:
+        groups = Attributes(user, self.verb, _REVIEWS, "v1", "groups")
+        extras = Attributes(user, self.verb, _REVIEWS, "v1", "userextras")
+        many_groups = len(wanted.groups) >= _MANY
+        many_extras = sum(map(len, wanted.extra.values())) >= _MANY
+        for (question,) in super().questions(user, wanted, attributes):
+            if question.resource == "groups" and question.verb == self.verb:
+                if "" in wanted.groups:
+                    raise ImpersonationDenied(groups, "impersonating the empty string group is not allowed")
+                if SUPERUSERS in wanted.groups:
+                    named = msgspec.structs.replace(groups, name=SUPERUSERS)
+                    raise ImpersonationDenied(named, f"impersonating the {SUPERUSERS} group is not allowed")
+                if many_groups:
+                    yield msgspec.structs.replace(groups, name="*"), question
+                    continue
+            if question.resource == "userextras" and question.verb == self.verb:
+                if wrong := _wrong_extra(wanted.extra):
+                    raise ImpersonationDenied(extras, wrong)
+                if many_extras:
+                    yield msgspec.structs.replace(extras, subresource="*", name="*"), question
+                    continue
+            yield (question,)
+
+
+def _claimed(headers: Mapping[str, str]) -> User | None:
+    """Who the headers say to be, as they say it; None where they say nothing."""
+    name = headers.get("impersonate-user", "").partition("\n")[0]
+    uid = headers.get("impersonate-uid", "").partition("\n")[0]
+    given = headers.get("impersonate-group")
+    groups = tuple(given.split("\n")) if given is not None else ()
+    extra = {
+        _unescaped(key.removeprefix(_EXTRA)): tuple(value.split("\n"))
+        for key, value in headers.items()
+        if key.startswith(_EXTRA)
+    }
+    if name:
+        return User(name, groups, uid, extra)
+    if groups or uid or extra:
         raise ImpersonationIncomplete(f"requested {_shown(groups, uid, extra)} without impersonating a user name")
-
-    for attributes in _claims(user, target, groups, uid, extra):
-        if not authorizer.authorize(attributes).allowed:
-            raise ImpersonationDenied(attributes)
-
-    if target.startswith(_ACCOUNT) and not groups:
-        namespace = target[len(_ACCOUNT) :].partition(":")[0]
-        groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
-    if target != "system:anonymous" and AUTHENTICATED not in groups:
-        groups.append(AUTHENTICATED)
-    return User(target, tuple(groups), uid, {key: (value,) for key, value in extra.items()})
+    return None
 
 
-def _shown(groups: list[str], uid: str, extra: dict[str, str]) -> str:
+def _completed(wanted: User, groups: tuple[str, ...]) -> User:
+    if wanted.name == _ANONYMOUS:
+        own = UNAUTHENTICATED
+    else:
+        own = AUTHENTICATED if UNAUTHENTICATED not in groups else UNAUTHENTICATED
+    return User(wanted.name, groups if own in groups else (*groups, own), wanted.uid, wanted.extra)
+
+
+def _named_only(user: User) -> bool:
+    return not (user.uid or user.groups or user.extra)
+
+
+def _node_of(name: str) -> str | None:
+    """The node a user name stands for."""
+    node = name.removeprefix(_NODE)
+    return node if name.startswith(_NODE) and not names.dns_subdomain(node) else None
+
+
+def _unescaped(key: str) -> str:
+    return key if _BAD_ESCAPE.search(key) else unquote(key)
+
+
+def _wrong_extra(extra: Mapping[str, tuple[str, ...]]) -> str:
+    for key, values in extra.items():
+        if not key:
+            return "impersonating the empty string key in extra is not allowed"
+        if errors := prefixed_path(key, "extra.key"):
+            texts = aggregate([str(error) for error in errors])
+            return f"impersonating an invalid key in extra is not allowed: {texts}"
+        if key != key.lower():
+            return f'impersonating a non-lowercase key in extra is not allowed: "{key}"'
+        if "" in values:
+            return "impersonating the empty string value in extra is not allowed"
+    return ""
+
+
+def _shown(groups: tuple[str, ...], uid: str, extra: Mapping[str, tuple[str, ...]]) -> str:
     """The claim as kube-apiserver prints it."""
-    listed = "[]string{" + ", ".join(f'"{group}"' for group in groups) + "}" if groups else "[]string(nil)"
-    fields = ", ".join(f'"{key}":[]string{{"{value}"}}' for key, value in extra.items())
+    fields = ", ".join(f'"{key}":{_strings(values)}' for key, values in sorted(extra.items()))
     more = f"map[string][]string{{{fields}}}" if extra else "map[string][]string(nil)"
+    listed = _strings(groups) if groups else "[]string(nil)"
     return f'&user.DefaultInfo{{Name:"", UID:"{uid}", Groups:{listed}, Extra:{more}}}'
 
 
-def _claims(user: User, target: str, groups: list[str], uid: str, extra: dict[str, str]) -> list[Attributes]:
-    if target.startswith(_ACCOUNT):
-        namespace, _, name = target[len(_ACCOUNT) :].partition(":")
-        claims = [Attributes(user, "impersonate", resource="serviceaccounts", namespace=namespace, name=name)]
-    else:
-        claims = [Attributes(user, "impersonate", resource="users", name=target)]
-    claims += [Attributes(user, "impersonate", resource="groups", name=group) for group in groups]
-    review = {"group": "authentication.k8s.io", "version": "v1"}
-    if uid:
-        claims.append(Attributes(user, "impersonate", resource="uids", name=uid, **review))
-    claims += [
-        Attributes(user, "impersonate", resource="userextras", subresource=key, name=value, **review)
-        for key, value in extra.items()
-    ]
-    return claims
+def _strings(values: tuple[str, ...]) -> str:
+    return "[]string{" + ", ".join(f'"{value}"' for value in values) + "}"

@@ -1,22 +1,23 @@
-"""Reviews: kinds that are asked, not stored. Access reviews, rules reviews, token reviews, "who am I", token requests."""
+"""Reviews: kinds that are asked, not stored. Access reviews, rules reviews, token reviews, "who am I"."""
 
-import datetime
-from typing import Any
-
+from argosy.server import status
 from argosy.server.auth.authentication import AUTHENTICATED, Authentication
 from argosy.server.auth.rbac import Rbac
-from argosy.server.auth.tokens import ISSUER, ServiceAccountTokens
-from argosy.server.fielderrors import FieldError, invalid
+from argosy.server.auth.tokens import TokenRefused
+from argosy.server.fielderrors import FieldError, invalid, required, too_many
 from argosy.server.identity import Attributes, Authorizer, User
+from argosy.server.metadata import MAX_ITEMS, now
+from argosy.server.registry import Object
+from argosy.server.status import aggregate
 
-__all__ = ["Reviews", "token_request"]
+__all__ = ["Reviews"]
 
-Object = dict[str, Any]
-_MIN_SECONDS, _MAX_SECONDS, _DEFAULT_SECONDS = 600, 1 << 32, 3600
+_INVALID_TOKEN = "invalid bearer token"
+_EXACTLY_ONE = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
 
 class Reviews:
-    """Answers a review object: each method returns the object with its status filled in."""
+    """Answers a review object, whose field types were checked, with its status filled in. Raises 400."""
 
     def __init__(self, authentication: Authentication, authorizer: Authorizer, rbac: Rbac | None):
         self._authentication = authentication
@@ -28,62 +29,53 @@ class Reviews:
         spec = review.get("spec") or {}
         match kind:
             case "SelfSubjectReview":
-                return {**review, "status": {"userInfo": _user_info(user)}}
+                return {**review, "metadata": {"creationTimestamp": now()}, "status": {"userInfo": _user_info(user)}}
             case "TokenReview":
                 return {**review, "status": self._token(spec)}
             case "SelfSubjectRulesReview":
-                return {**review, "status": self._rules(user, str(spec.get("namespace", "")))}
+                return {**review, "spec": {}, "status": self._rules(user, spec.get("namespace") or "")}
             case "SelfSubjectAccessReview":
-                return self._access(review, user, "")
-            case "SubjectAccessReview" | "LocalSubjectAccessReview":
-                if not spec.get("user") and not spec.get("groups"):
-                    return [invalid("spec.user", "", "at least one of user or group must be specified")]
-                asked = User(
-                    str(spec.get("user", "")),
-                    tuple(spec.get("groups") or ()),
-                    str(spec.get("uid", "")),
-                    {key: tuple(values) for key, values in (spec.get("extra") or {}).items()},
-                )
-                return self._access(review, asked, namespace if kind.startswith("Local") else "")
+                return _wrong_question(spec) + _wrong_metadata(review) or self._access(review, user)
+            case "SubjectAccessReview":
+                wrong = _wrong_question(spec) + _wrong_subject(spec) + _wrong_metadata(review)
+                return wrong or self._access(review, _subject(spec))
+            case "LocalSubjectAccessReview":
+                wrong = _wrong_question(spec) + _wrong_subject(spec) + _wrong_place(review, namespace)
+                return wrong or self._access(review, _subject(spec))
         raise ValueError(f"{kind} is not a review")
 
-    def _access(self, review: Object, user: User, namespace: str) -> Object | list[FieldError]:
-        spec = review.get("spec") or {}
-        if ("resourceAttributes" in spec) == ("nonResourceAttributes" in spec):
-            detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-            return [invalid("spec.resourceAttributes", spec.get("resourceAttributes"), detail)]
-        resource: Object = spec.get("resourceAttributes") or {}
-        path: Object = spec.get("nonResourceAttributes") or {}
-        if path:
-            attributes = Attributes(user, str(path.get("verb", "")), path=str(path.get("path", "")))
+    def _access(self, review: Object, user: User) -> Object:
+        spec = review["spec"]
+        resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+        if resource is None:
+            attributes = Attributes(user, path.get("verb") or "", path=path.get("path") or "")
         else:
-            if namespace and resource.get("namespace") != namespace:
-                detail = "must match metadata.namespace"
-                return [invalid("spec.resourceAttributes.namespace", resource.get("namespace", ""), detail)]
-            attributes = Attributes(
-                user,
-                str(resource.get("verb", "")),
-                str(resource.get("group", "")),
-                str(resource.get("version", "")),
-                str(resource.get("resource", "")) or "*",
-                str(resource.get("subresource", "")),
-                str(resource.get("namespace", "")),
-                str(resource.get("name", "")),
-            )
+            fields = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
+            asked = {field: resource.get(field) or "" for field in fields}
+            # No resource at all is asked about like all of them.
+            attributes = Attributes(user, **{**asked, "resource": asked["resource"] or "*"})
         decision = self._authorizer.authorize(attributes)
-        status: Object = {"allowed": decision.allowed}
+        told: Object = {"allowed": decision.allowed}
         if decision.reason:
-            status["reason"] = decision.reason
-        return {**review, "status": status}
+            told["reason"] = decision.reason
+        return {**review, "status": told}
 
     def _token(self, spec: Object) -> Object:
-        audiences = tuple(spec.get("audiences") or ())
-        user = self._authentication.user_of_token(str(spec.get("token", "")), audiences)
-        if user is None:
-            return {"error": "invalid bearer token", "user": {}}
-        return {"authenticated": True, "user": _user_info(user), "audiences": list(audiences) or [ISSUER]}
+        token = spec.get("token") or ""
+        if not token:
+            raise status.bad_request("token is required for TokenReview in authentication")
+        try:
+            known = self._authentication.known(token, tuple(spec.get("audiences") or ()))
+        except TokenRefused as refused:
+            return {"error": aggregate([_INVALID_TOKEN, str(refused)]), "user": {}}
+        if known is None:
+            return {"error": _INVALID_TOKEN, "user": {}}
+        user, audiences = known
+        return {"authenticated": True, "user": _user_info(user), "audiences": list(audiences)}
 
     def _rules(self, user: User, namespace: str) -> Object:
+        if not namespace:
+            raise status.bad_request("no namespace on request")
         resource_rules: list[Object] = []
         url_rules: list[Object] = []
         for rule in self._rbac.rules_for(user, namespace) if self._rbac else ():
@@ -99,32 +91,74 @@ class Reviews:
                 shown["resourceNames"] = list(rule.names)
             resource_rules.append(shown)
         incomplete = self._rbac is None
-        return {"resourceRules": resource_rules, "nonResourceRules": url_rules, "incomplete": incomplete}
+        told: Object = {"resourceRules": resource_rules, "nonResourceRules": url_rules, "incomplete": incomplete}
+        if self._rbac is not None and (lost := self._rbac.unresolved(user, namespace)):
+            told["evaluationError"] = lost
+        return told
 
 
-def token_request(
-    tokens: ServiceAccountTokens, account: Object, review: Object, bound: Object | None = None
-) -> Object | list[FieldError]:
-    """Answer a TokenRequest (create of serviceaccounts/token) for a stored account; `bound`: claims about one more object."""
-    spec = dict(review.get("spec") or {})
-    seconds = int(spec.get("expirationSeconds") or _DEFAULT_SECONDS)
-    if seconds < _MIN_SECONDS:
-        return [invalid("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")]
-    if seconds > _MAX_SECONDS:
-        return [invalid("spec.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds")]
-    metadata = account["metadata"]
-    audiences = list(spec.get("audiences") or [tokens.issuer])
-    token, expires = tokens.sign(
-        metadata["namespace"], metadata["name"], metadata["uid"], audiences=audiences, seconds=seconds, bound=bound
-    )
-    until = datetime.datetime.fromtimestamp(expires, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-        "spec": {"boundObjectRef": None, **spec, "audiences": audiences, "expirationSeconds": seconds},
-        "status": {"token": token, "expirationTimestamp": until},
-    }
+def _wrong_question(spec: Object) -> list[FieldError]:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and path is not None:
+        shown = {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}
+        detail = "cannot be specified in combination with resourceAttributes"
+        return [invalid("spec.nonResourceAttributes", shown, detail)]
+    if resource is None and path is None:
+        return [invalid("spec.resourceAttributes", None, _EXACTLY_ONE)]
+    return [
+        error
+        for field in ("fieldSelector", "labelSelector")
+        for error in _wrong_selector((resource or {}).get(field), f"spec.resourceAttributes.{field}")
+    ]
+
+
+def _wrong_selector(selector: Object | None, path: str) -> list[FieldError]:
+    if selector is None:
+        return []
+    raw, requirements = selector.get("rawSelector"), selector.get("requirements")
+    if raw and requirements:
+        return [invalid(f"{path}.rawSelector", raw, "may not specified at the same time as requirements")]
+    if not raw and not requirements:
+        detail = f"when {path} is specified, requirements or rawSelector is required"
+        return [required(f"{path}.requirements", detail)]
+    return []
+
+
+def _wrong_subject(spec: Object) -> list[FieldError]:
+    # Each is looked up on the event loop. Kubernetes knows no such limit.
+    if len(spec.get("groups") or ()) > MAX_ITEMS:
+        return [too_many("spec.groups", len(spec["groups"]), MAX_ITEMS)]
+    if spec.get("user") or spec.get("groups"):
+        return []
+    return [invalid("spec.user", "", "at least one of user or group must be specified")]
+
+
+def _wrong_metadata(review: Object) -> list[FieldError]:
+    given = {field: value for field, value in review["metadata"].items() if value and field != "managedFields"}
+    return [invalid("metadata", given, "must be empty")] if given else []
+
+
+def _wrong_place(review: Object, namespace: str) -> list[FieldError]:
+    spec = review["spec"]
+    if review["metadata"].get("namespace") not in (None, "", namespace):
+        raise status.other_namespace()
+    errors = []
+    given = {field: value for field, value in review["metadata"].items() if value and field != "managedFields"}
+    if given.keys() - {"namespace"}:
+        errors.append(invalid("metadata", given, "must be empty except for namespace"))
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and (resource.get("namespace") or "") != namespace:
+        detail = "must match metadata.namespace"
+        errors.append(invalid("spec.resourceAttributes.namespace", resource.get("namespace") or "", detail))
+    if path is not None:
+        shown = {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}
+        errors.append(invalid("spec.nonResourceAttributes", shown, "disallowed on this kind of request"))
+    return errors
+
+
+def _subject(spec: Object) -> User:
+    extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
+    return User(spec.get("user") or "", tuple(spec.get("groups") or ()), spec.get("uid") or "", extra)
 
 
 def _user_info(user: User) -> Object:

@@ -1,7 +1,7 @@
 """Bearer tokens: static ones from a list, and service-account tokens (JWTs) that the server signs and checks itself.
 
-A service-account token is bound to the account's uid, so that it dies with the account; `lives` asks the store. It may be
-bound to an object besides, and then dies with that as well; `bound_lives` asks.
+A service-account token is bound to the account's uid, so that it dies with the account. It may be bound to an object besides,
+and then dies with that as well; `refusal` asks the store.
 """
 
 import hashlib
@@ -16,13 +16,31 @@ import msgspec
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from argosy.kube import names
 from argosy.server.identity import User
 
-__all__ = ["ISSUER", "ServiceAccountTokens", "StaticTokens", "TokenClaims", "new_key", "service_account_user"]
+__all__ = [
+    "CREDENTIAL_ID",
+    "ISSUER",
+    "NODE_NAME",
+    "ServiceAccountTokens",
+    "StaticTokens",
+    "TokenClaims",
+    "TokenRefused",
+    "account_groups",
+    "account_of",
+    "new_key",
+    "service_account_user",
+]
 
 ISSUER = "https://kubernetes.default.svc"
 _ALGORITHM = "ES256"
 _CLAIM = "kubernetes.io"
+_ACCOUNT = "system:serviceaccount:"
+_EXTRA = "authentication.kubernetes.io"
+#: Extra fields of a user: which credential it came with, and the node its token names.
+CREDENTIAL_ID = f"{_EXTRA}/credential-id"
+NODE_NAME = f"{_EXTRA}/node-name"
 
 
 class StaticTokens:
@@ -47,18 +65,22 @@ class TokenClaims(msgspec.Struct, frozen=True):
     name: str
     uid: str
     audiences: tuple[str, ...]
+    #: Extra fields of the user: which token it is, and the pod and node it names.
+    extra: Mapping[str, tuple[str, ...]] = {}
+
+
+class TokenRefused(Exception):
+    """A token that we signed and that is not good, or not good for this: why."""
 
 
 class ServiceAccountTokens:
-    """Signs and verifies service-account tokens with one key (PEM, EC P-256)."""
+    """Signs and verifies service-account tokens with one key (PEM, EC P-256).
+
+    `refusal` says why a token with these claims is no longer good, or nothing.
+    """
 
     def __init__(
-        self,
-        key: bytes,
-        *,
-        issuer: str = ISSUER,
-        lives: Callable[[str, str, str], bool] | None = None,
-        bound_lives: Callable[[str, Mapping[str, Any]], bool] | None = None,
+        self, key: bytes, *, issuer: str = ISSUER, refusal: Callable[[Mapping[str, Any]], str] = lambda claims: ""
     ):
         private = serialization.load_pem_private_key(key, password=None)
         if not isinstance(private, ec.EllipticCurvePrivateKey):
@@ -66,8 +88,7 @@ class ServiceAccountTokens:
         self._private = private
         self._public = private.public_key()
         self.issuer = issuer
-        self._lives = lives or (lambda namespace, name, uid: True)
-        self._bound_lives = bound_lives or (lambda namespace, claims: True)
+        self._refusal = refusal
 
     def sign(
         self,
@@ -96,31 +117,58 @@ class ServiceAccountTokens:
         return jwt.encode(claims, self._private, algorithm=_ALGORITHM), expires
 
     def verify(self, token: str, audiences: Iterable[str] = ()) -> TokenClaims | None:
-        """The claims of a token that is ours, in time, for one of `audiences`, and whose account still lives."""
+        """The claims of a token that is in time, for one of `audiences`, and whose objects still live; None: not ours.
+
+        Raises TokenRefused.
+        """
         wanted = list(audiences) or [self.issuer]
+        options: Any = {"verify_aud": False, "verify_exp": False}
         try:
-            claims = jwt.decode(token, self._public, algorithms=[_ALGORITHM], audience=wanted, issuer=self.issuer)
-            account = claims[_CLAIM]
+            claims = jwt.decode(token, self._public, algorithms=[_ALGORITHM], issuer=self.issuer, options=options)
+            account, given, expires = claims[_CLAIM], claims["aud"], claims["exp"]
             found = TokenClaims(
                 namespace=account["namespace"],
                 name=account["serviceaccount"]["name"],
                 uid=account["serviceaccount"]["uid"],
-                audiences=tuple(audience for audience in claims["aud"] if audience in wanted),
+                audiences=tuple(audience for audience in wanted if audience in given),
+                extra=_extra(claims["jti"], account),
             )
         except (jwt.PyJWTError, KeyError, TypeError):
             return None
-        if not self._lives(found.namespace, found.name, found.uid):
-            return None
-        return found if self._bound_lives(found.namespace, account) else None
+        if not found.audiences:
+            raise TokenRefused(
+                f"token audiences {_listed(given)} is invalid for the target audiences {_listed(wanted)}"
+            )
+        if expires <= time.time():
+            raise TokenRefused("service account token has expired")
+        if why := self._refusal(account):
+            raise TokenRefused(why)
+        return found
 
 
 def service_account_user(claims: TokenClaims) -> User:
     """The user a service account acts as."""
     return User(
-        name=f"system:serviceaccount:{claims.namespace}:{claims.name}",
+        name=f"{_ACCOUNT}{claims.namespace}:{claims.name}",
         uid=claims.uid,
-        groups=("system:serviceaccounts", f"system:serviceaccounts:{claims.namespace}", "system:authenticated"),
+        groups=(*account_groups(claims.namespace), "system:authenticated"),
+        extra=claims.extra,
     )
+
+
+def account_of(name: str) -> tuple[str, str] | None:
+    """Namespace and name of the service account a user name stands for; None where it stands for none."""
+    if not name.startswith(_ACCOUNT):
+        return None
+    namespace, colon, account = name.removeprefix(_ACCOUNT).partition(":")
+    if not colon or names.dns_label(namespace) or names.dns_subdomain(account):
+        return None
+    return namespace, account
+
+
+def account_groups(namespace: str) -> tuple[str, ...]:
+    """The groups of every service account of a namespace."""
+    return "system:serviceaccounts", f"system:serviceaccounts:{namespace}"
 
 
 def new_key() -> bytes:
@@ -128,6 +176,21 @@ def new_key() -> bytes:
     return ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
+
+
+def _listed(values: Iterable[str]) -> str:
+    return "[" + " ".join(f'"{value}"' for value in values) + "]"
+
+
+def _extra(token_id: str, account: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    extra: dict[str, tuple[str, ...]] = {CREDENTIAL_ID: (f"JTI={token_id}",)}
+    for kind in ("pod", "node"):
+        named = account.get(kind)
+        if named is not None:
+            extra[f"{_EXTRA}/{kind}-name"] = (named["name"],)
+            if named.get("uid"):
+                extra[f"{_EXTRA}/{kind}-uid"] = (named["uid"],)
+    return extra
 
 
 def _digest(token: str) -> bytes:

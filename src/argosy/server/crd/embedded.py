@@ -6,9 +6,13 @@ An embedded resource names its apiVersion and kind; its metadata follows the rul
 import re
 from typing import Any
 
+import msgspec
+
 from argosy.kube import names
+from argosy.kube.fieldpath import Path, written
 from argosy.server import metadata as metadata_rules
 from argosy.server.crd.structure import Structure
+from argosy.server.crd.validation import MAX_PROBLEMS
 from argosy.server.fielderrors import FieldError, invalid, required
 
 __all__ = ["mistyped_resource", "validate_embedded"]
@@ -16,7 +20,7 @@ __all__ = ["mistyped_resource", "validate_embedded"]
 _API_VERSION = re.compile(r"[^/]+(/[^/]+)?")
 
 
-def validate_embedded(value: Any, structure: Structure | None, path: str = "") -> list[FieldError]:
+def validate_embedded(value: Any, structure: Structure | None, path: Path = None) -> list[FieldError]:
     """The rules of every resource embedded below `value`, which is not one itself."""
     if structure is None or not structure.embedded_below:
         return []
@@ -24,66 +28,73 @@ def validate_embedded(value: Any, structure: Structure | None, path: str = "") -
     if type(value) is dict:
         for name, item in value.items():
             if name in structure.properties:
-                inner = f"{path}.{name}" if path and name else path or name
-                errors += _node(item, structure.properties[name], inner)
+                errors += _node(item, structure.properties[name], (path, f".{name}") if name else path)
             elif structure.additional is not None:
-                errors += _node(item, structure.additional, f"{path}[{name}]")
+                errors += _node(item, structure.additional, (path, f"[{name}]"))
+            if len(errors) >= MAX_PROBLEMS:
+                break
     elif type(value) is list and structure.items is not None:
         for index, item in enumerate(value):
-            errors += _node(item, structure.items, f"{path}[{index}]")
+            errors += _node(item, structure.items, (path, f"[{index}]"))
+            if len(errors) >= MAX_PROBLEMS:
+                break
     return errors
 
 
-def mistyped_resource(value: Any, structure: Structure | None, path: str = "") -> FieldError | None:
+def mistyped_resource(value: Any, structure: Structure | None, path: Path = None) -> FieldError | None:
     """What makes a resource embedded below `value` unreadable, if anything."""
     if structure is None or not structure.embedded_below:
         return None
     if type(value) is dict:
         for name, item in value.items():
-            child, inner = structure.properties.get(name), f"{path}.{name}" if path else name
+            child, inner = structure.properties.get(name), (path, f".{name}")
             if child is None:
-                child, inner = structure.additional, f"{path}[{name}]"
+                child, inner = structure.additional, (path, f"[{name}]")
             if child is not None and (wrong := _mistyped(item, child, inner)) is not None:
                 return wrong
     elif type(value) is list and structure.items is not None:
         for index, item in enumerate(value):
-            if (wrong := _mistyped(item, structure.items, f"{path}[{index}]")) is not None:
+            if (wrong := _mistyped(item, structure.items, (path, f"[{index}]"))) is not None:
                 return wrong
     return None
 
 
-def _mistyped(value: Any, structure: Structure, path: str) -> FieldError | None:
+def _mistyped(value: Any, structure: Structure, path: Path) -> FieldError | None:
     if structure.embedded and type(value) is dict:
         for name in ("apiVersion", "kind"):
             if not isinstance(value.get(name, ""), str):
-                return invalid(f"{path}.{name}", value[name], "must be a string")
+                return invalid(written((path, f".{name}")), value[name], "must be a string")
         metadata = value.get("metadata")
         wrong = metadata_rules.check_types(value) if metadata is not None else None
         if wrong:
-            return invalid(f"{path}.metadata", metadata, wrong)
+            return invalid(written((path, ".metadata")), metadata, wrong)
     return mistyped_resource(value, structure, path)
 
 
-def _node(value: Any, structure: Structure, path: str) -> list[FieldError]:
-    errors = _resource(value, path) if structure.embedded and type(value) is dict else []
+def _node(value: Any, structure: Structure, path: Path) -> list[FieldError]:
+    errors = _resource(value) if structure.embedded and type(value) is dict else []
+    if errors:
+        at = written(path)
+        errors = [msgspec.structs.replace(error, field=at + error.field) for error in errors]
     return errors + validate_embedded(value, structure, path)
 
 
-def _resource(value: dict[str, Any], path: str) -> list[FieldError]:
-    errors = [required(f"{path}.{name}") for name in ("apiVersion", "kind") if name not in value]
+def _resource(value: dict[str, Any]) -> list[FieldError]:
+    """What is wrong with a resource; fields are told from it on."""
+    errors = [required(f".{name}") for name in ("apiVersion", "kind") if name not in value]
     for name in ("apiVersion", "kind"):
         text = value.get(name, "-")
         if not isinstance(text, str):
-            errors.append(invalid(f"{path}.{name}", text, "must be a string"))
+            errors.append(invalid(f".{name}", text, "must be a string"))
         elif not text:
-            errors.append(invalid(f"{path}.{name}", text, "must not be empty"))
+            errors.append(invalid(f".{name}", text, "must not be empty"))
     api_version, kind = value.get("apiVersion"), value.get("kind")
     if isinstance(api_version, str) and api_version and not _API_VERSION.fullmatch(api_version):
-        errors.append(invalid(f"{path}.apiVersion", api_version, f"unexpected GroupVersion string: {api_version}"))
+        errors.append(invalid(".apiVersion", api_version, f"unexpected GroupVersion string: {api_version}"))
     if isinstance(kind, str) and kind and (found := names.dns1035_label(kind.lower())):
         text = "may have mixed case, but should otherwise match: " + ",".join(found)
-        errors.append(invalid(f"{path}.kind", kind, text))
-    return errors + _metadata(value, f"{path}.metadata")
+        errors.append(invalid(".kind", kind, text))
+    return errors + _metadata(value, ".metadata")
 
 
 def _metadata(value: dict[str, Any], path: str) -> list[FieldError]:

@@ -4,13 +4,15 @@ from typing import Any
 
 import orjson
 
+from argosy.kube.fieldpath import Path, written
 from argosy.server.crd.structure import Structure
+from argosy.server.crd.validation import MAX_PROBLEMS
 from argosy.server.fielderrors import FieldError, duplicate, invalid
 
 __all__ = ["validate_lists"]
 
 
-def validate_lists(value: Any, structure: Structure | None, path: str = "") -> list[FieldError]:
+def validate_lists(value: Any, structure: Structure | None, path: Path = None) -> list[FieldError]:
     """Duplicates in lists of type set and map, anywhere below."""
     if structure is None or not structure.lists_below:
         return []
@@ -18,26 +20,26 @@ def validate_lists(value: Any, structure: Structure | None, path: str = "") -> l
     if type(value) is dict:
         for name, item in value.items():
             if name in structure.properties:
-                errors += validate_lists(item, structure.properties[name], f"{path}.{name}" if path else name)
+                errors += validate_lists(item, structure.properties[name], (path, f".{name}"))
             elif structure.additional is not None:
-                errors += validate_lists(item, structure.additional, f"{path}[{name}]")
+                errors += validate_lists(item, structure.additional, (path, f"[{name}]"))
     elif type(value) is list:
         errors += _duplicates(value, structure, path)
         for index, item in enumerate(value):
-            errors += validate_lists(item, structure.items, f"{path}[{index}]")
+            errors += validate_lists(item, structure.items, (path, f"[{index}]"))
     return errors
 
 
-def _duplicates(items: list[Any], structure: Structure, path: str) -> list[FieldError]:
+def _duplicates(items: list[Any], structure: Structure, path: Path) -> list[FieldError]:
     if structure.list_type == "set":
-        return [duplicate(f"{path}[{index}]", items[index]) for index in _repeated(items)]
+        return [duplicate(written((path, f"[{index}]")), items[index]) for index in _repeated(items)]
     if structure.list_type != "map":
         return []
     for index, item in enumerate(items):
         if item is not None and type(item) is not dict:
-            return [invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map")]
+            return [invalid(written((path, f"[{index}]")), item, "must be an object for an array of list-type map")]
     keys = [{key: item[key] for key in structure.keys if key in item} if item else {} for item in items]
-    return [duplicate(f"{path}[{index}]", keys[index]) for index in _repeated(keys)]
+    return [duplicate(written((path, f"[{index}]")), keys[index]) for index in _repeated(keys)]
 
 
 def _repeated(values: list[Any]) -> list[int]:
@@ -51,4 +53,6 @@ def _repeated(values: list[Any]) -> list[int]:
         seen[encoded] = seen.get(encoded, 0) + 1
         if seen[encoded] == 2:
             repeated.append(index)
+            if len(repeated) >= MAX_PROBLEMS:
+                break
     return repeated

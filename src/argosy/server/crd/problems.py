@@ -7,6 +7,7 @@ paths at all. `fields` turns them into field errors with kube-apiserver's words.
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from argosy.kube.fieldpath import MAX_PIECE
 from argosy.server.fielderrors import FieldError
 
 __all__ = ["NOWHERE", "Problem", "Step", "fields", "joined", "under"]
@@ -45,7 +46,8 @@ def joined(steps: Iterable[Step], root: str = "") -> str:
         if isinstance(step, int):
             text += f"[{step}]"
         else:
-            text += f".{step}" if text else step
+            name = step if len(step) <= MAX_PIECE else f"{step[:MAX_PIECE]}..."
+            text += f".{name}" if text else name
     return text
 
 

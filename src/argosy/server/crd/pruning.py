@@ -2,45 +2,53 @@
 
 from typing import Any
 
+from argosy.kube.fieldpath import Path, written
 from argosy.server.crd.structure import META_FIELDS, Structure
 from argosy.server.metadata import METADATA_FIELDS
 
 __all__ = ["prune", "prune_nulls"]
 
+#: Unknown fields that are told.
+MAX_UNKNOWN = 1000
 _OWNER = frozenset({"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"})
 
 
 def prune(value: Any, structure: Structure) -> list[str]:
-    """Remove unknown fields in place; returns their paths (`spec.list[0].q`), sorted."""
+    """Remove unknown fields in place; returns their paths (`spec.list[0].q`), sorted, up to MAX_UNKNOWN of them."""
     unknown: list[str] = []
-    _prune(value, structure, "", unknown, keep=structure.preserve)
+    _prune(value, structure, None, unknown, keep=structure.preserve)
     unknown.sort()
     return unknown
 
 
-def _prune(value: Any, structure: Structure | None, path: str, unknown: list[str], *, keep: bool) -> None:
+def _tell(unknown: list[str], path: Path, name: str) -> None:
+    if len(unknown) < MAX_UNKNOWN:
+        unknown.append(written((path, f".{name}")))
+
+
+def _prune(value: Any, structure: Structure | None, path: Path, unknown: list[str], *, keep: bool) -> None:
     """`keep` holds for this level alone, but reaches through a preserving list to its items, as in kube-apiserver."""
     if type(value) is dict:
         if structure is None:
-            unknown.extend(f"{path}.{name}" if path else name for name in value)
+            for name in value:
+                _tell(unknown, path, name)
             value.clear()
             return
-        surplus: list[str] | None = None
+        surplus: list[str] = []
         for name, item in value.items():
             if structure.embedded and name in META_FIELDS:
                 if name == "metadata":
-                    _prune_metadata(item, f"{path}.metadata" if path else "metadata", unknown)
+                    _prune_metadata(item, (path, ".metadata"), unknown)
                 continue
             child = structure.properties.get(name) or structure.additional
             if child is None and not structure.has_additional:
                 if not keep:
-                    surplus = [name] if surplus is None else [*surplus, name]
+                    surplus.append(name)
             elif type(item) is dict or type(item) is list:
-                inner = f"{path}.{name}" if path else name
-                _prune(item, child, inner, unknown, keep=child is not None and child.preserve)
-        for name in surplus or ():
+                _prune(item, child, (path, f".{name}"), unknown, keep=child is not None and child.preserve)
+        for name in surplus:
             del value[name]
-            unknown.append(f"{path}.{name}" if path else name)
+            _tell(unknown, path, name)
     elif type(value) is list:
         below = structure.items if structure is not None else None
         if keep and below is None:
@@ -48,21 +56,21 @@ def _prune(value: Any, structure: Structure | None, path: str, unknown: list[str
         keep = keep or (below is not None and below.preserve)
         for index, item in enumerate(value):
             if type(item) is dict or type(item) is list:
-                _prune(item, below, f"{path}[{index}]", unknown, keep=keep)
+                _prune(item, below, (path, f"[{index}]"), unknown, keep=keep)
 
 
-def _prune_metadata(metadata: Any, path: str, unknown: list[str]) -> None:
+def _prune_metadata(metadata: Any, path: Path, unknown: list[str]) -> None:
     """A resource's metadata has no schema but ObjectMeta's own fields."""
     if type(metadata) is not dict:
         return
     for name in [name for name in metadata if name not in METADATA_FIELDS]:
         del metadata[name]
-        unknown.append(f"{path}.{name}")
+        _tell(unknown, path, name)
     owners = metadata.get("ownerReferences")
     for index, owner in enumerate(owners if type(owners) is list else ()):
         for name in [name for name in owner if name not in _OWNER] if type(owner) is dict else ():
             del owner[name]
-            unknown.append(f"{path}.ownerReferences[{index}].{name}")
+            _tell(unknown, (path, f".ownerReferences[{index}]"), name)
 
 
 def prune_nulls(value: Any, structure: Structure | None) -> None:
@@ -70,15 +78,16 @@ def prune_nulls(value: Any, structure: Structure | None) -> None:
     if structure is None:
         return
     if type(value) is dict:
-        surplus: list[str] | None = None
+        surplus: list[str] = []
         for name, item in value.items():
             if item is None:
-                surplus = [name] if surplus is None else [*surplus, name]
+                surplus.append(name)
             elif type(item) is dict or type(item) is list:
                 prune_nulls(item, structure.child(name))
-        for name in surplus or ():
+        defaulted = {name for name, _ in structure.defaulted} if surplus else ()
+        for name in surplus:
             child = structure.child(name)
-            if child is not None and not child.nullable and all(name != known for known, _ in structure.defaulted):
+            if child is not None and not child.nullable and name not in defaulted:
                 del value[name]
     elif type(value) is list:
         for item in value:

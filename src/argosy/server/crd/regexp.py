@@ -1,192 +1,123 @@
-"""Regular expressions of schemas: Go's syntax (RE2), matched in time linear in the text.
+"""Regular expressions of schemas: Go's syntax, matched by RE2, whose time is linear in the text.
 
-Python's own `re` backtracks, so a pattern somebody else wrote could hang the server, and its syntax differs from what
-CRD authors test against. Here a pattern becomes a nondeterministic automaton whose sets of states are remembered as they
-are met, so the usual text costs one dictionary look-up a character. Only whether a text matches is answered: no groups.
+Python's own `re` backtracks, so a pattern somebody else wrote could hang the server, and its syntax differs from what CRD
+authors test against. RE2 is the same syntax and the same parser as Go's; its errors are told in Go's words here. A match gives
+the interpreter back while it runs: `size` times the length of the text is what the worst of them takes (some 10 ns each).
 """
 
-from collections.abc import Callable
+import re
+from typing import Any, Final
 
-from argosy.server.crd.regexp_syntax import (
-    Any,
-    Assertion,
-    Choice,
-    Class,
-    Node,
-    PatternError,
-    Repeat,
-    Sequence,
-    parse,
-)
+import re2
 
-__all__ = ["Matcher", "PatternError", "compile_pattern"]
+__all__ = ["MAX_SIZE", "Pattern", "PatternError", "compile_pattern", "too_large"]
 
-#: Repetitions are unrolled; beyond this many states a pattern is refused, as Go refuses repeats above 1000.
-_STATES = 20_000
-#: Remembered transitions of one pattern; the memory starts anew when full.
-_REMEMBERED = 5_000
+#: Instructions that the patterns of one definition may have together, each counted once. Real ones have some thousands.
+MAX_SIZE: Final = 500_000
+#: What a pattern counts at least: it has states beside its instructions.
+_LEAST: Final = 100
+_MAX_LENGTH: Final = 32 * 1024
+#: Memory of one pattern, most of it for states that were met. Patterns that do not fit into the first are rare, and refused
+#: where they do not fit into the last.
+_MEMORY: Final = (256 * 1024, 8 * 1024 * 1024)
+#: Escapes, outside of texts that are quoted as a whole.
+_ESCAPES: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL)
 
-_MATCH = -1
-
-Matcher = Callable[[str], bool]
-
-
-def compile_pattern(pattern: str) -> Matcher:
-    """A function telling whether a text contains a match; raises PatternError with Go's words."""
-    return _Automaton(parse(pattern)).matches
-
-
-class _Step:
-    """What is known after some characters: the states reached, and the character before (None at the start)."""
-
-    __slots__ = ("before", "matched", "next", "states")
-
-    def __init__(self, states: frozenset[int], before: str | None):
-        self.states = states
-        self.before = before
-        self.next: dict[str, _Step | None] = {}
-        self.matched: bool | None = None
+_WORDS: Final = {
+    "invalid escape sequence": "invalid escape sequence",
+    "invalid character class": "invalid character class",
+    "invalid character class range": "invalid character class range",
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "unexpected )": "unexpected )",
+    "trailing \\": "trailing backslash at end of expression",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid UTF-8": "invalid UTF-8",
+    "invalid named capture group": "invalid named capture",
+}
 
 
-class _Automaton:
-    """States are numbers: `_edges` lists what follows without a character, `_takes` what needs one."""
+class PatternError(ValueError):
+    """The pattern is not one Go would accept; the message is Go's."""
 
-    def __init__(self, tree: Node):
-        self._edges: list[list[tuple[str, int]]] = []
-        self._takes: list[tuple[Class | Any, int] | None] = []
-        self._built = 0
-        self._start = self._build(tree, _MATCH)
-        self._forget()
+
+class Pattern:
+    """A compiled pattern. `size` is the number of its instructions."""
+
+    __slots__ = ("_compiled", "size")
+
+    def __init__(self, compiled: "re2._Regexp"):
+        self._compiled = compiled
+        self.size: int = compiled.programsize
 
     def matches(self, text: str) -> bool:
-        step = self._first
-        for char in text:
-            try:
-                following = step.next[char]
-            except KeyError:
-                following = self._advance(step, char)
-            if following is None:
+        """Whether the text contains a match."""
+        return self._compiled.search(text.encode(errors="replace")) is not None
+
+
+def compile_pattern(pattern: str) -> Pattern:
+    """Raises PatternError."""
+    if len(pattern) > _MAX_LENGTH:
+        raise _error("expression too large", pattern)
+    for memory in _MEMORY:
+        options = re2.Options()
+        options.log_errors = False
+        options.never_capture = True
+        options.max_mem = memory
+        try:
+            compiled = re2.compile(pattern.encode(errors="replace"), options)
+        except re2.error as error:
+            text = error.args[0]
+            problem = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
+            if not problem.startswith("pattern too large"):
+                raise _in_go_words(problem, pattern) from None
+            continue
+        if any(found[1] == "C" for found in _ESCAPES.finditer(pattern)):  # RE2's word for one byte of a character
+            raise _error("invalid escape sequence", r"\C")
+        return Pattern(compiled)
+    raise _error("expression too large", pattern)
+
+
+def too_large(schemas: Any) -> bool:
+    """Whether the patterns of these schemas are too much together. Those that are wrong are told elsewhere."""
+    seen: set[str] = set()
+    size = 0
+    waiting = [schemas]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += node
+            continue
+        if not isinstance(node, dict):
+            continue
+        waiting += node.values()
+        pattern = node.get("pattern")
+        if isinstance(pattern, str) and pattern not in seen:
+            seen.add(pattern)
+            size += _size(pattern)
+            if size > MAX_SIZE:
                 return True
-            step = following
-        if step.matched is None:
-            step.matched = _MATCH in self._reach(step, None)
-        return step.matched
-
-    def _advance(self, step: _Step, char: str) -> _Step | None:
-        """The step after `char`; None when a match was complete in front of it."""
-        reached = self._reach(step, char)
-        result: _Step | None = None
-        if _MATCH not in reached:
-            after = set()
-            for state in reached:
-                taken = self._takes[state]
-                if taken is not None and taken[0].accepts(char):
-                    after.add(taken[1])
-            result = self._interned(frozenset(after), char)
-        if self._remembered >= _REMEMBERED:
-            self._forget()
-        step.next[char] = result
-        self._remembered += 1
-        return result
-
-    def _forget(self) -> None:
-        self._remembered = 0
-        self._first = _Step(frozenset(), None)
-        self._steps: dict[tuple[frozenset[int], int], _Step] = {}
-
-    def _interned(self, states: frozenset[int], char: str) -> _Step:
-        """Equal steps are one object, else the memory would be a tree as deep as the text."""
-        return self._steps.setdefault((states, _kind(char)), _Step(states, char))
-
-    def _reach(self, step: _Step, following: str | None) -> set[int]:
-        """All states without another character, a match being allowed to begin here too."""
-        reached: set[int] = set()
-        waiting = [self._start, *step.states]
-        while waiting:
-            state = waiting.pop()
-            if state in reached:
-                continue
-            reached.add(state)
-            if state == _MATCH:
-                continue
-            for condition, target in self._edges[state]:
-                if not condition or _holds(condition, step.before, following):
-                    waiting.append(target)
-        return reached
-
-    def _new(self) -> int:
-        if len(self._edges) >= _STATES:
-            raise PatternError("expression too large")
-        self._edges.append([])
-        self._takes.append(None)
-        return len(self._edges) - 1
-
-    def _build(self, node: Node, target: int) -> int:
-        """States for `node` that lead on to `target`; returns the entry."""
-        self._built += 1
-        if self._built > 4 * _STATES:  # repetitions of nothing make no states, yet take their time
-            raise PatternError("expression too large")
-        if isinstance(node, Sequence):
-            for part in reversed(node.parts):
-                target = self._build(part, target)
-            return target
-        if isinstance(node, Choice):
-            entry = self._new()
-            for part in node.parts:
-                self._edges[entry].append(("", self._build(part, target)))
-            return entry
-        if isinstance(node, Assertion):
-            entry = self._new()
-            self._edges[entry].append((node.kind, target))
-            return entry
-        if isinstance(node, Repeat):
-            return self._repeat(node, target)
-        entry = self._new()
-        self._takes[entry] = (node, target)
-        return entry
-
-    def _repeat(self, node: Repeat, target: int) -> int:
-        if node.most is None:
-            loop = self._new()
-            self._edges[loop].append(("", target))
-            self._edges[loop].append(("", self._build(node.part, loop)))
-            target = loop
-        else:
-            leave = target
-            for _ in range(node.most - node.least):
-                optional = self._new()
-                self._edges[optional].append(("", leave))
-                self._edges[optional].append(("", self._build(node.part, target)))
-                target = optional
-        for _ in range(node.least):
-            target = self._build(node.part, target)
-        return target
+    return False
 
 
-def _is_word(char: str | None) -> bool:
-    return char is not None and (char == "_" or (char.isascii() and char.isalnum()))
+def _size(pattern: str) -> int:
+    try:
+        return max(_LEAST, compile_pattern(pattern).size)
+    except PatternError:
+        return _LEAST
 
 
-def _kind(char: str | None) -> int:
-    """What assertions can tell apart about the character before."""
-    if char is None:
-        return 0
-    if char == "\n":
-        return 1
-    return 2 if _is_word(char) else 3
+def _in_go_words(problem: str, pattern: str) -> PatternError:
+    what, _, where = problem.partition(": ")
+    if where in ("(?<=", "(?<!"):  # which Go takes for the beginning of a name
+        rest = pattern[pattern.find(where) :]
+        name, bracket, _ = rest.partition(">")
+        return _error("invalid named capture", name + bracket)
+    return _error(_WORDS.get(what, what), where)
 
 
-def _holds(condition: str, before: str | None, following: str | None) -> bool:
-    match condition:
-        case "text-start":
-            return before is None
-        case "text-end":
-            return following is None
-        case "line-start":
-            return before is None or before == "\n"
-        case "line-end":
-            return following is None or following == "\n"
-        case "boundary":
-            return _is_word(before) != _is_word(following)
-        case _:
-            return _is_word(before) == _is_word(following)
+def _error(what: str, where: str) -> PatternError:
+    return PatternError(f"error parsing regexp: {what}: `{where}`")

@@ -33,7 +33,7 @@ def _validate(default: Any, schema: dict[str, Any], path: str) -> list[FieldErro
     if pruned != default:
         return [invalid(path, default, "must not have unknown fields")]
     if structure.embedded and isinstance(default, dict):
-        embedded = validate_embedded({"": default}, _holding(structure), path)
+        embedded = validate_embedded({"": default}, _holding(structure), (None, path))
         if embedded:
             return embedded
     return fields(compile_schema(schema)(default) or (), path)

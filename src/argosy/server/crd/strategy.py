@@ -1,11 +1,17 @@
 """How objects of one version of a custom resource are written: pruned, defaulted and validated by its schema.
 
-Everything is compiled when the definition is observed, so a write only walks the object. x-kubernetes-validations are not
-evaluated; the definition's author is told so when writing it (`definitions`).
+The schema is compiled once (`prepare`), so a write only walks the object. x-kubernetes-validations are not evaluated; the
+definition's author is told so when writing it.
 """
 
+import hashlib
+import threading
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
+
+import msgspec
+import orjson
 
 from argosy.kube import names, schema
 from argosy.server.crd.columns import columns_printer
@@ -18,10 +24,11 @@ from argosy.server.crd.pruning import prune, prune_nulls
 from argosy.server.crd.ratcheting import introduced
 from argosy.server.crd.structure import Structure
 from argosy.server.crd.validation import compile_schema
+from argosy.server.crd.weight import weigh
 from argosy.server.fielderrors import FieldError, invalid
 from argosy.server.registry import Decoded, Object, Strategy
 
-__all__ = ["CustomResourceStrategy"]
+__all__ = ["CustomResourceStrategy", "Version"]
 
 _ANY_SCHEMA: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _MAX_INT32 = 2**31 - 1
@@ -31,35 +38,91 @@ _GO_TYPES: dict[type, str] = {
 }  # fmt: skip
 
 
+class _Schema(msgspec.Struct):
+    #: As it is stored: most schemas are never read while the process runs.
+    schema: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"null"), name="openAPIV3Schema")
+
+
+class Version(msgspec.Struct, rename="camel"):
+    """One entry of a definition's spec.versions."""
+
+    name: str = ""
+    served: bool = False
+    storage: bool = False
+    deprecated: bool = False
+    deprecation_warning: str = ""
+    schema: _Schema | None = None
+    subresources: Object | None = None
+    additional_printer_columns: list[Object] = []
+    selectable_fields: list[Object] = []
+
+
+class _Rules:
+    """A schema, compiled."""
+
+    def __init__(self, schema: Object):
+        self.structure = Structure(schema, root=True)
+        self.check = compile_schema(schema)
+        self.status_structure = self.structure.properties.get("status")
+        self.check_status = compile_schema((schema.get("properties") or {}).get("status") or {})
+        self.weight = weigh(schema)
+
+
 class CustomResourceStrategy(Strategy):
-    """`version` is one entry of a definition's spec.versions."""
+    """`prepare` compiles the schema, which takes up to a second for a large one; until then what needs it does."""
 
     unconditional_update = False
     untyped = True
 
-    def __init__(self, version: Object):
-        self.schema: dict[str, Any] = (version.get("schema") or {}).get("openAPIV3Schema") or _ANY_SCHEMA
-        subresources = version.get("subresources") or {}
+    def __init__(self, version: Version):
+        self._schema = version.schema.schema if version.schema is not None else msgspec.Raw(b"null")
+        subresources = version.subresources or {}
         self._has_status = subresources.get("status") is not None
         self._scale: dict[str, str] | None = subresources.get("scale")
         self._metadata = _object_meta()
-        self._structure = Structure(self.schema, root=True)
-        self._check = compile_schema(self.schema)
-        self._status_structure = self._structure.properties.get("status")
-        status = (self.schema.get("properties") or {}).get("status")
-        self._check_status = compile_schema(status or {})
+        self._made: _Rules | None = None
+        self._making = threading.Lock()
         self.selectable = _selectable(version)
         #: What `kubectl get` shows.
-        self.printer = columns_printer(version.get("additionalPrinterColumns") or ())
+        self.printer = columns_printer(version.additional_printer_columns)
+
+    @property
+    def schema(self) -> Object:
+        """A fresh tree of the schema, the caller's own."""
+        return orjson.loads(memoryview(self._schema)) or dict(_ANY_SCHEMA)
+
+    @cached_property
+    def schema_digest(self) -> str:
+        """Another one for another schema."""
+        return hashlib.sha256(self._schema).hexdigest()
+
+    @property
+    def ready(self) -> bool:
+        return self._made is not None
+
+    def prepare(self) -> None:
+        with self._making:
+            if self._made is None:
+                self._made = _Rules(self.schema)
+
+    @property
+    def _rules(self) -> _Rules:
+        if self._made is None:
+            self.prepare()
+        assert self._made is not None
+        return self._made
+
+    def effort(self, size: int) -> int:
+        return size if self._made is None else self._made.weight.effort(size)
 
     def from_stored(self, obj: Object) -> None:
         """An object stored in another version, or by an older schema, shows only what this one knows."""
-        prune(obj, self._structure)
+        prune(obj, self._rules.structure)
 
     def decode(self, obj: Object) -> Decoded:
-        unknown = tuple(prune(obj, self._structure))
+        unknown = tuple(prune(obj, self._rules.structure))
         mistyped = schema.check(self._metadata, obj["metadata"]).mistyped
-        wrong = mistyped_resource(obj, self._structure)
+        wrong = mistyped_resource(obj, self._rules.structure)
         return Decoded(unknown, mistyped if wrong is None else (*mistyped, str(wrong)))
 
     def unreadable(self, obj: Object) -> str | None:
@@ -68,8 +131,8 @@ class CustomResourceStrategy(Strategy):
         return next(iter(schema.check(self._metadata, obj["metadata"]).mistyped), None)
 
     def default(self, obj: Object) -> None:
-        prune_nulls(obj, self._structure)
-        apply_defaults(obj, self._structure)
+        prune_nulls(obj, self._rules.structure)
+        apply_defaults(obj, self._rules.structure)
 
     def prepare_create(self, obj: Object) -> None:
         if self._has_status:
@@ -94,34 +157,34 @@ class CustomResourceStrategy(Strategy):
         return super().generation_grows(new, old)
 
     def validate(self, obj: Object) -> list[FieldError]:
-        problems = self._check(obj)
+        problems = self._rules.check(obj)
         errors = fields(problems) if problems else []
         errors += self._validate_scale(obj, "specReplicasPath") + self._validate_scale_status(obj)
         return errors + self.validate_parts(obj)
 
     def validate_parts(self, obj: Object) -> list[FieldError]:
-        return validate_embedded(obj, self._structure) + validate_lists(obj, self._structure)
+        return validate_embedded(obj, self._rules.structure) + validate_lists(obj, self._rules.structure)
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        problems = self._check(new)
-        errors = fields(introduced(problems, new, old, self._structure)) if problems else []
+        problems = self._rules.check(new)
+        errors = fields(introduced(problems, new, old, self._rules.structure)) if problems else []
         errors += self._validate_scale(new, "specReplicasPath") + self._validate_scale_status(new)
-        errors += validate_embedded(new, self._structure)
-        duplicates = validate_lists(new, self._structure)
-        if duplicates and not validate_lists(old, self._structure):
+        errors += validate_embedded(new, self._rules.structure)
+        duplicates = validate_lists(new, self._rules.structure)
+        if duplicates and not validate_lists(old, self._rules.structure):
             errors += duplicates
         return errors
 
     def validate_status(self, new: Object, old: Object) -> list[FieldError]:
         errors: list[FieldError] = []
         if "status" in new:
-            problems = self._check_status(new["status"])
-            if problems and self._status_structure is not None:
-                problems = introduced(problems, new["status"], old.get("status"), self._status_structure)
+            problems = self._rules.check_status(new["status"])
+            if problems and self._rules.status_structure is not None:
+                problems = introduced(problems, new["status"], old.get("status"), self._rules.status_structure)
             errors += fields(problems or (), "status")
         errors += self._validate_scale_status(new)
-        duplicates = validate_lists(new, self._structure)
-        if duplicates and not validate_lists(old, self._structure):
+        duplicates = validate_lists(new, self._rules.structure)
+        if duplicates and not validate_lists(old, self._rules.structure):
             errors += duplicates
         return errors
 
@@ -181,9 +244,9 @@ def _accessor_error(walked: str, value: Any, wanted: str, path: str) -> str:
     return f"{path} accessor error: {shown} is of the type {_GO_TYPES.get(type(value), '<nil>')}, expected {wanted}"
 
 
-def _selectable(version: Object) -> Mapping[str, Callable[[Object], str]]:
+def _selectable(version: Version) -> Mapping[str, Callable[[Object], str]]:
     result: dict[str, Callable[[Object], str]] = {}
-    for field in version.get("selectableFields") or ():
+    for field in version.selectable_fields:
         path: str = field["jsonPath"]
         result[path.removeprefix(".")] = _value_at(path)
     return result

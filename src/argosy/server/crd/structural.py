@@ -11,7 +11,7 @@ from argosy.server.crd import schema_defaults, schema_rules
 from argosy.server.crd.regexp import PatternError, compile_pattern
 from argosy.server.fielderrors import FieldError, forbidden, invalid, required
 
-__all__ = ["unevaluated_rules", "validate_schema"]
+__all__ = ["rule_warnings", "unevaluated_rules", "validate_schema"]
 
 Schema = dict[str, Any]
 
@@ -51,6 +51,15 @@ def validate_schema(schema: Any, path: str) -> list[FieldError]:
     if not structural and not rules:
         structural = schema_defaults.validate_defaults(schema, path)
     return errors + structural + rules
+
+
+def rule_warnings(definition: dict[str, Any]) -> list[str]:
+    """Warnings for the author of a definition with CEL rules, which are kept and published but not evaluated yet."""
+    found = []
+    for index, version in enumerate(definition["spec"].get("versions") or ()):
+        path = f"spec.versions[{index}].schema.openAPIV3Schema"
+        found += unevaluated_rules((version.get("schema") or {}).get("openAPIV3Schema"), path)
+    return [f"{path}: rules are stored but not evaluated by this server" for path in found]
 
 
 def unevaluated_rules(schema: Any, path: str) -> list[str]:

@@ -7,6 +7,9 @@ Where several alternatives of an anyOf or oneOf fail, the problems of the first 
 that got furthest, which is the same one for alternatives of equal shape.
 """
 
+# Each schema makes thousands of functions, and each of them would get annotations of its own.
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +21,7 @@ from argosy.server.crd.problems import NOWHERE, Problem, composite, invalid, mis
 from argosy.server.crd.regexp import compile_pattern
 from argosy.server.fielderrors import FieldError
 
-__all__ = ["Check", "compile_schema", "go_number"]
+__all__ = ["MAX_PROBLEMS", "Check", "compile_schema", "go_number"]
 
 Schema = dict[str, Any]
 Check = Callable[[Any], list[Problem] | None]
@@ -29,6 +32,8 @@ _JSON_TYPES: dict[type, str] = {
 _NUMBER_FORMATS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 _FORMAT_OF = {int: "int64", float: "float64"}
 _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+#: So many of one list or object are looked for: nobody reads more, and each takes more room than the value it is about.
+MAX_PROBLEMS = 1000
 _LARGEST_JSON_INTEGER = 2**53 - 1
 _LARGEST_FLOAT = 3.4028234663852886e38
 
@@ -69,7 +74,7 @@ def compile_schema(schema: Schema) -> Check:
         for check in rest:
             found = check(value)
             if found is not None:
-                problems = found if problems is None else problems + found
+                problems = found if problems is None else [*problems, *found]
         return problems
 
     return all_of_them
@@ -185,7 +190,7 @@ def _all_of(checks: list[Check], value: Any) -> list[Problem]:
 
 def _string_check(schema: Schema) -> Check | None:
     longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern") or ""
-    matches = compile_pattern(pattern) if pattern else None
+    matches = compile_pattern(pattern).matches if pattern else None
     form: str = schema.get("format") or ""
     has_form = string_format(form) if _known_format(schema) else None
     if longest is None and shortest is None and matches is None and has_form is None:
@@ -302,16 +307,18 @@ def _array_check(schema: Schema) -> Check | None:
     def check(value: Any) -> list[Problem] | None:
         if type(value) is not list:
             return None
-        problems: list[Problem] | None = None
+        problems: list[Problem] = []
         for index, item in enumerate(value):
             found = items(item)
             if found is not None:
-                problems = (problems or []) + under(index, found)
+                problems += under(index, found)
+                if len(problems) >= MAX_PROBLEMS:
+                    break
         if fewest is not None and len(value) < fewest:
-            problems = [*(problems or ()), invalid(len(value), f"should have at least {fewest} items")]
+            problems.append(invalid(len(value), f"should have at least {fewest} items"))
         if most is not None and len(value) > most:
-            problems = [*(problems or ()), _too_many(len(value), most)]
-        return problems
+            problems.append(_too_many(len(value), most))
+        return problems or None
 
     return check
 
@@ -321,15 +328,16 @@ def _enum_check(schema: Schema) -> Check | None:
     if not values:
         return None
     texts = [v if isinstance(v, str) else _compact(v) for v in values]
-    strings = frozenset(v for v in values if isinstance(v, str))
-    others = [v for v in values if not isinstance(v, str)]
+    # True is 1 to Python.
+    scalars = frozenset((type(v) is bool, v) for v in values if not isinstance(v, dict | list))
+    others = [v for v in values if isinstance(v, dict | list)]
     detail = "supported values: " + ", ".join(f'"{text}"' for text in texts)
 
     def check(value: Any) -> list[Problem] | None:
-        if type(value) is str:
-            if value in strings:
+        if type(value) is dict or type(value) is list:
+            if any(value == other for other in others):
                 return None
-        elif any(value == other and (type(value) is bool) == (type(other) is bool) for other in others):
+        elif (type(value) is bool, value) in scalars:
             return None
         return [Problem(lambda field, _: FieldError("FieldValueNotSupported", field, value, detail))]
 
@@ -358,29 +366,31 @@ def _object_check(schema: Schema) -> Check | None:
     def check(value: Any) -> list[Problem] | None:
         if type(value) is not dict:
             return None
-        problems: list[Problem] | None = None
+        problems: list[Problem] = []
         if fewest is not None and len(value) < fewest:
-            problems = [invalid(len(value), f"should have at least {fewest} properties")]
+            problems.append(invalid(len(value), f"should have at least {fewest} properties"))
         if most is not None and len(value) > most:
-            problems = [*(problems or ()), _too_many(len(value), most)]
+            problems.append(_too_many(len(value), most))
         for name, item in value.items():
             child = children.get(name)
             if child is None:
                 if name in named:
                     continue
                 if closed:
-                    problems = [*(problems or ()), _forbidden_property(name)]
+                    problems.append(_forbidden_property(name))
+                    if len(problems) >= MAX_PROBLEMS:
+                        break
                     continue
                 if extra is None:
                     continue
                 child = extra
             found = child(item)
             if found is not None:
-                problems = (problems or []) + under(name, found)
-        for name in required:
-            if name not in value:
-                problems = [*(problems or ()), Problem(_required, name)]
-        return problems
+                problems += under(name, found)
+            if len(problems) >= MAX_PROBLEMS:
+                break
+        problems += [Problem(_required, name) for name in required if name not in value]
+        return problems or None
 
     return check
 

@@ -149,10 +149,10 @@ class ValidatingBindingStrategy(BindingStrategy):
         actions, path = obj["spec"].get("validationActions") or [], "spec.validationActions"
         if not actions:
             errors.append(required(path, "at least one validation action is required"))
-        for i, action in enumerate(actions):
+        for i, (action, repeated) in enumerate(zip(actions, rules.repeated(actions), strict=True)):
             if action not in ACTIONS:
                 errors.append(not_supported(f"{path}[{i}]", action, ACTIONS))
-            if action in actions[:i]:
+            if repeated:
                 errors.append(duplicate(f"{path}[{i}]", action))
         if "Deny" in actions and "Warn" in actions:
             why = "repeating the same validation failure information in the API response and headers serves no purpose"

@@ -11,7 +11,8 @@ import orjson
 from argosy.kube import names
 from argosy.kube.conditions import set_condition
 from argosy.kube.schema import Schemas
-from argosy.server.crd.structural import validate_schema
+from argosy.server.crd import regexp
+from argosy.server.crd.structural import rule_warnings, validate_schema
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, required, too_many
 from argosy.server.kinds import meta_rules as rules
 from argosy.server.kinds import webhooks
@@ -28,6 +29,10 @@ COLUMN_TYPES = ["boolean", "date", "integer", "number", "string"]
 COLUMN_FORMATS = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"]
 REVIEW_VERSIONS = ["v1", "v1beta1"]
 MAX_SELECTABLE_FIELDS = 8
+#: What the server keeps of each kind without being asked is bounded; Kubernetes has no such limits, and no use for more.
+MAX_VERSIONS = 100
+MAX_COLUMNS = 256
+MAX_NAMES = 256
 MAX_DEPRECATION_WARNING = 256
 APPROVED = "api-approved.kubernetes.io"
 #: Groups of the Kubernetes community, in which definitions need a reviewed pull request.
@@ -102,6 +107,9 @@ class DefinitionStrategy(BuiltinStrategy):
         errors += rules.immutable(spec.get("group"), stored.get("group"), "spec.group")
         return errors + rules.immutable(spec["names"].get("plural"), stored["names"].get("plural"), "spec.names.plural")
 
+    def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
+        return rule_warnings(obj)
+
     def validate_status(self, new: Object, old: Object) -> list[FieldError]:
         accepted = (new.get("status") or {}).get("acceptedNames") or {}
         return _name_rules(accepted, "status.acceptedNames")
@@ -114,6 +122,9 @@ def validate_definition(obj: Object) -> list[FieldError]:
 
 def _definition(obj: Object) -> list[FieldError]:
     spec = obj["spec"]
+    if regexp.too_large(spec.get("versions")):
+        text = f"the patterns of a definition may have {regexp.MAX_SIZE} instructions together"
+        return [forbidden("spec.versions", text)]
     errors = _group(spec.get("group") or "")
     errors += rules.one_of(spec.get("scope") or "", "spec.scope", SCOPES)
     errors += _versions(spec)
@@ -174,6 +185,8 @@ def _group(group: str) -> list[FieldError]:
 
 def _versions(spec: Mapping[str, Any]) -> list[FieldError]:
     versions, path = spec.get("versions") or [], "spec.versions"
+    if len(versions) > MAX_VERSIONS:
+        return [too_many(path, len(versions), MAX_VERSIONS)]
     errors = [
         required(f"{path}[{i}].schema.openAPIV3Schema")
         for i, version in enumerate(versions)
@@ -245,7 +258,10 @@ def _parts(version: Mapping[str, Any], path: str, schema_field: str) -> list[Fie
         errors += validate_schema(schema, f"{path}.{schema_field}.openAPIV3Schema")
     if subresources.get("scale") is not None:
         errors += _scale(subresources["scale"], f"{path}.subresources.scale")
-    for i, column in enumerate(version.get("additionalPrinterColumns") or ()):
+    columns = version.get("additionalPrinterColumns") or ()
+    if len(columns) > MAX_COLUMNS:
+        return [*errors, too_many(f"{path}.additionalPrinterColumns", len(columns), MAX_COLUMNS)]
+    for i, column in enumerate(columns):
         errors += _column(column, f"{path}.additionalPrinterColumns[{i}]")
     return errors
 
@@ -359,6 +375,10 @@ def _name_rules(given: Mapping[str, Any], path: str) -> list[FieldError]:
         if wrong:
             detail = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
             errors.append(invalid(f"{path}.{field}", value, detail))
+    for field in ("shortNames", "categories"):
+        count = len(given.get(field) or ())
+        if count > MAX_NAMES:
+            return [*errors, too_many(f"{path}.{field}", count, MAX_NAMES)]
     for i, name in enumerate(given.get("shortNames") or ()):
         errors += _label(name, f"{path}.shortNames[{i}]", required=True)
     if given.get("kind") and given.get("kind") == given.get("listKind"):
@@ -395,11 +415,13 @@ def _review_versions(versions: list[str], path: str) -> list[FieldError]:
     if not versions:
         return [required(path)]
     errors = []
+    seen: set[str] = set()
     for i, version in enumerate(versions):
-        if version in versions[:i]:
+        if version in seen:
             errors.append(invalid(f"{path}[{i}]", version, "duplicate version"))
         else:
             errors += rules.messages(version, f"{path}[{i}]", names.dns1035_label(version))
+        seen.add(version)
     if not any(version in REVIEW_VERSIONS for version in versions):
         errors.append(invalid(path, versions, f"must include at least one of {', '.join(REVIEW_VERSIONS)}"))
     return errors

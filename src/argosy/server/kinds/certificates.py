@@ -92,7 +92,7 @@ class SigningRequestStrategy(BuiltinStrategy):
         for i, usage in enumerate(usages):
             if usage not in USAGES:
                 errors.append(not_supported(f"spec.usages[{i}]", usage, USAGES))
-        errors += [duplicate(f"spec.usages[{i}]", usage) for i, usage in enumerate(usages) if usage in usages[:i]]
+        errors += rules.unique(usages, "spec.usages")
         errors += _signer(spec.get("signerName") or "")
         seconds = spec.get("expirationSeconds")
         if seconds is not None and seconds < MIN_SECONDS:
@@ -196,7 +196,7 @@ def _decided(obj: Object) -> dict[str, int]:
 
 def _conditions(conditions: list[Mapping[str, Any]]) -> list[FieldError]:
     errors = []
-    seen: list[str] = []
+    seen: set[str] = set()
     for i, condition in enumerate(conditions):
         path = f"status.conditions[{i}]"
         kind, status = condition.get("type") or "", condition.get("status") or ""
@@ -208,5 +208,5 @@ def _conditions(conditions: list[Mapping[str, Any]]) -> list[FieldError]:
             errors.append(invalid("status.conditions", kind, detail))
         if kind in seen:
             errors.append(duplicate(f"{path}.type", kind))
-        seen.append(kind)
+        seen.add(kind)
     return errors

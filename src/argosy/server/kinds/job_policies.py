@@ -82,10 +82,10 @@ def _exit_codes(codes: Mapping[str, Any], path: str, containers: set[str | None]
         errors.append(invalid(path, codes.get("values"), "at least one value is required"))
     elif len(values) > MAX_EXIT_CODES:
         errors.append(too_many(path, len(values), MAX_EXIT_CODES))
-    for i, value in enumerate(values):
+    for i, (value, repeated) in enumerate(zip(values, rules.repeated(values), strict=True)):
         if value == 0 and codes.get("operator") == "In":
             errors.append(invalid(f"{path}[{i}]", value, "must not be 0 for the In operator"))
-        if value in values[:i]:
+        if repeated:
             errors.append(duplicate(f"{path}[{i}]", value))
     if values != sorted(values):
         errors.append(invalid(path, values, "must be ordered"))

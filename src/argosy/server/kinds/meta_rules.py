@@ -5,7 +5,7 @@ itself (metadata.name, labels, owner references) is checked by the server core, 
 """
 
 import ipaddress
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from argosy.kube import names
@@ -213,6 +213,16 @@ def dual_stack(values: Collection[str], parse: Callable[[str], Any] = ipaddress.
     except ValueError:
         return False
     return len(families) <= 2 and len(set(families)) == len(families)
+
+
+def repeated(values: Iterable[Hashable]) -> list[bool]:
+    """For each value whether it was there before."""
+    seen: set[Hashable] = set()
+    found = []
+    for value in values:
+        found.append(value in seen)
+        seen.add(value)
+    return found
 
 
 def unique(values: Iterable[str], path: str) -> list[FieldError]:

@@ -36,15 +36,15 @@ class RuntimeClassStrategy(StatuslessStrategy):
         scheduling = obj.get("scheduling") or {}
         errors += rules.labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector")
         errors += validate_tolerations(scheduling.get("tolerations") or [], "scheduling.tolerations")
-        seen = []
+        seen = set()
         for i, toleration in enumerate(scheduling.get("tolerations") or ()):
             key = {field: toleration.get(field) or "" for field in ("key", "operator", "value", "effect")}
-            if key in seen:
+            if tuple(key.values()) in seen:
                 internal = {field.capitalize(): value for field, value in key.items()}
                 internal["TolerationSeconds"] = toleration.get("tolerationSeconds")
                 shown = orjson.Fragment(orjson.dumps(internal))
                 errors.append(duplicate(f"scheduling.tolerations[{i}]", shown))
-            seen.append(key)
+            seen.add(tuple(key.values()))
         return errors
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:

@@ -137,15 +137,16 @@ def _label_keys(term: Object, path: str) -> list[FieldError]:
             continue
         for i, key in enumerate(keys):
             errors += label_name(key, f"{path}.{name}[{i}]")
-    known = set((selector or {}).get("matchLabels") or ())
+    known, mismatched = set((selector or {}).get("matchLabels") or ()), set(mismatch)
+    matched = {key: i for i, key in reversed([*enumerate(match)])}
     for requirement in (selector or {}).get("matchExpressions") or ():
         key = requirement.get("key", "")
-        if key in match and key in known:
+        if key in matched and key in known:
             detail = "exists in both matchLabelKeys and labelSelector"
-            errors.append(invalid(f"{path}[{match.index(key)}]", key, detail))
+            errors.append(invalid(f"{path}[{matched[key]}]", key, detail))
         known.add(key)
     for i, key in enumerate(match):
-        if key in mismatch:
+        if key in mismatched:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
             errors.append(invalid(f"{path}.matchLabelKeys[{i}]", key, detail))
     return errors
@@ -187,6 +188,7 @@ def _toleration(toleration: Object, path: str) -> list[FieldError]:
 
 def validate_topology_spread(constraints: list[Object], path: str) -> list[FieldError]:
     errors = []
+    last = {(each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")): i for i, each in enumerate(constraints)}
     for i, constraint in enumerate(constraints):
         at = f"{path}[{i}]"
         key, action = constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
@@ -195,8 +197,7 @@ def validate_topology_spread(constraints: list[Object], path: str) -> list[Field
             errors.append(required(f"{at}.topologyKey", "can not be empty"))
         if action not in ("DoNotSchedule", "ScheduleAnyway"):
             errors.append(not_supported(f"{at}.whenUnsatisfiable", action, ["DoNotSchedule", "ScheduleAnyway"]))
-        later = [(other.get("topologyKey", ""), other.get("whenUnsatisfiable", "")) for other in constraints[i + 1 :]]
-        if (key, action) in later:
+        if last[key, action] > i:
             errors.append(duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
         domains = constraint.get("minDomains")
         if domains is not None:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from argosy.server.fielderrors import FieldError, duplicate, invalid, not_supported, required
-from argosy.server.kinds.meta_rules import dual_stack, ip
+from argosy.server.kinds.meta_rules import dual_stack, ip, repeated
 
 __all__ = [
     "cluster_ips",
@@ -92,10 +92,10 @@ def validate_cluster_ips(spec: Object, known: Collection[str]) -> list[FieldErro
 
 def _families(families: list[str]) -> list[FieldError]:
     errors = []
-    for i, family in enumerate(families):
+    for i, (family, again) in enumerate(zip(families, repeated(families), strict=True)):
         if family not in _FAMILIES:
             errors.append(not_supported(f"spec.ipFamilies[{i}]", family, _FAMILIES))
-        if family in families[:i]:
+        if again:
             errors.append(duplicate(f"spec.ipFamilies[{i}]", family))
     return errors
 

@@ -60,9 +60,13 @@ class ServiceAllocator:
             addresses.taken.clear()
         self._ports.taken.clear()
         for service in services:
-            for address in _held_ips(service):
-                self._take(address)
-            self._ports.taken.update(_held_ports(service))
+            self.take(service)
+
+    def take(self, service: Object) -> None:
+        """What a stored service holds is taken, whether it was before or not."""
+        for address in _held_ips(service):
+            self._take(address)
+        self._ports.taken.update(_held_ports(service))
 
     def allocate(self, service: Object, old: Object | None = None, *, dry_run: bool = False) -> list[str | int]:
         """Fill in families, addresses and ports, keeping those of `old`; what was taken for it. Raises Refused, Exhausted.

@@ -1,5 +1,6 @@
 """storage.k8s.io/v1: classes of storage and what CSI drivers say of themselves. Volumes and claims are core kinds."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from argosy.server.kinds.builtin import BuiltinStrategy, StatuslessStrategy, dec
 from argosy.server.kinds.defaults import fill
 from argosy.server.kinds.resource_lists import amount, canonical_quantity
 from argosy.server.registry import Kind, Object
+from argosy.server.status import MAX_CAUSES
 
 __all__ = ["kinds"]
 
@@ -88,7 +90,7 @@ class StorageClassStrategy(StatuslessStrategy):
 def _topologies(terms: list[Mapping[str, Any]], path: str) -> list[FieldError]:
     errors = []
     # Kubernetes compares with as many empty terms as there are terms, too: an empty one is a duplicate from the start.
-    seen: list[dict[str, frozenset[str]]] = [{} for _ in terms]
+    seen = Counter({frozenset[tuple[str, frozenset[str]]](): len(terms)})
     for i, term in enumerate(terms):
         expressions: dict[str, frozenset[str]] = {}
         for j, expression in enumerate(term.get("matchLabelExpressions") or ()):
@@ -100,8 +102,12 @@ def _topologies(terms: list[Mapping[str, Any]], path: str) -> list[FieldError]:
             if key in expressions:
                 errors.append(duplicate(f"{where}.key", key))
             expressions[key] = frozenset(values)
-        errors += [duplicate(f"{path}[{i}].matchLabelExpressions", "")] * seen.count(expressions)
-        seen.append(expressions)
+        term_key = frozenset(expressions.items())
+        # Told once for each earlier one, which among very many is nobody's business.
+        errors += [duplicate(f"{path}[{i}].matchLabelExpressions", "")] * min(seen[term_key], MAX_CAUSES)
+        if len(errors) > MAX_CAUSES:
+            break
+        seen[term_key] += 1
     return errors
 
 
@@ -280,9 +286,9 @@ def _fixed(driver: Mapping[str, Any]) -> dict[str, Any]:
 
 def _topology_keys(keys: list[str], path: str) -> list[FieldError]:
     errors = []
-    for i, key in enumerate(keys):
+    for key, repeated in zip(keys, rules.repeated(keys), strict=True):
         errors += [] if key else [required(path)]
-        errors += [duplicate(path, key)] if key in keys[:i] else []
+        errors += [duplicate(path, key)] if repeated else []
         errors += rules.qualified_name(key, path)
     return errors
 

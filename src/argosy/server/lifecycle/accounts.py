@@ -17,10 +17,12 @@ _ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 _SECRETS = Resource("", "v1", "secrets", "Secret")
 _CA_NAME = "kube-root-ca.crt"
+#: What every namespace has, by kind.
+_FURNISHED = {"serviceaccounts": "default", "configmaps": _CA_NAME}
 _TOKEN_TYPE = "kubernetes.io/service-account-token"
 _ACCOUNT_NAME = "kubernetes.io/service-account.name"
 _ACCOUNT_UID = "kubernetes.io/service-account.uid"
-#: Old-style tokens have no end; ten years are as good.
+#: Old-style tokens have no end but that of their secret; ten years are as good.
 _LONG = 10 * 365 * 24 * 3600
 
 
@@ -39,7 +41,7 @@ class ServiceAccounts(Loop):
         kind, _, name = rest.partition("/")
         if kind == "namespaces" and not event.deleted:
             self.queue.add(f"namespace/{name}")
-        elif event.deleted and kind in ("serviceaccounts", "configmaps"):
+        elif event.deleted and name.rpartition("/")[2] == _FURNISHED.get(kind):
             self.queue.add(f"namespace/{event.entry.namespace}")
         elif kind == "secrets" and not event.deleted and _TOKEN_TYPE.encode() in event.entry.value:
             self.queue.add(f"secret/{name}")
@@ -101,7 +103,8 @@ class ServiceAccounts(Loop):
         account = self.store.get(f"core/serviceaccounts/{namespace}/{account_name}")
         if account_name is None or account is None:
             return
-        token, _ = self._tokens.sign(namespace, account_name, account.uid, seconds=_LONG)
+        bound = {"secret": {"name": name, "uid": entry.uid}}
+        token, _ = self._tokens.sign(namespace, account_name, account.uid, seconds=_LONG, bound=bound)
         values = {"token": token.encode(), "ca.crt": self._ca, "namespace": namespace.encode()}
         patch = {
             "metadata": {"annotations": {_ACCOUNT_UID: account.uid}, "resourceVersion": str(entry.version)},

@@ -2,15 +2,24 @@
 released in orphan deletion.
 
 An owner counts as gone only when its kind is served here and no object of that uid is there; an owner of a kind nobody
-serves is unknown, and unknown deletes nothing.
+serves, or one that its dependent could not have, is unknown, and unknown deletes nothing.
+
+Owners may go in a circle. In the foreground each of them would wait for the next one for ever, so one of them is made to wait no
+more: its references stop blocking. Kubernetes does that only as it deletes an object whose owner and dependent both wait already;
+here also where all of a circle wait, which it leaves as it is.
 """
 
+import asyncio
+import contextlib
+from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Any
 
 from argosy.kube.client import Client, Patch
+from argosy.kube.errors import NotFound
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
+from argosy.server.app import Server
 from argosy.server.entry import Entry, object_key
 from argosy.server.lifecycle.loop import Loop
 from argosy.server.metadata import FOREGROUND, ORPHAN
@@ -20,6 +29,9 @@ from argosy.server.store import StoreEvent
 __all__ = ["GarbageCollector"]
 
 Object = dict[str, Any]
+#: Dependents looked at before others get their turn.
+SLICE = 200
+AFTER_UNBLOCKING = 0.05
 
 
 class _Owner(Enum):
@@ -33,96 +45,132 @@ class _Owner(Enum):
 class GarbageCollector(Loop):
     name = "garbage collection"
 
+    def __init__(self, server: Server):
+        super().__init__(server)
+        #: The uids of all objects that wait for their dependents, and where they are.
+        self._waiting: dict[str, str] = {}
+
     def observe(self, event: StoreEvent) -> None:
-        entry = event.entry
+        entry, before = event.entry, event.previous
         if event.deleted:
-            for dependent in self.store.dependents(entry.uid):
-                self.queue.add(dependent.key)
-            for uid in entry.owners:  # an owner may be waiting for this one
-                self._wake_waiting_owner(uid, entry)
+            self._waiting.pop(entry.uid, None)
+            self._wake(*(dependent.key for dependent in self.store.dependents(entry.uid)))
+            self._wake_waiting(before.blocks if before is not None else entry.blocks)
             return
-        before = event.previous
-        if before is not None and before.owners == entry.owners and not entry.deleting:
-            return  # most changes are of status
-        if entry.owners or entry.deleting:
-            self.queue.add(entry.key)
-            if entry.deleting:
-                for dependent in self.store.dependents(entry.uid):
-                    self.queue.add(dependent.key)
+        if before is not None:
+            self._wake_waiting(uid for uid in before.blocks if uid not in entry.blocks)
+        if entry.deleting:
+            if _waits(entry) and not (before is not None and _waits(before)):
+                self._waiting[entry.uid] = entry.key
+                # Its dependents first: those that do not block it are to see that it waits, too.
+                self._wake(*(dependent.key for dependent in self.store.dependents(entry.uid)), entry.key)
+            elif ORPHAN in entry.finalizers:
+                self._wake(entry.key)
+        elif entry.owners and (before is None or before.owners != entry.owners):
+            self._wake(entry.key)
+
+    def _wake(self, *keys: str) -> None:
+        for key in keys:
+            self.queue.add(key)
+
+    def _wake_waiting(self, uids: Iterable[str]) -> None:
+        """Owners that wait for a dependent that has gone, or is no reason to wait any more."""
+        self._wake(*(self._waiting[uid] for uid in uids if uid in self._waiting))
 
     async def reconcile(self, key: str) -> Result | None:
         entry = self.store.get(key)
-        if entry is None:
+        kind = self._kind_of(entry) if entry is not None else None
+        if entry is None or kind is None:
             return None
-        kind = self._kind_of(entry)
-        if kind is None:
-            return None
-        obj = entry.decode()
-        finalizers = obj["metadata"].get("finalizers") or []
-        if entry.deleting and ORPHAN in finalizers:
-            await self._orphan_dependents(kind, entry, finalizers)
-        elif entry.deleting and FOREGROUND in finalizers:
-            await self._finish_foreground(kind, entry, finalizers)
+        if entry.deleting and ORPHAN in entry.finalizers:
+            await self._orphan_dependents(kind, entry)
+        elif _waits(entry):
+            await self._finish_foreground(kind, entry)
         elif entry.owners and not entry.deleting:
-            await self._follow_owners(kind, entry, obj)
+            return await self._follow_owners(kind, entry)
         return None
 
-    async def _follow_owners(self, kind: Kind, entry: Entry, obj: Object) -> None:
-        references: list[Object] = obj["metadata"].get("ownerReferences") or []
+    async def _follow_owners(self, kind: Kind, entry: Entry) -> Result | None:
+        references = _references(entry)
         states = [(reference, self._state(reference, entry.namespace)) for reference in references]
         found = {state for _, state in states}
         if _Owner.UNKNOWN in found:
-            return
+            return None
         if _Owner.SOLID in found:
             kept = [reference for reference, state in states if state is _Owner.SOLID]
             if len(kept) < len(references):
                 await self._patch(kind, entry, {"ownerReferences": kept})
-            return
-        if _Owner.WAITING in found and self.store.dependents(entry.uid):
-            policy = "Foreground"
-        else:
-            finalizers = obj["metadata"].get("finalizers") or []
-            policy = "Orphan" if ORPHAN in finalizers else "Foreground" if FOREGROUND in finalizers else "Background"
-        await self._delete(kind, entry, policy)
-
-    async def _finish_foreground(self, kind: Kind, entry: Entry, finalizers: list[str]) -> None:
-        """Delete the dependents; the finalizer goes when none that blocks its owner is left."""
+            return None
         dependents = self.store.dependents(entry.uid)
-        for dependent in dependents:
-            self.queue.add(dependent.key)
-        if any(_blocks(dependent, entry.uid) for dependent in dependents):
-            return  # each one's deletion wakes this object again
-        await self._patch(kind, entry, {"finalizers": [name for name in finalizers if name != FOREGROUND]})
+        if _Owner.WAITING in found and dependents:
+            if entry.blocks and any(map(_waits, dependents)):
+                # Between an owner and a dependent that both wait this one may close a circle. Whether its owner is still there
+                # when it need not wait any more decides how this one goes.
+                await self._unblock(kind, entry, frozenset(entry.blocks))
+                return Result(requeue_after=AFTER_UNBLOCKING)
+            await self._delete(kind, entry, "Foreground")
+            return None
+        finalizers = entry.finalizers
+        policy = "Orphan" if ORPHAN in finalizers else "Foreground" if FOREGROUND in finalizers else "Background"
+        await self._delete(kind, entry, policy)
+        return None
 
-    async def _orphan_dependents(self, kind: Kind, entry: Entry, finalizers: list[str]) -> None:
+    async def _finish_foreground(self, kind: Kind, entry: Entry) -> None:
+        """The finalizer goes when no dependent is left that blocks its owner; each one's end wakes this object again."""
+        blocking = [dependent for dependent in self.store.dependents(entry.uid) if entry.uid in dependent.blocks]
+        if not blocking:
+            await self._patch(kind, entry, {"finalizers": [name for name in entry.finalizers if name != FOREGROUND]})
+            return
+        if not all(map(_waits, blocking)):
+            self._wake(*(dependent.key for dependent in blocking if not dependent.deleting))
+            return
+        circle = frozenset(entry.blocks) & await self._waited_for(entry)
+        if circle:
+            await self._unblock(kind, entry, circle)
+
+    async def _waited_for(self, entry: Entry) -> frozenset[str]:
+        """The uids of all waiting objects that an object waits for, over any number of others."""
+        seen: set[str] = set()
+        stack = [entry.uid]
+        looked_at = 0
+        while stack:
+            uid = stack.pop()
+            for dependent in self.store.dependents(uid):
+                looked_at += 1
+                if looked_at % SLICE == 0:
+                    await asyncio.sleep(0)
+                if uid in dependent.blocks and _waits(dependent) and dependent.uid not in seen:
+                    seen.add(dependent.uid)
+                    stack.append(dependent.uid)
+        return frozenset(seen)
+
+    async def _unblock(self, kind: Kind, entry: Entry, owners: frozenset[str]) -> None:
+        """Let these owners wait for the object no more."""
+        references = [
+            {**reference, "blockOwnerDeletion": False} if reference.get("uid") in owners else reference
+            for reference in _references(entry)
+        ]
+        await self._patch(kind, entry, {"ownerReferences": references})
+
+    async def _orphan_dependents(self, kind: Kind, entry: Entry) -> None:
         for dependent in self.store.dependents(entry.uid):
             dependent_kind = self._kind_of(dependent)
             if dependent_kind is None:
-                continue
-            references = dependent.decode()["metadata"].get("ownerReferences") or []
-            kept = [reference for reference in references if reference.get("uid") != entry.uid]
-            await self._patch(dependent_kind, dependent, {"ownerReferences": kept})
-        await self._patch(kind, entry, {"finalizers": [name for name in finalizers if name != ORPHAN]})
+                return  # released it would not be, and without its owner it would be garbage
+            kept = [reference for reference in _references(dependent) if reference.get("uid") != entry.uid]
+            with contextlib.suppress(NotFound):  # it has gone meanwhile
+                await self._patch(dependent_kind, dependent, {"ownerReferences": kept})
+        if (latest := self.store.get(entry.key)) is not None and latest.uid == entry.uid:
+            await self._patch(kind, latest, {"finalizers": [name for name in latest.finalizers if name != ORPHAN]})
 
     def _state(self, reference: Object, namespace: str) -> _Owner:
         kind = self._kind_named(str(reference.get("apiVersion", "")), str(reference.get("kind", "")))
-        if kind is None:
-            return _Owner.UNKNOWN
+        if kind is None or (kind.namespaced and not namespace):
+            return _Owner.UNKNOWN  # the latter nobody can look up: nothing says in which namespace it would be
         owner = self.store.get(object_key(kind, namespace, str(reference.get("name", ""))))
         if owner is None or owner.uid != reference.get("uid"):
             return _Owner.GONE
-        if owner.deleting and FOREGROUND in (owner.decode()["metadata"].get("finalizers") or ()):
-            return _Owner.WAITING
-        return _Owner.SOLID
-
-    def _wake_waiting_owner(self, uid: str, dependent: Entry) -> None:
-        for reference in dependent.decode()["metadata"].get("ownerReferences") or ():
-            kind = self._kind_named(str(reference.get("apiVersion", "")), str(reference.get("kind", "")))
-            if kind is None or reference.get("uid") != uid:
-                continue
-            owner = self.store.get(object_key(kind, dependent.namespace, str(reference.get("name", ""))))
-            if owner is not None and owner.uid == uid and owner.deleting:
-                self.queue.add(owner.key)
+        return _Owner.WAITING if _waits(owner) else _Owner.SOLID
 
     def _kind_named(self, api_version: str, kind_name: str) -> Kind | None:
         group = api_version.rpartition("/")[0]
@@ -132,11 +180,10 @@ class GarbageCollector(Loop):
         return None
 
     def _kind_of(self, entry: Entry) -> Kind | None:
+        """As it is stored, or in any version that is served where that one is not."""
         group, plural = entry.key.split("/", 2)[:2]
-        for kind in self.server.registry:
-            if kind.storage_key == f"{group}/{plural}" and kind.api_version == entry.api_version:
-                return kind
-        return None
+        kinds = [kind for kind in self.server.registry if kind.storage_key == f"{group}/{plural}"]
+        return next((kind for kind in kinds if kind.api_version == entry.api_version), kinds[0] if kinds else None)
 
     async def _patch(self, kind: Kind, entry: Entry, metadata: Object) -> None:
         """Conditional on the version that was looked at: who changed it meanwhile has the say."""
@@ -155,9 +202,13 @@ class GarbageCollector(Loop):
         )
 
 
-def _blocks(dependent: Entry, owner_uid: str) -> bool:
-    references = dependent.decode()["metadata"].get("ownerReferences") or ()
-    return any(reference.get("uid") == owner_uid and reference.get("blockOwnerDeletion") for reference in references)
+def _waits(entry: Entry) -> bool:
+    """For its dependents to go first."""
+    return entry.deleting and FOREGROUND in entry.finalizers
+
+
+def _references(entry: Entry) -> list[Object]:
+    return entry.decode()["metadata"].get("ownerReferences") or []
 
 
 def _resource(kind: Kind) -> Resource:

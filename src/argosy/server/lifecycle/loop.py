@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from argosy.kube.client import Client
 from argosy.kube.errors import Conflict, NotFound
+from argosy.kube.pace import Pace
 from argosy.kube.queue import Result, WorkQueue, run_workers
 from argosy.server.app import Server
 from argosy.server.identity import User
@@ -33,6 +34,7 @@ class Loop:
         self.store = server.store
         self.client = system_client(server)
         self.queue: WorkQueue[str] = WorkQueue()
+        self._pace: Pace[str] = Pace(self.name, server.metrics.spinning.labels(self.name).inc)
 
     def observe(self, event: StoreEvent) -> None:
         raise NotImplementedError
@@ -46,7 +48,8 @@ class Loop:
         for table in self.store.tables().values():
             for entry in list(table.entries.values()):
                 self.observe(StoreEvent(entry, None, deleted=False))
-        self.server.run(self.name, run_workers(self.queue, self._quietly(self.reconcile), _WORKERS))
+        work = run_workers(self.queue, self._quietly(self.reconcile), _WORKERS, pace=self._pace)
+        self.server.run(self.name, work, self._pace.problem)
 
     def _quietly(
         self, reconcile: Callable[[str], Awaitable[Result | None]]

@@ -1,11 +1,11 @@
-"""Answers under /openapi: made when first asked for, and kept until the kinds they describe change.
+"""Answers under /openapi: made when first asked for, beside the loop, and kept until the kinds they describe change.
 
 A document's hash is taken from what it is made of (the minor, the kinds, custom schemas), not from its bytes, so that the
 index of all documents costs no document.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ from argosy.kube.transport import Response
 from argosy.server.accept import media_types
 from argosy.server.crd.strategy import CustomResourceStrategy
 from argosy.server.discovery import group_order, version_rank
+from argosy.server.encoding import finished
 from argosy.server.openapi.operations import V2, V3, paths_of
 from argosy.server.openapi.protobuf import CONTENT_TYPE, encode_document
 from argosy.server.openapi.schemas import Components
@@ -44,11 +45,27 @@ class OpenApi:
         self._schemas = load(minor)
         self._generation = -1
         self._documents: dict[str, _Document] = {}
+        #: The hash over all documents.
+        self._hash = ""
         #: Encoded answers by hash: a change of one kind leaves the other documents as they are.
         self._made: dict[str, bytes] = {}
 
+    def ready(self, path: str, headers: Mapping[str, str]) -> bool:
+        """Whether `respond` has nothing to make, so that it answers at once."""
+        if self._generation != self._registry.generation:
+            return False
+        rest = path.removeprefix("/openapi/").rstrip("/")
+        if rest == "v2":
+            protobuf = self._v2_form(headers) == "protobuf"
+            return (f"{self._hash}P" if protobuf else self._hash) in self._made
+        document = self._documents.get(rest.removeprefix("v3/"))
+        return document is None or document.hash in self._made
+
     def respond(self, path: str, headers: Mapping[str, str], hash_wanted: str = "") -> Response | None:
-        """None when the path is not one of OpenAPI's. `hash_wanted` is the query parameter of links in the index."""
+        """None when the path is not one of OpenAPI's. `hash_wanted` is the query parameter of links in the index.
+
+        Takes long where documents have to be made; not to be called twice at a time.
+        """
         if path != "/openapi" and not path.startswith("/openapi/"):
             return None
         self._refresh()
@@ -67,9 +84,9 @@ class OpenApi:
         return self._answer(document.hash, headers, lambda: self._v3(document), immutable=bool(hash_wanted))
 
     def _refresh(self) -> None:
-        if self._generation == self._registry.generation:
+        generation = self._registry.generation
+        if self._generation == generation:
             return
-        self._generation = self._registry.generation
         grouped: dict[tuple[str, str], list[Kind]] = {}
         for kind in sorted(self._registry, key=lambda k: k.plural):
             grouped.setdefault((kind.group, kind.version), []).append(kind)
@@ -77,8 +94,12 @@ class OpenApi:
             (f"apis/{group}/{version}" if group else f"api/{version}"): self._document(grouped[group, version])
             for group, version in sorted(grouped, key=lambda gv: (group_order(gv[0]), version_rank(gv[1])))
         }
-        current = {document.hash for document in self._documents.values()}
+        everything = "".join(document.hash for document in self._documents.values())
+        self._hash = hashlib.sha512(everything.encode()).hexdigest().upper()
+        current = {self._hash, f"{self._hash}P", *(document.hash for document in self._documents.values())}
         self._made = {key: body for key, body in self._made.items() if key in current}
+        # Last: until then the documents are those of an older one.
+        self._generation = generation
 
     def _document(self, kinds: list[Kind]) -> _Document:
         digest = hashlib.sha512(self._schemas.minor.encode())
@@ -86,8 +107,8 @@ class OpenApi:
             shape: list[Any] = [kind.api_version, kind.kind, kind.plural, kind.namespaced]
             shape += [sorted(kind.verbs), sorted(kind.subresources)]
             if isinstance(kind.strategy, CustomResourceStrategy):
-                shape.append(kind.strategy.schema)
-            digest.update(orjson.dumps(shape, option=orjson.OPT_SORT_KEYS))
+                shape.append(kind.strategy.schema_digest)
+            digest.update(orjson.dumps(shape))
         return _Document(tuple(kinds), digest.hexdigest().upper())
 
     def _index(self) -> bytes:
@@ -115,48 +136,75 @@ class OpenApi:
     def _components(self) -> Components:
         return Components(self._schemas, "#/components/schemas/")
 
+    @cached_property
+    def _v2_components(self) -> Components:
+        return Components(self._schemas, "#/definitions/")
+
     def _v3(self, document: _Document) -> bytes:
         components = self._components
         paths: dict[str, Any] = {}
         for kind in document.kinds:
             paths.update(paths_of(kind, components, V3))
-        made = components.of_kinds(document.kinds)
-        roots = [*made, *(components.name(kind) for kind in document.kinds)]
+        roots = [components.name(kind) for kind in document.kinds]
         roots += [reference.removeprefix(components.reference) for reference in _schema_references(paths)]
-        schemas = components.reachable(roots, made)
-        return orjson.dumps(
-            {
-                "openapi": "3.0.0",
-                "info": {"title": "Kubernetes", "version": f"v{self._schemas.minor}"},
-                "paths": dict(sorted(paths.items())),
-                "components": {"schemas": schemas},
-            }
-        )
+        whole = bytearray(orjson.dumps({"openapi": "3.0.0", "info": self._info})[:-1])
+        _add(whole, b',"paths":', sorted(paths.items()))
+        _add(whole, b',"components":{"schemas":', components.definitions(document.kinds, roots))
+        whole += b"}}"
+        return finished(whole)
 
-    def _v2(self, headers: Mapping[str, str]) -> Response:
-        everything = "".join(document.hash for document in self._documents.values())
-        key = hashlib.sha512(everything.encode()).hexdigest().upper()
+    @property
+    def _info(self) -> dict[str, str]:
+        return {"title": "Kubernetes", "version": f"v{self._schemas.minor}"}
+
+    def _v2_form(self, headers: Mapping[str, str]) -> str:
         for media in media_types(headers.get("accept") or "*/*"):
             if media.type in _V2_JSON:
-                return self._answer(key, headers, lambda: orjson.dumps(self._v2_document()))
+                return "json"
             if media.type in _V2_PROTOBUF:
-                # Another key: the two forms of a document must not share an entity tag.
-                answer = self._answer(f"{key}P", headers, lambda: encode_document(self._v2_document()))
-                return msgspec.structs.replace(answer, headers={**answer.headers, "content-type": CONTENT_TYPE})
+                return "protobuf"
+        return ""
+
+    def _v2(self, headers: Mapping[str, str]) -> Response:
+        form = self._v2_form(headers)
+        if form == "json":
+            return self._answer(self._hash, headers, self._v2_json)
+        if form == "protobuf":
+            # Another key: the two forms of a document must not share an entity tag.
+            answer = self._answer(f"{self._hash}P", headers, self._v2_protobuf)
+            return msgspec.structs.replace(answer, headers={**answer.headers, "content-type": CONTENT_TYPE})
         return Response(406, {"content-type": "text/plain; charset=utf-8", "vary": "Accept"}, _NOT_ACCEPTABLE)
 
-    def _v2_document(self) -> dict[str, Any]:
-        components = Components(self._schemas, "#/definitions/")
-        kinds = [kind for document in self._documents.values() for kind in document.kinds]
-        paths: dict[str, Any] = {}
-        for kind in kinds:
-            paths.update(paths_of(kind, components, V2))
-        return {
-            "swagger": "2.0",
-            "info": {"title": "Kubernetes", "version": f"v{self._schemas.minor}"},
-            "paths": dict(sorted(paths.items())),
-            "definitions": components.everything(components.of_kinds(kinds)),
-        }
+    def _v2_json(self) -> bytes:
+        whole = bytearray(orjson.dumps({"swagger": "2.0", "info": self._info})[:-1])
+        kinds = self._kinds()
+        _add(whole, b',"paths":', self._v2_paths(kinds))
+        _add(whole, b',"definitions":', self._v2_components.definitions(kinds))
+        whole += b"}"
+        return finished(whole)
+
+    def _v2_protobuf(self) -> bytes:
+        kinds = self._kinds()
+        definitions = self._v2_components.definitions(kinds)
+        return finished(encode_document(self._info["version"], self._v2_paths(kinds), definitions))
+
+    def _kinds(self) -> list[Kind]:
+        return [kind for document in self._documents.values() for kind in document.kinds]
+
+    def _v2_paths(self, kinds: Iterable[Kind]) -> Iterator[tuple[str, Any]]:
+        """Those of a kind are made when it is their turn, and gone after it."""
+        for kind in sorted(kinds, key=lambda kind: (kind.api_version, kind.plural)):
+            yield from paths_of(kind, self._v2_components, V2).items()
+
+
+def _add(whole: bytearray, key: bytes, entries: Iterable[tuple[str, Any]]) -> None:
+    """An object at the end of a document, entry by entry: nothing of it is held or copied as a whole."""
+    whole += key
+    before = b"{"
+    for name, node in entries:
+        whole += before + orjson.dumps(name) + b":" + orjson.dumps(node)
+        before = b","
+    whole += b"}" if before == b"," else b"{}"
 
 
 def _schema_references(paths: dict[str, Any]) -> set[str]:

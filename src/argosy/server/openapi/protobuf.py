@@ -26,18 +26,21 @@ _SCHEMA_COUNTS = {
 _METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "options": 6, "head": 7, "patch": 8}
 
 
-def encode_document(document: Json) -> bytes:
-    info = document["info"]
-    paths = b"".join(_message(2, _named(path, _path(item))) for path, item in document["paths"].items())
-    definitions = b"".join(_message(1, _named(name, _schema(node))) for name, node in document["definitions"].items())
-    return b"".join(
-        (
-            _text(1, document["swagger"]),
-            _message(2, _text(1, info["title"]) + _text(2, info["version"])),
-            _message(8, paths),
-            _message(9, definitions),
-        )
-    )
+def encode_document(
+    version: str, paths: Iterable[tuple[str, Json]], definitions: Iterable[tuple[str, Json]]
+) -> bytearray:
+    """The document of a Kubernetes version. Paths and definitions are taken one by one."""
+    whole = bytearray(_text(1, "2.0") + _message(2, _text(1, "Kubernetes") + _text(2, version)))
+    _add(whole, 8, [_message(2, _named(path, _path(item))) for path, item in paths])
+    _add(whole, 9, [_message(1, _named(name, _schema(node))) for name, node in definitions])
+    return whole
+
+
+def _add(whole: bytearray, field: int, parts: list[bytes]) -> None:
+    """A message of many parts, which is not copied as a whole: that takes long when it is large."""
+    whole += _varint(field << 3 | 2) + _varint(sum(map(len, parts)))
+    for part in parts:
+        whole += part
 
 
 def _varint(number: int) -> bytes:

@@ -1,7 +1,6 @@
 """Components of the OpenAPI documents: definitions of built-in kinds from the tables, of custom ones from their schemas."""
 
-import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from argosy.kube.schema import Schemas
@@ -18,6 +17,8 @@ _TYPE_META: dict[str, Schema] = {
     "kind": {"description": "The kind of the object, in CamelCase.", "type": "string"},
 }
 _METADATA = "The metadata every object has: name, namespace, labels, annotations and what the server keeps about it."
+#: What definitions of custom kinds refer to.
+_REFERRED = (f"{_META}ObjectMeta", f"{_META}ListMeta")
 #: Keywords OpenAPI 2 has no words for.
 _ONLY_V3 = ("nullable", "anyOf", "oneOf", "allOf", "not")
 
@@ -45,31 +46,36 @@ class Components:
     def named(self, group: str, version: str, kind: str) -> str | None:
         return self._names.get((group, version, kind))
 
-    def of_kinds(self, kinds: Iterable[Kind]) -> dict[str, Schema]:
-        """Definitions of kinds without a table entry: custom resources, and their lists."""
-        made: dict[str, Schema] = {}
-        for kind in kinds:
-            if (kind.group, kind.version, kind.kind) in self._names:
-                continue
-            made[self.name(kind)] = custom_schema(kind, self.reference)
-            made[self.name(kind, "List")] = self._list(kind)
-        return made
+    def definitions(self, kinds: Iterable[Kind], roots: Iterable[str] | None = None) -> Iterator[tuple[str, Schema]]:
+        """By name, the definitions of custom kinds and of their lists, and the built-in ones: all, or what the roots refer to.
 
-    def reachable(self, roots: Iterable[str], made: dict[str, Schema]) -> dict[str, Schema]:
-        """The named definitions and all they refer to, by name."""
+        Custom ones are made one at a time: there may be hundreds of megabytes of them.
+        """
+        custom: dict[str, tuple[Kind, bool]] = {}
+        for kind in kinds:
+            if (kind.group, kind.version, kind.kind) not in self._names:
+                custom[self.name(kind)] = kind, False
+                custom[self.name(kind, "List")] = kind, True
+        builtin = self._definitions if roots is None else self._reachable([*roots, *_REFERRED])
+        for name in sorted({*builtin, *custom}):
+            if name not in custom:
+                yield name, builtin[name]
+                continue
+            kind, is_list = custom[name]
+            yield name, self._list(kind) if is_list else custom_schema(kind, self.reference)
+
+    def _reachable(self, roots: Iterable[str]) -> dict[str, Schema]:
+        """The named built-in definitions and all they refer to."""
         found: dict[str, Schema] = {}
         waiting = list(roots)
         while waiting:
             name = waiting.pop()
-            node = made.get(name) or self._definitions.get(name)
+            node = self._definitions.get(name)
             if name in found or node is None:
                 continue
             found[name] = node
             waiting += [reference.removeprefix(self.reference) for reference in _references(node)]
-        return dict(sorted(found.items()))
-
-    def everything(self, made: dict[str, Schema]) -> dict[str, Schema]:
-        return dict(sorted({**self._definitions, **made}.items()))
+        return found
 
     def _list(self, kind: Kind) -> Schema:
         properties: dict[str, Schema] = {
@@ -100,7 +106,7 @@ def definition_name(group: str, version: str, kind: str) -> str:
 def custom_schema(kind: Kind, reference: str) -> Schema:
     """The schema of a custom resource as it is published: with the fields every object has."""
     if isinstance(kind.strategy, CustomResourceStrategy):
-        schema = copy.deepcopy(kind.strategy.schema)
+        schema = kind.strategy.schema
     else:
         schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     if "components" not in reference:

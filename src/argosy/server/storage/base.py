@@ -26,6 +26,7 @@ __all__ = [
     "OnCommit",
     "Record",
     "Storage",
+    "StorageDamaged",
     "StorageError",
     "StorageFull",
 ]
@@ -62,6 +63,10 @@ class StorageError(Exception):
 
 class StorageFull(StorageError):
     """The write did not happen because there is no room."""
+
+
+class StorageDamaged(StorageError):
+    """Open: acknowledged writes are missing. Nothing was changed."""
 
 
 class Exists(Exception):
@@ -123,4 +128,17 @@ class Storage(Protocol):
 
     async def compact(self, version: int) -> None:
         """Forget history up to `version`; current records stay."""
+        ...
+
+    @property
+    def scarce(self) -> bool:
+        """There is hardly any room left: what is not needed to make some should not be written."""
+        ...
+
+    async def give_up_reserve(self) -> bool:
+        """There was no room for a write that must not fail for that: whether it is worth another try."""
+        ...
+
+    async def relieve(self) -> bool:
+        """After StorageFull: forget all history, and whether there is room again then. Raises StorageError."""
         ...

@@ -7,7 +7,10 @@ from pathlib import Path
 
 from argosy.server.storage.base import StorageError
 
-__all__ = ["FolderLock", "is_full"]
+__all__ = ["RESTORING", "FolderLock", "is_full", "refuse_half", "sync_folder"]
+
+#: In the folder of a server while a restore exchanges its parts.
+RESTORING = "restoring"
 
 #: SQLite needs a little to open a store at all.
 LEAST_ROOM = 64 * 1024
@@ -19,6 +22,21 @@ def is_full(folder: Path) -> bool:
         disk = os.statvfs(folder)
         return disk.f_bavail * disk.f_frsize < LEAST_ROOM or (disk.f_files > 0 and disk.f_favail == 0)
     return False
+
+
+def sync_folder(folder: Path) -> None:
+    """A name, too, has to survive a loss of power before anything is acknowledged."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def refuse_half(server: Path) -> None:
+    """Raises StorageError where a restore was interrupted: what is there may be half of one server and half of another."""
+    if (server / RESTORING).exists():
+        raise StorageError(f"a restore into {server} was interrupted: run `argosy restore` again")
 
 
 class FolderLock:

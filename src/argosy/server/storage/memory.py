@@ -52,6 +52,16 @@ class MemoryStorage:
     async def delete(self, key: str, expected: int, encode: Encode) -> Record:
         return self._commit(key, self._expect(key, expected), encode, deleted=True)
 
+    @property
+    def scarce(self) -> bool:
+        return False
+
+    async def give_up_reserve(self) -> bool:
+        return False
+
+    async def relieve(self) -> bool:
+        return True
+
     def _expect(self, key: str, expected: int) -> Record:
         record = self._records.get(key)
         if record is None or record.version != expected:

@@ -10,9 +10,9 @@ import sqlite3
 from pathlib import Path
 
 from argosy.server.storage.base import StorageError, StorageFull
-from argosy.server.storage.folder import is_full
+from argosy.server.storage.folder import is_full, sync_folder
 
-__all__ = ["SCHEMA_VERSION", "open_file", "storage_error"]
+__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "jump_ahead", "newest_version", "open_file", "storage_error"]
 
 SCHEMA_VERSION = 1
 #: Marks the file as ours ("Argo" in ASCII).
@@ -64,6 +64,28 @@ def open_file(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def newest_version(connection: sqlite3.Connection) -> int:
+    """Of the last write. Its row may be gone when it was a deletion and is compacted."""
+    (newest,) = connection.execute("SELECT max(version) FROM log").fetchone()
+    (compacted,) = connection.execute("SELECT value FROM state WHERE name = 'compacted'").fetchone()
+    return max(newest or 0, int(compacted))
+
+
+def jump_ahead(connection: sqlite3.Connection, version: int) -> None:
+    """Go on from a version above all that anybody has seen; what happened before it is history nobody may resume from."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute(
+            "DELETE FROM log WHERE deleted OR version NOT IN (SELECT max(version) FROM log GROUP BY key)"
+        )
+        connection.execute("UPDATE state SET value = ? WHERE name = 'compacted'", (version,))
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
 def _create(path: Path) -> None:
     """By rename: a store is there whole or not at all, so one without content was damaged."""
     temporary = path.with_name(f"{path.name}.new")
@@ -74,20 +96,11 @@ def _create(path: Path) -> None:
         with contextlib.closing(_connect(temporary)) as connection:
             _execute(connection, _CREATE, SCHEMA_VERSION)
         temporary.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except sqlite3.Error as error:
         raise storage_error(path, "created", error) from error
     except OSError as error:
         raise StorageError(f"{path} cannot be created: {error.strerror}") from error
-
-
-def _sync_folder(folder: Path) -> None:
-    """The name, too, has to survive a loss of power before anything is acknowledged."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -97,6 +110,8 @@ def _connect(path: Path) -> sqlite3.Connection:
         # FULL: a commit that was acknowledged survives a loss of power.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA cache_size = -16384")
+        # The log is merged by `Epoch`, which keeps note of it.
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
     except sqlite3.Error as error:
         raise storage_error(path, "opened as a store", error) from error
     return connection

@@ -5,11 +5,15 @@ compared and given out, values encoded) and committed by one thread with three s
 statements would wait for the interpreter lock after each of them. Only one batch is under way at a time, so a failed one
 is simply forgotten, and its versions are skipped.
 
+Whether everything that was acknowledged is still there is found out before a store is opened (`examine`); how far it has come
+is noted with each commit (`epoch`).
+
 Owns two threads, one that writes and one that reads the past; `close` ends both.
 """
 
 import asyncio
 import contextlib
+import logging
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -29,18 +33,28 @@ from argosy.server.storage.base import (
     OnBatch,
     OnCommit,
     Record,
+    StorageDamaged,
     StorageError,
+    StorageFull,
 )
-from argosy.server.storage.folder import FolderLock
-from argosy.server.storage.schema import open_file, storage_error
+from argosy.server.storage.epoch import Epoch
+from argosy.server.storage.examine import examine, keep_aside
+from argosy.server.storage.folder import FolderLock, is_full
+from argosy.server.storage.reserve import Reserve
+from argosy.server.storage.schema import jump_ahead, newest_version, open_file, storage_error
 
 __all__ = ["SqliteStorage"]
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 #: Writes in one commit at most; more wait for the next.
 BATCH = 1024
 #: Rows in one INSERT: large enough to count as one statement, below SQLite's limit of variables.
 ROWS = 128
+#: Pages in the log, roughly, after which it is merged into the file.
+MERGE_AFTER = 1000
+PAGE = 4096
 #: History rows looked at in one slice of a compaction, so that writes come through in between.
 SLICE = 500
 
@@ -66,8 +80,11 @@ class _Write(msgspec.Struct):
 
 
 class SqliteStorage:
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, *, accept_data_loss: bool = False):
+        """With `accept_data_loss` a store that misses acknowledged writes is opened with what is there."""
         self._folder = folder
+        self._accept_data_loss = accept_data_loss
+        self._reserve = Reserve(folder)
         self._version = 0
         self._given = 0
         self._compacted = 0
@@ -75,6 +92,11 @@ class SqliteStorage:
         self._heads: dict[str, Record] = {}
         self._waiting: list[_Write] = []
         self._committing = False
+        #: Pages written since the log was merged.
+        self._unmerged = 0
+        #: As of the last commit.
+        self._scarce = False
+        self._compacting = asyncio.Lock()
         self._idle: asyncio.Future[None] | None = None
         self._closed = True
         self._on_commit: OnCommit = lambda changes: None
@@ -88,13 +110,21 @@ class SqliteStorage:
     def compacted(self) -> int:
         return self._compacted
 
+    @property
+    def scarce(self) -> bool:
+        return self._scarce
+
     async def open(self, on_commit: OnCommit, on_batch: OnBatch) -> Sequence[Record]:
         self._on_commit, self._on_batch = on_commit, on_batch
         self._lock = FolderLock(self._folder)
         self._writing = ThreadPoolExecutor(1, "sqlite-writer")
         self._reading = ThreadPoolExecutor(1, "sqlite-reader")
         try:
+            if is_full(self._folder):
+                # So that it comes up, and somebody can delete something.
+                await self.give_up_reserve()
             await self._in(self._writing, self._open)
+            await self._in(self._writing, self._reserve.keep)
         except BaseException:
             self._end_threads()
             raise
@@ -103,19 +133,44 @@ class SqliteStorage:
 
     def _open(self) -> None:
         path = self._folder / "store.db"
+        found = examine(self._folder)
+        if found.problems:
+            told = f"{path}: {'; '.join(found.problems)}"
+            if not self._accept_data_loss:
+                raise StorageDamaged(told)
+            log.error("acknowledged writes are lost, as was accepted: %s", told)
+            keep_aside(self._folder, found)
+        first = found.first
         self._writer = open_file(path)
         try:
+            if found.problems:
+                self._writer.execute("REINDEX")
+                jump_ahead(self._writer, first)
             self._reader = open_file(path)
+            # Read before the first write: a store that cannot be read is left as it is.
             self._read_heads()
+            self._epoch = Epoch(self._folder, self._writer, found.record, first)
         except sqlite3.Error as error:
-            self._writer.close()
+            self._abandon()
             raise storage_error(path, "read as a store", error) from error
+        except BaseException:
+            self._abandon()
+            raise
+        self._given = max(self._version, first)
+        if found.problems:
+            log.error("the store goes on with %d objects from version %d on", len(self._heads), self._given)
+
+    def _abandon(self) -> None:
+        """After a start that failed: SQLite first, so that its locks are held to the end."""
+        for part in ("_reader", "_writer"):
+            if hasattr(self, part):
+                getattr(self, part).close()
+        if hasattr(self, "_epoch"):
+            self._epoch.end(None)
 
     def _read_heads(self) -> None:
         (self._compacted,) = self._writer.execute("SELECT value FROM state WHERE name = 'compacted'").fetchone()
-        (newest,) = self._writer.execute("SELECT max(version) FROM log").fetchone()
-        # The row of the last write may be gone when it was a deletion and is compacted: its version is not given out again.
-        self._version = self._given = max(newest or 0, self._compacted)
+        self._version = newest_version(self._writer)
         for row in self._writer.execute(_AT, ("", "\U0010ffff", self._version)):
             self._heads[row[0]] = Record(*row)
 
@@ -128,8 +183,13 @@ class SqliteStorage:
             await self._idle
         self._on_commit = lambda changes: None
         await self._in(self._reading, self._reader.close)
-        await self._in(self._writing, self._writer.close)
+        await self._in(self._writing, self._finish)
         self._end_threads()
+
+    def _finish(self) -> None:
+        self._epoch.merge(self._writer)
+        self._writer.close()
+        self._epoch.end(self._given)
 
     def _end_threads(self) -> None:
         self._writing.shutdown(wait=False)
@@ -188,9 +248,15 @@ class SqliteStorage:
             self._go_on()
             return
         started = time.perf_counter()
-        rows = [(c.version, c.key, c.previous.version if c.previous else 0, int(c.deleted), c.value) for c in changes]
+        rows = [self._row(change) for change in changes]
         commit = asyncio.get_running_loop().run_in_executor(self._writing, self._commit, rows)
         commit.add_done_callback(lambda result: self._committed(result, changes, writes, losers, started))
+
+    def _row(self, change: Change) -> tuple[int, str, int, int, bytes]:
+        previous = change.previous.version if change.previous else 0
+        # Where room is scarce the last state of what is deleted is not kept for those who read the past: that is forgotten soon.
+        value = b"" if self._scarce and change.deleted else change.value
+        return change.version, change.key, previous, int(change.deleted), value
 
     def _stage(self, write: _Write, head: Record | None) -> Change:
         if write.expected is None:
@@ -202,6 +268,7 @@ class SqliteStorage:
         return Change(write.key, self._given, write.encode(self._given), write.deleted, head)
 
     def _commit(self, rows: list[tuple[int, str, int, int, bytes]]) -> None:
+        self._epoch.reserve(rows[-1][0])
         try:
             self._writer.execute("BEGIN IMMEDIATE")
             for start in range(0, len(rows), ROWS):
@@ -212,6 +279,15 @@ class SqliteStorage:
         except sqlite3.Error as error:
             self._roll_back()
             raise self._failed(error) from error
+        self._epoch.acknowledge(rows[-1][0])
+        # A row changes its own page and one of the index.
+        self._unmerged += sum(2 + len(row[4]) // PAGE for row in rows)
+        self._scarce = not self._has_room(self._reserve.wanted // 2)
+
+    def _merge(self) -> bool:
+        """Bring the log into the file, after which it begins anew; whether all of it could be."""
+        self._unmerged = 0
+        return self._epoch.merge(self._writer)
 
     def _failed(self, error: sqlite3.Error) -> StorageError:
         return storage_error(self._folder / "store.db", "written", error)
@@ -235,6 +311,7 @@ class SqliteStorage:
         started: float,
     ) -> None:
         error = result.exception()
+        self._scarce = self._scarce or isinstance(error, StorageFull)
         if error is not None:
             for write in (*writes, *(write for write, _ in losers)):
                 if not write.done.done():
@@ -256,6 +333,9 @@ class SqliteStorage:
         for write, lost in losers:
             if not write.done.done():
                 write.done.set_exception(lost)
+        if self._unmerged >= MERGE_AFTER:
+            # Before the next batch, and after this one was acknowledged.
+            self._writing.submit(self._merge)
         self._go_on()
 
     def _go_on(self) -> None:
@@ -293,7 +373,7 @@ class SqliteStorage:
         rows = await self._in(self._reading, read)
         self._check_kept(since)
         return [
-            Change(key, version, value, bool(deleted), Record(key, before, old) if before is not None else None)
+            Change(key, version, value or old, bool(deleted), Record(key, before, old) if before is not None else None)
             for key, version, value, deleted, before, old in rows
         ]
 
@@ -303,11 +383,43 @@ class SqliteStorage:
 
     async def compact(self, version: int) -> None:
         target = min(version, self._version)
-        while self._compacted < target and not self._closed:
-            # Said first: a read that overlaps the slice fails rather than sees half of it.
-            reached, dead = await self._in(self._writing, partial(self._slice, self._compacted, target))
-            self._compacted = reached
-            await self._in(self._writing, partial(self._forget, reached, dead))
+        async with self._compacting:
+            while self._compacted < target and not self._closed:
+                # Said first: a read that overlaps the slice fails rather than sees half of it.
+                reached, dead = await self._in(self._writing, partial(self._slice, self._compacted, target))
+                self._compacted = reached
+                await self._in(self._writing, partial(self._forget, reached, dead))
+
+    async def give_up_reserve(self) -> bool:
+        return await self._in(self._writing, self._reserve.give_up)
+
+    async def relieve(self) -> bool:
+        # What is in the log comes into the file first: then the log takes no more room.
+        if not await self._in(self._writing, self._merge) and await self.give_up_reserve():
+            await self._in(self._writing, self._merge)
+        # Overwriting what is deleted would take the room that deleting is to give.
+        await self._in(self._writing, partial(self._writer.execute, "PRAGMA secure_delete = FAST"))
+        await self.compact(self._version)
+        # Twice of what is scarce: else the next few writes would find it so again.
+        return await self._in(self._writing, partial(self._regained, self._reserve.wanted))
+
+    def _regained(self, size: int) -> bool:
+        self._scarce = not self._merge() or not self._has_room(size)
+        if not self._scarce:
+            self._reserve.keep()
+        return not self._scarce
+
+    def _has_room(self, size: int) -> bool:
+        """On the disk, or in the file, which does not shrink: what was deleted in it is room as well."""
+        missing = size - self._reserve.free()
+        if missing <= 0:
+            return True
+        try:
+            (pages,) = self._writer.execute("PRAGMA freelist_count").fetchone()
+            (page,) = self._writer.execute("PRAGMA page_size").fetchone()
+        except sqlite3.Error:
+            return False
+        return bool(pages * page >= missing)
 
     def _slice(self, since: int, target: int) -> tuple[int, list[int]]:
         rows = self._writer.execute(
@@ -329,6 +441,7 @@ class SqliteStorage:
         except sqlite3.Error as error:
             self._roll_back()
             raise self._failed(error) from error
+        self._unmerged += 2 + 2 * len(dead)
 
 
 def _end(prefix: str) -> str:

@@ -1,20 +1,26 @@
 """What the verbs share: the things they work on, and reading an object out of a request."""
 
+import asyncio
+import logging
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from functools import partial
+from typing import Any, ParamSpec, TypeVar, cast
 
 import orjson
 from msgspec import structs
 
-from argosy.kube import schema
+from argosy.kube import schema, warning
 from argosy.kube.errors import ApiError
 from argosy.kube.transport import Response
 from argosy.server import metadata, status
 from argosy.server.admission import Admission
-from argosy.server.encoding import decode_body
+from argosy.server.encoding import YAML_ERRORS, decode_body, quoted
 from argosy.server.entry import Entry, object_key, served
 from argosy.server.fielderrors import FieldError, invalid
-from argosy.server.registry import Decoded, Kind, Object, Registry
+from argosy.server.identity import Authorizer
+from argosy.server.limits import MAX_BYTES
+from argosy.server.offload import Offload
+from argosy.server.registry import Decoded, Kind, Object, Registry, Strategy
 from argosy.server.request import Call
 from argosy.server.store import Store
 
@@ -22,9 +28,11 @@ __all__ = [
     "JSON",
     "Api",
     "answer",
+    "body_size",
     "check_object",
     "current",
     "decode_served",
+    "fill_defaults",
     "misnamed",
     "read_object",
     "refused",
@@ -32,17 +40,63 @@ __all__ = [
     "warned",
 ]
 
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 JSON = {"content-type": "application/json"}
+#: A body in YAML takes as long as one in JSON that is so many times as large.
+_YAML_EFFORT = 8
+#: What is so many times smaller than the largest object does not come near it by the defaults of a built-in kind.
+_GROWTH = 16
 _OWN_SCHEMES = ("apiextensions.k8s.io", "apiregistration.k8s.io")
 
 
 class Api:
     """The parts a verb needs."""
 
-    def __init__(self, registry: Registry, store: Store, admission: Admission):
+    def __init__(
+        self, registry: Registry, store: Store, authorizer: Authorizer, admission: Admission, offload: Offload
+    ):
         self.registry = registry
         self.store = store
+        self.authorizer = authorizer
         self.admission = admission
+        self.offload = offload
+        self._preparing: dict[Strategy, asyncio.Future[None]] = {}
+
+    async def ready(self, call: Call) -> None:
+        """Before objects are written, or converted: the first who needs a schema waits until it is compiled."""
+        for strategy in call.kind.needs:
+            if strategy.ready:
+                continue
+            preparing = self._preparing.get(strategy)
+            if preparing is None:
+                # A task of its own: who asked first may give up, and the others wait for the same.
+                work = self.offload.run(call.user.name, strategy.prepare)
+                preparing = self._preparing[strategy] = asyncio.ensure_future(work)
+                preparing.add_done_callback(partial(self._prepared, strategy))
+            await asyncio.shield(preparing)
+
+    def _prepared(self, strategy: Strategy, result: "asyncio.Future[None]") -> None:
+        self._preparing.pop(strategy, None)
+        if not result.cancelled() and result.exception() is not None:
+            log.error("a schema could not be compiled", exc_info=result.exception())
+
+    def large(self, call: Call, size: int) -> bool:
+        """Whether work on an object of so many bytes is too much for the event loop."""
+        return self.offload.large(call.kind.strategy.effort(size))
+
+    def admit(self, call: Call, size: int) -> None:
+        """Before work on so many bytes is begun. Raises 429 when too much of it is waiting already."""
+        if self.large(call, size):
+            self.offload.admit(call.user.name)
+
+    async def run(self, call: Call, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What `work` gives, which is pure: done here and now, without a pause, unless objects of this size take long."""
+        if not self.large(call, size):
+            return work(*args, **kwargs)
+        return await self.offload.run(call.user.name, partial(work, *args, **kwargs))
 
 
 def answer(call: Call, body: bytes, code: int = 200) -> Response:
@@ -53,13 +107,8 @@ def warned(call: Call, response: Response) -> Response:
     """The answer, with what the call's warnings say in its headers."""
     if not call.warnings:
         return response
-    headers = {**response.headers, "warning": _warning_header(call.warnings)}
+    headers = {**response.headers, "warning": warning.header(call.warnings)}
     return structs.replace(response, headers=headers)
-
-
-def _warning_header(warnings: Sequence[str]) -> str:
-    texts = (" ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"') for text in dict.fromkeys(warnings))
-    return ", ".join(f'299 - "{text[:2048]}"' for text in texts)
 
 
 def current(api: Api, call: Call) -> Entry:
@@ -75,24 +124,46 @@ def decode_served(kind: Kind, entry: Entry) -> Object:
     return cast(Object, orjson.loads(served(kind, entry)))
 
 
+def fill_defaults(kind: Kind, obj: Object, size: int, most: int = MAX_BYTES) -> None:
+    """Fill in what an object of so many bytes leaves out. Raises 413 where that makes it larger than `most`."""
+    kind.strategy.default(obj)
+    could_be = max(size * _GROWTH, kind.strategy.effort(size))
+    if could_be > most and len(orjson.dumps(obj)) > most:
+        raise status.too_large(MAX_BYTES)
+
+
 def to_stored(kind: Kind, obj: Object) -> Object:
-    """The object in the version it is stored in; changes `obj`."""
+    """The object in the version it is stored in; changes `obj`, unless it is that already."""
     group = kind.group if kind.storage_group is None else kind.storage_group
     version = kind.storage_version or kind.version
     if version == kind.version and group == kind.group:
         return obj
-    if kind.to_storage is not None:
+    api_version = f"{group}/{version}" if group else version
+    if kind.to_storage is not None and obj["apiVersion"] != api_version:
         kind.to_storage(obj)
-    obj["apiVersion"] = f"{group}/{version}" if group else version
+    obj["apiVersion"] = api_version
     return obj
 
 
-def read_object(call: Call, validation: str) -> Object:
+def body_size(call: Call) -> int:
+    """The size of the body, by what it takes to read it."""
+    yaml = "yaml" in call.headers.get("content-type", "")
+    return len(call.body) * _YAML_EFFORT if yaml else len(call.body)
+
+
+async def read_object(api: Api, call: Call, validation: str) -> Object:
     """The object in the body, of the call's kind, its types checked. Raises 400 and 415."""
+    size = body_size(call)
+    api.admit(call, size)
+    return await api.run(call, size, _read_object, call, validation)
+
+
+def _read_object(call: Call, validation: str) -> Object:
     kind = call.kind
     obj, duplicates = decode_body(call.body, call.headers.get("content-type", ""), kind.kind)
+    obj = {} if obj is None else obj
     if not isinstance(obj, dict):
-        what = {list: "array", str: "string", bool: "bool", type(None): "null"}.get(type(obj), "number")
+        what = {list: "array", str: "string", bool: "bool"}.get(type(obj), "number")
         text = f"json: cannot unmarshal {what} into an object with apiVersion and kind"
         raise status.bad_request(f"the object provided is unrecognized (must be of type {kind.kind}): {text}")
 
@@ -159,11 +230,10 @@ def check_object(
     if decoded.mistyped:
         raise refuse(decoded.mistyped[0])
     if (decoded.unknown or duplicates) and validation != "Ignore":
-        found = [*duplicates]
-        found += [f'unknown field "{path}"' for path in decoded.unknown]
+        found = [*duplicates, *(f"unknown field {quoted(path)}" for path in decoded.unknown)]
         if validation == "Strict":
             raise refuse(f"strict decoding error: {', '.join(found)}")
-        call.warnings += found
+        call.warnings += [line.strip() for text in found for line in text.removeprefix(YAML_ERRORS).split("\n")]
     return ordered
 
 

@@ -9,8 +9,8 @@ from argosy.server.fielderrors import FieldError
 from argosy.server.registry import Kind, Object
 from argosy.server.request import Call
 from argosy.server.storage.base import Exists, Record
-from argosy.server.verbs.base import Api, answer, misnamed, read_object, refused
-from argosy.server.verbs.commit import encoded, encoder, reply
+from argosy.server.verbs.base import Api, answer, fill_defaults, misnamed, read_object, refused
+from argosy.server.verbs.commit import Parts, encoded, encoder, parts, reply
 
 __all__ = ["create", "insert"]
 
@@ -20,7 +20,7 @@ GENERATE_TRIES = 8
 
 async def create(api: Api, call: Call) -> Response:
     options = call.write_options("CreateOptions")
-    obj = read_object(call, options.validation)
+    obj = await read_object(api, call, options.validation)
     for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
         # Only here: a PUT that creates lets them stand, in kube-apiserver too.
         obj["metadata"].pop(field, None)
@@ -30,37 +30,55 @@ async def create(api: Api, call: Call) -> Response:
 async def insert(api: Api, call: Call, obj: Object, *, dry_run: bool) -> Response:
     """Create `obj`, which was read and type-checked; also the second half of a PUT that creates."""
     _check_place(call, obj)
-    kind = call.kind
+    kind, size = call.kind, len(call.body)
     version = obj["metadata"].pop("resourceVersion", "")
     if not dry_run:
         obj["metadata"].pop("selfLink", None)
-    kind.strategy.default(obj)
+    await api.run(call, size, fill_defaults, kind, obj, size)
     api.admission.create(call, obj)
     try:
-        generated = _name(obj["metadata"])
-        metadata.fill_new(kind, obj)
-        kind.strategy.prepare_create(obj)
-        if wrong := misnamed(kind, obj):
-            raise refused(obj, wrong)
-        if errors := api.admission.prepare(call, obj, None) or _validate(kind, obj):
+        generated = await api.run(call, size, _prepare, kind, obj)
+        if errors := api.admission.prepare(call, obj, None):
             raise status.invalid(kind, obj["metadata"]["name"], errors)
-        kind.strategy.settle(obj)
+        await api.run(call, size, _check, kind, obj)
         if version.strip("0").isdecimal() and not dry_run:
             raise status.plain(500, "resourceVersion should not be set on objects to be created")
-        call.warnings += kind.strategy.warnings(obj)
-        api.admission.settle(call, obj, None)
+        call.warnings += await api.run(call, size, kind.strategy.warnings, obj)
         if dry_run:
+            api.admission.settle(call, obj, None)
             if api.store.get(object_key(kind, call.namespace, obj["metadata"]["name"])) is not None:
                 raise _taken(kind, obj["metadata"])
             api.admission.abandon(call, obj, None)
             if version:
                 obj["metadata"]["resourceVersion"] = version
-            return answer(call, encoded(kind, obj), 201)
-        record = await _commit(api, call, obj, generated=generated)
+            return answer(call, await api.run(call, size, encoded, kind, obj), 201)
+        made: Parts = {}
+        if api.large(call, size):
+            made = await api.run(call, size, parts, kind, obj)
+            # Others wrote meanwhile; from here on nobody does.
+            api.admission.create(call, obj)
+        api.admission.settle(call, obj, None)
+        record = await _commit(api, call, obj, made, generated=generated)
     except BaseException:
         api.admission.abandon(call, obj, None)
         raise
-    return answer(call, reply(kind, record), 201)
+    return answer(call, await reply(api, call, record), 201)
+
+
+def _prepare(kind: Kind, obj: Object) -> bool:
+    """Fill in what the server decides; whether the name was made up."""
+    generated = _name(obj["metadata"])
+    metadata.fill_new(kind, obj)
+    kind.strategy.prepare_create(obj)
+    if wrong := misnamed(kind, obj):
+        raise refused(obj, wrong)
+    return generated
+
+
+def _check(kind: Kind, obj: Object) -> None:
+    if errors := _validate(kind, obj):
+        raise status.invalid(kind, obj["metadata"]["name"], errors)
+    kind.strategy.settle(obj)
 
 
 def _validate(kind: Kind, obj: Object) -> list[FieldError]:
@@ -81,17 +99,15 @@ def _check_place(call: Call, obj: Object) -> None:
     if not meta.get("namespace") or not call.kind.namespaced:
         meta.pop("namespace", None)
     if call.kind.namespaced and meta.setdefault("namespace", call.namespace) != call.namespace:
-        raise status.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
+        raise status.other_namespace()
 
 
-async def _commit(api: Api, call: Call, obj: Object, *, generated: bool) -> Record:
+async def _commit(api: Api, call: Call, obj: Object, made: Parts, *, generated: bool) -> Record:
     kind, meta = call.kind, obj["metadata"]
     for _ in range(GENERATE_TRIES if generated else 1):
         key = object_key(kind, call.namespace, meta["name"])
         try:
-            return await api.store.create(key, encoder(kind, obj))
+            return await api.store.create(key, encoder(kind, obj, made))
         except Exists:
             taken = meta["name"]
             if generated:

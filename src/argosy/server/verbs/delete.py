@@ -4,7 +4,6 @@ Propagation works as in Kubernetes: Orphan and Foreground become finalizers that
 the object goes at once and the collector finds its dependents afterwards.
 """
 
-import copy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,8 +19,8 @@ from argosy.server.metadata import FOREGROUND, ORPHAN, now
 from argosy.server.registry import Kind, Object
 from argosy.server.request import Call
 from argosy.server.storage.base import Changed
-from argosy.server.verbs.base import Api, answer, decode_served
-from argosy.server.verbs.commit import encoder, reply
+from argosy.server.verbs.base import Api, answer, body_size, decode_served
+from argosy.server.verbs.commit import encoder, parts, reply
 from argosy.server.verbs.update import TRIES, held
 
 __all__ = ["DeleteOptions", "delete", "read_options", "remove"]
@@ -30,6 +29,8 @@ _PODS_PRESERVED = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
     "propagationPolicy=Orphan to suppress this warning"
 )
+#: The longest time a pod may be given to stop, in seconds: what fits into Go's durations, some 292 years.
+_LONGEST_GRACE = (2**63 - 1) // 10**9
 _POLICIES = ("Foreground", "Background", "Orphan")
 #: Kinds that never own anything.
 _WITHOUT_DEPENDENTS = {"core/events"}
@@ -75,7 +76,7 @@ class DeleteOptions(msgspec.Struct, rename="camel"):
 
 
 async def delete(api: Api, call: Call) -> Response:
-    options = read_options(call)
+    options = await read_options(api, call)
     for _ in range(TRIES):
         entry = api.store.get(object_key(call.kind, call.namespace, call.name))
         if entry is None:
@@ -86,8 +87,14 @@ async def delete(api: Api, call: Call) -> Response:
     raise status.conflict(call.kind, call.name)
 
 
-def read_options(call: Call) -> DeleteOptions:
+async def read_options(api: Api, call: Call) -> DeleteOptions:
     """From the body, or from the query where there is none. Raises 400 and 422."""
+    size = body_size(call)
+    api.admit(call, size)
+    return await api.run(call, size, _read_options, call)
+
+
+def _read_options(call: Call) -> DeleteOptions:
     value: Any
     if call.body:
         value, _ = decode_body(call.body, call.headers.get("content-type", ""), "DeleteOptions")
@@ -122,40 +129,54 @@ def _from_query(call: Call) -> Object:
         value["propagationPolicy"] = call.query["propagationPolicy"]
     if "orphanDependents" in call.query:
         value["orphanDependents"] = call.flag("orphanDependents")
-    dry_run = [value for key, value in call.values if key == "dryRun" and value]
-    return value | ({"dryRun": dry_run} if dry_run else {})
+    return value | ({"dryRun": call.dry_run} if call.dry_run else {})
 
 
 async def remove(api: Api, call: Call, entry: Entry, options: DeleteOptions) -> Response | None:
     """Delete the object of `entry`. None: it changed meanwhile, and the caller may look again."""
-    kind = call.kind
+    kind, size = call.kind, len(entry.value)
     _check_preconditions(kind, entry, options)
     api.admission.delete(call, entry)
+    marked = await api.run(call, size, _marked, kind, entry, options)
+    obj, stays = marked.obj, marked.stays
+    code = 202 if stays and options.orphan_dependents is False else 200
+    if options.dry_run or (stays and not marked.changed):
+        value = await api.run(call, size, orjson.dumps, obj)
+        return answer(call, value if stays else _gone(kind, entry, value), code)
+    made = await api.run(call, size, parts, kind, obj) if api.large(call, size) else {}
+    try:
+        if stays:
+            record = await api.store.replace(entry.key, entry.version, encoder(kind, obj, made), urgent=True)
+            return answer(call, await reply(api, call, record), code)
+        version = entry.version
+        if kind.storage_key == "core/pods" and marked.changed:
+            # A pod is marked before it goes, even where it gets no time: watchers see both.
+            first = {**obj, "metadata": dict(obj["metadata"])}
+            version = (await api.store.replace(entry.key, version, encoder(kind, first, made), urgent=True)).version
+        record = await api.store.delete(entry.key, version, encoder(kind, obj, made))
+    except Changed:
+        return None
+    return answer(call, _gone(kind, entry, await reply(api, call, record)))
+
+
+class _Marked(msgspec.Struct):
+    obj: Object
+    #: Something still has to happen before it may go.
+    stays: bool
+    changed: bool
+
+
+def _marked(kind: Kind, entry: Entry, options: DeleteOptions) -> _Marked:
+    """The object as its deletion leaves it."""
     obj = decode_served(kind, entry)
     old = orjson.loads(entry.value) if entry.api_version != kind.api_version else decode_served(kind, entry)
-    pods = kind.storage_key == "core/pods"
     pending = _mark_graceful(kind, obj, options)
     if not pending:
         _mark_propagation(kind, obj, options)
     meta = obj["metadata"]
     if not kind.strategy.begin_deletion(obj, now()) and meta.get("finalizers"):
         _mark(obj, grace=meta.get("deletionGracePeriodSeconds") or 0)
-    stays = held(kind, obj)
-    code = 202 if stays and options.orphan_dependents is False else 200
-    if options.dry_run or (stays and obj == old):
-        return answer(call, orjson.dumps(obj) if stays else _gone(kind, entry, orjson.dumps(obj)), code)
-    try:
-        if stays:
-            record = await api.store.replace(entry.key, entry.version, encoder(kind, obj))
-            return answer(call, reply(kind, record), code)
-        version = entry.version
-        if pods and obj != old:
-            # A pod is marked before it goes, even where it gets no time: watchers see both.
-            version = (await api.store.replace(entry.key, version, encoder(kind, copy.deepcopy(obj)))).version
-        record = await api.store.delete(entry.key, version, encoder(kind, obj))
-    except Changed:
-        return None
-    return answer(call, _gone(kind, entry, reply(kind, record)))
+    return _Marked(obj, held(kind, obj), obj != old)
 
 
 def _gone(kind: Kind, entry: Entry, value: bytes) -> bytes:
@@ -191,7 +212,7 @@ def _mark_graceful(kind: Kind, obj: Object, options: DeleteOptions) -> bool:
     if wanted is not None and wanted < 0:
         wanted = 1
     if "deletionTimestamp" in meta:
-        given = meta.get("deletionGracePeriodSeconds") or 0
+        given = min(meta.get("deletionGracePeriodSeconds") or 0, _LONGEST_GRACE)
         if not given:
             return False
         if wanted is None or wanted >= given:
@@ -209,6 +230,7 @@ def _mark_graceful(kind: Kind, obj: Object, options: DeleteOptions) -> bool:
     period = wanted if wanted is not None else int(spec.get("terminationGracePeriodSeconds") or 0)
     if not spec.get("nodeName") or phase in ("Failed", "Succeeded"):
         period = 0
+    period = min(period, _LONGEST_GRACE)
     _mark(obj, grace=period)
     deadline = datetime.now(UTC) + timedelta(seconds=period)
     meta["deletionTimestamp"] = deadline.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -3,27 +3,22 @@
 import asyncio
 
 from argosy.kube.errors import NotFound
-from argosy.kube.transport import Response
-from argosy.server.encoding import encode_list
-from argosy.server.entry import served
+from argosy.kube.transport import Page, Response
+from argosy.server.rendering import render_list
 from argosy.server.request import Call
-from argosy.server.selection import Selection
-from argosy.server.verbs.base import Api, answer
+from argosy.server.verbs.base import Api
 from argosy.server.verbs.delete import read_options, remove
-from argosy.server.verbs.list import check_list_options
+from argosy.server.verbs.list import matching, select, served_items
 from argosy.server.verbs.update import TRIES
 
 __all__ = ["deletecollection"]
 
 
 async def deletecollection(api: Api, call: Call) -> Response:
-    options = read_options(call)
-    check_list_options(call, watch=False)
-    selection = Selection(
-        call.kind, call.namespace, call.query.get("labelSelector", ""), call.query.get("fieldSelector", "")
-    )
+    options = await read_options(api, call)
+    selection = await select(api, call)
     table = api.store.table(call.kind.storage_key)
-    chosen = [entry for entry in table.select(selection) if selection.matches(entry)]
+    chosen, _ = await matching(api, call, selection, table.select(selection))
     for number, entry in enumerate(chosen):
         latest = table.entries.get(entry.key)
         for _ in range(TRIES):
@@ -38,5 +33,6 @@ async def deletecollection(api: Api, call: Call) -> Response:
             latest = table.entries.get(entry.key)
         if number % 100 == 99:
             await asyncio.sleep(0)
-    items = [served(call.kind, entry) for entry in chosen]
-    return answer(call, encode_list(call.kind, items, {"resourceVersion": str(api.store.version)}))
+    items = await served_items(api, call, chosen)
+    page = Page(items, str(api.store.version))
+    return await render_list(api, call, page)

@@ -4,7 +4,7 @@ from functools import partial
 
 from argosy.kube.transport import Response
 from argosy.server import status
-from argosy.server.entry import served
+from argosy.server.entry import served, served_as_stored
 from argosy.server.request import Call
 from argosy.server.verbs.base import Api, answer, current
 from argosy.server.verbs.list import parse_version
@@ -17,4 +17,8 @@ async def get(api: Api, call: Call) -> Response:
     wanted = parse_version(call.query.get("resourceVersion", ""), partial(status.plain, 500))
     if wanted > api.store.version:
         raise status.version_too_large(wanted, api.store.version)
-    return answer(call, served(call.kind, current(api, call)))
+    entry = current(api, call)
+    if served_as_stored(call.kind, entry):
+        return answer(call, entry.value)
+    await api.ready(call)
+    return answer(call, await api.run(call, len(entry.value), served, call.kind, entry))

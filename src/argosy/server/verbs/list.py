@@ -19,9 +19,10 @@ from argosy.server.fielderrors import FieldError, forbidden, not_supported
 from argosy.server.request import Call
 from argosy.server.selection import Selection, check_selectors
 from argosy.server.storage.base import Compacted
+from argosy.server.strconv import parse_uint
 from argosy.server.verbs.base import Api
 
-__all__ = ["check_list_options", "list_page", "parse_version"]
+__all__ = ["REQUIREMENT_EFFORT", "list_page", "matching", "parse_version", "select", "served_items"]
 
 TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
@@ -29,7 +30,13 @@ TOO_OLD = (
     "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the "
     "time the first chunk was returned and now may show up in the list."
 )
+#: Entries that are gone through in one go, without looking at the clock.
 _SLICE = 2000
+#: What it takes to read a character of a selector, and to apply a requirement, in bytes of an object that is written.
+_SELECTOR_EFFORT = 4
+REQUIREMENT_EFFORT = 2
+#: So many entries are gone through while one byte of an object is written.
+_ENTRIES = 2
 
 
 class _Token(msgspec.Struct):
@@ -40,18 +47,15 @@ class _Token(msgspec.Struct):
 
 
 async def list_page(api: Api, call: Call) -> Page:
-    check_list_options(call, watch=False)
-    selection = Selection(
-        call.kind, call.namespace, call.query.get("labelSelector", ""), call.query.get("fieldSelector", "")
-    )
+    selection = await select(api, call)
     limit = max(0, call.integer("limit"))
     version, entries = await _state(api, call, selection)
     if selection.everything:
         chosen: Sequence[Entry] = entries[:limit] if limit else entries
         more = len(entries) - len(chosen)
     else:
-        chosen, more = await _matching(selection, entries, limit)
-    items = [served(call.kind, entry) for entry in chosen]
+        chosen, more = await matching(api, call, selection, entries, limit)
+    items = await served_items(api, call, chosen)
     if not more:
         return Page(items, str(version))
     start = chosen[-1].key[len(selection.prefix) :] + "\0"
@@ -68,6 +72,8 @@ async def _state(api: Api, call: Call, selection: Selection) -> tuple[int, Seque
         after = selection.prefix + start.removesuffix("\0")
         if at < 0:
             return api.store.version, table.after(table.select(selection), after)
+        if at > api.store.version:
+            raise status.version_too_large(at, api.store.version)
         try:
             return at, table.after(await api.store.entries_at(selection, at), after)
         except Compacted:
@@ -86,12 +92,26 @@ async def _state(api: Api, call: Call, selection: Selection) -> tuple[int, Seque
         raise status.expired(f"The resourceVersion for the provided list is too old: {wanted}") from None
 
 
-async def _matching(selection: Selection, entries: Sequence[Entry], limit: int) -> tuple[list[Entry], int]:
-    """The first `limit` entries that match, and how many were not looked at. Long scans let others run in between."""
+async def select(api: Api, call: Call, *, watch: bool = False) -> Selection:
+    """What the query selects. Raises what Kubernetes refuses of it."""
+    labels, fields = call.query.get("labelSelector", ""), call.query.get("fieldSelector", "")
+    size = (len(labels) + len(fields)) * _SELECTOR_EFFORT
+    await api.run(call, size, check_list_options, call, watch=watch)
+    return await api.run(call, size, Selection, call.kind, call.namespace, labels, fields, call.name)
+
+
+async def matching(
+    api: Api, call: Call, selection: Selection, entries: Sequence[Entry], limit: int = 0
+) -> tuple[list[Entry], int]:
+    """The first `limit` entries that match, and how many were not looked at."""
+    size = len(entries) * (1 + selection.requirements * REQUIREMENT_EFFORT)
+    api.admit(call, size)
+    return await api.run(call, size, _matching, selection, entries, limit)
+
+
+def _matching(selection: Selection, entries: Sequence[Entry], limit: int) -> tuple[list[Entry], int]:
     chosen: list[Entry] = []
     for number, entry in enumerate(entries):
-        if number % _SLICE == _SLICE - 1:
-            await asyncio.sleep(0)
         if not selection.matches(entry):
             continue
         chosen.append(entry)
@@ -100,14 +120,34 @@ async def _matching(selection: Selection, entries: Sequence[Entry], limit: int) 
     return chosen, 0
 
 
+async def served_items(api: Api, call: Call, entries: Sequence[Entry]) -> list[bytes]:
+    """The objects in the version of the call: as they are stored, or each made anew, which takes its time."""
+    kind = call.kind
+    version, since = kind.api_version, kind.rules_since
+    changed = 0
+    for start in range(0, len(entries), _SLICE):
+        some = entries[start : start + _SLICE]
+        # What `served_as_stored` says, without a call for each.
+        changed += sum(len(e.value) for e in some if e.api_version != version or e.version < since)
+        if len(some) == _SLICE:
+            await asyncio.sleep(0)
+    if not changed and len(entries) <= _SLICE:
+        return [entry.value for entry in entries]
+    if changed:
+        await api.ready(call)
+    size = len(entries) // _ENTRIES + changed
+    api.admit(call, size)
+    return await api.run(call, size, lambda: [served(kind, entry) for entry in entries])
+
+
 def parse_version(text: str, refuse: Callable[[str], ApiError]) -> int:
     """The number in a resourceVersion parameter, 0 for none; `refuse` makes the error, which differs from verb to verb."""
     if not text:
         return 0
-    if not text.isascii() or not text.isdigit() or len(text) > 20:
-        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        raise refuse(f'resourceVersion: Invalid value: "{text}": {why}')
-    return int(text)
+    try:
+        return parse_uint(text)
+    except ValueError as error:
+        raise refuse(f'resourceVersion: Invalid value: "{text}": {error}') from None
 
 
 def _refused(why: str) -> ApiError:

@@ -7,15 +7,17 @@ and says so.
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import orjson
 
-from argosy.kube import jsonpatch, mergepatch, strategic
+from argosy.kube import jsonpatch, jsonreader, mergepatch, strategic
 from argosy.kube.errors import ApiError
 from argosy.kube.transport import Response
 from argosy.server import status
 from argosy.server.encoding import media_type
-from argosy.server.entry import object_key
+from argosy.server.entry import Entry, object_key
 from argosy.server.fielderrors import invalid
+from argosy.server.limits import MAX_BYTES
 from argosy.server.metadata import METADATA_FIELDS, check_types
 from argosy.server.registry import Kind, Object
 from argosy.server.request import Call
@@ -31,38 +33,61 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 _CUSTOM_PATCHES = f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}"
 
-Patcher = Callable[[Object], Any]
+
+class Patcher(msgspec.Struct, frozen=True):
+    """A patch that was read; `apply` gives what it makes of an object."""
+
+    apply: Callable[[Object], Any]
+    #: Operations that may each copy the whole object.
+    copies: int = 0
+
+    def effort(self, size: int) -> int:
+        """What it takes to apply it, where it and the object are so many bytes together."""
+        return size + min(size * self.copies, jsonpatch.MAX_COPIED_BYTES)
 
 
 async def patch(api: Api, call: Call) -> Response:
     options = call.write_options("PatchOptions")
-    apply = patcher(call.kind, call.headers.get("content-type", ""), call.body)
+    api.admit(call, len(call.body))
+    change = await api.run(call, len(call.body), patcher, call.kind, call.headers.get("content-type", ""), call.body)
     key = object_key(call.kind, call.namespace, call.name)
     warned = list(call.warnings)
     for _ in range(TRIES):
         entry = api.store.get(key)
         if entry is None:
             raise status.not_found(call.kind, call.name)
-        old = decode_served(call.kind, entry)
-        version = old["metadata"]["resourceVersion"]
-        patched = apply(old)
-        if not isinstance(patched, dict):
-            raise status.rejected()
-        if not call.kind.builtin and not patched.get("kind"):
-            raise unreadable(patched)("Object 'Kind' is missing")
-        unknown = [] if patched.get("apiVersion") else _lose_version(call, patched)
-        new = check_object(call, call.kind, patched, options.validation, unreadable(patched), unknown)
-        check_name(call, new)
-        if not new["metadata"].get("resourceVersion") and not call.kind.strategy.unconditional_update:
-            raise version_required(call)
-        # The version that was read is not a wish of the caller's; only one the patch itself set is.
-        if new["metadata"].get("resourceVersion") == version and not _names_version(call, version):
-            del new["metadata"]["resourceVersion"]
-        saved = await save(api, call, new, entry, dry_run=options.dry_run)
+        effort = change.effort(len(call.body) + len(entry.value))
+        new, size = await api.run(call, effort, _patched, call, change, entry, options.validation)
+        saved = await save(api, call, new, entry, dry_run=options.dry_run, size=size)
         if saved is not None:
             return saved
         call.warnings[:] = warned
     raise status.conflict(call.kind, call.name)
+
+
+def _patched(call: Call, change: Patcher, entry: Entry, validation: str) -> tuple[Object, int]:
+    """The object with the patch applied, checked, and its size."""
+    old = decode_served(call.kind, entry)
+    version = old["metadata"]["resourceVersion"]
+    patched = change.apply(old)
+    if not isinstance(patched, dict):
+        raise status.rejected()
+    if jsonreader.is_deep(patched):
+        raise status.bad_request(f"the patch makes an object that is {jsonreader.TOO_DEEP}")
+    size = len(orjson.dumps(patched))
+    if size > max(MAX_BYTES, len(entry.value)):
+        raise status.too_large(MAX_BYTES)
+    if not call.kind.builtin and not patched.get("kind"):
+        raise unreadable(patched)("Object 'Kind' is missing")
+    unknown = [] if patched.get("apiVersion") else _lose_version(call, patched)
+    new = check_object(call, call.kind, patched, validation, unreadable(patched), unknown)
+    check_name(call, new)
+    if not new["metadata"].get("resourceVersion") and not call.kind.strategy.unconditional_update:
+        raise version_required(call)
+    # The version that was read is not a wish of the caller's; only one the patch itself set is.
+    if new["metadata"].get("resourceVersion") == version and not _names_version(call, version):
+        del new["metadata"]["resourceVersion"]
+    return new, size
 
 
 def _lose_version(call: Call, patched: Object) -> list[str]:
@@ -86,8 +111,11 @@ def _lose_version(call: Call, patched: Object) -> list[str]:
 
 def unreadable(patched: Object) -> Callable[[str], ApiError]:
     """A patch that makes the object unreadable: kube-apiserver shows what became of it, and names neither kind nor object."""
-    shown = orjson.dumps(patched).decode()
-    return lambda text: status.invalid_kind("", "", "", [invalid("patch", shown, text)])
+
+    def refuse(text: str) -> ApiError:
+        return status.invalid_kind("", "", "", [invalid("patch", orjson.dumps(patched).decode(), text)])
+
+    return refuse
 
 
 def _names_version(call: Call, version: str) -> bool:
@@ -95,7 +123,7 @@ def _names_version(call: Call, version: str) -> bool:
 
 
 def patcher(kind: Kind, content_type: str, body: bytes) -> Patcher:
-    """The function that applies this patch. Raises 400 for one that cannot be read, 415 for an unknown form."""
+    """The patch in a body. Raises 400 for one that cannot be read, 415 for an unknown form."""
     form = media_type(content_type)
     type = getattr(kind.strategy, "type", None)
     if form == APPLY_PATCH:
@@ -113,8 +141,8 @@ def patcher(kind: Kind, content_type: str, body: bytes) -> Patcher:
 
 def _decode(body: bytes) -> Any:
     try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
+        return jsonreader.read(body)
+    except jsonreader.JsonError as error:
         text = str(error)
         text = "unexpected end of JSON input" if text.startswith("unexpected end of data") else text
         raise status.bad_request(f"error decoding patch: {text}") from None
@@ -136,14 +164,19 @@ def _json_patcher(operations: Any) -> Patcher:
     def apply(obj: Object) -> Any:
         try:
             return jsonpatch.apply(obj, operations)
+        except jsonpatch.TooManyOperations as error:
+            raise status.too_large_patch(str(error)) from None
+        except jsonpatch.MalformedPatch as error:
+            raise status.bad_request(str(error)) from None
         except jsonpatch.JsonPatchError:
             raise status.rejected() from None
 
-    return apply
+    copies = sum(isinstance(operation, dict) and operation.get("op") == "copy" for operation in operations)
+    return Patcher(apply, copies)
 
 
 def _merge_patcher(changes: Object) -> Patcher:
-    return lambda obj: mergepatch.apply(obj, changes)
+    return Patcher(lambda obj: mergepatch.apply(obj, changes))
 
 
 def _strategic_patcher(changes: Object, type: Any) -> Patcher:
@@ -155,4 +188,4 @@ def _strategic_patcher(changes: Object, type: Any) -> Patcher:
         except strategic.StrategicPatchError as error:
             raise status.plain(500, str(error)) from None
 
-    return apply
+    return Patcher(apply)

@@ -8,6 +8,7 @@ import orjson
 from argosy.kube.errors import BadRequest
 from argosy.kube.transport import Response
 from argosy.server import status
+from argosy.server.entry import Entry
 from argosy.server.registry import Object
 from argosy.server.request import Call
 from argosy.server.scale import SCALE, read_scale, write_scale
@@ -20,22 +21,27 @@ __all__ = ["scale"]
 
 async def scale(api: Api, call: Call) -> Response:
     if call.verb == "get":
-        obj = decode_served(call.kind, current(api, call))
+        entry = current(api, call)
+        obj = await api.run(call, len(entry.value), decode_served, call.kind, entry)
         return answer(call, orjson.dumps(read_scale(call.kind, obj)))
     if call.verb == "update":
         options = call.write_options("UpdateOptions")
-        sent = _read(call, options.validation)
+        sent = await _read(api, call, options.validation)
         return await _write(api, call, lambda shown: sent, dry_run=options.dry_run)
     if call.verb == "patch":
         options = call.write_options("PatchOptions")
-        apply = patcher(SCALE, call.headers.get("content-type", ""), call.body)
-        return await _write(api, call, lambda shown: _patched(apply, shown), dry_run=options.dry_run)
+        size = len(call.body)
+        api.admit(call, size)
+        read = await api.run(call, size, patcher, SCALE, call.headers.get("content-type", ""), call.body)
+        return await _write(
+            api, call, lambda shown: _patched(read.apply, shown), dry_run=options.dry_run, effort=read.effort
+        )
     raise status.method_not_allowed()
 
 
-def _read(call: Call, validation: str) -> Object:
+async def _read(api: Api, call: Call, validation: str) -> Object:
     try:
-        return read_object(call.but(kind=SCALE), validation)
+        return await read_object(api, call.but(kind=SCALE), validation)
     except BadRequest:
         if call.kind.builtin:
             raise
@@ -53,20 +59,33 @@ def _patched(apply: Callable[[Object], object], shown: Object) -> Object:
     return new
 
 
-async def _write(api: Api, call: Call, change: Callable[[Object], Object], *, dry_run: bool) -> Response:
+async def _write(
+    api: Api,
+    call: Call,
+    change: Callable[[Object], Object],
+    *,
+    dry_run: bool,
+    effort: Callable[[int], int] = lambda size: size,
+) -> Response:
     for _ in range(TRIES):
         entry = current(api, call)
-        obj = decode_served(call.kind, entry)
-        shown = change(read_scale(call.kind, obj))
-        refuse = unreadable(shown) if call.verb == "patch" else status.bad_request
-        wanted = check_object(call, SCALE, shown, "Ignore", refuse)
-        check_name(call, wanted)
-        errors = SCALE.strategy.validate(wanted)
-        if errors:
-            raise status.invalid(SCALE, call.name, errors)
-        write_scale(call.kind, obj, wanted)
+        size = effort(len(entry.value) + len(call.body))
+        obj = await api.run(call, size, _scaled, call, change, entry)
         saved = await save(api, call.but(verb="patch", subresource=""), obj, entry, dry_run=dry_run)
         if saved is not None:
-            shown = read_scale(call.kind, orjson.loads(saved.body))
+            shown = read_scale(call.kind, await api.run(call, len(saved.body), orjson.loads, saved.body))
             return msgspec.structs.replace(saved, body=orjson.dumps(shown))
     raise status.conflict(call.kind, call.name)
+
+
+def _scaled(call: Call, change: Callable[[Object], Object], entry: Entry) -> Object:
+    obj = decode_served(call.kind, entry)
+    shown = change(read_scale(call.kind, obj))
+    refuse = unreadable(shown) if call.verb == "patch" else status.bad_request
+    wanted = check_object(call, SCALE, shown, "Ignore", refuse)
+    check_name(call, wanted)
+    errors = SCALE.strategy.validate(wanted)
+    if errors:
+        raise status.invalid(SCALE, call.name, errors)
+    write_scale(call.kind, obj, wanted)
+    return obj

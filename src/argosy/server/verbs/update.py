@@ -13,12 +13,15 @@ from argosy.kube.errors import ApiError
 from argosy.kube.transport import Response
 from argosy.server import metadata, status
 from argosy.server.entry import Entry, object_key, served
-from argosy.server.fielderrors import invalid
+from argosy.server.fielderrors import FieldError, invalid
+from argosy.server.identity import Attributes
+from argosy.server.limits import MAX_BYTES
 from argosy.server.registry import Kind, Object
 from argosy.server.request import Call
 from argosy.server.storage.base import Changed
-from argosy.server.verbs.base import Api, answer, decode_served, misnamed, read_object, refused
-from argosy.server.verbs.commit import encoded, encoder, reply
+from argosy.server.strconv import parse_uint
+from argosy.server.verbs.base import Api, answer, decode_served, fill_defaults, misnamed, read_object, refused
+from argosy.server.verbs.commit import encoded, encoder, parts, reply
 from argosy.server.verbs.create import insert
 
 __all__ = ["check_name", "held", "save", "update", "version_required"]
@@ -39,7 +42,7 @@ TRIES = 16
 
 async def update(api: Api, call: Call) -> Response:
     options = call.write_options("UpdateOptions")
-    sent = read_object(call, options.validation)
+    sent = await read_object(api, call, options.validation)
     check_name(call, sent)
     key = object_key(call.kind, call.namespace, call.name)
     encoded = orjson.dumps(sent)
@@ -47,11 +50,13 @@ async def update(api: Api, call: Call) -> Response:
         entry = api.store.get(key)
         if entry is None:
             if call.kind.strategy.create_on_update:
+                _authorize_create(api, call)
                 _check_absent(call, sent["metadata"], dry_run=options.dry_run)
                 return await insert(api, call, sent, dry_run=options.dry_run)
             raise status.not_found(call.kind, call.name)
         # The object changes on its way, and another try starts from what was sent.
-        saved = await save(api, call, orjson.loads(encoded), entry, dry_run=options.dry_run)
+        new = await api.run(call, len(encoded), orjson.loads, encoded)
+        saved = await save(api, call, new, entry, dry_run=options.dry_run)
         if saved is not None:
             return saved
     raise status.conflict(call.kind, call.name)
@@ -68,33 +73,42 @@ def check_name(call: Call, obj: Object) -> None:
     if not meta.get("namespace") or not call.kind.namespaced:
         meta.pop("namespace", None)
     if call.kind.namespaced and meta.setdefault("namespace", call.namespace) != call.namespace:
-        raise status.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
+        raise status.other_namespace()
 
 
-async def save(api: Api, call: Call, new: Object, entry: Entry, *, dry_run: bool) -> Response | None:
-    """Write `new` over `entry`. None: somebody else wrote first, and the caller named no version, so it may try again."""
-    kind = call.kind
-    conditional = _check_preconditions(call, new, entry, dry_run=dry_run)
-    old = decode_served(kind, entry)
-    kind.strategy.default(new)
-    _prepare(call.subresource, kind)(new, old)
-    metadata.fill_update(kind, new, old)
+async def save(api: Api, call: Call, new: Object, entry: Entry, *, dry_run: bool, size: int = 0) -> Response | None:
+    """Write `new` over `entry`. None: somebody else wrote first, and the caller named no version, so it may try again.
+
+    `size` is that of `new`, where it may be larger than the body and what is stored.
+    """
+    kind, size = call.kind, max(len(call.body), len(entry.value), size)
+    _check_uid(call, new, entry, dry_run=dry_run)
+    old = await api.run(call, size, _defaulted, call, new, entry, size)
+    if not call.subresource:
+        api.admission.authorize_update(call, new, old)
+    conditional = _check_version(call, new, entry)
+    await api.run(call, size, _fill, call, new, old)
     if not dry_run:
         new["metadata"].pop("selfLink", None)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     try:
-        _check(api, call, new, old)
+        await _check(api, call, new, old, size)
         finishes = "deletionTimestamp" in new["metadata"] and not held(kind, new)
-        if dry_run or (not finishes and kind.strategy.same(new, old)):
+        if dry_run or (not finishes and await api.run(call, size, kind.strategy.same, new, old)):
             api.admission.abandon(call, new, old)
-            return answer(call, encoded(kind, new) if dry_run else served(kind, entry))
+            body = api.run(call, size, encoded, kind, new) if dry_run else api.run(call, size, served, kind, entry)
+            return answer(call, await body)
+        going = old if finishes else new
+        made = await api.run(call, size, parts, kind, going) if api.large(call, size) else {}
         if finishes:
             # Watchers are told what was stored last; the writer gets the object as it wrote it.
-            await api.store.delete(entry.key, entry.version, encoder(kind, old))
-            return answer(call, encoded(kind, new))
-        record = await api.store.replace(entry.key, entry.version, encoder(kind, new))
+            await api.store.delete(entry.key, entry.version, encoder(kind, old, made))
+            return answer(call, await api.run(call, size, encoded, kind, new))
+        if made and call.subresource not in _STATUS:
+            api.admission.settle(call, new, old)  # again: others wrote meanwhile, and from here on nobody does
+        # What is being deleted goes when its finalizers do, and with it what it takes.
+        urgent = "deletionTimestamp" in new["metadata"]
+        record = await api.store.replace(entry.key, entry.version, encoder(kind, new, made), urgent=urgent)
     except Changed as changed:
         api.admission.abandon(call, new, old)
         if conditional or changed.current is None:
@@ -103,34 +117,59 @@ async def save(api: Api, call: Call, new: Object, entry: Entry, *, dry_run: bool
     except BaseException:
         api.admission.abandon(call, new, old)
         raise
-    return answer(call, reply(kind, record))
+    return answer(call, await reply(api, call, record))
 
 
-def _check(api: Api, call: Call, new: Object, old: Object) -> None:
+def _defaulted(call: Call, new: Object, entry: Entry, size: int) -> Object:
+    """The stored object; what is to be written is defaulted on the way."""
+    old = decode_served(call.kind, entry)
+    fill_defaults(call.kind, new, size, max(MAX_BYTES, len(entry.value)))
+    return old
+
+
+def _fill(call: Call, new: Object, old: Object) -> None:
+    """What may not be changed, or not here, is taken over from the stored object."""
+    _prepare(call.subresource, call.kind)(new, old)
+    metadata.fill_update(call.kind, new, old)
+
+
+async def _check(api: Api, call: Call, new: Object, old: Object, size: int) -> None:
     """Admit, validate and number a prepared update. Raises 422, and what admission says."""
+    errors = await api.run(call, size, _check_metadata, call, new, old)
+    api.admission.update(call, new, old)
+    if call.subresource not in _STATUS and (wrong := api.admission.prepare(call, new, old)):
+        raise status.invalid(call.kind, call.name, wrong)
+    await api.run(call, size, _validate, call, new, old, errors)
+    if call.subresource in _STATUS:
+        return  # nothing written there is a new generation, not even where annotations otherwise count
+    api.admission.settle(call, new, old)
+    await api.run(call, size, _number, call, new, old)
+
+
+def _check_metadata(call: Call, new: Object, old: Object) -> list[FieldError]:
     kind = call.kind
     errors = metadata.validate_update(kind, new, old)
     if wrong := misnamed(kind, new):
         raise refused(new, errors + wrong)
     if kind.strategy.validates_prefix and not call.subresource:
         errors += metadata.validate_prefix(kind, new)
-    if call.subresource in _STATUS:
-        errors += kind.strategy.validate_status(new, old)
-    else:
-        api.admission.update(call, new, old)
-        if wrong := api.admission.prepare(call, new, old):
-            raise status.invalid(kind, call.name, wrong)
-        errors += kind.strategy.validate_update(new, old)
+    return errors
+
+
+def _validate(call: Call, new: Object, old: Object, errors: list[FieldError]) -> None:
+    strategy = call.kind.strategy
+    validate = strategy.validate_status if call.subresource in _STATUS else strategy.validate_update
+    errors += validate(new, old)
     if errors:
-        raise status.invalid(kind, call.name, errors)
-    kind.strategy.settle(new)
-    if call.subresource in _STATUS:
-        return  # nothing written there is a new generation, not even where annotations otherwise count
-    api.admission.settle(call, new, old)
-    meta = new["metadata"]
-    if kind.strategy.generation and "generation" in meta and kind.strategy.generation_grows(new, old):
+        raise status.invalid(call.kind, call.name, errors)
+    strategy.settle(new)
+
+
+def _number(call: Call, new: Object, old: Object) -> None:
+    meta, strategy = new["metadata"], call.kind.strategy
+    if strategy.generation and "generation" in meta and strategy.generation_grows(new, old):
         meta["generation"] += 1
-    call.warnings += kind.strategy.warnings(new, old)
+    call.warnings += strategy.warnings(new, old)
 
 
 def held(kind: Kind, obj: Object) -> bool:
@@ -139,6 +178,23 @@ def held(kind: Kind, obj: Object) -> bool:
     if meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
         return True
     return kind.storage_key == "core/namespaces" and bool((obj.get("spec") or {}).get("finalizers"))
+
+
+def _authorize_create(api: Api, call: Call) -> None:
+    """Who may update what is there may not therefore make it. Raises 403."""
+    attributes = Attributes(
+        user=call.user,
+        verb="create",
+        group=call.kind.group,
+        version=call.kind.version,
+        resource=call.kind.plural,
+        subresource=call.subresource,
+        namespace=call.namespace,
+        name=call.name,
+    )
+    decision = api.authorizer.authorize(attributes)
+    if not decision.allowed:
+        raise status.denied(attributes, decision.reason)
 
 
 def _check_absent(call: Call, meta: Object, *, dry_run: bool) -> None:
@@ -150,13 +206,17 @@ def _check_absent(call: Call, meta: Object, *, dry_run: bool) -> None:
         meta.pop("resourceVersion", None)
 
 
-def _check_preconditions(call: Call, new: Object, entry: Entry, *, dry_run: bool) -> bool:
-    """Whether the writer named the version it saw. Raises 409 when that, or the uid, is no longer the object's."""
-    kind, meta = call.kind, new["metadata"]
-    uid = meta.get("uid")
+def _check_uid(call: Call, new: Object, entry: Entry, *, dry_run: bool) -> None:
+    """Raises 409 when the writer named another uid than the object's."""
+    uid = new["metadata"].get("uid")
     if uid and uid != entry.uid and call.verb == "update":
         raise _other_uid(call, uid, entry.uid, dry_run=dry_run)
-    wanted = _version(meta)
+
+
+def _check_version(call: Call, new: Object, entry: Entry) -> bool:
+    """Whether the writer named the version it saw. Raises 409 when that is no longer the object's."""
+    kind = call.kind
+    wanted = _version(new["metadata"])
     if not wanted:
         if not kind.strategy.unconditional_update and call.verb == "update":
             raise version_required(call)
@@ -168,10 +228,10 @@ def _check_preconditions(call: Call, new: Object, entry: Entry, *, dry_run: bool
 
 def _version(meta: Object) -> int:
     """The version a writer names; 0: none."""
-    wanted = meta.get("resourceVersion") or "0"
-    if not wanted.isascii() or not wanted.isdigit():
-        raise status.plain(500, f'strconv.ParseUint: parsing "{wanted}": invalid syntax')
-    return int(wanted)
+    try:
+        return parse_uint(meta.get("resourceVersion") or "0")
+    except ValueError as error:
+        raise status.plain(500, str(error)) from None
 
 
 def _other_uid(call: Call, wanted: str, found: str, *, dry_run: bool) -> ApiError:

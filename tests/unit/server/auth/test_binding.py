@@ -1,15 +1,19 @@
 """Tokens bound to an object are valid as long as that very object is there."""
 
+import datetime
+
 import orjson
 import pytest
 
 from argosy.kube.errors import ApiError
 from argosy.server.auth.binding import BoundObjects
-from argosy.server.auth.tokens import ServiceAccountTokens, new_key
+from argosy.server.auth.tokens import ServiceAccountTokens, TokenRefused, new_key
 from argosy.server.entry import Entry
 from argosy.server.kinds import builtin_kinds
 from argosy.server.registry import Registry
 from argosy.server.storage.base import Record
+
+NOW = 1_000_000.0
 
 
 @pytest.fixture
@@ -22,17 +26,17 @@ def bound(store: dict[str, Entry]) -> BoundObjects:
     registry = Registry()
     for kind in builtin_kinds():
         registry.add(kind)
-    return BoundObjects(store.get, registry)
+    put(store, "core/serviceaccounts/ci/bot", "ServiceAccount", "u")
+    return BoundObjects(store.get, registry, clock=lambda: NOW)
 
 
-def put(store: dict[str, Entry], key: str, kind: str, uid: str, account: str = "bot") -> None:
-    obj = {
-        "apiVersion": "v1",
-        "kind": kind,
-        "metadata": {"name": key.rpartition("/")[2], "namespace": "ci", "uid": uid},
-        "spec": {"serviceAccountName": account},
-    }
-    store[key] = Entry(Record(key, 1, orjson.dumps(obj)))
+def put(store: dict[str, Entry], key: str, kind: str, uid: str, account: str = "bot", deleted: float = 0) -> None:
+    metadata = {"name": key.rpartition("/")[2], "namespace": "ci", "uid": uid}
+    if deleted:
+        at = datetime.datetime.fromtimestamp(deleted, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        metadata["deletionTimestamp"] = at
+    obj = {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": {"serviceAccountName": account}}
+    store[key] = Entry.of(Record(key, 1, orjson.dumps(obj)))
 
 
 @pytest.mark.parametrize(
@@ -40,14 +44,39 @@ def put(store: dict[str, Entry], key: str, kind: str, uid: str, account: str = "
 )
 def test_a_token_dies_with_its_object(store: dict[str, Entry], bound: BoundObjects, kind: str, key: str) -> None:
     put(store, key, kind, "u1")
-    tokens = ServiceAccountTokens(new_key(), bound_lives=bound.live)
+    tokens = ServiceAccountTokens(new_key(), refusal=bound.refusal)
     claims = bound.claims("ci", "bot", {"apiVersion": "v1", "kind": kind, "name": "x", "uid": "u1"})
     token, _ = tokens.sign("ci", "bot", "u", bound=claims)
     assert tokens.verify(token) is not None
+    put(store, key, kind, "u1", deleted=NOW - 10)
+    assert tokens.verify(token) is not None, "it is only just being deleted"
+    put(store, key, kind, "u1", deleted=NOW - 70)
+    refused(tokens, token)
     put(store, key, kind, "u2")
-    assert tokens.verify(token) is None
+    refused(tokens, token)
     del store[key]
-    assert tokens.verify(token) is None
+    refused(tokens, token)
+
+
+def refused(tokens: ServiceAccountTokens, token: str) -> None:
+    with pytest.raises(TokenRefused, match="service account token has been invalidated"):
+        tokens.verify(token)
+
+
+def test_a_token_dies_with_its_account(store: dict[str, Entry], bound: BoundObjects) -> None:
+    tokens = ServiceAccountTokens(new_key(), refusal=bound.refusal)
+    token, _ = tokens.sign("ci", "bot", "u")
+    assert tokens.verify(token) is not None
+    account = "core/serviceaccounts/ci/bot"
+    put(store, account, "ServiceAccount", "u", deleted=NOW - 70)
+    with pytest.raises(TokenRefused, match="service account ci/bot has been deleted"):
+        tokens.verify(token)
+    put(store, account, "ServiceAccount", "another")
+    with pytest.raises(TokenRefused, match="does not match claim"):
+        tokens.verify(token)
+    del store[account]
+    with pytest.raises(TokenRefused, match='serviceaccounts "bot" not found'):
+        tokens.verify(token)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +88,7 @@ def test_a_token_dies_with_its_object(store: dict[str, Entry], bound: BoundObjec
         ({"apiVersion": "v1", "kind": "ConfigMap", "name": "x"}, 400),
         ({"apiVersion": "apps/v1", "kind": "Pod", "name": "x"}, 400),
         ({"name": "x"}, 400),
+        ({}, 400),
     ],
 )
 def test_what_a_token_cannot_be_bound_to(
@@ -66,9 +96,9 @@ def test_what_a_token_cannot_be_bound_to(
 ) -> None:
     put(store, "core/pods/ci/x", "Pod", "u1")
     put(store, "core/pods/ci/foreign", "Pod", "u3", account="other")
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as error:
         bound.claims("ci", "bot", reference)
-    assert refused.value.code == code
+    assert error.value.code == code
 
 
 def test_no_reference_binds_to_nothing(bound: BoundObjects) -> None:

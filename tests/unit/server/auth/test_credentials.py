@@ -1,14 +1,17 @@
 """Certificates and tokens: made, kept, verified, refused."""
 
+import hashlib
 import stat
 
+import pytest
 from cryptography import x509
 
 from argosy.server.auth.authentication import Authentication
 from argosy.server.auth.certificates import Authority, peer_identity, server_context
 from argosy.server.auth.rbac import Rbac
-from argosy.server.auth.reviews import Reviews, token_request
-from argosy.server.auth.tokens import ISSUER, ServiceAccountTokens, StaticTokens, new_key
+from argosy.server.auth.reviews import Reviews
+from argosy.server.auth.token_requests import token_request
+from argosy.server.auth.tokens import ISSUER, ServiceAccountTokens, StaticTokens, TokenRefused, new_key
 from argosy.server.fielderrors import FieldError
 from argosy.server.identity import User
 
@@ -38,7 +41,9 @@ def test_a_client_certificate_names_user_and_groups():
     pair = Authority.ephemeral().issue("alice", groups=["dev", "ops"])
     assert peer_identity(der(pair.certificate)) == ("alice", ("dev", "ops"))
     user = Authentication(StaticTokens()).authenticate({}, der(pair.certificate))
-    assert user == User("alice", ("dev", "ops", "system:authenticated"))
+    fingerprint = hashlib.sha256(der(pair.certificate)).hexdigest()
+    extra = {"authentication.kubernetes.io/credential-id": (f"X509SHA256={fingerprint}",)}
+    assert user == User("alice", ("dev", "ops", "system:authenticated"), extra=extra)
 
 
 def test_tokens_that_are_missing_or_wrong_are_nobody():
@@ -48,25 +53,33 @@ def test_tokens_that_are_missing_or_wrong_are_nobody():
         assert authentication.authenticate(header, None) is None
 
 
-def test_service_account_tokens_die_with_their_account():
-    alive = {("ci", "bot", "uid-1")}
-    tokens = ServiceAccountTokens(new_key(), lives=lambda *account: account in alive)
+def test_service_account_tokens_are_their_account_until_refused():
+    refusals = [""]
+    tokens = ServiceAccountTokens(new_key(), refusal=lambda claims: refusals[0])
     token, _ = tokens.sign("ci", "bot", "uid-1")
     authentication = Authentication(StaticTokens(), tokens)
     user = authentication.authenticate({"authorization": f"Bearer {token}"}, None)
     assert user.name == "system:serviceaccount:ci:bot"
     assert "system:serviceaccounts:ci" in user.groups
-    alive.clear()
+    refusals[0] = "gone"
     assert authentication.authenticate({"authorization": f"Bearer {token}"}, None) is None
 
 
 def test_foreign_expired_and_misdirected_tokens_are_refused():
     tokens = ServiceAccountTokens(new_key())
     assert tokens.verify(ServiceAccountTokens(new_key()).sign("ci", "bot", "u")[0]) is None
-    assert tokens.verify(tokens.sign("ci", "bot", "u", seconds=-10)[0]) is None
-    assert tokens.verify(tokens.sign("ci", "bot", "u", audiences=["vault"])[0]) is None
+    with pytest.raises(TokenRefused, match="has expired"):
+        tokens.verify(tokens.sign("ci", "bot", "u", seconds=-10)[0])
+    with pytest.raises(TokenRefused, match="audiences"):
+        tokens.verify(tokens.sign("ci", "bot", "u", audiences=["vault"])[0])
     assert tokens.verify(tokens.sign("ci", "bot", "u", audiences=["vault"])[0], ["vault"]) is not None
     assert tokens.verify("not.a.token") is None
+
+
+def test_a_fixed_token_is_good_for_this_server_only():
+    authentication = Authentication(StaticTokens({"s3cret": User("bot")}))
+    assert authentication.known("s3cret", ("vault", ISSUER)) == (User("bot", ("system:authenticated",)), (ISSUER,))
+    assert authentication.known("s3cret", ("vault",)) is None
 
 
 def test_token_requests_have_bounds():
@@ -86,12 +99,14 @@ def test_reviews_answer_for_the_asker_and_for_others():
     authentication = Authentication(StaticTokens({"t": User("bot")}))
     reviews = Reviews(authentication, rbac, rbac)
     root, pods = User("root", ("system:masters",)), {"resourceAttributes": {"verb": "get", "resource": "pods"}}
-    assert reviews.answer("SelfSubjectAccessReview", root, {"spec": pods})["status"] == {"allowed": True}
-    other = {"spec": {**pods, "user": "eve"}}
+    assert reviews.answer("SelfSubjectAccessReview", root, {"metadata": {}, "spec": pods})["status"] == {
+        "allowed": True
+    }
+    other = {"metadata": {}, "spec": {**pods, "user": "eve"}}
     assert reviews.answer("SubjectAccessReview", root, other)["status"] == {"allowed": False}
     assert reviews.answer("TokenReview", root, {"spec": {"token": "t"}})["status"]["user"]["username"] == "bot"
     assert reviews.answer("TokenReview", root, {"spec": {"token": "x"}})["status"]["error"] == "invalid bearer token"
     assert reviews.answer("SelfSubjectReview", root, {})["status"]["userInfo"]["username"] == "root"
-    wrong = reviews.answer("SubjectAccessReview", root, {"spec": pods})
+    wrong = reviews.answer("SubjectAccessReview", root, {"metadata": {}, "spec": pods})
     assert isinstance(wrong, list)
     assert isinstance(wrong[0], FieldError)

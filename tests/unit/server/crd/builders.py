@@ -2,6 +2,11 @@
 
 from typing import Any
 
+import msgspec
+import orjson
+
+from argosy.server.crd.strategy import CustomResourceStrategy, Version
+
 Object = dict[str, Any]
 
 
@@ -37,3 +42,8 @@ def widget(spec: Any = None, **more: Any) -> Object:
         "spec": {} if spec is None else spec,
         **more,
     }
+
+
+def strategy_of(crd: Object) -> CustomResourceStrategy:
+    """Of the definition's first version."""
+    return CustomResourceStrategy(msgspec.json.decode(orjson.dumps(crd["spec"]["versions"][0]), type=Version))

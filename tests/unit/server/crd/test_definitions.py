@@ -2,6 +2,8 @@
 
 import copy
 
+import orjson
+
 from argosy.server.crd import CustomResources, accept_names, rule_warnings
 from argosy.server.registry import Registry, ScalePaths
 from tests.unit.server.crd.builders import definition
@@ -44,7 +46,7 @@ def test_names_of_another_definition_of_the_group_are_taken():
     assert conditions(status)["Established"] == ("False", "NotAccepted", "not all names are accepted")
     assert "shortNames" not in status["acceptedNames"]
     registry = Registry()
-    CustomResources(registry).observe({**other, "status": status}, None)
+    CustomResources(registry).observe(orjson.dumps({**other, "status": status}), None)
     assert served(registry) == []
 
 
@@ -76,7 +78,7 @@ def test_kinds_come_change_and_go_with_their_definition():
     first = established(definition(subresources={"status": {}, "scale": {
         "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
         "labelSelectorPath": ".status.selector"}}))  # fmt: skip
-    resources.observe(first, None)
+    resources.observe(orjson.dumps(first), None)
     kind = registry.find("example.com", "v1", "widgets")
     assert kind is not None
     assert kind.subresources == {"status", "scale"}
@@ -87,13 +89,13 @@ def test_kinds_come_change_and_go_with_their_definition():
     second["spec"]["versions"][0]["served"] = False
     second["spec"]["versions"].append({**first["spec"]["versions"][0], "name": "v2", "storage": False})
     second["status"] = accept_names(second, [])
-    resources.observe(second, first)
+    resources.observe(orjson.dumps(second), orjson.dumps(first))
     assert served(registry) == [("example.com", "v2", "widgets")]
     only = registry.find("example.com", "v2", "widgets")
     assert only is not None
     assert (only.storage_version, only.storage_key) == ("v1", "example.com/widgets")
 
-    resources.observe(None, second)
+    resources.observe(None, orjson.dumps(second))
     assert served(registry) == []
 
 
@@ -110,9 +112,9 @@ def test_a_write_that_changes_nothing_served_leaves_the_registry_alone():
     registry = Registry()
     resources = CustomResources(registry)
     first = established(definition())
-    resources.observe(first, None)
+    resources.observe(orjson.dumps(first), None)
     before = registry.generation
     relabelled = copy.deepcopy(first)
     relabelled["metadata"]["labels"] = {"a": "b"}
-    resources.observe(relabelled, first)
+    resources.observe(orjson.dumps(relabelled), orjson.dumps(first))
     assert registry.generation == before

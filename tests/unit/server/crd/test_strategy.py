@@ -5,8 +5,7 @@ import time
 
 import pytest
 
-from argosy.server.crd.strategy import CustomResourceStrategy
-from tests.unit.server.crd.builders import definition, widget
+from tests.unit.server.crd.builders import definition, strategy_of, widget
 
 LIST_MAP = {
     "type": "array",
@@ -55,7 +54,7 @@ SUBRESOURCES = {
 @pytest.fixture
 def strategy():
     crd = definition(SPEC, subresources=SUBRESOURCES)
-    return CustomResourceStrategy(crd["spec"]["versions"][0])
+    return strategy_of(crd)
 
 
 def texts(errors):
@@ -170,7 +169,7 @@ def test_status_is_written_only_through_its_subresource(strategy):
 
 def test_without_the_subresource_status_is_content():
     crd = definition(SPEC)
-    strategy = CustomResourceStrategy(crd["spec"]["versions"][0])
+    strategy = strategy_of(crd)
     old, new = widget({}, status={"phase": "Old"}), widget({}, status={"phase": "New"})
     strategy.prepare_update(new, old)
     strategy.prepare_create(new)
@@ -181,7 +180,7 @@ def test_without_the_subresource_status_is_content():
 
 def test_selectable_fields_read_the_object():
     crd = definition(SPEC, selectableFields=[{"jsonPath": ".spec.name"}, {"jsonPath": ".spec.on"}])
-    strategy = CustomResourceStrategy(crd["spec"]["versions"][0])
+    strategy = strategy_of(crd)
     obj = widget({"name": "ab", "on": True})
     assert {name: read(obj) for name, read in strategy.selectable.items()} == {"spec.name": "ab", "spec.on": "true"}
     assert strategy.selectable["spec.name"](widget({})) == ""

@@ -1,0 +1,143 @@
+"""Endpoints: which addresses somebody else's URL may have us talk to. Rules as a value; nothing here opens a connection.
+
+A URL in an object is written by people who may have fewer rights than we do: it must not lead to what only our machine can
+reach. Link-local addresses are never meant (a cloud's metadata service gives out credentials there), and what is sent in the
+clear can be read and changed on its way. The names in URLs are judged here, and what they resolve to right before it is
+connected to (`resolver`).
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+import msgspec
+
+__all__ = ["DEFAULT_RULES", "EndpointRules", "canonical", "parse_rules"]
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+#: Services of clouds for their own machines that are not at link-local addresses.
+_METADATA = frozenset(
+    ipaddress.ip_address(text) for text in ("fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
+)
+#: IPv4 addresses in clothes of IPv6 (RFC 6052, RFC 8215, RFC 4291); mapped ones and 6to4 are known to ipaddress.
+_TRANSLATED = tuple(ipaddress.IPv6Network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96"))
+#: How programs of old read a name as an address: by its last part.
+_NUMBER = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)\.?", re.IGNORECASE)
+
+
+_START = "it must start with https:// (or http://) and name a host"
+
+
+def canonical(url: str) -> str:
+    """As everybody who reads it does: its scheme in small letters, without a slash at the end.
+
+    Raises ValueError for what one reader drops, or takes for something else, and another does not.
+    """
+    if not url.isascii() or any(each <= " " or each in "\\\x7f" for each in url):
+        raise ValueError("it must not have white space, control characters, backslashes or letters beyond ASCII in it")
+    scheme, _, rest = url.partition("://")
+    if scheme.lower() not in ("https", "http") or not rest:
+        raise ValueError(_START)
+    return f"{scheme.lower()}://{rest.rstrip('/')}"
+
+
+class EndpointRules(msgspec.Struct, frozen=True):
+    """What is allowed besides: with an empty list everything that is not forbidden."""
+
+    networks: tuple[Network, ...] = ()
+    #: `name`, or `.suffix` for everything below it.
+    names: tuple[str, ...] = ()
+    #: http:// to others than this machine.
+    http: bool = False
+
+    def refusal(self, url: str) -> str:
+        """Why nothing is sent to a URL, whatever its name resolves to; empty where it may be."""
+        try:
+            url = canonical(url)
+        except ValueError as error:
+            return str(error)
+        try:
+            parts = urlsplit(url)
+            host, _ = parts.hostname or "", parts.port
+        except ValueError:
+            return "it is no URL"
+        if not host:
+            return _START
+        if parts.username is not None or parts.password is not None:
+            return "it must not have a user or a password in it"
+        if parts.fragment or parts.query:
+            return "it must not have a query or a fragment"
+        address = _address(host)
+        if address is None and _NUMBER.fullmatch(host):
+            return f"{host} is not how an address is written"
+        if parts.scheme == "http" and not self.http and not _is_this_machine(host, address):
+            return "http:// is sent in the clear: use https://, or allow it with --allow-http-endpoints"
+        return self.address_refusal(host, str(address)) if address is not None else self._name_refusal(host)
+
+    def address_refusal(self, host: str, text: str) -> str:
+        """Why an address is not connected to that a host resolved to; empty where it may be."""
+        address = _plain(ipaddress.ip_address(text.partition("%")[0]))
+        if any(address in network for network in self.networks):
+            return ""
+        if address.is_link_local or address.is_multicast or address.is_unspecified or address in _METADATA:
+            return f"{text} is not an address for servers of others (link-local, multicast or a cloud's metadata)"
+        if (self.networks or self.names) and not self._is_named(host):
+            return f"{text} is not among the addresses of --allowed-endpoints"
+        return ""
+
+    def _name_refusal(self, host: str) -> str:
+        if self.names and not self.networks and not self._is_named(host):
+            return f"{host} is not among the names of --allowed-endpoints"
+        return ""
+
+    def _is_named(self, host: str) -> bool:
+        host = host.rstrip(".").lower()
+        return any(host.endswith(name) if name.startswith(".") else host == name for name in self.names)
+
+
+#: Everything but what is never meant.
+DEFAULT_RULES = EndpointRules()
+
+
+def parse_rules(allowed: Iterable[str], *, http: bool = False) -> EndpointRules:
+    """From `10.0.0.0/8`, `api.example.com` and `*.example.com`. Raises ValueError with the one that is none of these."""
+    networks: list[Network] = []
+    names: list[str] = []
+    for text in allowed:
+        entry = text.strip().lower()
+        try:
+            networks.append(ipaddress.ip_network(entry, strict=False))
+            continue
+        except ValueError:
+            name = entry.removeprefix("*")
+        if not name.strip(".") or set(name) - set("abcdefghijklmnopqrstuvwxyz0123456789-."):
+            raise ValueError(f"{text!r} is no network (10.0.0.0/8), name, or name with a star in front (*.example.com)")
+        names.append(name)
+    return EndpointRules(tuple(networks), tuple(names), http)
+
+
+def _address(host: str) -> Address | None:
+    try:
+        return _plain(ipaddress.ip_address(host.partition("%")[0]))
+    except ValueError:
+        return None
+
+
+def _plain(address: Address) -> Address:
+    """The IPv4 address that an IPv6 address stands for, where it does."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return address.ipv4_mapped
+        if address.sixtofour is not None:
+            return address.sixtofour
+        # The first of ::/96 are no IPv4 addresses: unspecified, and this machine.
+        if int(address) > 1 and any(address in network for network in _TRANSLATED):
+            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address
+
+
+def _is_this_machine(host: str, address: Address | None) -> bool:
+    return address.is_loopback if address is not None else host == "localhost"

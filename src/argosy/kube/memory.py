@@ -1,0 +1,71 @@
+"""Memory: what a burst took goes back to the system.
+
+glibc keeps what was freed for the next allocation. After a burst of large answers or many connections that is most of what the
+process has, and stays so: freed pieces lie between used ones. `give_back` returns all free pages; `tend` does so whenever much is
+free. Elsewhere than on glibc both do nothing.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+from pathlib import Path
+
+__all__ = ["give_back", "resident", "tend"]
+
+#: Free bytes that are worth it, and seconds between looks.
+WORTH = 64 * 1024 * 1024
+PERIOD = 10.0
+
+
+class _Statistics(ctypes.Structure):
+    """struct mallinfo2; `fordblks` is what is free in the heaps."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+        )
+    ]  # fmt: skip
+
+
+def _glibc() -> ctypes.CDLL | None:
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.mallinfo2.restype = _Statistics
+        library.malloc_trim.argtypes = [ctypes.c_size_t]
+        return library
+    return None
+
+
+def resident() -> int:
+    """Bytes of memory this process has; 0 where the system does not tell."""
+    with contextlib.suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def give_back() -> int:
+    """Return free pages to the system: how many bytes less the process has. Takes some milliseconds for each 100 MB."""
+    library = _glibc()
+    if library is None:
+        return 0
+    before = resident()
+    library.malloc_trim(0)
+    return max(before - resident(), 0)
+
+
+async def tend() -> None:
+    """Give back whenever much has become free; until cancelled."""
+    library = _glibc()
+    if library is None:
+        return
+    kept = 0
+    while True:
+        await asyncio.sleep(PERIOD)
+        free = library.mallinfo2().fordblks
+        # What was given back still counts as free: only what has come since is news.
+        kept = min(kept, free)
+        if free - kept > WORTH:
+            await asyncio.to_thread(give_back)
+            kept = library.mallinfo2().fordblks

@@ -1,0 +1,74 @@
+"""Watchdog: a thread that notices an event loop which does not turn.
+
+While something holds the loop nothing on it can say so: requests, health checks and leases stand still alike. The thread does:
+once for each time it writes into the log where the loop's own thread is, functions and lines only. When the loop turns again,
+`on_turn` is told how long it was held. One a process: `with Watchdog(...)`, entered on the loop.
+
+What holds the interpreter lock as well (a long call into C) is noticed too, but only afterwards, and without its stack.
+"""
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+
+__all__ = ["Watchdog"]
+
+log = logging.getLogger(__name__)
+
+#: Seconds without a turn that are worth a stack in the log.
+PATIENCE = 5.0
+
+
+class Watchdog:
+    def __init__(self, on_turn: Callable[[float], None] = lambda seconds: None, *, patience: float = PATIENCE):
+        self._on_turn = on_turn
+        self._patience = patience
+        self._period = patience / 5
+        self._turned = 0.0
+        self._watched = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+        self._beat_timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> "Watchdog":
+        self._watched = threading.get_ident()
+        self._turned = time.monotonic()
+        self._beat_timer = asyncio.get_running_loop().call_later(self._period, self._beat)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._beat_timer is not None:
+            self._beat_timer.cancel()
+        self._over.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        now = time.monotonic()
+        late = now - self._turned - self._period
+        self._turned = now
+        self._beat_timer = asyncio.get_running_loop().call_later(self._period, self._beat)
+        if late > self._patience:
+            log.error("the event loop turns again; it was held for %.1f s", late)
+            self._on_turn(late)
+
+    def _watch(self) -> None:
+        told_of = 0.0
+        while True:
+            asked = time.monotonic()
+            if self._over.wait(self._period):
+                return
+            now, turned = time.monotonic(), self._turned
+            if now - asked > self._patience:
+                continue  # the whole process stood still: that is nobody's fault on the loop
+            if now - turned > self._patience + self._period and turned != told_of:
+                told_of = turned
+                log.error("the event loop has not turned for %.1f s; it is here:\n%s", now - turned, self._stack())
+
+    def _stack(self) -> str:
+        frame = sys._current_frames().get(self._watched)
+        return "".join(traceback.format_stack(frame)) if frame is not None else "(its thread has ended)"

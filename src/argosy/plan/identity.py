@@ -1,0 +1,164 @@
+"""Identity: whose federated object it is, and whether its template can have come from that source.
+
+Members are written with the control plane's rights there, so where a copy goes is never taken from the template. It follows from
+what the API server vouches for: the federated object's scope, namespace and name, and the type config it is named after. The
+template, and the owner reference, only say which of the names that lead to it is meant; one that leads elsewhere is refused.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
+
+from argosy.api import keys
+from argosy.api.conditions import Refused
+from argosy.api.federated import FederatedObject
+from argosy.api.names import federated_name
+from argosy.api.typeconfigs import FederatedTypeConfig
+from argosy.kube.objects import Metadata
+from argosy.plan.fields import Json
+from argosy.plan.metadata import SERVERS_OWN, is_string_map
+
+__all__ = ["Refusal", "Subject", "TypeConfigs", "refusal", "subject_of"]
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+
+
+class TypeConfigs(Protocol):
+    """Those in force."""
+
+    def of_kind(self, api_version: str, kind: str) -> FederatedTypeConfig | None: ...
+
+    def __iter__(self) -> Iterator[FederatedTypeConfig]: ...
+
+
+class Subject(NamedTuple):
+    """The source a federated object stands for, and with it each of its copies."""
+
+    config: FederatedTypeConfig
+    namespace: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why nothing is sent to members."""
+
+    reason: Refused
+    message: str
+
+
+def subject_of(metadata: Metadata, template: Json, types: TypeConfigs) -> Subject | Refusal:
+    """Whose federated object it is, by its own name; `metadata` is its own, too, and `template` may be left empty."""
+    found = list(_named(metadata, template, types)) or list(_ending(metadata, types))
+    if len(found) == 1:
+        config, name = found[0]
+        return Subject(config, metadata.namespace, name)
+    if found:
+        return Refusal(Refused.TEMPLATE, f"{metadata.name} is the name of federated objects of several type configs")
+    kind = types.of_kind(str(template.get("apiVersion")), str(template.get("kind")))
+    if kind is None:
+        return Refusal(Refused.NO_TYPE_CONFIG, f"no FederatedTypeConfig for {_told(template)}")
+    return Refusal(Refused.TEMPLATE, f"{metadata.name} is not the name of the federated object of {_told(template)}")
+
+
+def _named(metadata: Metadata, template: Json, types: TypeConfigs) -> Iterator[tuple[FederatedTypeConfig, str]]:
+    """By its controller, or else by its template, where that leads to this very name."""
+    guesses: list[tuple[Any, Any, Any]] = [
+        (owner.api_version, owner.kind, owner.name) for owner in metadata.owner_references if owner.controller
+    ]
+    guesses.append((template.get("apiVersion"), template.get("kind"), _metadata_of(template).get("name")))
+    for api_version, kind, name in guesses:
+        config = types.of_kind(str(api_version), str(kind))
+        if config is not None and _is_name(name) and _leads_to(metadata, config, name):
+            yield config, name
+            return
+
+
+def _ending(metadata: Metadata, types: TypeConfigs) -> Iterator[tuple[FederatedTypeConfig, str]]:
+    """By what it ends in: a template and an owner of another version, or wrong ones."""
+    for config in types:
+        name = metadata.name.removesuffix(f"-{config.name}")
+        if _is_name(name) and _leads_to(metadata, config, name):
+            yield config, name
+
+
+def _is_name(name: Any) -> bool:
+    """As every API server asks of a name, whatever the kind: it is part of a path."""
+    return isinstance(name, str) and name not in ("", ".", "..") and "/" not in name and "%" not in name
+
+
+def _leads_to(metadata: Metadata, config: FederatedTypeConfig, name: str) -> bool:
+    return config.namespaced == bool(metadata.namespace) and federated_name(name, config.name) == metadata.name
+
+
+def refusal(federated: FederatedObject, subject: Subject, source: Metadata | None) -> Refusal | None:
+    """Why the template is not to be sent, None where it may: it can have been made from this source, which is there."""
+    template = federated.spec.template
+    if why := _ours(subject) or _foreign(template, subject) or _malformed(template):
+        return Refusal(Refused.TEMPLATE, why)
+    owners = {owner.uid for owner in federated.metadata.owner_references if owner.controller}
+    if source is None or source.uid not in owners:
+        whose = "its source is not there" if source is None else "it does not belong to the source of that name"
+        return Refusal(Refused.NO_SOURCE, f"{subject.config.kind} {subject.key}: {whose}")
+    return None
+
+
+def _ours(subject: Subject) -> str:
+    """What the federation itself lives by in members is nobody's template."""
+    config = subject.config
+    if config.resource.group == keys.GROUP:
+        return f"{config.kind} is a kind of the federation itself"
+    if subject.namespace == keys.SYSTEM_NAMESPACE:
+        return f"nothing is carried to the namespace {keys.SYSTEM_NAMESPACE}"
+    if config.kind == "Namespace" and not config.resource.group and subject.name in keys.PROTECTED_NAMESPACES:
+        return f"the namespace {subject.name} is every member's own"
+    if config.resource.group == _RBAC and not config.namespaced and subject.name == keys.MEMBER_CLUSTER_ROLE:
+        return f"{config.kind} {subject.name} holds the federation's own rights in members"
+    return ""
+
+
+def _foreign(template: Json, subject: Subject) -> str:
+    metadata, config = _metadata_of(template), subject.config
+    for field, found, wanted in (
+        ("apiVersion", template.get("apiVersion"), config.api_version),
+        ("kind", template.get("kind"), config.kind),
+        ("metadata.name", metadata.get("name"), subject.name),
+        ("metadata.namespace", metadata.get("namespace") or "", subject.namespace),
+    ):
+        if found != wanted:
+            return f"template.{field} is {_shown(found)}, and its federated object is for {_shown(wanted)}"
+    return ""
+
+
+def _malformed(template: Json) -> str:
+    """What no template has that was made from an object of an API server."""
+    metadata = _metadata_of(template)
+    for field in SERVERS_OWN:
+        if metadata.get(field):
+            return f"template.metadata.{field} is not carried to members"
+    for field in ("labels", "annotations"):
+        if not is_string_map(metadata.get(field)):
+            return f"template.metadata.{field} is no map of strings"
+    generation = metadata.get("generation") or 0
+    if not isinstance(generation, int) or isinstance(generation, bool):
+        return "template.metadata.generation is no number"
+    return ""
+
+
+def _metadata_of(template: Json) -> Json:
+    metadata = template.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _told(template: Json) -> str:
+    return f"{_shown(template.get('apiVersion'))} {_shown(template.get('kind'))}"
+
+
+def _shown(value: Any) -> str:
+    """Somebody else's value, in a message of ours."""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return f'"{text[:100]}"'

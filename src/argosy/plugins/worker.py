@@ -1,0 +1,192 @@
+"""The process that a package's plugins run in: `python -m argosy.plugins.worker FD`.
+
+It loads the entry points it is told of, says what they offer, and then answers one question after the other. It ends with the
+connection; a question that takes too long ends it by its own hand, with a traceback that shows where it was (and by the
+control plane's hand, should that fail). Of the control plane it has what questions bring, its files and its user, and of the
+environment what an interpreter needs.
+"""
+
+import faulthandler
+import logging
+import os
+import pickle
+import resource
+import signal
+import socket
+import sys
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import numpy as np
+
+from argosy.fleet.member import Member
+from argosy.fleet.snapshot import Fleet, Rows
+from argosy.plan.framework import Always, Filter, FrameworkError, Ranked, Replicas, Score, Select
+from argosy.plan.profile import InProcess, configured
+from argosy.plugins.guard import guarded
+from argosy.plugins.loading import GROUP, plugins_of
+from argosy.plugins.wire import CONFIGURE, HEAD, Asked, Described, Hello, Offer, Told, decode_member, framed
+
+__all__ = ["Answering", "main"]
+
+#: Different reasons that one answer tells, and how long each may be.
+_REASONS = 32
+_LONGEST_REASON = 300
+_OTHER_REASON = "another reason"
+_PHASES: dict[type[Any], str] = {Filter: "filter", Score: "score", Select: "select", Replicas: "replicas"}
+log = logging.getLogger(__name__)
+
+
+class Answering:
+    """Answers questions with these plugins; keeps the clusters it was told of."""
+
+    def __init__(self, plugins: list[InProcess]):
+        self._plugins = {(_PHASES[type(plugin)], plugin.name): plugin for plugin in map(guarded, plugins)}
+        self.offers = [
+            Offer(plugin.name, _PHASES[type(plugin)], getattr(plugin, "weight", 1), plugin.configure is not None)
+            for plugin in plugins
+        ]
+        self._configured: dict[tuple[str, str, bytes], InProcess] = {}
+        self._members: dict[str, Member] = {}
+        self._names: tuple[str, ...] = ()
+        self._fleet = Fleet()
+
+    def answer(self, asked: Asked) -> Told:
+        """Raises FrameworkError."""
+        if asked.phase == CONFIGURE:
+            for phase in _PHASES.values():
+                if (phase, asked.plugin) in self._plugins:
+                    self._plugin(asked, phase)
+            return Told(asked.number)
+        plugin, fleet = self._plugin(asked, asked.phase), self._current(asked)
+        if isinstance(plugin, Filter):
+            return _filtered(plugin, asked, fleet)
+        if isinstance(plugin, Score):
+            raw = plugin.score(asked.unit, fleet)
+            given = raw[asked.rows]
+            return Told(asked.number, scores=_bytes(given if raw is fleet.zeros else plugin.normalize(given)))
+        if isinstance(plugin, Select):
+            chosen = plugin.select(asked.unit, fleet, Ranked(asked.rows, asked.scores))
+            return Told(asked.number, rows=_bytes(chosen.rows), scores=_bytes(chosen.scores))
+        division = plugin.divide(asked.unit, fleet, asked.rows)
+        replicas, overflow = _bytes(division.replicas), _bytes(division.overflow)
+        return Told(asked.number, scores=replicas, overflow=overflow, texts=list(division.steps))
+
+    def _plugin(self, asked: Asked, phase: str) -> InProcess:
+        plugin = self._plugins[phase, asked.plugin]
+        if not asked.arguments:
+            return plugin
+        key = phase, asked.plugin, pickle.dumps(asked.arguments)
+        known = self._configured.get(key)
+        if known is None:
+            if len(self._configured) > 256:
+                self._configured.clear()
+            known = self._configured[key] = configured(plugin, {plugin.name: asked.arguments[0]})
+        return known
+
+    def _current(self, asked: Asked) -> Fleet:
+        if asked.names is not None or asked.members:
+            if asked.names is not None:
+                self._names = asked.names
+            for data in asked.members:
+                member = decode_member(data)
+                self._members[member.name] = member
+            self._members = {name: self._members[name] for name in self._names}
+            self._fleet = Fleet(self._members.values())
+        return self._fleet.with_available(asked.available)
+
+
+def _filtered(plugin: Filter, asked: Asked, fleet: Fleet) -> Told:
+    passed = plugin.feasible(asked.unit, fleet)[asked.rows]
+    refused = asked.rows[~passed]
+    texts: dict[str, int] = {}
+    codes = [texts.setdefault(text, len(texts)) for text in _reasons(plugin, asked, fleet, refused)]
+    return Told(asked.number, passed=passed.astype(np.uint8).tobytes(), codes=_bytes(codes), texts=list(texts))
+
+
+def _reasons(plugin: Filter, asked: Asked, fleet: Fleet, rows: Rows) -> list[str]:
+    if plugin.reasons is not None:
+        given = plugin.reasons(asked.unit, fleet, rows)
+        found = [given.texts[code] for code in given.codes.tolist()]
+    elif isinstance(plugin.reason, Always):
+        found = [plugin.reason.text] * len(rows)
+    else:
+        found = [plugin.reason(asked.unit, fleet, row) for row in rows.tolist()]
+    few: set[str] = set()
+    for at, text in enumerate(found):
+        kept = text[:_LONGEST_REASON]
+        found[at] = kept if kept in few or len(few) < _REASONS else _OTHER_REASON
+        few.add(found[at])
+    return found
+
+
+def _bytes(numbers: Any) -> bytes:
+    return np.asarray(numbers, dtype=np.int64).tobytes()
+
+
+def main() -> None:
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    # Prints of a plugin go to the log; nothing it reads comes from our terminal, and Ctrl-C is not meant for it.
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
+    faulthandler.enable()
+    hello: Hello = pickle.loads(_read(connection))
+    sys.path[:] = hello.path
+    answering, unusable = _load(hello)
+    _limit_memory(hello.memory)
+    connection.sendall(framed(Described(answering.offers, unusable)))
+    while True:
+        asked: Asked = pickle.loads(_read(connection))
+        # Works whatever holds the interpreter.
+        faulthandler.dump_traceback_later(asked.seconds, exit=True)
+        try:
+            answer = answering.answer(asked)
+        except FrameworkError as error:
+            answer = Told(asked.number, error=str(error))
+        except MemoryError:
+            answer = Told(asked.number, error=f"plugin {asked.plugin!r} failed: MemoryError")
+        faulthandler.cancel_dump_traceback_later()
+        connection.sendall(framed(answer))
+
+
+def _load(hello: Hello) -> tuple[Answering, dict[str, str]]:
+    plugins: list[InProcess] = []
+    unusable: dict[str, str] = {}
+    for name, value in hello.points:
+        try:
+            plugins += plugins_of(EntryPoint(name, value, GROUP).load())
+        except Exception as error:
+            log.exception("the plugins of %s (%s) cannot be loaded", hello.origin, value)
+            unusable[name] = f"{hello.origin} cannot be loaded: {type(error).__name__}: {error}"
+    return Answering(plugins), unusable
+
+
+def _limit_memory(more: int) -> None:
+    """From here on; what all the libraries have reserved so far is not its doing."""
+    try:
+        with open("/proc/self/statm") as file:
+            pages = int(file.read().split()[0])
+    except OSError:
+        return
+    limit = pages * resource.getpagesize() + more
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _read(connection: socket.socket) -> bytes:
+    (length,) = HEAD.unpack(_exactly(connection, HEAD.size))
+    return _exactly(connection, length)
+
+
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    chunks = bytearray()
+    while len(chunks) < count:
+        chunk = connection.recv(min(count - len(chunks), 1 << 20))
+        if not chunk:
+            sys.exit(0)  # the control plane is gone, or needs us no more
+        chunks += chunk
+    return bytes(chunks)
+
+
+if __name__ == "__main__":
+    main()

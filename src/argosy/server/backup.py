@@ -1,0 +1,285 @@
+"""A backup of an API server: its store and its keys in one file, made while it runs, and put back into a folder nobody uses.
+
+The file is a compressed tar: `manifest.json` first, which names every part with its size and hash, then `store.db` and `pki/…`.
+Without the keys a server that comes back would know none of its certificates and tokens; so a backup holds secrets, and only its
+owner may read it.
+"""
+
+import contextlib
+import hashlib
+import io
+import os
+import shutil
+import sqlite3
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+import msgspec
+
+from argosy import __version__
+from argosy.server.storage.copy import check_copy, copy_store
+from argosy.server.storage.epoch import EpochRecord, Mark, beyond_all, read_record, write_record
+from argosy.server.storage.examine import examine
+from argosy.server.storage.folder import RESTORING, sync_folder
+from argosy.server.storage.schema import SCHEMA_VERSION, jump_ahead, newest_version, open_file
+
+__all__ = ["BackupError", "Manifest", "Part", "Restored", "pack", "unpack"]
+
+FORMAT = 1
+_MANIFEST = "manifest.json"
+_STORE = "store.db"
+_CHUNK = 1024 * 1024
+_LARGEST_MANIFEST = 1024 * 1024
+#: Hears what is being done now.
+Tell = Callable[[str], None]
+
+
+class BackupError(Exception):
+    """In one line what is wrong with a backup, or where it goes. Nothing was changed."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    size: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    format: int
+    argosy: str
+    schema: int
+    #: Of the last write in it.
+    version: int
+    objects: int
+    made: str
+    parts: dict[str, Part]
+
+
+#: May work on the folder of a restored store before it is put in place.
+Change = Callable[[Path, Manifest], None]
+
+
+class Restored(msgspec.Struct, frozen=True):
+    manifest: Manifest
+    #: Versions go on after this one.
+    first: int
+    #: What was there before, under its new name.
+    kept: list[Path]
+
+
+def pack(server: Path, target: Path, tell: Tell = lambda text: None, *, replace: bool = False) -> Manifest:
+    """Back up the server of a folder, running or not. `target` is there whole or not at all. Raises BackupError, StorageError."""
+    if target.exists() and not replace:
+        raise BackupError(f"{target} is there already")
+    # Also of a running server: what is noted never runs ahead of what can be read after it.
+    problems = examine(server / "store").problems
+    if problems:
+        raise BackupError(f"the store in {server} is not whole: {'; '.join(problems)}")
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as name:
+            folder = Path(name)
+            version = copy_store(
+                server / "store" / _STORE,
+                folder / _STORE,
+                lambda done, total: tell(f"copying the store: {100 * done // max(total, 1)} %"),
+            )
+            files = {_STORE: folder / _STORE}
+            files |= {f"pki/{path.name}": path for path in sorted((server / "pki").glob("*")) if _is_key(path)}
+            manifest = Manifest(
+                format=FORMAT,
+                argosy=__version__,
+                schema=SCHEMA_VERSION,
+                version=version,
+                objects=_objects(folder / _STORE),
+                made=_now("%Y-%m-%dT%H:%M:%SZ"),
+                parts={name: _part(path) for name, path in files.items()},
+            )
+            tell("writing the backup")
+            partial = folder / "backup"
+            _write(partial, manifest, files)
+            partial.replace(target)
+        sync_folder(target.parent)
+    except (OSError, tarfile.TarError) as error:
+        raise BackupError(f"{target} cannot be written: {_why(error)}") from error
+    return manifest
+
+
+def unpack(source: Path, server: Path, tell: Tell, change: Change = lambda store, manifest: None) -> Restored:
+    """Put a backup in the place of what is in a folder that nobody uses; that is kept under another name.
+
+    Everything is checked before anything is moved. `change` may work on the folder of the new store before that. Versions go on
+    above all that the store, here or anywhere, can have given out. Raises BackupError, StorageError.
+    """
+    stamp = _now("%Y%m%dT%H%M%SZ")
+    fresh = server / f".restore-{stamp}"
+    try:
+        server.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(mode=0o700)
+        manifest = _extract(source, fresh, tell)
+        store = fresh / "store"
+        store.mkdir(mode=0o700)
+        (fresh / _STORE).replace(store / _STORE)
+        tell("checking the store")
+        first = _prepare(store, _ceiling(server / "store"))
+        change(store, manifest)
+        tell("putting it in place")
+        kept = _exchange(fresh, server, stamp)
+    except (OSError, tarfile.TarError, EOFError) as error:
+        raise BackupError(f"{source} cannot be restored to {server}: {_why(error)}") from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return Restored(manifest, first, kept)
+
+
+def _prepare(store: Path, ceiling: int) -> int:
+    path = store / _STORE
+    check_copy(path)
+    with contextlib.closing(open_file(path)) as connection:
+        first = beyond_all(newest_version(connection), ceiling)
+        jump_ahead(connection, first)
+        row = connection.execute("SELECT value FROM state WHERE name = 'store'").fetchone()
+    if row is not None:
+        mark = Mark(acknowledged=first, merging=False)
+        write_record(store, EpochRecord(row[0], run=1, ceiling=first, closed=first, mark=mark))
+    return first
+
+
+def _ceiling(store: Path) -> int:
+    """Of what is there now."""
+    with contextlib.suppress(ValueError):
+        record = read_record(store)
+        return record.ceiling if record is not None else 0
+    return 0
+
+
+def _exchange(fresh: Path, server: Path, stamp: str) -> list[Path]:
+    kept = []
+    mark = server / RESTORING
+    mark.touch(mode=0o600)
+    sync_folder(server)
+    for name in ("pki", "store"):
+        if not (fresh / name).exists():
+            continue
+        if (server / name).exists():
+            aside = server / f"{name}.before-{stamp}"
+            (server / name).rename(aside)
+            kept.append(aside)
+        (fresh / name).rename(server / name)
+    sync_folder(server)
+    mark.unlink()
+    sync_folder(server)
+    return kept
+
+
+def _write(path: Path, manifest: Manifest, files: dict[str, Path]) -> None:
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        with tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as archive:
+            text = msgspec.json.format(msgspec.json.encode(manifest))
+            archive.addfile(_entry(_MANIFEST, len(text)), io.BytesIO(text))
+            for name, each in files.items():
+                with each.open("rb") as content:
+                    archive.addfile(_entry(name, manifest.parts[name].size), content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _entry(name: str, size: int) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode, entry.mtime = size, 0o600, int(time.time())
+    return entry
+
+
+def _extract(source: Path, folder: Path, tell: Tell) -> Manifest:
+    try:
+        with tarfile.open(source, mode="r|gz") as archive:
+            entries = _entries(archive)
+            manifest = _manifest(source, *next(entries, ("", io.BytesIO())))
+            missing = set(manifest.parts)
+            for name, content in entries:
+                part = manifest.parts.get(name)
+                if part is None:
+                    raise BackupError(f"{source} holds {name!r}, which its manifest does not name")
+                tell(f"reading {name}")
+                _extract_part(source, name, part, content, folder / name)
+                missing.discard(name)
+    except (tarfile.ReadError, EOFError, OSError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise BackupError(f"there is no file {source}") from None
+        raise BackupError(f"{source} is not a backup, or a damaged one: {_why(error)}") from error
+    if missing:
+        raise BackupError(f"{source} is damaged: {', '.join(sorted(missing))} is missing")
+    return manifest
+
+
+def _entries(archive: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]]:
+    for entry in archive:
+        content = archive.extractfile(entry) if entry.isreg() else None
+        if content is None:
+            raise tarfile.ReadError(f"{entry.name!r} is no file")
+        yield entry.name, content
+
+
+def _manifest(source: Path, name: str, content: IO[bytes]) -> Manifest:
+    if name != _MANIFEST:
+        raise BackupError(f"{source} is not a backup: it does not begin with a manifest")
+    try:
+        manifest = msgspec.json.decode(content.read(_LARGEST_MANIFEST), type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise BackupError(f"{source} has a damaged manifest: {error}") from None
+    if manifest.format > FORMAT or manifest.schema > SCHEMA_VERSION:
+        raise BackupError(f"{source} was made by a newer version ({manifest.argosy}): upgrade first")
+    if _STORE not in manifest.parts:
+        raise BackupError(f"{source} holds no store")
+    for part in manifest.parts:
+        pieces = PurePosixPath(part).parts
+        if pieces != (_STORE,) and not (len(pieces) == 2 and pieces[0] == "pki" and pieces[1] not in (".", "..")):
+            raise BackupError(f"{source} holds {part!r}, which belongs to no server")
+    return manifest
+
+
+def _extract_part(source: Path, name: str, part: Part, content: IO[bytes], path: Path) -> None:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    digest, size = hashlib.sha256(), 0
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        while chunk := content.read(_CHUNK):
+            size += len(chunk)
+            digest.update(chunk)
+            file.write(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+    if (size, digest.hexdigest()) != (part.size, part.sha256):
+        raise BackupError(f"{source} is damaged: {name} is not what its manifest says")
+
+
+def _part(path: Path) -> Part:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+        return Part(file.tell(), digest.hexdigest())
+
+
+def _is_key(path: Path) -> bool:
+    return path.is_file() and not path.name.startswith(".") and not path.name.endswith(".new")
+
+
+def _objects(store: Path) -> int:
+    with contextlib.closing(sqlite3.connect(store)) as connection:
+        (count,) = connection.execute(
+            "SELECT count(*) FROM (SELECT max(version), deleted FROM log GROUP BY key) WHERE NOT deleted"
+        ).fetchone()
+    return int(count)
+
+
+def _now(form: str) -> str:
+    return time.strftime(form, time.gmtime())
+
+
+def _why(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,41 @@
+"""Holding: how long a request keeps the event loop from everybody else, told by the request that does."""
+
+import time
+from collections.abc import Coroutine, Generator
+from typing import Any, Generic, TypeVar
+
+__all__ = ["Steps"]
+
+T = TypeVar("T")
+
+
+class Steps(Generic[T]):
+    """`await Steps(work)` is `await work`; afterwards `longest` is the computing time of its longest step, in seconds.
+
+    A step is what runs between two times that the work waits. Time on the processor is counted, not time that passes: what a
+    busy machine or the threads of others take is not held by this one.
+    """
+
+    __slots__ = ("_work", "longest")
+
+    def __init__(self, work: Coroutine[Any, Any, T]):
+        self._work = work
+        self.longest = 0.0
+
+    def __await__(self) -> Generator[Any, None, T]:
+        work, clock = self._work, time.thread_time
+        error: BaseException | None = None
+        while True:
+            began = clock()
+            try:
+                awaited = work.send(None) if error is None else work.throw(error)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            finally:
+                self.longest = max(self.longest, clock() - began)
+            error = None
+            try:
+                yield awaited
+            except BaseException as thrown:
+                error = thrown

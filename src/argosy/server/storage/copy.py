@@ -1,0 +1,71 @@
+"""A consistent copy of a store, also while a server writes to it: what was committed when it began, and nothing of later."""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from argosy.server.storage.base import StorageError
+from argosy.server.storage.schema import APPLICATION_ID, SCHEMA_VERSION, newest_version, storage_error
+
+__all__ = ["check_copy", "copy_store"]
+
+#: Copied in one step; progress is told after each.
+PAGES = 2048
+
+
+def copy_store(store: Path, target: Path, tell: Callable[[int, int], None] = lambda done, total: None) -> int:
+    """From one file to a new one (mode 0600), durable when this returns: the version it ends at. Raises StorageError.
+
+    `tell` hears how many pages are done, of how many. Nothing of the source changes; its log grows until the copy is made.
+    """
+    if not store.exists():
+        raise StorageError(f"there is no store {store}")
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"{store.absolute().as_uri()}?mode=ro", uri=True, timeout=30)
+        ) as source:
+            _check(source, store)
+            # One read transaction over all steps: otherwise each write of a server would make it begin anew.
+            source.execute("BEGIN")
+            version = newest_version(source)
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            with contextlib.closing(sqlite3.connect(target, isolation_level=None)) as copy:
+                source.backup(copy, pages=PAGES, progress=lambda _, left, total: tell(total - left, total))
+                # One file without a log beside it, until a server opens it.
+                copy.execute("PRAGMA journal_mode = DELETE")
+                copy.execute("PRAGMA synchronous = FULL")
+    except sqlite3.Error as error:
+        raise storage_error(store, "copied", error) from error
+    except OSError as error:
+        raise StorageError(f"{target} cannot be written: {error.strerror}") from error
+    descriptor = os.open(target, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return version
+
+
+def check_copy(path: Path) -> None:
+    """Raises StorageError unless it is a whole store that this version can read."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as store:
+            _check(store, path)
+            (found,) = store.execute("PRAGMA integrity_check(1)").fetchone()
+    except sqlite3.Error as error:
+        raise storage_error(path, "read as a store", error) from error
+    if found != "ok":
+        raise StorageError(f"{path} is damaged: {found}")
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    if owner != APPLICATION_ID:
+        raise StorageError(f"{path} is not a store of this program")
+    if found > SCHEMA_VERSION:
+        raise StorageError(
+            f"{path} was written by a newer version (schema {found}; this version knows {SCHEMA_VERSION}): upgrade first"
+        )

@@ -1,0 +1,52 @@
+"""Argosy's own API server keeps others from writing federated objects. `tests/real` has the same attempts on stock Kubernetes."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from argosy.api import keys, resources, rights
+from argosy.cli import access
+from argosy.cli.guard import protect
+from argosy.control.install import Installation, install
+from argosy.kube.errors import Forbidden
+from argosy.plan.pipeline import _Pass
+from argosy.server.embedded import EmbeddedServer
+from argosy.server.identity import User
+from tests.harness import guarding
+
+
+@pytest.fixture
+async def plane() -> AsyncIterator[EmbeddedServer]:
+    server = protect(EmbeddedServer())
+    await server.start()
+    try:
+        await install(server.client(), chosen=access.INSTALLATION)
+        yield server
+    finally:
+        await server.stop()
+
+
+async def test_others_are_kept_out_and_further_steps_write_what_is_theirs(plane):
+    def as_(user):
+        return plane.client(User(user, ("system:authenticated",)))
+
+    await guarding.prepare(plane.client(), as_)
+    await guarding.refuses(plane.client(), as_)
+
+
+async def test_the_controllers_are_whom_the_binding_names(plane):
+    controllers = plane.client(User(access.CONTROLLERS, ("system:authenticated",)))
+    admin = plane.client()
+    await guarding.prepare(admin, lambda user: plane.client(User(user, ("system:authenticated",))))
+    change = {"metadata": {"labels": {"a": "b"}}}
+    await controllers.patch(resources.FEDERATED_OBJECTS, "kept-configmaps", change, guarding.SHOP)
+    boss = plane.client(User("boss", ("system:authenticated",)))
+    with pytest.raises(Forbidden, match="controllers alone"):
+        await boss.patch(resources.FEDERATED_OBJECTS, "kept-configmaps", {"metadata": {"labels": None}}, guarding.SHOP)
+    # Somebody else runs them: from the moment the binding says so.
+    await install(admin, chosen=Installation(controllers=(rights.user("boss"),), any_source=True))
+    await boss.patch(resources.FEDERATED_OBJECTS, "kept-configmaps", {"metadata": {"labels": None}}, guarding.SHOP)
+
+
+def test_the_steps_that_are_ours_are_those_the_pipeline_does():
+    assert set(keys.OWN_STEPS) == set(_Pass._own_steps.fget(None))

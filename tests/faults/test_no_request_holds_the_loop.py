@@ -1,0 +1,159 @@
+"""No request holds the event loop of the control plane, whatever its body: `bodies` has what is sent, `held` measures.
+
+All of it on one core, in an order that a seed decides (ARGOSY_SEED). ARGOSY_TRACE=1 leaves the stacks of what took long on the
+server's standard error.
+"""
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from argosy.api import keys
+from argosy.api.shards import WHOLE, lease_name
+from argosy.cli.standing import IDENTITY
+from argosy.kube import config, tls
+from argosy.kube.client import Client
+from argosy.kube.http import HttpTransport
+from argosy.kube.lease import LEASES
+from tests.faults.bodies import DEFINITIONS, LARGES, MAPS, MERGE, Case, cases, named
+from tests.faults.served import Served
+from tests.harness.definitions import large_definition
+
+#: What is promised, in seconds of computing.
+LONGEST = 0.05
+#: A thread that keeps the interpreter in one call, and callbacks that come one right after the other, add to it.
+LATEST = 0.15
+#: What others may wait at most for an answer; machines that run tests are busy with other things too.
+LATENCY = 3.0
+AT_ONCE = 3
+SEED = int(os.environ.get("ARGOSY_SEED", "7"))
+
+pytestmark = pytest.mark.slow
+
+
+class Held(Served):
+    async def __aenter__(self) -> "Held":
+        await super().__aenter__()
+        return self
+
+    async def holds(self) -> dict[str, Any]:
+        found: dict[str, Any] = orjson.loads(await self.client.request("GET", "/held"))
+        return found
+
+
+async def test_no_request_holds_the_loop(tmp_path: Path) -> None:
+    everything = cases()
+    random.Random(SEED).shuffle(everything)
+    async with Held(tmp_path, "tests.faults.held", str(tmp_path)) as server:
+        await prepare(server.client)
+        await server.holds()
+        async with others_served(server.connection) as waited:
+            waiting, wrong = iter(everything), list[str]()
+            await asyncio.gather(*(send_all(server, waiting, wrong) for _ in range(AT_ONCE)))
+        held = await server.holds()
+    worst = [f"{hold['seconds'] * 1000:.0f} ms: {hold['request']}" for hold in held["callbacks"]]
+    print(f"{len(everything)} requests; late {held['late'] * 1000:.0f} ms; /livez at worst {max(waited) * 1000:.0f} ms")
+    print("\n".join(worst))
+    assert not wrong
+    assert not [hold for hold in held["callbacks"] if hold["seconds"] > LONGEST]
+    assert held["late"] < LATEST
+    assert max(waited) < LATENCY
+
+
+async def prepare(client: Client) -> None:
+    """What the requests are about."""
+    await client.request("POST", MAPS, body=named("ConfigMap", "small", data={"a": "b", "long": "x" * 50_000}))
+    await client.request("POST", DEFINITIONS, body=large_definition("large", 1_200_000))
+    for number in range(12):
+        await client.request("POST", DEFINITIONS, body=large_definition(f"kind{number}", 150_000, versions=2))
+    free = {f"k{n}": {"a": [n, float(n)], "b": "text"} for n in range(30_000)}
+    await client.request("POST", LARGES, body=named("Large", "stored", "large.example.com/v1", spec={"free": free}))
+    web = {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+    }
+    await client.request(
+        "POST", "/apis/apps/v1/namespaces/default/deployments", body=named("Deployment", "web", "apps/v1", spec=web)
+    )
+
+
+async def send_all(server: Held, waiting: Iterator[Case], wrong: list[str]) -> None:
+    async with session(server.connection) as http:
+        for case in waiting:
+            started = time.monotonic()
+            code = await send(http, server.connection.server, case)
+            print(f"{code} after {time.monotonic() - started:5.2f} s: {case.name}", flush=True)
+            if code not in case.codes:
+                wrong.append(f"{code}: {case.name}")
+
+
+@asynccontextmanager
+async def session(connection: config.Connection) -> AsyncIterator[aiohttp.ClientSession]:
+    connector = aiohttp.TCPConnector(
+        ssl=tls.client_context(connection, connection.client_certificate, connection.client_key)
+    )
+    async with aiohttp.ClientSession(connector=connector, max_line_size=2**20) as made:
+        yield made
+
+
+async def send(http: aiohttp.ClientSession, url: str, case: Case) -> int:
+    headers = {"content-type": case.content, "accept": case.accept, "x-case": case.name}
+    request = http.request(case.method, url + case.path.replace("+", "%20"), data=case.body or None, headers=headers)
+    async with request as answer:
+        if not case.events:
+            await answer.read()
+            return answer.status
+        seen = 0
+        async for piece in answer.content.iter_any():
+            seen += piece.count(b'{"type":')
+            if seen >= case.events:
+                break
+        assert seen >= case.events, case.name
+        return answer.status
+
+
+@asynccontextmanager
+async def others_served(connection: config.Connection) -> AsyncIterator[list[float]]:
+    """Somebody asks /livez and writes a small object meanwhile; the leader's lease is renewed and changes no hands."""
+    waited: list[float] = []
+    over = asyncio.Event()
+    client = Client(HttpTransport(connection))
+
+    async def work() -> None:
+        name, number = "others", 0
+        await client.request("POST", MAPS, body=named("ConfigMap", name))
+        while not over.is_set():
+            started = time.monotonic()
+            assert await client.request("GET", "/livez") == b"ok"
+            waited.append(time.monotonic() - started)
+            number += 1
+            body = orjson.dumps({"data": {"n": str(number)}})
+            await client.request("PATCH", f"{MAPS}/{name}", headers={"content-type": MERGE}, body=body)
+            await asyncio.sleep(0.02)
+
+    before = await lease(client)
+    working = asyncio.create_task(work())
+    try:
+        yield waited
+    finally:
+        over.set()
+        await working
+    after = await lease(client)
+    await client.close()
+    assert after["holderIdentity"] == before["holderIdentity"] == IDENTITY
+    assert after["leaseTransitions"] == before["leaseTransitions"]
+    assert after["renewTime"] > before["renewTime"]
+
+
+async def lease(client: Client) -> dict[str, Any]:
+    found: dict[str, Any] = (await client.get(LEASES, lease_name(WHOLE), keys.SYSTEM_NAMESPACE))["spec"]
+    return found

@@ -1,0 +1,183 @@
+"""Readers that do not read, and connections nobody uses: bounded over all of them together, and nothing stays held."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import orjson
+
+from argosy.kube.client import Client
+from argosy.server.embedded import EmbeddedServer
+from argosy.server.limits import Limits
+from tests.harness.eventually import eventually
+from tests.harness.federation import CONFIGMAPS
+from tests.server.conftest import TOKENS, HttpClient
+from tests.server.test_http import HEAD, MAPS, answer, raw
+
+MB = 1024 * 1024
+BIG = "x" * 200_000
+
+
+@asynccontextmanager
+async def serving(limits: Limits) -> AsyncIterator[EmbeddedServer]:
+    server = EmbeddedServer(tokens=TOKENS, limits=limits)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+async def write(client: Client, count: int) -> None:
+    for number in range(count):
+        body = {"metadata": {"name": "big", "namespace": "default"}, "data": {"k": BIG, "n": str(number)}}
+        if number:
+            await client.update(CONFIGMAPS, {"apiVersion": "v1", "kind": "ConfigMap", **body})
+        else:
+            await client.create(CONFIGMAPS, {"apiVersion": "v1", "kind": "ConfigMap", **body})
+
+
+async def watch_without_reading(
+    stack: AsyncExitStack, server: EmbeddedServer, table: bool = False
+) -> asyncio.StreamReader:
+    reader, writer = await stack.enter_async_context(raw(server))
+    accept = "accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n" if table else ""
+    writer.write(f"GET {MAPS}?watch=true HTTP/1.1\r\n{HEAD}{accept}\r\n".encode())
+    await reader.readuntil(b"\r\n\r\n")
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    return reader
+
+
+async def test_what_waits_for_all_readers_together_is_bounded() -> None:
+    async with serving(Limits(watch_bytes=4 * MB)) as server, AsyncExitStack() as stack:
+        for number in range(20):
+            await watch_without_reading(stack, server, table=number % 2 == 0)
+        buffers = server.server.store.buffers
+        most = 0
+        await write(server.client(), 1)
+        for number in range(80):
+            await server.client().patch(CONFIGMAPS, "big", {"data": {"n": f"new-{number}"}}, "default")
+            await asyncio.sleep(0)
+            most = max(most, buffers.held)
+        assert most < 8 * MB, "over the limit for no longer than a turn of the loop"
+        assert server.server.metrics.registry.get_sample_value("apiserver_watches_cut_off_total")
+        await eventually(lambda: buffers.held <= 4 * MB)
+
+
+async def test_a_reader_that_reads_is_not_cut_off_for_those_who_do_not() -> None:
+    async with (
+        serving(Limits(watch_bytes=4 * MB)) as server,
+        HttpClient(server) as client,
+        AsyncExitStack() as stack,
+        client.stream(MAPS) as stream,
+    ):
+        for _ in range(10):
+            await watch_without_reading(stack, server)
+        seen: list[str] = []
+
+        async def read() -> None:
+            rest = b""
+            async for data in stream.content.iter_any():
+                *lines, rest = (rest + data).split(b"\n")
+                seen.extend(orjson.loads(line)["object"]["data"].get("n", "") for line in lines)
+
+        reading = asyncio.create_task(read())
+        for number in range(60):
+            body = {"metadata": {"name": "big", "namespace": "default"}, "data": {"k": BIG, "n": str(number)}}
+            await (client.patch(f"{MAPS}/big", body) if number else client.post(MAPS, body))
+        await eventually(lambda: seen[-1:] == ["59"])
+        assert server.server.metrics.registry.get_sample_value("apiserver_watches_cut_off_total")
+        assert [number for number in seen if number] == [str(number) for number in range(60)]
+        assert not reading.done()
+        reading.cancel()
+        await asyncio.wait({reading})
+
+
+async def test_nothing_stays_held_for_readers_that_left() -> None:
+    async with serving(Limits()) as server:
+        buffers = server.server.store.buffers
+        async with AsyncExitStack() as stack:
+            for number in range(6):
+                await watch_without_reading(stack, server, table=number % 2 == 0)
+            await write(server.client(), 1)
+            while buffers.held < 4 * MB:  # The kernel's buffers take some of it first.
+                await write_more(server.client(), 10)
+        await eventually(lambda: not server.server.watchers)
+        assert (buffers.held, buffers.holders) == (0, set())
+
+
+async def test_a_reader_in_this_process_resumes_when_it_was_cut_off() -> None:
+    async with serving(Limits(watch_bytes=1 * MB)) as server:
+        client = server.client()
+        await write(client, 1)
+        version = (await client.get(CONFIGMAPS, "big", "default"))["metadata"]["resourceVersion"]
+        async with client.watch(CONFIGMAPS, "default", resource_version=version) as events:
+            await write_more(client, 10)
+            seen = [event async for event in events]
+        assert len(seen) < 10, "it was not read, and it was ended"
+        async with client.watch(CONFIGMAPS, "default", resource_version=version) as events:
+            async for event in events:
+                if orjson.loads(event.object)["data"]["n"] == "9":
+                    break
+
+
+async def write_more(client: Client, count: int) -> None:
+    for number in range(count):
+        await client.patch(CONFIGMAPS, "big", {"data": {"n": str(number), "k": BIG}}, "default")
+
+
+async def test_one_large_event_is_not_copied_for_every_reader() -> None:
+    """Three megabytes for each of many would be the budget of all; they share it."""
+    async with serving(Limits(watch_bytes=32 * MB)) as server, AsyncExitStack() as stack:
+        for _ in range(30):
+            await watch_without_reading(stack, server)
+        body = {"metadata": {"name": "big"}, "data": {"k": "x" * (900 * 1024)}}
+        async with HttpClient(server) as client:
+            assert (await client.post(MAPS, body)).code == 201
+            assert (await client.patch(f"{MAPS}/big", {"data": {"n": "1"}})).code == 200
+        buffers = server.server.store.buffers
+        await asyncio.sleep(0.2)
+        assert len(server.server.watchers) == 30
+        assert buffers.held < 16 * MB
+
+
+async def test_an_idle_connection_makes_room_for_a_new_one() -> None:
+    async with serving(Limits(connections=4)) as server, AsyncExitStack() as stack:
+        connections = []
+        for _ in range(4):
+            reader, writer = await stack.enter_async_context(raw(server))
+            writer.write(f"GET /livez HTTP/1.1\r\n{HEAD}\r\n".encode())
+            assert (await answer(reader))[0] == 200
+            connections.append((reader, writer))
+        # The first is used again: the second has been idle for longest then.
+        reader, writer = connections[0]
+        writer.write(f"GET /livez HTTP/1.1\r\n{HEAD}\r\n".encode())
+        assert (await answer(reader))[0] == 200
+        new_reader, new_writer = await stack.enter_async_context(raw(server))
+        new_writer.write(f"GET /livez HTTP/1.1\r\n{HEAD}\r\n".encode())
+        assert (await answer(new_reader))[0] == 200
+        assert await read_end(connections[1][0]) == b""
+        writer.write(f"GET /livez HTTP/1.1\r\n{HEAD}\r\n".encode())
+        assert (await answer(reader))[0] == 200
+
+
+async def read_end(reader: asyncio.StreamReader) -> bytes:
+    try:
+        async with asyncio.timeout(10):
+            return await reader.read()
+    except ConnectionError:
+        return b""
+
+
+async def test_where_none_is_idle_a_new_connection_is_told_to_come_back() -> None:
+    async with serving(Limits(connections=2)) as server, AsyncExitStack() as stack:
+        for _ in range(2):
+            await watch_without_reading(stack, server)
+        reader, _ = await stack.enter_async_context(raw(server))
+        code, headers, body = await answer(reader)
+        assert (code, headers["retry-after"], headers["connection"]) == (429, "1", "close")
+        assert orjson.loads(body)["message"] == "too many connections are open, please try again later"
+        assert await read_end(reader) == b""
+        value = server.server.metrics.registry.get_sample_value
+        assert value("apiserver_connections_refused_total", {"which": "new"}) == 1
+        await eventually(lambda: value("apiserver_connections") == 2)
