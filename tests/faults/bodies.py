@@ -11,6 +11,9 @@ __all__ = ["Case", "cases"]
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 MANY = "/api/v1/namespaces/many/configmaps"
+HEAVY = "/api/v1/namespaces/heavy/configmaps"
+#: Objects of 1 MB there.
+HEAVIES = 12
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LARGES = "/apis/large.example.com/v1/namespaces/default/larges"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -68,6 +71,7 @@ def _reads() -> Iterator[Case]:
     for shape, accept in (("json", JSON), ("table", TABLE), ("partial", PARTIAL)):
         query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
         yield Case(f"watch of many, {shape}", "GET", f"{MANY}?{query}", accept=accept, events=20_000)
+        yield Case(f"watch of large ones, {shape}", "GET", f"{HEAVY}?{query}", accept=accept, events=HEAVIES)
     yield Case("watch of some among many", "GET", f"{MANY}?watch=true&labelSelector=number=7", events=200)
     yield Case("delete a collection", "DELETE", "/api/v1/namespaces/doomed/configmaps")
     yield Case("metrics", "GET", "/metrics", accept="text/plain")

@@ -24,7 +24,7 @@ from argosy.kube import config, tls
 from argosy.kube.client import Client
 from argosy.kube.http import HttpTransport
 from argosy.kube.lease import LEASES
-from tests.faults.bodies import DEFINITIONS, LARGES, MAPS, MERGE, Case, cases, named
+from tests.faults.bodies import DEFINITIONS, HEAVIES, HEAVY, LARGES, MAPS, MERGE, Case, cases, named
 from tests.faults.served import Served
 from tests.harness.definitions import large_definition
 
@@ -75,6 +75,10 @@ async def prepare(client: Client) -> None:
     await client.request("POST", DEFINITIONS, body=large_definition("large", 1_200_000))
     for number in range(12):
         await client.request("POST", DEFINITIONS, body=large_definition(f"kind{number}", 150_000, versions=2))
+    await client.request("POST", "/api/v1/namespaces", body=named("Namespace", "heavy"))
+    for number in range(HEAVIES):
+        data = {f"k{n}": "" for n in range(70_000)}
+        await client.request("POST", HEAVY, body=named("ConfigMap", f"heavy-{number}", data=data))
     free = {f"k{n}": {"a": [n, float(n)], "b": "text"} for n in range(30_000)}
     await client.request("POST", LARGES, body=named("Large", "stored", "large.example.com/v1", spec={"free": free}))
     web = {

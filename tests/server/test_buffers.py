@@ -1,14 +1,19 @@
 """Readers that do not read, and connections nobody uses: bounded over all of them together, and nothing stays held."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import orjson
 
 from argosy.kube.client import Client
+from argosy.kube.transport import Request, Response
 from argosy.server.embedded import EmbeddedServer
+from argosy.server.identity import User
 from argosy.server.limits import Limits
+from argosy.server.watcher import Watcher
 from tests.harness.eventually import eventually
 from tests.harness.federation import CONFIGMAPS
 from tests.server.conftest import TOKENS, HttpClient
@@ -181,3 +186,50 @@ async def test_where_none_is_idle_a_new_connection_is_told_to_come_back() -> Non
         value = server.server.metrics.registry.get_sample_value
         assert value("apiserver_connections_refused_total", {"which": "new"}) == 1
         await eventually(lambda: value("apiserver_connections") == 2)
+
+
+async def test_nothing_is_kept_of_a_client_that_left_before_its_answer() -> None:
+    async with serving(Limits()) as server:
+        asked, answered = asyncio.Event(), asyncio.Event()
+
+        async def slow(request: Request, user: User) -> Response | None:
+            if request.path != "/slow":
+                return None
+            asked.set()
+            await answered.wait()
+            return Response(200, {}, b"")
+
+        server.server.responders.insert(0, slow)
+        listener = server._listener
+        assert listener is not None
+        async with raw(server) as (_, writer):
+            writer.write(f"GET /slow HTTP/1.1\r\n{HEAD}\r\n".encode())
+            await asked.wait()
+            connection = weakref.ref(next(iter(listener.connections)))
+        await eventually(lambda: not listener.connections)
+        answered.set()
+        await eventually(lambda: connection() is None)
+
+
+async def test_errors_leave_no_circles_behind() -> None:
+    """A server looks for circles rarely, and an error in one holds its request."""
+    async with serving(Limits()) as server, HttpClient(server) as client:
+        named = {"metadata": {"name": "there"}}
+        assert (await client.post(MAPS, named)).code == 201
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            for _ in range(3):
+                assert (await client.post(MAPS, named)).code == 409
+                assert (await client.post(MAPS, {**named, "data": ["x" * 500_000]})).code == 400
+                assert (await client.get(MAPS, headers={"impersonate-group": "x"})).code == 400
+            async with client.stream(MAPS):
+                pass
+            await eventually(lambda: not server.server.watchers)
+            gc.collect()
+            assert not [found for found in gc.garbage if isinstance(found, Exception | Watcher)]
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()

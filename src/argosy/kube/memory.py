@@ -14,7 +14,7 @@ from pathlib import Path
 __all__ = ["give_back", "resident", "tend"]
 
 #: Free bytes that are worth it, and seconds between looks.
-WORTH = 64 * 1024 * 1024
+WORTH = 16 * 1024 * 1024
 PERIOD = 10.0
 
 

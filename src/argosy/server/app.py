@@ -289,8 +289,8 @@ class Server:
                 raise status.not_implemented(f"{call.kind.plural}/{call.subresource} is not served here")
             if call.verb not in _VIEWS[call.subresource]:
                 raise status.method_not_allowed()
-        elif call.verb not in call.kind.verbs or bool(call.name) != (call.verb in _NAMED):
-            raise status.method_not_allowed()
+        elif call.verb not in call.kind.verbs or call.verb == "watch" or bool(call.name) != (call.verb in _NAMED):
+            raise status.method_not_allowed()  # a watch comes here by HEAD alone
         if call.verb == "list":
             return await render_list(self.api, call, await list_page(self.api, call))
         if call.verb != "get":

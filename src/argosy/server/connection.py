@@ -58,9 +58,9 @@ class _Incoming:
         self.body: list[bytes] = []
         self.size = 0
         self.keep_alive = True
-        #: Who sent it, or why that is not known; decided as soon as the headers are there.
+        #: Who sent it, or the answer where that is not known; decided as soon as the headers are there.
         self.user: User | None = None
-        self.refusal: ApiError | None = None
+        self.refusal: Response | None = None
 
     def request(self) -> Request:
         path, _, query = self.url.partition(b"?")
@@ -194,8 +194,8 @@ class Connection(asyncio.Protocol):
             raise _TooMuch(413, "")
         try:
             incoming.user = self._listener.server.authenticate(incoming.headers, self._certificate, incoming.request)
-        except ApiError as refusal:
-            incoming.refusal = refusal
+        except ApiError as error:
+            incoming.refusal = status.as_response(error)
         expected = incoming.headers.get("expect", "").lower() == "100-continue" and incoming.refusal is None
         if expected and not self._waiting and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -250,26 +250,18 @@ class Connection(asyncio.Protocol):
     async def _answer(self, incoming: _Incoming) -> None:
         request = incoming.request()
         server = self._listener.server
-        try:
-            user = incoming.user
-            if user is None:
-                raise incoming.refusal or status.unauthorized()
-            if server.is_watch(request):
-                # Between once and twice the limit, so that streams opened together do not all end together.
-                longest = self._limits.watch_seconds * random.uniform(1, 2)
-                await self._stream(await server.watch(request, user, longest))
-                return
-            write = request.method not in ("GET", "HEAD")
-            server.in_flight.enter(write=write, priority="/leases/" in request.path)
+        if incoming.user is None:
+            response = incoming.refusal or status.as_response(status.unauthorized())
+        else:
             try:
-                async with asyncio.timeout(self._limits.request_seconds):
-                    response = await server.handle(request, user)
-            except TimeoutError:
-                raise status.timeout("request did not complete within the allotted time") from None
-            finally:
-                server.in_flight.leave(write=write)
-        except ApiError as error:
-            response = status.as_response(error)
+                if server.is_watch(request):
+                    # Between once and twice the limit, so that streams opened together do not all end together.
+                    longest = self._limits.watch_seconds * random.uniform(1, 2)
+                    await self._stream(await server.watch(request, incoming.user, longest))
+                    return
+                response = await self._handle(request, incoming.user)
+            except ApiError as error:
+                response = status.as_response(error)
         if len(response.body) >= GZIP_FROM and "gzip" in request.headers.get("accept-encoding", ""):
             response = await _gzipped(response)
         head = self._head(response, keep_alive=incoming.keep_alive)
@@ -279,6 +271,18 @@ class Connection(asyncio.Protocol):
             self._write(head + response.body)
         else:
             await self._send_in_pieces(head, response.body)
+
+    async def _handle(self, request: Request, user: User) -> Response:
+        server = self._listener.server
+        write = request.method not in ("GET", "HEAD")
+        server.in_flight.enter(write=write, priority="/leases/" in request.path)
+        try:
+            async with asyncio.timeout(self._limits.request_seconds):
+                return await server.handle(request, user)
+        except TimeoutError:
+            raise status.timeout("request did not complete within the allotted time") from None
+        finally:
+            server.in_flight.leave(write=write)
 
     async def _send_in_pieces(self, head: bytes, body: bytes) -> None:
         """As fast as the client takes it: one that is slow shows that it lives, and one that is dead holds no more than this."""

@@ -34,8 +34,10 @@ class Steps(Generic[T]):
                 return result
             finally:
                 self.longest = max(self.longest, clock() - began)
-            error = None
+                error = None  # where it is raised here, it holds this frame
             try:
                 yield awaited
             except BaseException as thrown:
                 error = thrown
+            finally:
+                del awaited  # so does what it was waited for

@@ -83,7 +83,8 @@ class Listener:
         return True
 
     def idle(self, connection: Connection) -> None:
-        self._idle[connection] = None
+        if connection in self.connections:  # its client may have left before the answer was there
+            self._idle[connection] = None
 
     def busy(self, connection: Connection) -> None:
         self._idle.pop(connection, None)

@@ -67,8 +67,11 @@ class Offload:
             self._start(job)
         else:
             self._queue(user, job)
-        result: T = await job.done
-        return result
+        try:
+            result: T = await job.done
+            return result
+        finally:
+            del job  # it holds the error, which holds this frame
 
     def close(self) -> None:
         """What runs is finished; what waits fails."""

@@ -72,9 +72,9 @@ class Watcher:
         )
         self._error: ApiError | None = None
         self.ended = False
-        self.wake: Callable[[], None] = lambda: None
-        self.on_close: Callable[[], None] = lambda: None
-        self.on_cut: Callable[[], None] = lambda: None
+        self.wake: Callable[[], None] = _nothing
+        self.on_close: Callable[[], None] = _nothing
+        self.on_cut: Callable[[], None] = _nothing
         self._table = store.table(self._kind.storage_key)
         self._table.watchers.add(self._offer)
         loop = asyncio.get_running_loop()
@@ -91,7 +91,8 @@ class Watcher:
         for timer in (self._bookmark_timer, self._timeout_timer):
             if timer is not None:
                 timer.cancel()
-        self.on_close()
+        on_close, self.on_close = self.on_close, _nothing  # it knows this watcher: a circle
+        on_close()
         self.wake()
 
     def drop(self) -> None:
@@ -138,12 +139,16 @@ class Watcher:
     def take_frames(self, limit: int = 512) -> list[bytes]:
         """The next events as lines of a watch stream, an error last; fewer when they are large."""
         out: list[bytes] = []
-        size = 0
+        size = read = 0
         self._let_go()
-        while len(out) < limit and size < FRAME_BYTES and (items := self._take(min(TAKE, limit - len(out)))):
+        # To render an object it is decoded, however little of it is shown: what was read counts as well.
+        most = TAKE if self._render is None else 1
+        while len(out) < limit and max(size, read) < FRAME_BYTES and (items := self._take(min(most, limit - len(out)))):
             frames = [self._frame(type, source) for type, source in items]
             size += sum(map(len, frames))
             out += frames
+            if self._render is not None:
+                read += sum(map(_size, items))
         if self._render is not None:
             self._own(copied=size, unsent=self._unsent)
         if self._error is not None and self._ready is None and not self._live:
@@ -254,6 +259,10 @@ class Watcher:
         if self._bookmarks:
             self._push(("BOOKMARK", self._bookmark()))
         self.close()
+
+
+def _nothing() -> None:
+    """Nobody has asked to be told."""
 
 
 def judge(selection: Selection, event: StoreEvent) -> Item | None:

@@ -78,6 +78,14 @@ class _Write(msgspec.Struct):
     done: asyncio.Future[Record]
     deleted: bool = False
 
+    def conflict(self, head: Record | None) -> Exception | None:
+        """What keeps it from being written onto this head."""
+        if self.expected is None:
+            return Exists(self.key) if head is not None else None
+        if head is None or head.version != self.expected:
+            return Changed(head.version if head else None)
+        return None
+
 
 class SqliteStorage:
     def __init__(self, folder: Path, *, accept_data_loss: bool = False):
@@ -220,7 +228,10 @@ class SqliteStorage:
             self._committing = True
             # In the next turn of the loop: all writes of this turn go together.
             loop.call_soon(self._next_batch)
-        return await done
+        try:
+            return await done
+        finally:
+            del done  # it holds the error, which holds this frame
 
     def _next_batch(self) -> None:
         changes: list[Change] = []
@@ -233,13 +244,17 @@ class SqliteStorage:
             if write.done.done():  # The writer gave up before its turn came.
                 continue
             head = staged[write.key] if write.key in staged else self._heads.get(write.key)
+            conflict = write.conflict(head)
+            if conflict is not None:
+                if write.key in staged:
+                    losers.append((write, conflict))
+                else:
+                    write.done.set_exception(conflict)
+                continue
             try:
                 change = self._stage(write, head)
             except Exception as error:
-                if write.key in staged:
-                    losers.append((write, error))
-                else:
-                    write.done.set_exception(error)
+                write.done.set_exception(error)
                 continue
             staged[write.key] = None if write.deleted else Record(change.key, change.version, change.value)
             changes.append(change)
@@ -259,11 +274,6 @@ class SqliteStorage:
         return change.version, change.key, previous, int(change.deleted), value
 
     def _stage(self, write: _Write, head: Record | None) -> Change:
-        if write.expected is None:
-            if head is not None:
-                raise Exists(write.key)
-        elif head is None or head.version != write.expected:
-            raise Changed(head.version if head else None)
         self._given += 1
         return Change(write.key, self._given, write.encode(self._given), write.deleted, head)
 
