@@ -1,8 +1,8 @@
 """Memory: what a burst took goes back to the system.
 
 glibc keeps what was freed for the next allocation. After a burst of large answers or many connections that is most of what the
-process has, and stays so: freed pieces lie between used ones. `give_back` returns all free pages; `tend` does so whenever much is
-free. Elsewhere than on glibc both do nothing.
+process has, and stays so: freed pieces lie between used ones. `give_back` returns all free pages; `tend` does so whenever the
+process has grown and much is free. Elsewhere than on glibc both do nothing.
 """
 
 import asyncio
@@ -13,8 +13,9 @@ from pathlib import Path
 
 __all__ = ["give_back", "resident", "tend"]
 
-#: Free bytes that are worth it, and seconds between looks.
-WORTH = 16 * 1024 * 1024
+#: Free bytes that are worth it: so many, and such a share of all, since looking through all takes time. Seconds between looks.
+WORTH = 8 * 1024 * 1024
+SHARE = 1 / 16
 PERIOD = 10.0
 
 
@@ -60,12 +61,13 @@ async def tend() -> None:
     library = _glibc()
     if library is None:
         return
-    kept = 0
+    least = resident()
     while True:
         await asyncio.sleep(PERIOD)
-        free = library.mallinfo2().fordblks
-        # What was given back still counts as free: only what has come since is news.
-        kept = min(kept, free)
-        if free - kept > WORTH:
+        # Pages that were given back still count as free for glibc. Only what the process has again can be given back again.
+        now = resident()
+        least = min(least, now)
+        worth = max(WORTH, now * SHARE)
+        if now - least > worth and library.mallinfo2().fordblks > worth:
             await asyncio.to_thread(give_back)
-            kept = library.mallinfo2().fordblks
+            least = resident()

@@ -267,6 +267,8 @@ class Server:
             if self._serves(target.group):
                 raise
             return _PAGE_NOT_FOUND
+        if request.method == "HEAD" and call.kind.builtin:
+            raise status.method_not_allowed()
         named = call.kind.group, call.kind.plural, call.subresource
         try:
             return await self._act(call, named)
@@ -290,7 +292,7 @@ class Server:
             if call.verb not in _VIEWS[call.subresource]:
                 raise status.method_not_allowed()
         elif call.verb not in call.kind.verbs or call.verb == "watch" or bool(call.name) != (call.verb in _NAMED):
-            raise status.method_not_allowed()  # a watch comes here by HEAD alone
+            raise status.method_not_allowed()  # a watch comes here by HEAD alone, which has no use for a stream
         if call.verb == "list":
             return await render_list(self.api, call, await list_page(self.api, call))
         if call.verb != "get":

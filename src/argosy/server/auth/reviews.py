@@ -40,7 +40,7 @@ class Reviews:
                 wrong = _wrong_question(spec) + _wrong_subject(spec) + _wrong_metadata(review)
                 return wrong or self._access(review, _subject(spec))
             case "LocalSubjectAccessReview":
-                wrong = _wrong_question(spec) + _wrong_subject(spec) + _wrong_place(review, namespace)
+                wrong = _wrong_question(spec) + _wrong_subject(spec) + _wrong_place(review, spec, namespace)
                 return wrong or self._access(review, _subject(spec))
         raise ValueError(f"{kind} is not a review")
 
@@ -138,8 +138,7 @@ def _wrong_metadata(review: Object) -> list[FieldError]:
     return [invalid("metadata", given, "must be empty")] if given else []
 
 
-def _wrong_place(review: Object, namespace: str) -> list[FieldError]:
-    spec = review["spec"]
+def _wrong_place(review: Object, spec: Object, namespace: str) -> list[FieldError]:
     if review["metadata"].get("namespace") not in (None, "", namespace):
         raise status.other_namespace()
     errors = []
