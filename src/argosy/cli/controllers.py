@@ -11,6 +11,7 @@ import typer
 from argosy import __version__
 from argosy.cli.endpoints import AllowedEndpoints, AllowHttpEndpoints, rules
 from argosy.cli.failures import Failure
+from argosy.cli.timeouts import PluginTimeout, duration_of, plugin_timeout_of
 
 if TYPE_CHECKING:
     from argosy.api.shards import Shard
@@ -54,9 +55,7 @@ def controllers(
             metavar="DURATION", help="Let workloads come back to such a cluster once it was ready for so long."
         ),
     ] = "5m",
-    plugin_timeout: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long a plugin of a Python package may take over one question.")
-    ] = "5s",
+    plugin_timeout: PluginTimeout = "5s",
     enable_katalyst_support: Annotated[
         bool,
         typer.Option(
@@ -121,28 +120,13 @@ def _timings(failover_after: str, failback_after: str, plugin_timeout: str) -> "
     from argosy.api import keys
     from argosy.control.timings import Timings
 
-    failover = None if failover_after == keys.NEVER else _duration("--failover-after", failover_after)
-    answer = _duration("--plugin-timeout", plugin_timeout)
-    if answer == 0:
-        raise Failure("--plugin-timeout: must be more than 0", code=2)
+    failover = None if failover_after == keys.NEVER else duration_of("--failover-after", failover_after)
     return msgspec.structs.replace(
         Timings(),
         failover_after=failover,
-        failback_after=_duration("--failback-after", failback_after),
-        plugin_answer=answer,
+        failback_after=duration_of("--failback-after", failback_after),
+        plugin_answer=plugin_timeout_of(plugin_timeout),
     )
-
-
-def _duration(option: str, text: str) -> float:
-    from argosy.kube import duration
-
-    try:
-        seconds = duration.seconds(text)
-    except ValueError as error:
-        raise Failure(f"{option}: {error}", "write it as in 90s, 5m or 1h30m", code=2) from None
-    if seconds < 0:
-        raise Failure(f"{option}: must not be negative", code=2)
-    return seconds
 
 
 class _Process:

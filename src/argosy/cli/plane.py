@@ -26,6 +26,7 @@ from argosy.cli.members import SimulatedMembers
 from argosy.cli.progress import Progress
 from argosy.cli.standing import Standing
 from argosy.control.install import install
+from argosy.control.timings import Timings
 from argosy.kube import config, yamlreader
 from argosy.kube.client import Client
 from argosy.kube.endpoints import DEFAULT_RULES, EndpointRules
@@ -58,6 +59,7 @@ class Settings(msgspec.Struct, frozen=True):
     accept_data_loss: bool = False
     #: Where members and webhooks may be.
     endpoints: EndpointRules = DEFAULT_RULES
+    timings: Timings = Timings()
 
 
 class _Silent:
@@ -154,7 +156,7 @@ async def _controllers(
     server: EmbeddedServer, settings: Settings, progress: Progress
 ) -> AsyncIterator[asyncio.Task[Any]]:
     ours = server.client(User(access.CONTROLLERS, ("system:authenticated",)))
-    standing = Standing(ours, settings.endpoints)
+    standing = Standing(ours, settings.endpoints, settings.timings)
     server.server.metrics.registry.register(standing.metrics.registry)
     server.server.health.live["controllers"] = lambda: standing.problems or None
     server.server.health.ready["controllers"] = lambda: standing.waiting or None

@@ -27,14 +27,15 @@ IDENTITY = "argosy-up"
 class Standing:
     """One manager after the other, each for as long as the lease is ours."""
 
-    def __init__(self, client: Client, endpoints: EndpointRules = DEFAULT_RULES):
+    def __init__(self, client: Client, endpoints: EndpointRules = DEFAULT_RULES, timings: Timings = Timings()):
         self._options = Options(endpoints=endpoints)
         self.metrics = Metrics()
         #: Set once they have worked.
         self.ready = asyncio.Event()
         self._client = client
         self._division = Division(client, WHOLE)
-        self._workers = PluginWorkers(Timings())
+        self._timings = timings
+        self._workers = PluginWorkers(timings)
         self._manager: Manager | None = None
 
     async def run(self) -> None:
@@ -73,7 +74,12 @@ class Standing:
     async def _lead(self, elector: LeaderElector) -> None:
         fence = LeaseFence(elector)
         self._manager = manager = Manager(
-            self._client, options=self._options, metrics=self.metrics, fence=fence, workers=self._workers
+            self._client,
+            timings=self._timings,
+            options=self._options,
+            metrics=self.metrics,
+            fence=fence,
+            workers=self._workers,
         )
         telling = asyncio.ensure_future(self._tell_ready(manager))
         try:

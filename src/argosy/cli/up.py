@@ -14,6 +14,7 @@ from argosy.cli.failures import Failure, explained
 from argosy.cli.folder import AcceptDataLoss
 from argosy.cli.limits import MaxConnections, MaxMutatingRequests, MaxRequests, MaxWatches, WatchBuffer, limits
 from argosy.cli.limits import arguments as as_arguments
+from argosy.cli.timeouts import PluginTimeout, plugin_timeout_of
 
 if TYPE_CHECKING:
     from argosy.cli.folder import DataFolder
@@ -38,6 +39,8 @@ class Start(NamedTuple):
     accept_data_loss: bool
     allowed_endpoints: list[str] | None
     allow_http_endpoints: bool
+    #: In seconds.
+    plugin_timeout: float
 
 
 Data = Annotated[Path, typer.Option(help="Folder of the state, logs and kubeconfig.")]
@@ -65,6 +68,7 @@ def up(
     accept_data_loss: AcceptDataLoss = False,
     allowed_endpoints: AllowedEndpoints = None,
     allow_http_endpoints: AllowHttpEndpoints = False,
+    plugin_timeout: PluginTimeout = "5s",
     progress_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Run a federation here: the API server, the controllers, and simulated members if you like.
@@ -84,7 +88,17 @@ def up(
     folder = DataFolder(data.absolute())
     chosen = limits(max_requests_inflight, max_mutating_requests_inflight, max_watches, max_connections, watch_buffer)
     rules(allowed_endpoints, allow_http_endpoints)  # told before anything is started
-    start = Start(folder, members, port, host, chosen, accept_data_loss, allowed_endpoints, allow_http_endpoints)
+    start = Start(
+        folder,
+        members,
+        port,
+        host,
+        chosen,
+        accept_data_loss,
+        allowed_endpoints,
+        allow_http_endpoints,
+        plugin_timeout_of(plugin_timeout),
+    )
     try:
         if detach:
             _detached(start, progress)
@@ -126,6 +140,7 @@ def _in_foreground(start: Start, example: bool, progress: "Progress", *, told: b
 
     from argosy.cli import logs, loop
     from argosy.cli.plane import Settings, run
+    from argosy.control.timings import Timings
 
     logs.to_file(folder.log)
 
@@ -143,7 +158,10 @@ def _in_foreground(start: Start, example: bool, progress: "Progress", *, told: b
     # Members of last time are still joined: without their servers they would count as lost.
     count = max(start.members, folder.known_members())
     allowed = rules(start.allowed_endpoints, start.allow_http_endpoints)
-    settings = Settings(folder.path, count, start.host, start.port, start.limits, start.accept_data_loss, allowed)
+    timings = Timings(plugin_answer=start.plugin_timeout)
+    settings = Settings(
+        folder.path, count, start.host, start.port, start.limits, start.accept_data_loss, allowed, timings
+    )
     loop.run(run(settings, progress, when_ready))
     if not told:
         print("stopped")
@@ -161,6 +179,7 @@ def _detached(start: Start, progress: "Progress") -> None:
     arguments += ["--host", start.host, *as_arguments(start.limits)]
     arguments += ["--accept-data-loss"] if start.accept_data_loss else []
     arguments += endpoints.arguments(start.allowed_endpoints, start.allow_http_endpoints)
+    arguments += ["--plugin-timeout", f"{start.plugin_timeout}s"]
     with folder.crash_log.open("ab") as output:
         try:
             started = subprocess.Popen(

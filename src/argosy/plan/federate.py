@@ -23,7 +23,6 @@ __all__ = [
     "classify_annotations",
     "classify_labels",
     "federated_object",
-    "source_of_events",
     "template_of",
     "up_to_date",
 ]
@@ -144,18 +143,3 @@ def up_to_date(source: Json, federated: FederatedObject) -> bool:
         and federated.status.synced_generation == federated.metadata.generation
         and all(entry.status == "OK" for entry in federated.status.clusters)
     )
-
-
-def source_of_events(federated: Json) -> Json | None:
-    """The object users look at, as events name it; None where the federated object is nobody's, or not its template's."""
-    owner = owners.controller_of(federated)
-    template = (federated.get("spec") or {}).get("template") or {}
-    metadata = template.get("metadata") or {}
-    if owner is None or (owner.get("apiVersion"), owner.get("kind"), owner.get("name")) != (
-        template.get("apiVersion"),
-        template.get("kind"),
-        metadata.get("name"),
-    ):
-        return None
-    reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["name"], "uid": owner["uid"]}
-    return {**reference, "namespace": metadata["namespace"]} if metadata.get("namespace") else reference
