@@ -5,22 +5,27 @@ import gc
 import weakref
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import orjson
+import pytest
 
 from argosy.kube.client import Client
+from argosy.kube.errors import Gone
 from argosy.kube.transport import Request, Response
 from argosy.server.embedded import EmbeddedServer
 from argosy.server.identity import User
 from argosy.server.limits import Limits
+from argosy.server.storage.base import Compacted
 from argosy.server.watcher import Watcher
-from tests.harness.eventually import eventually
+from tests.harness.eventually import PATIENCE, eventually
 from tests.harness.federation import CONFIGMAPS
 from tests.server.conftest import TOKENS, HttpClient
 from tests.server.test_http import HEAD, MAPS, answer, raw
 
 MB = 1024 * 1024
 BIG = "x" * 200_000
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 @asynccontextmanager
@@ -46,7 +51,7 @@ async def watch_without_reading(
     stack: AsyncExitStack, server: EmbeddedServer, table: bool = False
 ) -> asyncio.StreamReader:
     reader, writer = await stack.enter_async_context(raw(server))
-    accept = "accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n" if table else ""
+    accept = f"accept: {TABLE}\r\n" if table else ""
     writer.write(f"GET {MAPS}?watch=true HTTP/1.1\r\n{HEAD}{accept}\r\n".encode())
     await reader.readuntil(b"\r\n\r\n")
     writer.transport.pause_reading()  # type: ignore[attr-defined]
@@ -233,3 +238,123 @@ async def test_errors_leave_no_circles_behind() -> None:
             gc.set_debug(0)
             gc.garbage.clear()
             gc.enable()
+
+
+async def test_answers_that_nobody_reads_are_bounded() -> None:
+    async with serving(Limits(watch_bytes=4 * MB)) as server, AsyncExitStack() as stack:
+        client = server.client()
+        for number in range(8):
+            data = {"k": "x" * 900_000}
+            body = {"metadata": {"name": f"big-{number}", "namespace": "default"}, "data": data}
+            await client.create(CONFIGMAPS, {"apiVersion": "v1", "kind": "ConfigMap", **body})
+        buffers = server.server.store.buffers
+        for _ in range(12):
+            _, writer = await stack.enter_async_context(raw(server))
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            writer.write(f"GET {MAPS} HTTP/1.1\r\n{HEAD}\r\n".encode())
+        value = server.server.metrics.registry.get_sample_value
+        await eventually(lambda: value("apiserver_watches_cut_off_total"))
+        await eventually(lambda: buffers.held <= 4 * MB)
+        async with HttpClient(server) as other:
+            assert len((await other.get(MAPS)).body["items"]) >= 8
+
+
+async def test_what_clients_have_sent_and_not_finished_is_bounded() -> None:
+    async with serving(Limits(received_bytes=4 * MB)) as server, AsyncExitStack() as stack:
+        for _ in range(6):
+            _, writer = await stack.enter_async_context(raw(server))
+            head = f"POST {MAPS} HTTP/1.1\r\n{HEAD}content-type: application/json\r\ncontent-length: {MB + 1}\r\n\r\n"
+            writer.write(head.encode() + b"x" * MB)
+        listener = server._listener
+        assert listener is not None
+        value = server.server.metrics.registry.get_sample_value
+        await eventually(lambda: value("apiserver_connections_refused_total", {"which": "sending"}))
+        await eventually(lambda: 0 < listener.received.held <= 4 * MB)
+        async with HttpClient(server) as client:
+            assert (await client.post(MAPS, {"metadata": {"name": "other"}})).code == 201
+    assert listener.received.held == 0
+
+
+async def test_a_body_in_crumbs_is_one_body() -> None:
+    async with serving(Limits()) as server, raw(server) as (reader, writer):
+        body = orjson.dumps({"metadata": {"name": "crumbs"}, "data": {"k": "x" * 5000}})
+        head = f"POST {MAPS} HTTP/1.1\r\n{HEAD}content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+        crumbs = b"".join(b"1\r\n%c\r\n" % byte for byte in body)
+        writer.write(head.encode() + crumbs + b"0\r\n\r\n")
+        code, _, answered = await answer(reader)
+        assert (code, orjson.loads(answered)["data"]) == (201, {"k": "x" * 5000})
+
+
+async def test_who_leaves_a_selection_is_made_once_for_all_watches() -> None:
+    async with serving(Limits()) as server, AsyncExitStack() as stack:
+        client = server.client()
+        body = {"metadata": {"name": "big", "namespace": "default", "labels": {"a": "b"}}, "data": {"k": "x" * 900_000}}
+        await client.create(CONFIGMAPS, {"apiVersion": "v1", "kind": "ConfigMap", **body})
+        watches = []
+        for number in range(20):
+            reader, writer = await stack.enter_async_context(raw(server))
+            accept = f"accept: {TABLE}\r\n" if number % 2 else ""
+            target = f"{MAPS}?watch=true&labelSelector=a%3Db&resourceVersion={server.server.store.version}"
+            writer.write(f"GET {target} HTTP/1.1\r\n{HEAD}{accept}\r\n".encode())
+            await reader.readuntil(b"\r\n\r\n")
+            watches.append(reader)
+        buffers = server.server.store.buffers
+        before = buffers.held
+        changed = await client.patch(CONFIGMAPS, "big", {"metadata": {"labels": {"a": "c"}}}, "default")
+        assert buffers.held - before < 2 * MB, "the event, and nothing for each of twenty"
+        for number, reader in enumerate(watches):
+            event = orjson.loads(await one_event(reader))
+            assert event["type"] == "DELETED"
+            told = event["object"]["rows"][0]["object"]["metadata"] if number % 2 else event["object"]["metadata"]
+            assert told["resourceVersion"] == changed["metadata"]["resourceVersion"]
+            assert told["labels"] == {"a": "b"}
+
+
+async def one_event(reader: asyncio.StreamReader) -> bytes:
+    """The first line of a chunked stream."""
+    line = b""
+    async with asyncio.timeout(PATIENCE):
+        while not line.endswith(b"\n"):
+            size = int(await reader.readline(), 16)
+            line += await reader.readexactly(size)
+            await reader.readline()
+    return line.split(b"\n")[0]
+
+
+async def test_watches_with_many_requirements_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("argosy.server.verbs.watch.MAX_REQUIREMENTS", 100)
+    async with serving(Limits()) as server, HttpClient(server) as client:
+        many = ",".join(f"!k{number}" for number in range(60))
+        async with client.stream(MAPS, labelSelector=many) as stream:
+            assert stream.status == 200
+            assert (await client.get(MAPS, labelSelector=many, watch="true")).code == 429
+            async with client.stream(MAPS, labelSelector="!k1") as other:
+                assert other.status == 200
+        await eventually(lambda: not server.server.watchers)
+        async with client.stream(MAPS, labelSelector=many) as stream:
+            assert stream.status == 200
+
+
+async def test_history_is_not_read_beyond_what_a_watch_may_resume_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argosy.server.store.WINDOW", 2)
+    monkeypatch.setattr("argosy.server.store.REPLAY_BYTES", 1 * MB)
+    server = EmbeddedServer(tmp_path / "plane", tokens=TOKENS)
+    await server.start()
+    try:
+        client = server.client()
+        await write(client, 1)
+        version = (await client.get(CONFIGMAPS, "big", "default"))["metadata"]["resourceVersion"]
+        await write_more(client, 20)
+        storage = server.server.store.storage
+        with pytest.raises(Compacted):
+            await storage.history("core/configmaps/", int(version), storage.version, size=1 * MB)
+        with pytest.raises(Compacted):
+            await storage.history("core/configmaps/", int(version), storage.version, most=18)
+        assert len(await storage.history("core/configmaps/", int(version), storage.version, most=19)) == 19
+        async with client.watch(CONFIGMAPS, "default", resource_version=version) as events:
+            with pytest.raises(Gone):
+                await anext(aiter(events))
+    finally:
+        await server.stop()

@@ -61,13 +61,14 @@ async def tend() -> None:
     library = _glibc()
     if library is None:
         return
-    least = resident()
+    least, kept = resident(), 0
     while True:
         await asyncio.sleep(PERIOD)
-        # Pages that were given back still count as free for glibc. Only what the process has again can be given back again.
-        now = resident()
-        least = min(least, now)
+        now, free = resident(), library.mallinfo2().fordblks
+        # glibc counts pages as free that were given back already. What has become free since is news, and so is what the
+        # process has again.
+        least, kept = min(least, now), min(kept, free)
         worth = max(WORTH, now * SHARE)
-        if now - least > worth and library.mallinfo2().fordblks > worth:
+        if free > worth and (free - kept > worth or now - least > worth):
             await asyncio.to_thread(give_back)
-            least = resident()
+            least, kept = resident(), library.mallinfo2().fordblks

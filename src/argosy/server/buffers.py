@@ -1,8 +1,9 @@
-"""Buffers: what waits in memory for readers that do not read, bounded over all watches of a server together.
+"""Buffers: what waits in memory for others, bounded over all connections of a server together.
 
-An event that waits for many watches is one object and counts once; what was made or sent for one reader counts for it alone. Over
-the limit those watches are cut off for which most waits, until a quarter is free again. A reader that was cut off resumes from
-the last version it saw, as after any end of a watch.
+There are two: what waits for clients to read it, and what clients have sent of requests that nobody answers yet. An event that
+waits for many watches is one object and counts once; what was made or sent for one client counts for it alone. Over the limit
+those are cut off for which most is held, until a quarter is free again. A watch that was cut off is resumed from the last
+version its client saw, as after any end of a watch.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-__all__ = ["Buffers", "Holder"]
+__all__ = ["Buffers", "Holder", "Share"]
 
 log = logging.getLogger(__name__)
 
@@ -20,17 +21,23 @@ DEFAULT = 256 * 1024 * 1024
 class Holder(Protocol):
     @property
     def waiting(self) -> int:
-        """Bytes that wait for this reader, shared or not."""
+        """Bytes that are held for this client, shared or not."""
         ...
 
     def cut(self) -> None:
-        """Let go of all of them; the reader gets no more."""
+        """Let go of all of them; the client is cut off."""
         ...
 
 
 class Buffers:
-    def __init__(self, limit: int = DEFAULT, on_cut: Callable[[int], None] = lambda readers: None):
+    def __init__(
+        self,
+        limit: int = DEFAULT,
+        on_cut: Callable[[int], None] = lambda clients: None,
+        why: str = "wait for clients that do not read",
+    ):
         self.limit = limit
+        self._why = why
         self.holders: set[Holder] = set()
         #: Bytes held now.
         self.held = 0
@@ -59,4 +66,39 @@ class Buffers:
             holder.cut()
             cut += 1
         self._on_cut(cut)
-        log.warning("%d watches were cut off: more than %d bytes waited for readers that do not read", cut, self.limit)
+        log.warning("%d clients were cut off: more than %d bytes %s", cut, self.limit, self._why)
+
+
+class Share:
+    """What is held for one client alone."""
+
+    def __init__(self, buffers: Buffers, cut_off: Callable[[], None]):
+        self._buffers = buffers
+        self._cut_off = cut_off
+        self.waiting = 0
+
+    def hold(self, size: int) -> None:
+        """So much from now on, instead of what it was."""
+        more = size - self.waiting
+        self.waiting = size
+        if size:
+            self._buffers.holders.add(self)
+        else:
+            self._buffers.holders.discard(self)
+        if more > 0:
+            self._buffers.hold(more)
+        elif more:
+            self._buffers.release(-more)
+
+    def cut(self) -> None:
+        self.hold(0)
+        self._cut_off()
+
+    def close(self) -> None:
+        """The client is gone."""
+        self.hold(0)
+        self._cut_off = _nobody
+
+
+def _nobody() -> None:
+    """There is no one to cut off."""

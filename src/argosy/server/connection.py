@@ -24,7 +24,9 @@ from argosy.kube import warning
 from argosy.kube.errors import ApiError
 from argosy.kube.transport import Request, Response
 from argosy.server import status
+from argosy.server.buffers import Share
 from argosy.server.identity import User
+from argosy.server.limits import time_limit
 from argosy.server.watcher import Watcher
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ class _Incoming:
         self.url = b""
         self.method = ""
         self.headers: dict[str, str] = {}
-        self.body: list[bytes] = []
+        self.body: bytes | bytearray = b""
         self.size = 0
         self.keep_alive = True
         #: Who sent it, or the answer where that is not known; decided as soon as the headers are there.
@@ -65,8 +67,16 @@ class _Incoming:
     def request(self) -> Request:
         path, _, query = self.url.partition(b"?")
         pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True) if query else ()
-        body = self.body[0] if len(self.body) == 1 else b"".join(self.body)
-        return Request(self.method, path.decode("latin-1"), pairs, self.headers, body)
+        return Request(self.method, path.decode("latin-1"), pairs, self.headers, bytes(self.body))
+
+    def add(self, body: bytes) -> None:
+        """In most cases it comes as a whole. Where it comes in crumbs, they must not be kept one by one."""
+        if not self.body:
+            self.body = body
+        elif isinstance(self.body, bytearray):
+            self.body += body
+        else:
+            self.body = bytearray(self.body) + body
 
 
 class Connection(asyncio.Protocol):
@@ -87,6 +97,10 @@ class Connection(asyncio.Protocol):
         #: What is left of the chunk that is being sent.
         self._chunk: deque[bytes | memoryview] = deque()
         self._paused = False
+        #: What waits for the client (of a watch the watcher counts), the answer that is being sent, and what the client sent.
+        self._unsent = Share(listener.server.store.buffers, self.abort)
+        self._sending = 0
+        self._received = Share(listener.received, self.abort)
         self._closing = False
         self._broken = False
         #: The last answer: after those to the requests before it.
@@ -114,6 +128,9 @@ class Connection(asyncio.Protocol):
         self._closing = True
         self._parser = None  # it holds on to the connection, and a server collects circles rarely
         self._listener.ended(self)
+        self._unsent.close()
+        self._received.close()
+        self._waiting.clear()
         if self._watcher is not None:
             self._watcher.drop()
         self._end_watch()
@@ -145,9 +162,12 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._paused = True
         self._wait_for_client(self._limits.receive_seconds)
+        if self._watcher is None and self._transport is not None:
+            self._unsent.hold(self._transport.get_write_buffer_size() + self._sending)
 
     def resume_writing(self) -> None:
         self._paused = False
+        self._unsent.hold(0)
         self._wait_for_client(self._limits.idle_seconds)
         if self._watcher is not None:
             self._tell_unsent(self._watcher)
@@ -207,7 +227,8 @@ class Connection(asyncio.Protocol):
         if incoming.size > self._limits.body_bytes:
             raise _TooMuch(413, "")
         if incoming.refusal is None:  # nothing is kept of strangers
-            incoming.body.append(body)
+            incoming.add(body)
+            self._received.hold(self._received.waiting + len(body))
 
     def on_message_complete(self) -> None:
         assert self._incoming is not None
@@ -232,6 +253,7 @@ class Connection(asyncio.Protocol):
                     await self._arrived
                     continue
                 incoming = self._waiting.popleft()
+                self._received.hold(self._received.waiting - len(incoming.body))
                 if len(self._waiting) == PIPELINE - 1 and self._transport is not None:
                     self._transport.resume_reading()
                 self._answering = True
@@ -255,9 +277,7 @@ class Connection(asyncio.Protocol):
         else:
             try:
                 if server.is_watch(request):
-                    # Between once and twice the limit, so that streams opened together do not all end together.
-                    longest = self._limits.watch_seconds * random.uniform(1, 2)
-                    await self._stream(await server.watch(request, incoming.user, longest))
+                    await self._watch(request, incoming.user)
                     return
                 response = await self._handle(request, incoming.user)
             except ApiError as error:
@@ -277,16 +297,15 @@ class Connection(asyncio.Protocol):
         write = request.method not in ("GET", "HEAD")
         server.in_flight.enter(write=write, priority="/leases/" in request.path)
         try:
-            async with asyncio.timeout(self._limits.request_seconds):
+            async with time_limit(self._limits.request_seconds):
                 return await server.handle(request, user)
-        except TimeoutError:
-            raise status.timeout("request did not complete within the allotted time") from None
         finally:
             server.in_flight.leave(write=write)
 
     async def _send_in_pieces(self, head: bytes, body: bytes) -> None:
         """As fast as the client takes it: one that is slow shows that it lives, and one that is dead holds no more than this."""
         self._write(head)
+        self._sending = len(body)  # all of it stays until its last piece is written
         view = memoryview(body)
         for start in range(0, len(body), PIECE):
             while self._paused and self._transport is not None:
@@ -294,6 +313,7 @@ class Connection(asyncio.Protocol):
                 await self._arrived
             self._write(view[start : start + PIECE])
             await asyncio.sleep(0)  # sealing a piece takes time, and others wait
+        self._sending = 0
 
     def _write(self, data: bytes | memoryview) -> None:
         if self._transport is not None:
@@ -312,14 +332,20 @@ class Connection(asyncio.Protocol):
         lines.append("\r\n")
         return "".join(lines).encode()
 
+    async def _watch(self, request: Request, user: User) -> None:
+        server = self._listener.server
+        server.in_flight.enter_watch()
+        try:
+            # Between once and twice the limit, so that streams opened together do not all end together.
+            longest = self._limits.watch_seconds * random.uniform(1, 2)
+            async with time_limit(self._limits.request_seconds):
+                watcher = await server.watch(request, user, longest)
+            await self._stream(watcher)
+        finally:
+            server.in_flight.leave_watch()
+
     async def _stream(self, watcher: Watcher) -> None:
         """Write a watch until it ends, or the client does."""
-        server = self._listener.server
-        try:
-            server.in_flight.enter_watch()
-        except ApiError:
-            watcher.drop()
-            raise
         try:
             if self._transport is None:
                 return
@@ -335,7 +361,6 @@ class Connection(asyncio.Protocol):
             watcher.drop()
             self._chunk.clear()
             self._watcher = self._watch_done = None
-            server.in_flight.leave_watch()
 
     def _schedule_pump(self) -> None:
         # Events that are committed in the same turn of the loop go out together.

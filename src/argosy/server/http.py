@@ -12,6 +12,7 @@ import ssl as tls
 import time
 
 from argosy.server.app import Server
+from argosy.server.buffers import Buffers
 from argosy.server.connection import Connection
 
 __all__ = ["Listener", "serve"]
@@ -30,6 +31,12 @@ class Listener:
         #: Those that wait for a request, the one that has for longest first.
         self._idle: dict[Connection, None] = {}
         self._most = _most_connections(server.limits.connections)
+        #: What clients have sent of requests that nobody answers yet.
+        self.received = Buffers(
+            server.limits.received_bytes,
+            server.metrics.connections_refused.labels("sending").inc,
+            "were sent of requests that are not whole",
+        )
         self.closing = False
         self.port = 0
         self._socket: asyncio.Server | None = None

@@ -1,10 +1,14 @@
 """Limits on what clients may ask for at once. Bodies, headers and times are checked where bytes come in (`http`)."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import msgspec
 
 from argosy.server import status
 
-__all__ = ["MAX_BYTES", "InFlight", "Limits"]
+__all__ = ["MAX_BYTES", "InFlight", "Limits", "time_limit"]
 
 #: The largest body, and so the largest object: neither patches nor defaults make larger ones.
 MAX_BYTES = 3 * 1024 * 1024
@@ -23,8 +27,10 @@ class Limits(msgspec.Struct, frozen=True):
     writes: int = 200
     #: Fewer than connections, each of which a watch takes for itself: others must get in.
     watches: int = 8_000
-    #: Bytes that may wait for the readers of all watches together.
+    #: Bytes that may wait for all clients together to read them, of watches and of answers.
     watch_bytes: int = 256 * 1024 * 1024
+    #: Bytes of bodies that all clients together may have sent of requests that nobody answers yet.
+    received_bytes: int = 256 * 1024 * 1024
     #: Connections at once; a new one takes the place of the one that has been idle for longest.
     connections: int = 10_000
     #: Watches that name no timeoutSeconds end after this long (and up to twice as long, so that they do not all at once).
@@ -70,3 +76,13 @@ class InFlight:
 
     def leave_watch(self) -> None:
         self.watches -= 1
+
+
+@asynccontextmanager
+async def time_limit(seconds: float) -> AsyncIterator[None]:
+    """Raises 504 when the time is over."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise status.timeout("request did not complete within the allotted time") from None

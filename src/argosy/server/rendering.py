@@ -4,7 +4,7 @@ Lists of thousands are put together in a thread, from pieces that are rendered o
 interpreter for long.
 """
 
-from collections.abc import Callable
+from collections.abc import Hashable
 
 import msgspec
 import orjson
@@ -16,6 +16,7 @@ from argosy.server.registry import Kind
 from argosy.server.request import Call
 from argosy.server.tables import TableRequest, as_partial, as_partial_list, as_table, version_of, wants_table
 from argosy.server.verbs.base import Api, warned
+from argosy.server.watcher import Renderer
 
 __all__ = ["render_list", "render_object", "watch_renderer"]
 
@@ -76,37 +77,37 @@ def _object(call: Call, wanted: TableRequest | None, body: bytes, *, yaml: bool)
     return to_yaml(orjson.loads(body)) if yaml else body
 
 
-def watch_renderer(call: Call) -> Callable[[bytes], bytes] | None:
-    """What turns each object of a watch into the shape that was asked for; None leaves it as it is."""
-    accept = call.headers.get("accept", "")
-    wanted = wants_table(accept)
-    if wanted is None:
-        return None
-    if wanted.kind != "Table":
-        return lambda value: as_partial(value, wanted.version)
-    told = False
+class _WatchRenderer(msgspec.Struct, frozen=True):
+    kind: Kind
+    wanted: TableRequest
+    included: str
 
-    def render(value: bytes) -> bytes:
+    @property
+    def shape(self) -> Hashable:
+        return self.wanted.kind, self.wanted.version, self.included
+
+    def render(self, value: bytes, *, first: bool) -> bytes:
         # Columns are told once; clients remember them.
-        nonlocal told
-        again, told = told, True
-        return as_table(
-            call.kind,
-            [value],
-            list_metadata=_version_of(value),
-            include_object=_included(call),
-            is_watch=again,
-            version=wanted.version,
-        )
-
-    return render
+        return _shaped(self.kind, self.wanted, self.included, value, is_watch=not first)
 
 
-def _shaped(kind: Kind, wanted: TableRequest, included: str, value: bytes) -> bytes:
-    if wanted.kind == "Table":
-        meta = _version_of(value)
-        return as_table(kind, [value], list_metadata=meta, include_object=included, version=wanted.version)
-    return as_partial(value, wanted.version)
+def watch_renderer(call: Call) -> Renderer | None:
+    """What turns each object of a watch into the shape that was asked for; None leaves it as it is."""
+    wanted = wants_table(call.headers.get("accept", ""))
+    return None if wanted is None else _WatchRenderer(call.kind, wanted, _included(call))
+
+
+def _shaped(kind: Kind, wanted: TableRequest, included: str, value: bytes, *, is_watch: bool = False) -> bytes:
+    if wanted.kind != "Table":
+        return as_partial(value, wanted.version)
+    return as_table(
+        kind,
+        [value],
+        list_metadata=_version_of(value),
+        include_object=included,
+        is_watch=is_watch,
+        version=wanted.version,
+    )
 
 
 def _included(call: Call) -> str:

@@ -15,6 +15,8 @@ __all__ = ["Selection", "check_selectors"]
 
 #: Each is looked at in each object, and in each change for as long as a watch lives.
 MAX_REQUIREMENTS = 1000
+#: Up to so many hardly count.
+FEW_REQUIREMENTS = 16
 _METADATA_FIELDS = {"metadata.name", "metadata.namespace"}
 
 
@@ -51,6 +53,11 @@ class Selection:
         """How much there is to look at of each entry."""
         labels = len(self.labels.requirements) if self.labels is not None else 0
         return labels + (sum(1 for _ in self.fields) if self.fields is not None else 0)
+
+    @property
+    def many(self) -> int:
+        """The requirements where they are many, else 0."""
+        return self.requirements if self.requirements > FEW_REQUIREMENTS else 0
 
     @property
     def prefix(self) -> str:

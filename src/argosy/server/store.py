@@ -42,20 +42,20 @@ WINDOW = 8192
 WINDOW_BYTES = 32 * 1024 * 1024
 #: A watch that resumes further back than this many changes lists anew instead.
 REPLAY_LIMIT = 50_000
-#: Changes of the past that are read in one go, without looking at the clock.
+REPLAY_BYTES = 64 * 1024 * 1024
+#: What of the past is made anew in one go, without looking at the clock.
 _SLICE = 256
 _LEASES = "coordination.k8s.io/leases/"
-REPLAY_BYTES = 64 * 1024 * 1024
 
 
 class StoreEvent(msgspec.Struct, gc=False, eq=False):
-    """One committed change of one object. Frames are encoded by the first watcher that needs them and shared."""
+    """One committed change of one object. Frames are made by the first watcher that needs them and go with the last."""
 
     #: For a deletion the final state, carrying the version of the deletion.
     entry: Entry
     previous: Entry | None
     deleted: bool
-    frames: dict[tuple[str, str], bytes] = msgspec.field(default_factory=dict)
+    frames: dict[object, bytes] = msgspec.field(default_factory=dict)
     #: Watchers that have not sent it yet (`buffers`).
     waited_for: int = 0
 
@@ -65,8 +65,7 @@ class StoreEvent(msgspec.Struct, gc=False, eq=False):
 
     @property
     def size(self) -> int:
-        """Bytes it may take: as it is stored, and as a frame."""
-        return 2 * len(self.entry.value)
+        return len(self.entry.value)
 
     @property
     def type(self) -> str:
@@ -84,6 +83,8 @@ class Table:
         self.window_start = version
         self._window_bytes = 0
         self.watchers: set[Callable[[StoreEvent], None]] = set()
+        #: Of the selectors of those watchers that have many: each is looked at in each change.
+        self.requirements = 0
 
     def select(self, selection: Selection) -> Sequence[Entry]:
         """The entries the selection's key or prefix names, in key order; selectors are not applied yet."""
@@ -242,23 +243,29 @@ class Store:
         if version >= table.window_start:
             return table.select_at(selection, version)
         records = await self.storage.range(selection.prefix, at=version)
-        return [Entry.of(record) for record in records if not selection.key or record.key == selection.key]
+        entries: list[Entry] = []
+        for start in range(0, len(records), _SLICE):
+            some = records[start : start + _SLICE]
+            entries += [Entry.of(record) for record in some if not selection.key or record.key == selection.key]
+            await asyncio.sleep(0)
+        return entries
 
     async def replay(self, selection: Selection, since: int) -> list[StoreEvent]:
         """Events after `since` that are older than the table's window. Raises Compacted."""
         table = self.table(selection.kind.storage_key)
         events: list[StoreEvent] = []
-        size = 0
+        most, size = REPLAY_LIMIT, REPLAY_BYTES
         # The window may move while the history is read; what left it meanwhile is read as well.
         while since < table.window_start:
             until = table.window_start
-            changes = await self.storage.history(selection.prefix, since, until)
+            if most <= 0 or size <= 0:
+                raise Compacted(since)
+            changes = await self.storage.history(selection.prefix, since, until, most=most, size=size)
             for start in range(0, len(changes), _SLICE):
-                some = [_event(change) for change in changes[start : start + _SLICE]]
-                events += some
-                size += sum(event.size for event in some)
-                if len(events) > REPLAY_LIMIT or size > REPLAY_BYTES:
-                    raise Compacted(since)
+                some = changes[start : start + _SLICE]
+                events += map(_event, some)
+                most -= len(some)
+                size -= sum(change.size for change in some)
                 await asyncio.sleep(0)
             since = until
         return events

@@ -7,8 +7,9 @@ cut off and resumes from its last version. Whoever took something holds it until
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain, islice
+from typing import Protocol
 
 import orjson
 
@@ -19,7 +20,7 @@ from argosy.server.selection import Selection
 from argosy.server.storage.base import Record
 from argosy.server.store import Store, StoreEvent
 
-__all__ = ["BUFFER", "Item", "Watcher", "judge"]
+__all__ = ["BUFFER", "Item", "Renderer", "Watcher", "judge"]
 
 #: Live events waiting for a reader that is slower than the writers.
 BUFFER = 4096
@@ -30,9 +31,23 @@ FRAME_BYTES = 64 * 1024
 TAKE = 16
 BOOKMARK_PERIOD = 60.0
 
-Render = Callable[[bytes], bytes]
-#: What is to be sent: the type, and the entry or the event it comes from.
+#: An object that no longer matches is told as deleted: its last matching state at the version of the change.
+_LEFT = "LEFT"
+#: What is to be sent: the type, or `_LEFT`, and the entry or the event it comes from.
 Item = tuple[str, Entry | StoreEvent | bytes]
+
+
+class Renderer(Protocol):
+    """Turns each object into the shape that was asked for."""
+
+    @property
+    def shape(self) -> Hashable:
+        """Renderers of the same shape render the same."""
+        ...
+
+    def render(self, value: bytes, *, first: bool) -> bytes:
+        """`first`: nothing was sent on this stream before."""
+        ...
 
 
 class Watcher:
@@ -47,14 +62,15 @@ class Watcher:
         since: int = 0,
         bookmarks: bool = False,
         timeout: float | None = None,
-        render: Render | None = None,
+        renderer: Renderer | None = None,
     ):
         """Starts at once: everything committed after this call is seen, and `past` (see `judge`) ends right before it."""
         self._store = store
         self._selection = selection
         self._kind = selection.kind
         self._since = since
-        self._render = render
+        self._renderer = renderer
+        self._first = True
         self._buffers = store.buffers
         self._buffers.holders.add(self)
         #: Bytes that wait for this reader, and of these the ones that are its own alone.
@@ -77,6 +93,7 @@ class Watcher:
         self.on_cut: Callable[[], None] = _nothing
         self._table = store.table(self._kind.storage_key)
         self._table.watchers.add(self._offer)
+        self._table.requirements += selection.many
         loop = asyncio.get_running_loop()
         self._bookmarks = bookmarks
         self._bookmark_timer = loop.call_later(BOOKMARK_PERIOD, self._periodic_bookmark) if bookmarks else None
@@ -88,6 +105,7 @@ class Watcher:
             return
         self.ended = True
         self._table.watchers.discard(self._offer)
+        self._table.requirements -= self._selection.many
         for timer in (self._bookmark_timer, self._timeout_timer):
             if timer is not None:
                 timer.cancel()
@@ -130,7 +148,7 @@ class Watcher:
     def take_events(self, limit: int = 512) -> list[Event]:
         """The next events as values; raises the error that ended the stream once all before it was taken."""
         self._let_go()
-        out = [Event(type, self._object(source)) for type, source in self._take(limit)]
+        out = [Event(_told(type), self._rendered(type, source)) for type, source in self._take(limit)]
         if not out and self._error is not None:
             error, self._error = self._error, None
             raise error
@@ -139,18 +157,20 @@ class Watcher:
     def take_frames(self, limit: int = 512) -> list[bytes]:
         """The next events as lines of a watch stream, an error last; fewer when they are large."""
         out: list[bytes] = []
-        size = read = 0
+        size = read = copied = 0
         self._let_go()
         # To render an object it is decoded, however little of it is shown: what was read counts as well.
-        most = TAKE if self._render is None else 1
+        most = TAKE if self._renderer is None else 1
         while len(out) < limit and max(size, read) < FRAME_BYTES and (items := self._take(min(most, limit - len(out)))):
-            frames = [self._frame(type, source) for type, source in items]
-            size += sum(map(len, frames))
-            out += frames
-            if self._render is not None:
+            for type, source in items:
+                frame = self._frame(type, source)
+                out.append(frame)
+                size += len(frame)
+                if not isinstance(source, StoreEvent):
+                    copied += len(frame)
+            if self._renderer is not None:
                 read += sum(map(_size, items))
-        if self._render is not None:
-            self._own(copied=size, unsent=self._unsent)
+        self._own(copied=copied, unsent=self._unsent)
         if self._error is not None and self._ready is None and not self._live:
             out.append(_line("ERROR", orjson.dumps(self._error.status)))
             self._error = None
@@ -202,6 +222,8 @@ class Watcher:
             source.waited_for -= 1
             if source.waited_for:
                 return
+            size += sum(map(len, source.frames.values()))
+            source.frames.clear()
         self._buffers.release(size)
 
     def _own(self, *, copied: int, unsent: int) -> None:
@@ -229,21 +251,46 @@ class Watcher:
         if len(self._live) == 1:
             self.wake()
 
-    def _object(self, source: Entry | StoreEvent | bytes) -> bytes:
+    def _rendered(self, type: str, source: Entry | StoreEvent | bytes) -> bytes:
         if isinstance(source, bytes):
             return source
-        entry = source.entry if isinstance(source, StoreEvent) else source
-        value = served(self._kind, entry)
-        return self._render(value) if self._render is not None else value
+        if type == _LEFT:
+            assert isinstance(source, StoreEvent)
+            value = served(self._kind, self._left(source))
+        else:
+            value = served(self._kind, source.entry if isinstance(source, StoreEvent) else source)
+        return value if self._renderer is None else self._renderer.render(value, first=self._first)
 
     def _frame(self, type: str, source: Entry | StoreEvent | bytes) -> bytes:
-        if self._render is not None or not isinstance(source, StoreEvent):
-            return _line(type, self._object(source))
-        key = type, self._kind.api_version
-        frame = source.frames.get(key)
-        if frame is None:
-            frame = source.frames[key] = _line(type, self._object(source))
+        """Of an event it is made once for all watches of the same shape."""
+        if isinstance(source, StoreEvent):
+            shape = None if self._renderer is None else (self._renderer.shape, self._first)
+            frame = self._shared(
+                source, (type, self._kind.api_version, shape), lambda: _line(_told(type), self._rendered(type, source))
+            )
+        else:
+            frame = _line(type, self._rendered(type, source))
+        self._first = self._first and isinstance(source, bytes)
         return frame
+
+    def _left(self, event: StoreEvent) -> Entry:
+        previous = event.previous
+        assert previous is not None
+
+        def make() -> bytes:
+            obj = previous.decode()
+            obj["metadata"]["resourceVersion"] = str(event.version)
+            return orjson.dumps(obj)
+
+        return Entry.of(Record(previous.key, event.version, self._shared(event, _LEFT, make)))
+
+    def _shared(self, event: StoreEvent, key: Hashable, make: Callable[[], bytes]) -> bytes:
+        """Held with the event, for as long as somebody waits for it."""
+        value = event.frames.get(key)
+        if value is None:
+            value = event.frames[key] = make()
+            self._buffers.hold(len(value))
+        return value
 
     def _bookmark(self, *, initial_end: bool = False) -> bytes:
         metadata: dict[str, object] = {"resourceVersion": str(self._store.version)}
@@ -275,8 +322,7 @@ def judge(selection: Selection, event: StoreEvent) -> Item | None:
         return None
     if event.deleted:
         return "DELETED", event
-    assert event.previous is not None
-    return "DELETED", _left(event.previous, event.version)
+    return _LEFT, event
 
 
 def _size(item: Item) -> int:
@@ -290,8 +336,5 @@ def _line(type: str, value: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (type.encode(), value)
 
 
-def _left(previous: Entry, version: int) -> Entry:
-    """An object that no longer matches is told as deleted: its last matching state at the version of the change."""
-    obj = previous.decode()
-    obj["metadata"]["resourceVersion"] = str(version)
-    return Entry.of(Record(previous.key, version, orjson.dumps(obj)))
+def _told(type: str) -> str:
+    return "DELETED" if type == _LEFT else type

@@ -50,6 +50,10 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     #: The state before; None when the key was created.
     previous: Record | None = None
 
+    @property
+    def size(self) -> int:
+        return len(self.value) + (len(self.previous.value) if self.previous is not None else 0)
+
 
 Encode = Callable[[int], bytes]
 OnCommit = Callable[[Sequence[Change]], None]
@@ -122,8 +126,11 @@ class Storage(Protocol):
         """Records under `prefix` behind the key `after`, in key order, now or as they were at a version. Raises Compacted."""
         ...
 
-    async def history(self, prefix: str, since: int, until: int) -> Sequence[Change]:
-        """Changes under `prefix` with since < version <= until, in order. Raises Compacted."""
+    async def history(self, prefix: str, since: int, until: int, *, most: int = 0, size: int = 0) -> Sequence[Change]:
+        """Changes under `prefix` with since < version <= until, in order.
+
+        Raises Compacted, also where there are more than `most` of them, or more than `size` bytes in them; 0 is no limit.
+        """
         ...
 
     async def compact(self, version: int) -> None:

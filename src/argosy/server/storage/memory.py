@@ -102,9 +102,12 @@ class MemoryStorage:
         found = (record for _, record in sorted(state.items()) if record is not None)
         return list(islice(found, limit) if limit else found)
 
-    async def history(self, prefix: str, since: int, until: int) -> Sequence[Change]:
+    async def history(self, prefix: str, since: int, until: int, *, most: int = 0, size: int = 0) -> Sequence[Change]:
         self._check_kept(since)
-        return [c for c in self._changes if since < c.version <= until and c.key.startswith(prefix)]
+        found = [c for c in self._changes if since < c.version <= until and c.key.startswith(prefix)]
+        if (most and len(found) > most) or (size and sum(change.size for change in found) > size):
+            raise Compacted(since)
+        return found
 
     def _check_kept(self, version: int) -> None:
         if version < self._compacted:

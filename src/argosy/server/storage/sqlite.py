@@ -374,18 +374,25 @@ class SqliteStorage:
         self._check_kept(version)
         return [Record(*row) for row in rows]
 
-    async def history(self, prefix: str, since: int, until: int) -> Sequence[Change]:
+    async def history(self, prefix: str, since: int, until: int, *, most: int = 0, size: int = 0) -> Sequence[Change]:
         self._check_kept(since)
 
-        def read() -> list[tuple[Any, ...]]:
-            return self._reader.execute(_HISTORY, (since, until, prefix, _end(prefix))).fetchall()
+        def read() -> list[Change]:
+            found: list[Change] = []
+            taken = 0
+            rows = self._reader.execute(_HISTORY, (since, until, prefix, _end(prefix)))
+            for key, version, value, deleted, before, old in rows:
+                previous = Record(key, before, old) if before is not None else None
+                found.append(Change(key, version, value or old, bool(deleted), previous))
+                taken += found[-1].size
+                if (most and len(found) > most) or (size and taken > size):
+                    rows.close()
+                    raise Compacted(since)
+            return found
 
-        rows = await self._in(self._reading, read)
+        changes = await self._in(self._reading, read)
         self._check_kept(since)
-        return [
-            Change(key, version, value or old, bool(deleted), Record(key, before, old) if before is not None else None)
-            for key, version, value, deleted, before, old in rows
-        ]
+        return changes
 
     def _check_kept(self, version: int) -> None:
         if version < self._compacted:

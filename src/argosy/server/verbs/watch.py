@@ -12,12 +12,16 @@ from argosy.server.storage.base import Compacted
 from argosy.server.store import Store, StoreEvent, Table
 from argosy.server.verbs.base import Api
 from argosy.server.verbs.list import REQUIREMENT_EFFORT, matching, parse_version, select
-from argosy.server.watcher import Item, Render, Watcher, judge
+from argosy.server.watcher import Item, Renderer, Watcher, judge
 
 __all__ = ["watch"]
 
 
-async def watch(api: Api, call: Call, render: Render | None = None, longest: float | None = None) -> Watcher:
+#: Of selectors with many, in all watches of a resource together: all of them are looked at in each change.
+MAX_REQUIREMENTS = 50_000
+
+
+async def watch(api: Api, call: Call, renderer: Renderer | None = None, longest: float | None = None) -> Watcher:
     """A version that is no longer known ends the stream at once with an ERROR event (410), as with kube-apiserver."""
     selection = await select(api, call, watch=True)
     version = parse_version(call.query.get("resourceVersion", ""), partial(status.plain, 500))
@@ -49,6 +53,8 @@ async def watch(api: Api, call: Call, render: Render | None = None, longest: flo
         watcher = Watcher(store, selection)
         watcher.fail(status.expired(f"too old resource version: {version} ({table.window_start})"))
         return watcher
+    if selection.many and table.requirements + selection.many > MAX_REQUIREMENTS:
+        raise status.too_many_requests("too many requirements in the selectors of watches, please try again later")
     return Watcher(
         store,
         selection,
@@ -58,7 +64,7 @@ async def watch(api: Api, call: Call, render: Render | None = None, longest: flo
         since=version,
         bookmarks=bookmarks,
         timeout=timeout,
-        render=render,
+        renderer=renderer,
     )
 
 
