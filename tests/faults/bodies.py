@@ -23,6 +23,8 @@ PATCH = "application/json-patch+json"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+#: May do in their namespace what its administrators may.
+TENANT = "tenant"
 MOST = 3 * 1024 * 1024 - 1024
 
 
@@ -38,6 +40,8 @@ class Case(NamedTuple):
     codes: tuple[int, ...] = (200, 201)
     #: Events of a watch that are read before it is left.
     events: int = 0
+    #: Who asks, where that is not the administrator.
+    user: str = ""
 
 
 def cases() -> list[Case]:
@@ -274,6 +278,7 @@ def _access() -> Iterator[Case]:
         subjects = [{"kind": "User", "name": f"u{n}", "apiGroup": "rbac.authorization.k8s.io"} for n in range(count)]
         binding = named("RoleBinding", "subjects", version, subjects=subjects, roleRef=reference)
         yield Case(f"{count:,} subjects", "POST", f"{path}/rolebindings", orjson.dumps(binding), codes=(code,))
+    yield from _roles()
     review = {
         "kind": "SubjectAccessReview",
         "apiVersion": "authorization.k8s.io/v1",
@@ -296,4 +301,62 @@ def _access() -> Iterator[Case]:
         "/api/v1/namespaces/default/serviceaccounts/default/token",
         orjson.dumps(token),
         codes=(201, 422),
+    )
+
+
+def _roles() -> Iterator[Case]:
+    """Of what one rule, or a few, name: of a tenant, whose rights are compared with it."""
+
+    def role(name: str, *rules: dict[str, Any]) -> bytes:
+        return orjson.dumps(named("Role", name, "rbac.authorization.k8s.io/v1", rules=list(rules)))
+
+    def rule(verbs: list[str], *resources: str, **more: list[str]) -> dict[str, Any]:
+        return {"apiGroups": [""], "resources": list(resources), "verbs": verbs, **more}
+
+    def post(name: str, *rules: dict[str, Any], code: int) -> Case:
+        path = f"{RBAC}/namespaces/default/roles"
+        return Case(f"a role of {name}", "POST", path, role(name.replace(" ", "-"), *rules), codes=(code,), user=TENANT)
+
+    numbers = [str(number) for number in range(49_000)]
+    yield post("400000 verbs", rule(["get"] * 400_000, "configmaps"), code=422)
+    yield post("49000 verbs", rule(["get"] * 49_000, "configmaps"), code=201)
+    yield post("49000 names", rule(["get"], "configmaps", resourceNames=numbers), code=201)
+    for count, code in ((1000, 201), (4900, 403)):
+        some = (rule(["get"], "pods", resourceNames=numbers[n : n + 7]) for n in range(count))
+        yield post(f"{count} rules", *some, code=code)
+    yield post("49000 verbs not held", rule(numbers, "configmaps"), code=403)
+    yield post("49000 resources not held", rule(["get"], *numbers), code=403)
+    yield post("5000 rules not held", *(rule(["get"], name) for name in numbers[:5000]), code=403)
+    yield post("many verbs of many resources", rule(numbers[:200], *numbers[:5000]), code=403)
+    yield post("billions of permissions", rule(numbers[:9000], *numbers[:9000], resourceNames=numbers[:9000]), code=403)
+    path = f"{RBAC}/namespaces/default/roles/names"
+    label = orjson.dumps({"metadata": {"labels": {"a": "b"}}})
+    yield Case("a label of a large role", "PATCH", path, label, MERGE, user=TENANT)
+    yield Case(
+        "a large role, put", "PUT", path, role("names", rule(["list"], "pods", resourceNames=numbers)), user=TENANT
+    )
+    reference = {"kind": "Role", "name": "names", "apiGroup": "rbac.authorization.k8s.io"}
+    subjects = [{"kind": "User", "name": "somebody", "apiGroup": "rbac.authorization.k8s.io"}]
+    binding = named("RoleBinding", "names", "rbac.authorization.k8s.io/v1", subjects=subjects, roleRef=reference)
+    yield Case(
+        "a large role, bound",
+        "POST",
+        f"{path.rpartition('/roles')[0]}/rolebindings",
+        orjson.dumps(binding),
+        user=TENANT,
+    )
+    asked = {
+        "kind": "SelfSubjectRulesReview",
+        "apiVersion": "authorization.k8s.io/v1",
+        "spec": {"namespace": "default"},
+    }
+    yield Case(
+        "the rights of who has large roles",
+        "POST",
+        "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+        orjson.dumps(asked),
+        user=TENANT,
+    )
+    yield Case(
+        "a small read of who has large roles", "GET", "/api/v1/namespaces/default/pods/none", codes=(404,), user=TENANT
     )

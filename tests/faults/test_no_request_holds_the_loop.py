@@ -24,7 +24,7 @@ from argosy.kube import config, tls
 from argosy.kube.client import Client
 from argosy.kube.http import HttpTransport
 from argosy.kube.lease import LEASES
-from tests.faults.bodies import DEFINITIONS, HEAVIES, HEAVY, LARGES, MAPS, MERGE, Case, cases, named
+from tests.faults.bodies import DEFINITIONS, HEAVIES, HEAVY, LARGES, MAPS, MERGE, RBAC, TENANT, Case, cases, named
 from tests.faults.served import Served
 from tests.harness.definitions import large_definition
 
@@ -88,6 +88,20 @@ async def prepare(client: Client) -> None:
     await client.request(
         "POST", "/apis/apps/v1/namespaces/default/deployments", body=named("Deployment", "web", "apps/v1", spec=web)
     )
+    await prepare_rights(client)
+
+
+async def prepare_rights(client: Client) -> None:
+    """A tenant who has large roles."""
+    group, path = "rbac.authorization.k8s.io", f"{RBAC}/namespaces/default"
+    names = [f"n{number}" for number in range(49_000)]
+    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": names}
+    await client.request("POST", f"{path}/roles", body=named("Role", "names", f"{group}/v1", rules=[rule]))
+    for kind, role in (("ClusterRole", "admin"), ("Role", "names")):
+        reference = {"kind": kind, "name": role, "apiGroup": group}
+        subjects = [{"kind": "User", "name": TENANT, "apiGroup": group}]
+        body = named("RoleBinding", f"tenant-{role}", f"{group}/v1", subjects=subjects, roleRef=reference)
+        await client.request("POST", f"{path}/rolebindings", body=body)
 
 
 async def send_all(server: Held, waiting: Iterator[Case], wrong: list[str]) -> None:
@@ -111,6 +125,7 @@ async def session(connection: config.Connection) -> AsyncIterator[aiohttp.Client
 
 async def send(http: aiohttp.ClientSession, url: str, case: Case) -> int:
     headers = {"content-type": case.content, "accept": case.accept, "x-case": case.name}
+    headers |= {"impersonate-user": case.user} if case.user else {}
     request = http.request(case.method, url + case.path.replace("+", "%20"), data=case.body or None, headers=headers)
     async with request as answer:
         if not case.events:

@@ -23,6 +23,8 @@ from tests.server.conftest import HttpClient
 MAPS = "/api/v1/namespaces/default/configmaps"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LARGES = "/apis/large.example.com/v1/namespaces/default/larges"
+RBAC = "rbac.authorization.k8s.io"
+ACCESS = f"/apis/{RBAC}/v1/namespaces/default"
 TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 DATA = {f"key-{number}": "12:30" for number in range(5000)}
 
@@ -95,6 +97,33 @@ async def test_nothing_is_created_in_a_namespace_that_went_meanwhile(memory_serv
         answer = await creating
         assert (answer.code, answer.body["reason"]) == (404, "NotFound")
         assert memory_server.server.store.get("core/configmaps/going/paused") is None
+
+
+@pytest.mark.parametrize("anew", [False, True])
+async def test_nothing_is_created_of_a_definition_that_went_meanwhile(
+    memory_server: EmbeddedServer, anew: bool
+) -> None:
+    pause, store = Pause(memory_server), memory_server.server.store
+    memory_server.server.admit(pause)
+    definition, key = large_definition("large", 0), "apiextensions.k8s.io/customresourcedefinitions/"
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = anything
+    async with HttpClient(memory_server) as client:
+        assert (await client.post(CRDS, definition)).code == 201
+        spec = {"free": {f"k{number}": "v" * 10 for number in range(2000)}}
+        named = {"apiVersion": "large.example.com/v1", "kind": "Large", "metadata": {"name": "paused"}}
+        creating = asyncio.create_task(client.post(LARGES, {**named, "spec": spec}))
+        await asyncio.wait_for(pause.admitted.wait(), 30)
+        await client.delete(f"{CRDS}/larges.large.example.com")
+        await eventually(lambda: store.get(f"{key}larges.large.example.com") is None)
+        if anew:
+            assert (await client.post(CRDS, definition)).code == 201
+        pause.let_go.set()
+        answer = await creating
+        assert (answer.code, answer.body["message"]) == (404, "the server could not find the requested resource")
+        assert store.get("large.example.com/larges/default/paused") is None
+        if anew:
+            assert (await client.post(LARGES, {**named, "spec": spec})).code == 201
 
 
 async def test_a_request_that_takes_too_long_is_answered_and_others_are_served(memory_server: EmbeddedServer) -> None:
@@ -298,3 +327,91 @@ async def test_a_kind_whose_defaults_are_large_is_watched_from_now_on(memory_ser
         made = await client.post(LARGES, named)
         assert made.code == 201
         assert await client.watch(LARGES, resourceVersion=made.version, timeoutSeconds="1") == []
+
+
+def role(name: str, *rules: Object) -> Object:
+    return {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": {"name": name}, "rules": list(rules)}
+
+
+def bound(name: str, to: str, kind: str = "Role") -> Object:
+    """A binding of the guest to a role."""
+    subject = {"kind": "User", "name": "guest", "apiGroup": RBAC}
+    return {"metadata": {"name": name}, "roleRef": {"apiGroup": RBAC, "kind": kind, "name": to}, "subjects": [subject]}
+
+
+def reads(*resources: str, verbs: tuple[str, ...] = ("get",)) -> Object:
+    return {"apiGroups": [""], "resources": list(resources), "verbs": list(verbs)}
+
+
+async def test_what_a_role_names_is_bounded(memory_server: EmbeddedServer) -> None:
+    async with HttpClient(memory_server) as client, HttpClient(memory_server, "guest-token") as guest:
+        assert (await client.post(f"{ACCESS}/rolebindings", bound("own", "admin", "ClusterRole"))).code == 201
+        for sender in (client, guest):
+            refused = await sender.post(f"{ACCESS}/roles", role("many", reads("pods", verbs=("get",) * 400_000)))
+            assert (refused.code, refused.body["reason"]) == (422, "Invalid")
+            told = "rules: Too many: 400002: must name at most 50000 verbs, groups, resources, names and URLs together"
+            assert told in refused.body["message"]
+        made = await guest.post(f"{ACCESS}/roles", role("most", reads("pods", verbs=("get",) * 49_998)))
+        assert made.code == 201
+        grown = role("most", reads("pods", verbs=("get",) * 49_999))
+        assert (await guest.put(f"{ACCESS}/roles/most", grown)).code == 422
+
+
+async def test_rules_that_nobody_reads_are_not_told_without_end(memory_server: EmbeddedServer) -> None:
+    async with HttpClient(memory_server) as client, HttpClient(memory_server, "guest-token") as guest:
+        for number in range(3):
+            named = [f"r{number}-{n}" for n in range(30_000)]
+            assert (await client.post(f"{ACCESS}/roles", role(f"r{number}", reads(*named)))).code == 201
+            assert (await client.post(f"{ACCESS}/rolebindings", bound(f"r{number}", f"r{number}", "Role"))).code == 201
+        review = {"spec": {"namespace": "default"}}
+        told = await guest.post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review)
+        assert (told.code, told.body["status"]["incomplete"]) == (201, True)
+        assert len(told.raw) < 1_000_000
+
+
+async def test_a_role_from_before_there_was_a_bound_goes_on(memory_server: EmbeddedServer) -> None:
+    store = memory_server.server.store
+    many = role("many", reads("pods", verbs=("get",) * 300_000))
+    given = {"namespace": "default", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    many["metadata"] |= {**given, "finalizers": ["example.com/wait"]}
+
+    def encode(version: int) -> bytes:
+        many["metadata"]["resourceVersion"] = str(version)
+        return orjson.dumps(many)
+
+    await store.create(f"{RBAC}/roles/default/many", encode)
+    async with HttpClient(memory_server) as client, HttpClient(memory_server, "guest-token") as guest:
+        assert (await client.post(f"{ACCESS}/rolebindings", bound("many", "many"))).code == 201
+        assert (await guest.get("/api/v1/namespaces/default/pods/none")).code == 404
+        asked = {"spec": {"namespace": "default"}}
+        review = await guest.post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", asked)
+        assert reads("pods") in review.body["status"]["resourceRules"]
+        labelled = await client.patch(f"{ACCESS}/roles/many", {"metadata": {"labels": {"a": "b"}}})
+        assert (labelled.code, len(labelled.body["rules"][0]["verbs"])) == (200, 300_000)
+        grown = {"rules": [*many["rules"], reads("secrets")]}
+        assert (await client.patch(f"{ACCESS}/roles/many", grown)).code == 422
+        assert (await client.delete(f"{ACCESS}/roles/many")).code == 200
+        freed = await client.patch(f"{ACCESS}/roles/many", {"metadata": {"finalizers": None}})
+        assert freed.code == 200
+        assert (await client.get(f"{ACCESS}/roles/many")).code == 404
+
+
+async def test_a_refusal_tells_as_much_as_anybody_reads(memory_server: EmbeddedServer) -> None:
+    async with HttpClient(memory_server) as client, HttpClient(memory_server, "guest-token") as guest:
+        assert (await client.post(f"{ACCESS}/rolebindings", bound("own", "admin", "ClusterRole"))).code == 201
+        few = [f"r{number}" for number in range(300)]
+        for resources, verbs, more in (
+            (few, ("get", "list"), ""),
+            ([f"r{number}" for number in range(3000)], ("get", "list"), " more"),
+            (["nodes"], tuple(f"verb-{number}" for number in range(40_000)), " more"),
+            (["nodes"], ("x" * 1_000_000,), "..."),
+        ):
+            refused = await guest.post(f"{ACCESS}/roles", role("r", reads(*resources, verbs=verbs)))
+            assert refused.code == 403
+            message = refused.body["message"]
+            assert len(message) < 100_000
+            if more:
+                assert more in message[-100:]
+            else:
+                lines = [f'{{APIGroups:[""], Resources:["{name}"], Verbs:["get" "list"]}}' for name in sorted(few)]
+                assert message.endswith("not currently held:\n" + "\n".join(lines))

@@ -96,17 +96,27 @@ class ServiceAddresses(AdmissionPlugin):
 
 
 class Definitions(AdmissionPlugin):
-    """A CustomResourceDefinition is stored with its names accepted, so it is served once its write is acknowledged."""
+    """A CustomResourceDefinition is stored with its names accepted, so it is served once its write is acknowledged.
+
+    Nothing is created of one that has gone, nor of one that was made anew since the request came.
+    """
 
     def __init__(self, store: Store, resources: CustomResources):
         self._store = store
         self._resources = resources
+        #: Names of definitions -> when they were deleted last.
+        self._deleted: dict[str, int] = {}
+        store.subscribe(self._observe)
 
     def create(self, call: Call, obj: Object) -> None:
         if not isinstance(call.kind.strategy, CustomResourceStrategy):
             return
-        definition = self._store.get(f"{_DEFINITIONS}/{call.kind.resource}")
-        if definition is not None and definition.deleting:
+        name = call.kind.resource
+        definition = self._store.get(f"{_DEFINITIONS}/{name}")
+        # A kind served before its definition went is not the one that is served now.
+        if definition is None or self._deleted.get(name, 0) > call.kind.rules_since:
+            raise status.not_served()
+        if definition.deleting:
             why = "create not allowed while custom resource definition is terminating"
             raise status.forbidden(call.kind, obj["metadata"].get("name", ""), why)
 
@@ -114,6 +124,10 @@ class Definitions(AdmissionPlugin):
         if call.kind.storage_key != _DEFINITIONS:
             return
         new["status"] = accept_names(new, self._resources.names())
+
+    def _observe(self, event: StoreEvent) -> None:
+        if event.deleted and event.entry.key.startswith(f"{_DEFINITIONS}/"):
+            self._deleted[event.entry.name] = event.version
 
 
 class Requesters(AdmissionPlugin):

@@ -4,16 +4,18 @@ Kubernetes' rule: writing a role needs every permission in it (or the verb `esca
 of the role it names (or the verb `bind` on that), and a role that gathers others needs every permission there is. A write that
 grants nothing new is judged like one that does, for a label alone can make a role part of another; only what the garbage
 collector changes is free.
+
+What it takes is bounded by how much a role may name, by what is compared at most (`rbac`) and by what is told of it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from argosy.kube import names
 from argosy.server import status
 from argosy.server.admission import AdmissionPlugin
-from argosy.server.auth.rbac import GROUP, SUPERUSERS, Rbac, Rule, rules_of
-from argosy.server.fielderrors import too_many
+from argosy.server.auth.rbac import GROUP, MAX_NAMED, SUPERUSERS, Rbac, Rule, named, rules_of
+from argosy.server.fielderrors import FieldError, too_many
 from argosy.server.identity import Attributes
 from argosy.server.registry import Object
 from argosy.server.request import Call
@@ -27,6 +29,9 @@ _EVERYTHING = (Rule(("*",), ("*",), ("*",)), Rule(("*",), urls=("*",)))
 _GATHERS = "must have cluster-admin privileges to use the aggregationRule"
 #: Rules of a role, and subjects of a binding: each request of theirs may look at all of them.
 MAX_ITEMS = 5000
+#: Characters of what a refusal lists, and values of one field of a rule there.
+MAX_LISTING = 64 * 1024
+MAX_VALUES = 1000
 #: Of metadata: the garbage collector's, and what is not the writer's own.
 _COLLECTORS = ("ownerReferences", "finalizers", "selfLink", "managedFields")
 
@@ -38,21 +43,19 @@ class NoEscalation(AdmissionPlugin):
         self._rbac = rbac
 
     def create(self, call: Call, obj: Object) -> None:
-        self._check(call, obj, None)
+        if call.kind.group == GROUP:
+            _check_size(call, obj, None)
+            if SUPERUSERS not in call.user.groups:
+                self._check(call, obj, None)
 
     def authorize_update(self, call: Call, new: Object, old: Object) -> None:
-        if call.kind.group == GROUP and (SUPERUSERS in call.user.groups or not _only_collected(call, new, old)):
+        if call.kind.group != GROUP:
+            return
+        _check_size(call, new, old)
+        if SUPERUSERS not in call.user.groups and not _only_collected(call, new, old):
             self._check(call, new, old)
 
     def _check(self, call: Call, obj: Object, old: Object | None) -> None:
-        if call.kind.group != GROUP:
-            return
-        for field in ("rules", "subjects"):
-            count = len(obj.get(field) or ())
-            if count > MAX_ITEMS:
-                raise status.invalid(call.kind, _name(obj), [too_many(field, count, MAX_ITEMS)])
-        if SUPERUSERS in call.user.groups:
-            return
         if call.kind.kind in _ROLES:
             self._check_role(call, obj, old)
         elif call.kind.kind in _BINDINGS:
@@ -95,15 +98,32 @@ class NoEscalation(AdmissionPlugin):
         if not missing:
             return
         user = call.user
-        listing = "\n".join(sorted({_shown(rule) for rule in _compact(missing)}))
         text = (
             f"user {_quoted(user.name)} (groups={_listed(user.groups)}) is attempting to grant RBAC permissions "
-            f"not currently held:\n{listing}"
+            f"not currently held:\n{_listing(_compact(missing))}"
         )
         lost = [f"{call.kind.resource} {_quoted(name)} not found" for _, name in self._rbac.lost(user, call.namespace)]
         if lost:
             text += f"; resolution errors: [{status.aggregate(lost)}]"
         raise status.forbidden(call.kind, _name(obj), text)
+
+
+def _check_size(call: Call, obj: Object, old: Object | None) -> None:
+    """Raises 422 for too much, unless it was there before there was a limit."""
+    for field in ("rules", "subjects"):
+        wrong = _too_much(obj, field)
+        if wrong is not None and (old is None or obj.get(field) != old.get(field)):
+            raise status.invalid(call.kind, _name(obj), [wrong])
+
+
+def _too_much(obj: Object, field: str) -> FieldError | None:
+    items = len(obj.get(field) or ())
+    if items > MAX_ITEMS:
+        return too_many(field, items, MAX_ITEMS)
+    if field == "rules" and (count := named(obj)) > MAX_NAMED:
+        detail = f"must name at most {MAX_NAMED} verbs, groups, resources, names and URLs together"
+        return FieldError("FieldValueTooMany", field, count, detail)
+    return None
 
 
 def _name(obj: Object) -> str:
@@ -124,7 +144,14 @@ def _only_collected(call: Call, new: Object, old: Object) -> bool:
         sent.setdefault("resourceVersion", old["metadata"]["resourceVersion"])
     for field in _COLLECTORS:
         sent[field] = old["metadata"].get(field)
-    return bool(_told({**new, "metadata": sent}) == _told(old))
+    if _told(sent) != _told(old["metadata"]):
+        return False
+    # Mostly nothing was changed there, and that is seen at once.
+    return all(_same(new.get(field), old.get(field)) for field in (new.keys() | old.keys()) - {"metadata"})
+
+
+def _same(new: Any, old: Any) -> bool:
+    return bool(new == old or _told({"": new}) == _told({"": old}))
 
 
 def _told(value: Any) -> Any:
@@ -132,19 +159,34 @@ def _told(value: Any) -> Any:
     if isinstance(value, dict):
         fields = ((key, _told(field)) for key, field in value.items())
         return {key: field for key, field in fields if field not in (None, "", [], {})}
-    return [_told(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_told(item) if isinstance(item, dict | list) else item for item in value]
+    return value
 
 
 def _compact(permissions: Iterable[Rule]) -> list[Rule]:
     """Those that differ by their verb alone, as one."""
     whole: list[Rule] = []
-    verbs: dict[Rule, list[str]] = {}
+    verbs: dict[tuple[tuple[str, ...], ...], list[str]] = {}
     for rule in permissions:
         if rule.urls:
             whole.append(rule)
         else:
-            verbs.setdefault(Rule((), rule.groups, rule.resources, rule.names), []).extend(rule.verbs)
-    return whole + [Rule(tuple(verbs), key.groups, key.resources, key.names) for key, verbs in verbs.items()]
+            verbs.setdefault((rule.groups, rule.resources, rule.names), []).extend(rule.verbs)
+    return whole + [Rule(tuple(verbs), *place) for place, verbs in verbs.items()]
+
+
+def _listing(permissions: Sequence[Rule]) -> str:
+    """A line for each, in order; as many as somebody may read."""
+    lines: set[str] = set()
+    size = 0
+    for number, rule in enumerate(permissions):
+        if size > MAX_LISTING:
+            return "\n".join([*sorted(lines), f"and {len(permissions) - number} more"])
+        line = _shown(rule)
+        lines.add(line if len(line) <= MAX_LISTING else f"{line[:MAX_LISTING]}...")
+        size += len(line)
+    return "\n".join(sorted(lines))
 
 
 def _shown(rule: Rule) -> str:
@@ -158,8 +200,9 @@ def _shown(rule: Rule) -> str:
     return "{" + ", ".join(f"{label}:{_listed(values)}" for label, values in fields if values) + "}"
 
 
-def _listed(values: Iterable[str]) -> str:
-    return "[" + " ".join(map(_quoted, values)) + "]"
+def _listed(values: Sequence[str]) -> str:
+    more = len(values) - MAX_VALUES
+    return "[" + " ".join(map(_quoted, values[:MAX_VALUES])) + (f" and {more} more]" if more > 0 else "]")
 
 
 def _quoted(value: str) -> str:

@@ -2,29 +2,40 @@
 
 `Rbac` keeps its own small view of the four kinds, fed by `observe` for each committed change, and indexed by subject, so
 that a decision looks only at the bindings of the user and its groups.
+
+All of it is done on the event loop, so what it takes is bounded: a role names so much and no more, what a rule names is looked
+up in sets, a role that is bound many times is looked at once, and what a grant is compared with is counted.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import msgspec
 
 from argosy.server.identity import Attributes, Decision, User
 from argosy.server.status import aggregate
 
-__all__ = ["GROUP", "SUPERUSERS", "Rbac", "Rule", "rules_of"]
+__all__ = ["GROUP", "MAX_NAMED", "SUPERUSERS", "Rbac", "Rule", "named", "rules_of"]
 
 Object = dict[str, Any]
 GROUP = "rbac.authorization.k8s.io"
 #: The group whose members may do everything, whatever the roles say.
 SUPERUSERS = "system:masters"
-#: Comparisons of single permissions that one write of a role is worth. A few lines can name billions of permissions.
-MAX_COMPARED = 100_000
+#: Verbs, groups, resources, names and URLs of one role. Kubernetes has no such limit; hundreds of kinds take thousands.
+MAX_NAMED = 50_000
+#: Comparisons of two rules that one write of a role is worth. A few lines can name billions of permissions.
+MAX_COMPARED = 50_000
+#: As many names are compared in the time of one such comparison.
+_NAMES_COMPARED = 16
+#: Telling one permission takes the time of as many comparisons.
+_TOLD = 10
 _JSON_NAMES = {"groups": "apiGroups", "names": "resourceNames", "urls": "nonResourceURLs"}
+_NAMING = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
 
 
 class Rule(msgspec.Struct, frozen=True, rename=_JSON_NAMES.get):
-    """One policy rule."""
+    """One policy rule, as it is written."""
 
     verbs: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -32,16 +43,42 @@ class Rule(msgspec.Struct, frozen=True, rename=_JSON_NAMES.get):
     names: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
 
-    def allows(self, attributes: Attributes) -> bool:
-        if "*" not in self.verbs and attributes.verb not in self.verbs:
-            return False
-        if not attributes.is_resource:
-            return any(_url_matches(pattern, attributes.path) for pattern in self.urls)
-        if "*" not in self.groups and attributes.group not in self.groups:
-            return False
-        if self.names and attributes.name not in self.names:
-            return False
-        return _resource_matches(self.resources, attributes.resource, attributes.subresource)
+
+class _Sets(NamedTuple):
+    """What a rule names, to look it up in. A tuple, because taking it apart is the quickest there is to do with it."""
+
+    verbs: frozenset[str]
+    groups: frozenset[str]
+    resources: frozenset[str]
+    names: frozenset[str]
+    urls: frozenset[str]
+    #: What URLs begin with, of the patterns that end with a star.
+    prefixes: tuple[str, ...]
+    #: How much that is.
+    size: int
+
+    @classmethod
+    def of(cls, rule: Rule) -> "_Sets":
+        verbs, groups, resources = frozenset(rule.verbs), frozenset(rule.groups), frozenset(rule.resources)
+        names, urls = frozenset(rule.names), frozenset(rule.urls)
+        prefixes = tuple([url.rstrip("*") for url in urls if url.endswith("*")]) if urls else ()
+        size = len(verbs) + len(groups) + len(resources) + len(names) + len(urls)
+        return cls(verbs, groups, resources, names, urls, prefixes, size)
+
+
+class _Rules(NamedTuple):
+    """Of one role: as they are written, and the same as they are asked."""
+
+    written: tuple[Rule, ...] = ()
+    sets: tuple[_Sets, ...] = ()
+
+    @classmethod
+    def of(cls, rules: tuple[Rule, ...]) -> "_Rules":
+        sets = tuple(map(_Sets.of, rules))
+        if sum(len(names) for rule in rules for names in _fields(rule)) > MAX_NAMED:
+            # From before there was a limit: without its repetitions.
+            rules = tuple(map(_distinct, rules, sets))
+        return cls(rules, sets)
 
 
 class _Metadata(msgspec.Struct):
@@ -80,7 +117,7 @@ class Rbac:
     """Implements `identity.Authorizer`."""
 
     def __init__(self) -> None:
-        self._roles: dict[tuple[str, str, str], tuple[Rule, ...]] = {}
+        self._roles: dict[tuple[str, str, str], _Rules] = {}
         self._bindings: dict[tuple[str, str, str], _Binding] = {}
         self._by_subject: dict[str, dict[tuple[str, str, str], _Binding]] = {}
 
@@ -92,7 +129,7 @@ class Rbac:
             if deleted:
                 self._roles.pop(key, None)
             else:
-                self._roles[key] = role.rules or ()
+                self._roles[key] = _Rules.of(role.rules or ())
             return
         grant = _decode_grant(value)
         key = (kind, grant.metadata.namespace, grant.metadata.name)
@@ -109,42 +146,43 @@ class Rbac:
         if SUPERUSERS in attributes.user.groups:
             return Decision(True)
         user, namespace = attributes.user, attributes.namespace
-        for binding in self._bindings_of(user, namespace):
-            for rule in self._roles.get(binding.role, ()):
-                if rule.allows(attributes):
-                    return Decision(True, _reason(binding, user))
+        for binding, rules in self._roles_of(user, namespace):
+            if _allow(rules.sets, attributes):
+                return Decision(True, _reason(binding, user))
         lost = self.unresolved(user, namespace)
         return Decision(False, f"RBAC: {lost}" if lost else "")
 
-    def rules_for(self, user: User, namespace: str) -> list[Rule]:
+    def rules_for(self, user: User, namespace: str) -> Iterator[Rule]:
         """Every rule that applies to a user in a namespace (SelfSubjectRulesReview)."""
-        if SUPERUSERS in user.groups:
-            everything = ("*",)
-            return [Rule(everything, everything, everything), Rule(everything, urls=everything)]
-        return [rule for binding in self._bindings_of(user, namespace) for rule in self._roles.get(binding.role, ())]
+        return chain.from_iterable(rules.written for rules in self._held(user, namespace))
 
     def missing(self, user: User, namespace: str, rules: Iterable[Rule]) -> list[Rule]:
-        """Those of `rules`, broken down to single permissions, that the user does not hold (escalation check).
+        """What of `rules` the user does not hold, one resource, name or URL each (escalation check).
 
         What would take too long to compare counts as not held, and is told as it stands.
         """
-        held = self.rules_for(user, namespace)
-        compared = 0
+        roles = list(self._held(user, namespace))
+        held = [own for role in roles for own in role.sets]
+        # Who has a role may pass it on, however long it is.
+        passed_on = {id(rule) for role in roles for rule in role.written}
+        effort = _Effort(MAX_COMPARED)
         missing: list[Rule] = []
         for rule in rules:
-            compared += len(held)
-            if compared <= MAX_COMPARED and any(_covers_whole(own, rule) for own in held):
+            if id(rule) in passed_on:
                 continue
-            compared += _count(rule) * len(held)
-            if compared > MAX_COMPARED:
+            near = _near(held, rule, effort)
+            if near is None:
+                continue
+            if effort.affords(_breakdown(rule, near)):
+                missing += _lacking(rule, near)
+            else:
                 missing.append(rule)
-                continue
-            missing += [atom for atom in _atoms(rule) if not any(_covers(own, atom) for own in held)]
         return missing
 
     def role_rules(self, kind: str, namespace: str, name: str) -> tuple[Rule, ...] | None:
         """The rules of a Role in the namespace, or of a ClusterRole; None where there is none of that name."""
-        return self._roles.get((kind, namespace if kind == "Role" else "", name))
+        rules = self._roles.get((kind, namespace if kind == "Role" else "", name))
+        return None if rules is None else rules.written
 
     def lost(self, user: User, namespace: str) -> list[tuple[str, str]]:
         """(kind, name) of the roles that bindings of the user name and that do not exist: cluster bindings' first."""
@@ -156,12 +194,28 @@ class Rbac:
         lost = self.lost(user, namespace)
         return aggregate([f'{kind.lower()}.{GROUP} "{name}" not found' for kind, name in lost]) if lost else ""
 
+    def _held(self, user: User, namespace: str) -> Iterable[_Rules]:
+        return (_EVERYTHING,) if SUPERUSERS in user.groups else (rules for _, rules in self._roles_of(user, namespace))
+
+    def _roles_of(self, user: User, namespace: str) -> Iterator[tuple[_Binding, _Rules]]:
+        """The rules of each role the user has, once, with a binding that gives it to them."""
+        seen = set()
+        for binding in self._bindings_of(user, namespace):
+            if binding.role not in seen:
+                seen.add(binding.role)
+                yield binding, self._roles.get(binding.role, _NOTHING)
+
     def _bindings_of(self, user: User, namespace: str) -> Iterator[_Binding]:
         for subject in _subjects_of(user):
             # A copy, made in one step: reviews of many groups are answered in a thread.
             for binding in tuple(self._by_subject.get(subject, {}).values()):
                 if binding.kind == "ClusterRoleBinding" or (namespace and binding.namespace == namespace):
                     yield binding
+
+
+def named(role: Object) -> int:
+    """How much a Role or ClusterRole object names, repetitions counted."""
+    return sum(len(rule.get(field) or ()) for rule in role.get("rules") or () for field in _NAMING)
 
 
 def rules_of(role: Object) -> tuple[Rule, ...]:
@@ -176,6 +230,20 @@ def rules_of(role: Object) -> tuple[Rule, ...]:
         )
         for rule in role.get("rules") or ()
     )
+
+
+def _fields(rule: Rule) -> tuple[tuple[str, ...], ...]:
+    return rule.verbs, rule.groups, rule.resources, rule.names, rule.urls
+
+
+def _distinct(rule: Rule, sets: _Sets) -> Rule:
+    if sum(map(len, _fields(rule))) == sets.size:
+        return rule
+    return Rule(*(tuple(dict.fromkeys(names)) for names in _fields(rule)))
+
+
+_NOTHING = _Rules()
+_EVERYTHING = _Rules.of((Rule(("*",), ("*",), ("*",)), Rule(("*",), urls=("*",))))
 
 
 def _binding(kind: str, grant: _Grant) -> _Binding:
@@ -209,52 +277,105 @@ def _reason(binding: _Binding, user: User) -> str:
     return f'RBAC: allowed by {binding.kind} {place} of {role_kind} "{role_name}" to {subject}'
 
 
-def _resource_matches(patterns: tuple[str, ...], resource: str, subresource: str) -> bool:
-    full = f"{resource}/{subresource}" if subresource else resource
-    return "*" in patterns or full in patterns or bool(subresource and f"*/{subresource}" in patterns)
+def _allow(rules: Iterable[_Sets], asked: Attributes) -> bool:
+    verb, group, name = asked.verb, asked.group, asked.name
+    if not asked.is_resource:
+        path = asked.path
+        return any(
+            (verb in own.verbs or "*" in own.verbs) and (path in own.urls or path.startswith(own.prefixes))
+            for own in rules
+        )
+    resource = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
+    of_any = f"*/{asked.subresource}" if asked.subresource else resource
+    for verbs, groups, resources, names, _, _, _ in rules:
+        if names and name not in names:
+            continue
+        if resource not in resources and "*" not in resources and of_any not in resources:
+            continue
+        if (verb in verbs or "*" in verbs) and (group in groups or "*" in groups):
+            return True
+    return False
 
 
-def _url_matches(pattern: str, path: str) -> bool:
-    return pattern == path or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
+class _Effort:
+    """What may still be spent on one comparison."""
+
+    def __init__(self, left: int):
+        self.left = left
+
+    def affords(self, effort: int) -> bool:
+        self.left -= effort
+        return self.left >= 0
 
 
-def _atoms(rule: Rule) -> Iterator[Rule]:
-    for group in rule.groups:
+def _near(held: Iterable[_Sets], rule: Rule, effort: _Effort) -> list[_Sets] | None:
+    """Those that may hold part of a rule; None where one of them holds all of it: what most grants come down to."""
+    near: list[_Sets] = []
+    if not effort.affords(1):
+        return near
+    verbs, groups, resources, names, urls, _, size = _Sets.of(rule)
+    left = effort.left
+    for own in held:
+        own_verbs, own_groups, own_resources, own_names, own_urls, _, own_size = own
+        left -= 1 + (own_size if own_size < size else size) // _NAMES_COMPARED
+        if left < 0:
+            break
+        if own_verbs.isdisjoint(verbs) and "*" not in own_verbs:
+            continue
+        if own_groups.isdisjoint(groups) and "*" not in own_groups and not (urls and own_urls):
+            continue
+        near.append(own)
+        if urls or (own_names and not (names and names <= own_names)):
+            continue
+        if not (resources <= own_resources or "*" in own_resources):
+            continue
+        if (verbs <= own_verbs or "*" in own_verbs) and (groups <= own_groups or "*" in own_groups):
+            effort.left = left
+            return None
+    effort.left = left
+    return near
+
+
+def _breakdown(rule: Rule, near: list[_Sets]) -> int:
+    """The effort of `_lacking`, and of telling what it finds."""
+    verbs = 1 + len(rule.verbs) // _NAMES_COMPARED
+    permissions = len(rule.groups) * len(rule.resources) * max(len(rule.names), 1)
+    effort = permissions * (_TOLD + verbs + len(near) * verbs)
+    if rule.urls:
+        prefixes = sum(len(own.prefixes) for own in near) // _NAMES_COMPARED
+        effort += len(rule.urls) * (_TOLD * len(rule.verbs) + prefixes + len(near) * verbs)
+    return effort
+
+
+def _lacking(rule: Rule, near: list[_Sets]) -> Iterator[Rule]:
+    """What of a rule none of the others holds. Verbs are together, but those for URLs are told one by one."""
+    for group in rule.groups if rule.resources else ():
+        of_group = [own for own in near if group in own.groups or "*" in own.groups]
         for resource in rule.resources:
-            for verb in rule.verbs:
-                for name in rule.names or (None,):
-                    yield Rule((verb,), (group,), (resource,), (name,) if name is not None else ())
+            of_resource = [own for own in of_group if _holds_resource(own, resource)]
+            for name in rule.names or (None,):
+                holders = (own for own in of_resource if not own.names or name in own.names)
+                if verbs := _verbs_lacking(rule, holders):
+                    yield Rule(verbs, (group,), (resource,), () if name is None else (name,))
     for url in rule.urls:
-        for verb in rule.verbs:
+        holders = (own for own in near if not own.names and (url in own.urls or url.startswith(own.prefixes)))
+        for verb in _verbs_lacking(rule, holders):
             yield Rule((verb,), urls=(url,))
 
 
-def _count(rule: Rule) -> int:
-    """How many single permissions a rule names."""
-    return len(rule.verbs) * (len(rule.groups) * len(rule.resources) * max(len(rule.names), 1) + len(rule.urls))
-
-
-def _covers_whole(own: Rule, rule: Rule) -> bool:
-    """Whether one rule alone holds all of another: what most grants come down to."""
-    if rule.urls or (own.names and not rule.names):
-        return False
-    return (
-        ("*" in own.verbs or set(rule.verbs) <= set(own.verbs))
-        and ("*" in own.groups or set(rule.groups) <= set(own.groups))
-        and ("*" in own.resources or set(rule.resources) <= set(own.resources))
-        and (not own.names or set(rule.names) <= set(own.names))
-    )
-
-
-def _covers(own: Rule, atom: Rule) -> bool:
-    if "*" not in own.verbs and atom.verbs[0] not in own.verbs:
-        return False
-    if atom.urls:
-        return not own.names and any(_url_matches(pattern, atom.urls[0]) for pattern in own.urls)
-    if "*" not in own.groups and atom.groups[0] not in own.groups:
-        return False
-    if own.names and (not atom.names or atom.names[0] not in own.names):
-        return False
-    resource = atom.resources[0]
+def _holds_resource(own: _Sets, resource: str) -> bool:
+    if resource in own.resources or "*" in own.resources:
+        return True
     _, slash, subresource = resource.partition("/")
-    return "*" in own.resources or resource in own.resources or bool(slash and f"*/{subresource}" in own.resources)
+    return bool(slash) and f"*/{subresource}" in own.resources
+
+
+def _verbs_lacking(rule: Rule, holders: Iterable[_Sets]) -> tuple[str, ...]:
+    lacking: frozenset[str] | None = None
+    for own in holders:
+        if "*" in own.verbs:
+            return ()
+        lacking = (frozenset(rule.verbs) if lacking is None else lacking) - own.verbs
+        if not lacking:
+            return ()
+    return rule.verbs if lacking is None else tuple(verb for verb in rule.verbs if verb in lacking)

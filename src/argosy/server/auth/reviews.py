@@ -2,7 +2,7 @@
 
 from argosy.server import status
 from argosy.server.auth.authentication import AUTHENTICATED, Authentication
-from argosy.server.auth.rbac import Rbac
+from argosy.server.auth.rbac import MAX_NAMED, Rbac
 from argosy.server.auth.tokens import TokenRefused
 from argosy.server.fielderrors import FieldError, invalid, required, too_many
 from argosy.server.identity import Attributes, Authorizer, User
@@ -78,7 +78,12 @@ class Reviews:
             raise status.bad_request("no namespace on request")
         resource_rules: list[Object] = []
         url_rules: list[Object] = []
+        told_so_far, incomplete = 0, self._rbac is None
         for rule in self._rbac.rules_for(user, namespace) if self._rbac else ():
+            told_so_far += sum(map(len, (rule.verbs, rule.urls, rule.groups, rule.resources, rule.names)))
+            if told_so_far > MAX_NAMED:  # nobody has so many but to keep us busy
+                incomplete = True
+                break
             if rule.urls:
                 url_rules.append({"verbs": list(rule.verbs), "nonResourceURLs": list(rule.urls)})
                 continue
@@ -90,7 +95,6 @@ class Reviews:
             if rule.names:
                 shown["resourceNames"] = list(rule.names)
             resource_rules.append(shown)
-        incomplete = self._rbac is None
         told: Object = {"resourceRules": resource_rules, "nonResourceRules": url_rules, "incomplete": incomplete}
         if self._rbac is not None and (lost := self._rbac.unresolved(user, namespace)):
             told["evaluationError"] = lost

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import orjson
+
 from argosy.kube.client import Patch
 from argosy.kube.errors import AlreadyExists
 from argosy.kube.queue import Result
@@ -68,7 +70,7 @@ class Roles(Loop):
         return None
 
     def _gathered(self, own_name: str, selectors: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        rules: list[dict[str, Any]] = []
+        rules: dict[bytes, dict[str, Any]] = {}
         for selector in selectors:
             try:
                 wanted = from_match(selector.get("matchLabels"), selector.get("matchExpressions"))
@@ -78,5 +80,6 @@ class Roles(Loop):
             for name in sorted(entries):
                 entry = entries[name]
                 if entry.name != own_name and wanted.matches(entry.labels):
-                    rules += [rule for rule in entry.decode().get("rules") or [] if rule not in rules]
-        return rules
+                    for rule in entry.decode().get("rules") or []:
+                        rules.setdefault(orjson.dumps(rule, option=orjson.OPT_SORT_KEYS), rule)
+        return list(rules.values())

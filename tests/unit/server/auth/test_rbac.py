@@ -2,7 +2,10 @@
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from argosy.server.auth import rbac as rbac_module
 from argosy.server.auth.bootstrap import bootstrap_objects, reconciled
 from argosy.server.auth.impersonation import Impersonation, ImpersonationDenied
 from argosy.server.auth.rbac import Rbac, Rule, rules_of
@@ -171,3 +174,125 @@ def test_rules_of_billions_of_permissions_are_refused_at_once():
     huge = Rule(many, many, many, many)
     assert rbac.missing(ALICE, "", [huge] * 1000) == [huge] * 1000
     assert rbac.missing(ALICE, "", [Rule(("get",), ("",), ("pods",))] * 1000) == []
+
+
+def test_what_rules_name_counts_when_they_are_compared():
+    resources = [f"r{number}" for number in range(20_000)]
+    everywhere = {"verbs": ["get"], "apiGroups": [""], "resources": resources}
+    rbac = rbac_of(
+        role("ClusterRole", "wide", everywhere), binding("ClusterRoleBinding", "b", "ClusterRole", "wide", USER_ALICE)
+    )
+    wanted = rules_of(role("ClusterRole", "same", everywhere))
+    assert rbac.missing(ALICE, "", wanted) == []
+    assert rbac.missing(ALICE, "", wanted * 1000) != []
+
+
+def test_who_has_a_role_holds_what_is_in_it_however_much_that_is():
+    rules = [{"verbs": ["get"], "apiGroups": [""], "resources": [f"r{number}"]} for number in range(2000)]
+    rbac = rbac_of(
+        role("ClusterRole", "long", *rules), binding("ClusterRoleBinding", "b", "ClusterRole", "long", USER_ALICE)
+    )
+    held = rbac.role_rules("ClusterRole", "", "long")
+    assert held is not None
+    assert rbac.missing(ALICE, "", held) == []
+
+
+def test_a_role_that_is_bound_many_times_is_looked_at_once(monkeypatch):
+    rbac = rbac_of(
+        role("Role", "reader", READ_PODS, namespace="team"),
+        *(binding("RoleBinding", f"b{n}", "Role", "reader", USER_ALICE, namespace="team") for n in range(100)),
+    )
+    looked = []
+    monkeypatch.setattr(rbac_module, "_allow", lambda rules, asked: looked.append(rules))
+    assert not rbac.authorize(asks("delete", "pods", namespace="team")).allowed
+    assert len(looked) == 1
+    assert len(rbac.rules_for(ALICE, "team")) == 1
+
+
+def test_a_role_that_names_too_much_is_held_without_its_repetitions():
+    verbs = ["get", *["list"] * 100_000, "get"]
+    rbac = rbac_of(
+        role("ClusterRole", "many", {**READ_PODS, "verbs": verbs}),
+        role("ClusterRole", "twice", {**READ_PODS, "verbs": ["get", "get"]}),
+        binding("ClusterRoleBinding", "b", "ClusterRole", "many", USER_ALICE),
+    )
+    assert rbac.rules_for(ALICE, "") == [Rule(("get", "list"), ("",), ("pods",))]
+    assert rbac.authorize(asks("list", "pods")).allowed
+    assert rbac.role_rules("ClusterRole", "", "twice") == (Rule(("get", "get"), ("",), ("pods",)),)
+
+
+def test_what_is_held_in_parts_is_held():
+    parts = (
+        {"verbs": ["get"], "apiGroups": [""], "resources": ["pods", "*/log"]},
+        {"verbs": ["list"], "apiGroups": ["*"], "resources": ["pods"]},
+        {"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mine"]},
+        {"verbs": ["*"], "nonResourceURLs": ["/logs/*"]},
+    )
+    rbac = rbac_of(
+        role("ClusterRole", "parts", *parts), binding("ClusterRoleBinding", "b", "ClusterRole", "parts", USER_ALICE)
+    )
+
+    def lacks(**rule: list[str]) -> list[Rule]:
+        return rbac.missing(ALICE, "", rules_of({"rules": [rule]}))
+
+    assert lacks(verbs=["get", "list"], apiGroups=[""], resources=["pods"]) == []
+    assert lacks(verbs=["get", "list"], apiGroups=[""], resources=["pods", "pods/log"]) == [
+        Rule(("list",), ("",), ("pods/log",))
+    ]
+    assert lacks(verbs=["get"], apiGroups=[""], resources=["secrets"], resourceNames=["mine", "other"]) == [
+        Rule(("get",), ("",), ("secrets",), ("other",))
+    ]
+    assert lacks(verbs=["get"], apiGroups=[""], resources=["secrets"]) == [Rule(("get",), ("",), ("secrets",))]
+    assert lacks(verbs=["get", "put"], nonResourceURLs=["/logs/a", "/logs"]) == [
+        Rule(("get",), urls=("/logs",)),
+        Rule(("put",), urls=("/logs",)),
+    ]
+
+
+def words(*of: str) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(of), min_size=1, max_size=3)
+
+
+VERBS = words("get", "list", "*")
+RULES = st.one_of(
+    st.fixed_dictionaries(
+        {
+            "verbs": VERBS,
+            "apiGroups": words("", "apps", "*"),
+            "resources": words("pods", "pods/log", "*/log", "*"),
+            "resourceNames": st.one_of(st.just([]), words("a", "b")),
+        }
+    ),
+    st.fixed_dictionaries({"verbs": VERBS, "nonResourceURLs": words("/logs", "/logs/a", "/logs/*", "*")}),
+)
+
+
+@given(held=st.lists(RULES, max_size=4), wanted=st.lists(RULES, max_size=3))
+def test_what_is_missing_is_what_would_be_denied(held, wanted):
+    rbac = rbac_of(role("ClusterRole", "r", *held), binding("ClusterRoleBinding", "b", "ClusterRole", "r", USER_ALICE))
+
+    def denied(verb: str, **asked: str) -> bool:
+        resource, _, subresource = asked.pop("resource", "").partition("/")
+        return not rbac.authorize(Attributes(ALICE, verb, resource=resource, subresource=subresource, **asked)).allowed
+
+    expected = [
+        (verb, group, resource, name)
+        for rule in wanted
+        for verb in rule["verbs"]
+        for group in rule.get("apiGroups", ())
+        for resource in rule.get("resources", ())
+        for name in rule.get("resourceNames") or [""]
+        if denied(verb, group=group, resource=resource, name=name)
+    ] + [
+        (verb, url)
+        for rule in wanted
+        for verb in rule["verbs"]
+        for url in rule.get("nonResourceURLs", ())
+        if denied(verb, path=url)
+    ]
+    told = [
+        (verb, *rule.groups, *rule.resources, *(rule.names or [""] * len(rule.groups)), *rule.urls)
+        for rule in rbac.missing(ALICE, "", rules_of({"rules": wanted}))
+        for verb in rule.verbs
+    ]
+    assert sorted(told) == sorted(expected)
