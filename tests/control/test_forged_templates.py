@@ -226,3 +226,49 @@ async def test_a_status_is_written_to_the_source_of_that_very_name_and_namespace
 
 async def _unchanged(fed: Federation, secret: dict[str, Any]) -> bool:
     return await fed.client.get(SECRETS, "evil", "kube-system") == secret
+
+
+async def test_what_an_earlier_version_stored_with_our_marks_is_put_right_once_and_nothing_else_is_written(fed):
+    """Templates carried what the source said of adoption; what had been true in members is not known any more."""
+    await propagated(fed, "mine", "other")
+    await fed.annotate(CONFIGMAPS, "mine", "default", **{keys.ORPHAN: "adopted"})
+    await eventually(lambda: _annotated(fed, keys.ORPHAN))
+    await eventually(lambda: _ok(fed, "mine"))
+    await fed.stop_controllers()
+    said = {"metadata": {"annotations": {keys.ADOPTED: "false"}}}
+    await fed.client.patch(CONFIGMAPS, "mine", said, "default")
+    await fed.client.patch(resources.FEDERATED_OBJECTS, "mine-configmaps", {"spec": {"template": said}}, "default")
+    written = {keys.ADOPTED: "false", keys.PROPAGATED_ANNOTATION_KEYS: keys.ADOPTED}
+    for name in fed.names:
+        await fed.member(name).patch(CONFIGMAPS, "mine", {"metadata": {"annotations": written}}, "default")
+    stored = await fed.federated("other-configmaps")
+    watching = Watching(fed)
+    await fed.start_controllers()
+
+    async def clean() -> bool:
+        template = (await fed.federated("mine-configmaps"))["spec"]["template"]
+        found = [copy["metadata"]["annotations"] for copy in (await fed.copies("mine", CONFIGMAPS)).values()]
+        return (
+            template["metadata"]["annotations"] == {}
+            and [each[keys.ADOPTED] for each in found] == ["true", "true"]
+            and [each[keys.PROPAGATED_ANNOTATION_KEYS] for each in found] == ["", ""]
+        )
+
+    await eventually(clean)
+    await eventually(lambda: _ok(fed, "mine"))
+    assert len(watching.about("configmaps/default/mine")) == len(fed.names), "once in each"
+    assert not watching.about("configmaps/default/other")
+    assert await fed.federated("other-configmaps") == stored
+    await fed.client.delete(CONFIGMAPS, "mine", "default")
+
+    async def gone() -> bool:
+        return not await fed.exists(resources.FEDERATED_OBJECTS, "mine-configmaps", "default")
+
+    await eventually(gone)
+    left = await fed.copies("mine", CONFIGMAPS)
+    assert left.keys() == {"m1", "m2"}
+    assert not any(keys.MANAGED_LABEL in (copy["metadata"].get("labels") or {}) for copy in left.values())
+
+
+async def _annotated(fed: Federation, key: str) -> bool:
+    return key in (await fed.federated("mine-configmaps"))["metadata"]["annotations"]

@@ -1,12 +1,15 @@
 """Members come and go: by whom they are joined, what leaving takes along, and what is waited for on the way."""
 
 import msgspec
+import orjson
+import pytest
 
 from argosy.api import keys, resources
-from argosy.api.conditions import JOINED
+from argosy.api.conditions import JOINED, TOKEN_NOT_OBTAINED_REASON
 from argosy.api.types import FederatedCluster
 from argosy.control import join, memberrole
 from tests.harness.federation import NAMESPACES, QUICK, SECRETS
+from tests.harness.liar import Liar, head
 from tests.harness.membership import ACCOUNTS, Outsider, Party, encoded
 from tests.harness.user import cluster_secret, exists, federated_cluster
 
@@ -70,6 +73,32 @@ async def test_a_member_that_is_still_leaving_is_waited_for(party):
     await party.eventually(waits)
     await member.patch(ACCOUNTS, "late", {"metadata": {"finalizers": None}}, keys.SYSTEM_NAMESPACE)
     await party.eventually(lambda: party.ready_clusters() == ["m1"])
+
+
+@pytest.mark.parametrize("uid", [{}, {"uid": None}, {"uid": ""}], ids=str)
+async def test_a_cluster_without_a_uid_to_be_known_by_does_not_join_and_is_told(uid, caplog):
+    async def unknown(asked):
+        status, body = await asked.truth()
+        if status < 300:
+            answer = orjson.loads(body)
+            del answer["metadata"]["uid"]
+            body = orjson.dumps(answer | {"metadata": answer["metadata"] | uid})
+        yield head(status, len(body), {"Connection": "close"}) + body
+
+    async with Party(0) as fed, Outsider() as server, Liar(server) as liar:
+        pair = server.authority.client_pair("admin", "admin", ["system:masters"])
+        data = {
+            keys.SECRET_CA: server.authority.certificate,
+            keys.SECRET_CLIENT_CERTIFICATE: pair.certificate,
+            keys.SECRET_CLIENT_KEY: pair.key,
+        }
+        await fed.client.create(SECRETS, cluster_secret("m1", encoded(data)))
+        with liar.lying(f"(GET|POST) /api/v1/namespaces(/{keys.SYSTEM_NAMESPACE})?", unknown):
+            await fed.client.create(resources.FEDERATED_CLUSTERS, federated_cluster("m1", liar.url))
+            await fed.told(TOKEN_NOT_OBTAINED_REASON, "has no uid", type=JOINED)
+            assert await fed.events("JoinClusterError")
+        await fed.eventually(lambda: fed.ready_clusters() == ["m1"])
+    assert not [record.getMessage() for record in caplog.records if record.exc_info]
 
 
 async def test_a_secret_that_comes_a_moment_later_is_no_failure():

@@ -232,6 +232,80 @@ async def test_namespaces_that_are_every_members_own_are_left_alone(fed):
     assert not await labelled("default")
 
 
+async def _theirs(fed: Federation) -> None:
+    """A namespace that was in the member before anybody here spoke of it."""
+    await fed.member("m1").create(NAMESPACES, namespace("istio-system", labels={"whose": "theirs", "tier": "mesh"}))
+    await fed.member("m1").create(CONFIGMAPS, config_map("precious", "istio-system"))
+
+
+async def _managed(fed: Federation, **annotations: str | None) -> bool:
+    """Whether the member's namespace is under our management and has these annotations, None for those that it lacks."""
+    metadata = (await fed.member("m1").get(NAMESPACES, "istio-system"))["metadata"]
+    found = {key: (metadata.get("annotations") or {}).get(key) for key in annotations}
+    return metadata.get("labels", {}).get(keys.MANAGED_LABEL) == "true" and found == annotations
+
+
+async def _outlives(fed: Federation) -> None:
+    async def there() -> bool:
+        metadata = (await fed.member("m1").get(NAMESPACES, "istio-system"))["metadata"]
+        precious = await fed.member("m1").get(CONFIGMAPS, "precious", "istio-system")
+        return not metadata.get("deletionTimestamp") and not precious["metadata"].get("deletionTimestamp")
+
+    await eventually(there)
+    await holds(there, 0.5)
+
+
+@pytest.mark.parametrize("said", ["false", "true", ""])
+async def test_who_makes_a_namespace_here_takes_none_away_that_was_there(fed, said):
+    """Whatever he says of it; `was there` is the member's copy's to say."""
+    await _theirs(fed)
+    annotations = {keys.ADOPTED: said, keys.PROPAGATED_ANNOTATION_KEYS: keys.ADOPTED, "step": "1"}
+    labels = {"whose": "ours", keys.MANAGED_LABEL: "false", keys.BUCKET_LABEL: "7"}
+    await fed.client.create(NAMESPACES, namespace("istio-system", annotations=annotations, labels=labels))
+    await eventually(lambda: _managed(fed, step="1"))
+    assert await _managed(fed, **{keys.ADOPTED: "true"})
+    # Said, and taken back again: that does not take along what is the member's.
+    change = {keys.ADOPTED: None, keys.PROPAGATED_ANNOTATION_KEYS: None, "step": "2"}
+    await fed.client.patch(NAMESPACES, "istio-system", {"metadata": {"annotations": change}})
+    await eventually(lambda: _managed(fed, step="2"))
+    assert await _managed(fed, **{keys.ADOPTED: "true"})
+    found = (await fed.member("m1").get(NAMESPACES, "istio-system"))["metadata"]["labels"]
+    assert (found["tier"], found["whose"]) == ("mesh", "ours"), "labels of ours replace the member's of the same key"
+    assert keys.BUCKET_LABEL not in found
+    await fed.client.delete(NAMESPACES, "istio-system")
+    await fed.eventually(lambda: _gone(fed, "istio-system"))
+    await _outlives(fed)
+
+
+async def test_nor_does_a_leave_that_takes_copies_along(fed):
+    await _theirs(fed)
+    await fed.client.create(NAMESPACES, namespace("istio-system", annotations={keys.ADOPTED: "false"}))
+    await eventually(lambda: _managed(fed))
+    await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.CASCADING_DELETE: "true"})
+    await fed.client.delete(resources.FEDERATED_CLUSTERS, "m1")
+    await eventually(lambda: fed.manager.caches.clusters.get("m1") is None)
+    assert not await exists(fed.member("m1"), NAMESPACES, "shop"), "what was ours goes"
+    await _outlives(fed)
+
+
+async def test_an_override_does_not_say_what_was_there(fed):
+    await _theirs(fed)
+    mark = {"path": f"/metadata/annotations/{keys.ADOPTED.replace('/', '~1')}", "operator": "add", "value": "false"}
+    rule = {"overriders": {"jsonpatch": [mark]}}
+    body = policy_object("ClusterOverridePolicy", "differ", overrideRules=[rule])
+    await fed.client.create(resources.CLUSTER_OVERRIDE_POLICIES, body)
+    labels = {keys.CLUSTER_OVERRIDE_POLICY_LABEL: "differ"}
+    await fed.client.create(NAMESPACES, namespace("istio-system", labels=labels))
+    await eventually(lambda: fed.events("ParseOverridePolicyFailed"))
+    await fed.client.delete(NAMESPACES, "istio-system")
+    await fed.eventually(lambda: _gone(fed, "istio-system"))
+    await _outlives(fed)
+
+
+async def _gone(fed: Federation, name: str) -> bool:
+    return not await fed.exists(NAMESPACES, name)
+
+
 CLUSTER_WIDE = [
     (resources.FEDERATED_TYPE_CONFIGS, "FederatedTypeConfig"),
     (resources.FEDERATED_CLUSTERS, "FederatedCluster"),

@@ -101,6 +101,8 @@ def _places(write: Write) -> bool:
     if not _updates_itself(write) or write.new is None or write.old is None:
         return False
     before, after = write.old.get("spec") or {}, write.new.get("spec") or {}
+    if not _is_shaped(before) or not _is_shaped(after):
+        return False
     noted = [
         {key: value for key, value in _annotations(obj).items() if key.startswith(_NOTES)}
         for obj in (write.old, write.new)
@@ -119,7 +121,15 @@ def _updates_itself(write: Write) -> bool:
     return all(_same(before.get(field), after.get(field)) for field in _METADATA)
 
 
-def _own(entries: Any) -> list[Any]:
+def _is_shaped(spec: Any) -> bool:
+    """Whether there are entries to be told apart: admission comes before the schema, and here a spec may be anything."""
+    if not isinstance(spec, dict):
+        return False
+    lists = [spec[field] for field in _ENTRIES if spec.get(field) is not None]
+    return all(isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries) for entries in lists)
+
+
+def _own(entries: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
     return [entry for entry in entries or () if entry.get("controller") in keys.OWN_STEPS]
 
 

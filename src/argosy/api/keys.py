@@ -177,6 +177,19 @@ FEDERATED_ANNOTATIONS: Final = frozenset(
 )
 #: Source annotations that go nowhere: the federation itself wrote them there.
 IGNORED_ANNOTATIONS: Final = frozenset({LATEST_REPLICASET_DIGESTS, APPLIED_MIGRATION_CONFIGURATION, SCHEDULING})
+#: Labels and annotations that the federation writes in members and later goes by. Nobody else says them: no source, no
+#: template, no override.
+MARKS: Final = frozenset(
+    {
+        MANAGED_LABEL,
+        BUCKET_LABEL,
+        SOURCE_GENERATION,
+        PROPAGATED_ANNOTATION_KEYS,
+        PROPAGATED_LABEL_KEYS,
+        ADOPTED,
+        FEDERATED_CLUSTER_UID,
+    }
+)
 #: Annotations copied back from the federated object to the source.
 FEEDBACK_ANNOTATIONS: Final = (SCHEDULING, APPLIED_MIGRATION_CONFIGURATION)
 #: Object annotations whose change asks for scheduling again.

@@ -156,7 +156,7 @@ class Clusters:
             equips = not cluster.spec.use_service_account or self._secrets.has_bootstrap(cluster)
             async with self.access.visit(cluster, bootstrap=equips) as client:
                 namespace = await join.claim(client, cluster)
-            uid = str(namespace["metadata"]["uid"])
+            uid = join.uid_of(namespace)
             if cluster.spec.use_service_account and equips:
                 # What is made there is made in the cluster that was claimed, whatever else the address leads to by now.
                 identity = Identity(cluster.name, cluster.metadata.uid, uid)

@@ -22,8 +22,11 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _METADATA = frozenset(
     ipaddress.ip_address(text) for text in ("fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
 )
-#: IPv4 addresses in clothes of IPv6 (RFC 6052, RFC 8215, RFC 4291); mapped ones and 6to4 are known to ipaddress.
-_TRANSLATED = tuple(ipaddress.IPv6Network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96"))
+#: IPv4 addresses in clothes of IPv6 (RFC 6052, RFC 8215, RFC 4291, RFC 2765); mapped ones, 6to4 and Teredo are known to
+#: ipaddress.
+_TRANSLATED = tuple(
+    ipaddress.IPv6Network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96")
+)
 #: How programs of old read a name as an address: by its last part.
 _NUMBER = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)\.?", re.IGNORECASE)
 
@@ -34,13 +37,16 @@ _START = "it must start with https:// (or http://) and name a host"
 def canonical(url: str) -> str:
     """As everybody who reads it does: its scheme in small letters, without a slash at the end.
 
-    Raises ValueError for what one reader drops, or takes for something else, and another does not.
+    Raises ValueError for what one reader drops, or takes for something else, and another does not; and where no path can be put
+    behind it.
     """
     if not url.isascii() or any(each <= " " or each in "\\\x7f" for each in url):
         raise ValueError("it must not have white space, control characters, backslashes or letters beyond ASCII in it")
     scheme, _, rest = url.partition("://")
     if scheme.lower() not in ("https", "http") or not rest:
         raise ValueError(_START)
+    if "?" in rest or "#" in rest:  # also empty ones, which swallow the path that is put behind
+        raise ValueError("it must not have a query or a fragment")
     return f"{scheme.lower()}://{rest.rstrip('/')}"
 
 
@@ -68,8 +74,6 @@ class EndpointRules(msgspec.Struct, frozen=True):
             return _START
         if parts.username is not None or parts.password is not None:
             return "it must not have a user or a password in it"
-        if parts.fragment or parts.query:
-            return "it must not have a query or a fragment"
         address = _address(host)
         if address is None and _NUMBER.fullmatch(host):
             return f"{host} is not how an address is written"
@@ -79,10 +83,11 @@ class EndpointRules(msgspec.Struct, frozen=True):
 
     def address_refusal(self, host: str, text: str) -> str:
         """Why an address is not connected to that a host resolved to; empty where it may be."""
-        address = _plain(ipaddress.ip_address(text.partition("%")[0]))
-        if any(address in network for network in self.networks):
+        meant = _meant(ipaddress.ip_address(text.partition("%")[0]))
+        unlisted = [address for address in meant if not any(address in network for network in self.networks)]
+        if not unlisted:
             return ""
-        if address.is_link_local or address.is_multicast or address.is_unspecified or address in _METADATA:
+        if any(_is_no_server(address) for address in unlisted):
             return f"{text} is not an address for servers of others (link-local, multicast or a cloud's metadata)"
         if (self.networks or self.names) and not self._is_named(host):
             return f"{text} is not among the addresses of --allowed-endpoints"
@@ -121,23 +126,31 @@ def parse_rules(allowed: Iterable[str], *, http: bool = False) -> EndpointRules:
 
 def _address(host: str) -> Address | None:
     try:
-        return _plain(ipaddress.ip_address(host.partition("%")[0]))
+        return ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return None
 
 
-def _plain(address: Address) -> Address:
-    """The IPv4 address that an IPv6 address stands for, where it does."""
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped is not None:
-            return address.ipv4_mapped
-        if address.sixtofour is not None:
-            return address.sixtofour
-        # The first of ::/96 are no IPv4 addresses: unspecified, and this machine.
-        if int(address) > 1 and any(address in network for network in _TRANSLATED):
-            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address
+def _meant(address: Address) -> tuple[Address, ...]:
+    """The addresses that are spoken to by this one: itself, or the IPv4 addresses that it stands for."""
+    if not isinstance(address, ipaddress.IPv6Address):
+        return (address,)
+    if address.teredo is not None:  # its server and its client
+        return address.teredo
+    translated = address.ipv4_mapped or address.sixtofour
+    # The first of ::/96 are no IPv4 addresses: unspecified, and this machine.
+    if translated is None and int(address) > 1 and any(address in network for network in _TRANSLATED):
+        translated = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return (address if translated is None else translated,)
+
+
+def _is_no_server(address: Address) -> bool:
+    return address.is_link_local or address.is_multicast or address.is_unspecified or address in _METADATA
 
 
 def _is_this_machine(host: str, address: Address | None) -> bool:
-    return address.is_loopback if address is not None else host == "localhost"
+    """A translated address leads over a translator, whatever it stands for; a mapped one is but a way to write it."""
+    if address is None:
+        return host == "localhost"
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback

@@ -9,8 +9,9 @@ import msgspec
 
 from argosy.api import keys
 from argosy.plan import expressions
+from argosy.plan.retain import recorded_keys
 
-__all__ = ["AdoptionError", "adopts", "is_derived_service", "may_adopt", "orphans"]
+__all__ = ["AdoptionError", "adopted_mark", "adopts", "is_derived_service", "may_adopt", "orphans"]
 
 
 class AdoptionError(ValueError):
@@ -51,9 +52,20 @@ def orphans(annotations: Mapping[str, str], member_annotations: Mapping[str, str
         case keys.ORPHAN_ALL:
             return True
         case keys.ORPHAN_ADOPTED:
-            return member_annotations.get(keys.ADOPTED) == "true"
+            return adopted_mark(member_annotations) == "true"
         case _:
             return False
+
+
+def adopted_mark(member_annotations: Mapping[str, str]) -> str | None:
+    """What a member's copy says of whether it was there before us. None but the copy itself can say it.
+
+    Earlier versions, and KubeAdmiral, let a template say it too, and so overwrite what was true. Such a copy counts as adopted:
+    rather is one of ours left behind than somebody's own deleted.
+    """
+    if keys.ADOPTED in recorded_keys(member_annotations, keys.PROPAGATED_ANNOTATION_KEYS):
+        return "true"
+    return member_annotations.get(keys.ADOPTED)
 
 
 def is_derived_service(annotations: Mapping[str, str] | None) -> bool:

@@ -37,6 +37,8 @@ class Classified(msgspec.Struct, frozen=True):
 
     federated: dict[str, str]
     template: dict[str, str]
+    #: Those that are the federation's own in members, and go nowhere from here.
+    marks: frozenset[str]
 
 
 def classify_labels(labels: Mapping[str, str]) -> Classified:
@@ -48,9 +50,11 @@ def classify_annotations(annotations: Mapping[str, str]) -> Classified:
 
 
 def _classified(values: Mapping[str, str], federated: frozenset[str], ignored: frozenset[str]) -> Classified:
+    elsewhere = federated | ignored | keys.MARKS
     return Classified(
         {key: value for key, value in values.items() if key in federated},
-        {key: value for key, value in values.items() if key not in federated and key not in ignored},
+        {key: value for key, value in values.items() if key not in elsewhere},
+        keys.MARKS.intersection(values),
     )
 
 
@@ -105,11 +109,12 @@ def _merge_patch(source: Json, annotations: Classified, labels: Classified) -> s
     """The merge patch from source to template.
 
     It names every field that is taken away, present or not: status and feedback written to the source later leave the
-    patch as it is, and so do not make the federated object be written again.
+    patch as it is, and so do not make the federated object be written again. The marks of copies nobody writes to a source
+    as a rule: they are named where they are.
     """
     metadata: Json = dict.fromkeys(SERVERS_OWN)
-    metadata["annotations"] = dict.fromkeys({*annotations.federated, *keys.IGNORED_ANNOTATIONS})
-    metadata["labels"] = dict.fromkeys(labels.federated)
+    metadata["annotations"] = dict.fromkeys({*annotations.federated, *annotations.marks, *keys.IGNORED_ANNOTATIONS})
+    metadata["labels"] = dict.fromkeys({*labels.federated, *labels.marks})
     return orjson.dumps({"metadata": metadata, "status": None}, option=orjson.OPT_SORT_KEYS).decode()
 
 

@@ -143,6 +143,8 @@ def _malformed(template: Json) -> str:
     for field in ("labels", "annotations"):
         if not is_string_map(metadata.get(field)):
             return f"template.metadata.{field} is no map of strings"
+        if marks := keys.MARKS.intersection(metadata.get(field) or ()):
+            return f"template.metadata.{field} has {min(marks)}, which is the federation's own in members"
     generation = metadata.get("generation") or 0
     if not isinstance(generation, int) or isinstance(generation, bool):
         return "template.metadata.generation is no number"

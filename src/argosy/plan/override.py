@@ -9,12 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
+from argosy.api import keys
 from argosy.api.policies import OverridePolicy, OverrideRule, TargetClusters
 from argosy.fleet.member import Member
 from argosy.kube import jsonpatch
 from argosy.kube.selectors import SelectorError, from_match
 from argosy.plan.fields import Json
-from argosy.plan.metadata import is_string_map, labels_of
+from argosy.plan.metadata import annotations_of, is_string_map, labels_of
 from argosy.plan.placement import Patches
 from argosy.plan.selection import SelectionError, terms_match
 
@@ -113,6 +114,8 @@ def apply_patches(obj: Json, patches: Patches) -> Json:
         raise OverrideError("labels and annotations must stay maps of strings")
     if not _is_list_of_names(metadata.get("finalizers")):
         raise OverrideError("finalizers must stay a list of names")
+    _check_marks(labels_of(obj), labels_of(patched))
+    _check_marks(annotations_of(obj), annotations_of(patched))
     if str(obj.get("apiVersion")).startswith(_RBAC) and _rights(patched) != _rights(obj):
         raise OverrideError(f"what a {obj.get('kind')} grants, and to whom, cannot be overridden")
     return patched  # type: ignore[no-any-return]
@@ -129,6 +132,12 @@ def _check_identity(obj: Json, patched: Any) -> None:
     for field in sorted(before.keys() | after.keys()):
         if field not in _METADATA and before.get(field) != after.get(field):
             raise OverrideError(f"/metadata/{field} cannot be overridden")
+
+
+def _check_marks(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    for key in sorted(keys.MARKS):
+        if before.get(key) != after.get(key):
+            raise OverrideError(f"{key} is the federation's own in members and cannot be overridden")
 
 
 def _is_list_of_names(value: Any) -> bool:

@@ -14,6 +14,7 @@ from argosy.api.conditions import Propagation
 from argosy.api.federated import PropagationEntry
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.kube.objects import Metadata
+from argosy.plan.adoption import adopted_mark
 from argosy.plan.fields import Json, equal
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of, labels_of, meta_equivalent
@@ -55,35 +56,41 @@ def render(
 
     `annotations` are the federated object's.
     """
-    desired = kind_of(template).strip(_with_generation(template))
+    desired = kind_of(template).strip(_without_generation(template))
     finalizers = (observed or {}).get("metadata", {}).get("finalizers") or []
     desired = {**desired, "metadata": {**desired["metadata"], "finalizers": list(finalizers)}}
     try:
         desired = apply_patches(desired, patches)
     except OverrideError as error:
         raise RenderError(Propagation.APPLY_OVERRIDES_FAILED, str(error)) from None
-    desired = _marked(desired)
+    desired = _marked(desired, _generation(template))
     if observed is None:
         return desired
     desired = retain_replicas(
         retain(desired, observed), observed, annotations, type_config.spec.path_definition.replicas_spec
     )
+    desired = _adopted_as(desired, adopted_mark(annotations_of(observed)))
     unique = list(dict.fromkeys(desired["metadata"].get("finalizers") or ()))
     return {**desired, "metadata": {**desired["metadata"], "finalizers": unique}}
 
 
-def _with_generation(template: Json) -> Json:
-    """A member counts its own generations; the source's is kept beside."""
+def _generation(template: Json) -> int:
+    return template["metadata"].get("generation") or 0
+
+
+def _without_generation(template: Json) -> Json:
+    """A member counts its own generations."""
     metadata = {key: value for key, value in template["metadata"].items() if key != "generation"}
-    if generation := template["metadata"].get("generation"):
-        metadata["annotations"] = {**annotations_of(template), keys.SOURCE_GENERATION: str(generation)}
     return {**template, "metadata": metadata}
 
 
-def _marked(desired: Json) -> Json:
-    """With the managed label, and the lists of the keys that come from us: later we know which ones we took away."""
+def _marked(desired: Json, generation: int) -> Json:
+    """With the managed label, the source's generation, and the lists of the keys that come from us: later we know which ones we
+    took away. All of it after the patches, which say none of it; and whether it was adopted is none of ours to say."""
     labels = {**labels_of(desired), keys.MANAGED_LABEL: "true"}
-    annotations = annotations_of(desired)
+    annotations = {key: value for key, value in annotations_of(desired).items() if key != keys.ADOPTED}
+    if generation:
+        annotations[keys.SOURCE_GENERATION] = str(generation)
     recorded = {
         keys.PROPAGATED_LABEL_KEYS: ",".join(sorted(labels)),
         keys.PROPAGATED_ANNOTATION_KEYS: ",".join(sorted(annotations)),
@@ -92,6 +99,13 @@ def _marked(desired: Json) -> Json:
         **desired,
         "metadata": {**desired["metadata"], "labels": labels, "annotations": {**annotations, **recorded}},
     }
+
+
+def _adopted_as(desired: Json, mark: str | None) -> Json:
+    annotations = {key: value for key, value in annotations_of(desired).items() if key != keys.ADOPTED}
+    if mark is not None:
+        annotations[keys.ADOPTED] = mark
+    return {**desired, "metadata": {**desired["metadata"], "annotations": annotations}}
 
 
 def adopted(observed: Json) -> Json:
@@ -162,7 +176,7 @@ def is_current(
         return True
     if any(patch["path"].startswith("/metadata") or patch["path"] == "" for patch in patches):
         return False
-    marked = _marked(_with_generation(template))
+    marked = _marked(template, _generation(template))
     return (
         labels_of(marked).items() <= observed.labels.items()
         and annotations_of(marked).items() <= observed.annotations.items()

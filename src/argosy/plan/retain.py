@@ -12,18 +12,19 @@ from argosy.plan.fields import Json
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of, labels_of
 
-__all__ = ["merge_string_maps", "retain", "retain_replicas"]
+__all__ = ["merge_string_maps", "recorded_keys", "retain", "retain_replicas"]
 
 
 def retain(desired: Json, observed: Json) -> Json:
     """The desired object with what the member's copy has a right to keep."""
+    found = annotations_of(observed)
     metadata = {
         **desired["metadata"],
         "labels": merge_string_maps(
-            labels_of(desired), labels_of(observed), _recorded(observed, keys.PROPAGATED_LABEL_KEYS)
+            labels_of(desired), labels_of(observed), recorded_keys(found, keys.PROPAGATED_LABEL_KEYS)
         ),
         "annotations": merge_string_maps(
-            annotations_of(desired), annotations_of(observed), _recorded(observed, keys.PROPAGATED_ANNOTATION_KEYS)
+            annotations_of(desired), found, recorded_keys(found, keys.PROPAGATED_ANNOTATION_KEYS)
         ),
     }
     if version := (observed.get("metadata") or {}).get("resourceVersion"):
@@ -34,9 +35,9 @@ def retain(desired: Json, observed: Json) -> Json:
     return kind_of(desired).retain(result, observed)
 
 
-def _recorded(observed: Json, key: str) -> list[str]:
-    """The keys a copy got from us when it was last written."""
-    recorded = annotations_of(observed).get(key)
+def recorded_keys(annotations: Mapping[str, str], key: str) -> list[str]:
+    """The keys a copy got from us when it was last written, by its annotations."""
+    recorded = annotations.get(key)
     return recorded.split(",") if recorded else []
 
 

@@ -25,6 +25,10 @@ from argosy.server.embedded import EmbeddedServer
         "http://127.0.0.1:8080",
         "http://localhost:8080",
         "http://[::1]:8080",
+        "http://[::ffff:127.0.0.1]:8080",
+        "https://[::ffff:0:10.0.0.1]:6443",
+        "https://[2001:0:102:304:0:0:f5ff:fffe]:6443",
+        "https://[2001:1::1]:6443",
     ],
 )
 def test_addresses_of_servers_are_allowed(url):
@@ -57,6 +61,21 @@ def test_addresses_of_servers_are_allowed(url):
         ("https://user:secret@api.example.com", "a user or a password"),
         ("https://api.example.com/?x=1", "a query"),
         ("https://api.example.com/#x", "a fragment"),
+        ("https://api.example.com?", "a query"),
+        ("https://api.example.com/?", "a query"),
+        ("https://api.example.com#", "a fragment"),
+        ("https://api.example.com/#", "a fragment"),
+        ("https://api.example.com/#/", "a fragment"),
+        ("https://api.example.com/api/v1/namespaces/kube-admiral-system?", "a query"),
+        ("https://[::ffff:0:169.254.169.254]/", "link-local"),
+        ("https://[::ffff:0:a9fe:a9fe]", "link-local"),
+        ("https://[::ffff:0:6464:64c8]", "metadata"),
+        ("https://[2001:0:102:304:0:fbfe:5601:5601]", "link-local"),  # Teredo: the client is 169.254.169.254
+        ("https://[2001:0:102:304:8000:63bf:9b9b:9b37]", "metadata"),
+        ("https://[2001:0:a9fe:a9fe:0:0:f5ff:fffe]", "link-local"),  # the server is
+        ("https://[2001:0:102:304:0:0:1fff:fffe]", "multicast"),
+        ("http://[::ffff:0:127.0.0.1]", "in the clear"),
+        ("http://[64:ff9b::127.0.0.1]", "in the clear"),
         ("ftp://api.example.com", "must start with https://"),
         ("https://", "must start with https://"),
         ("https://[x", "no URL"),
@@ -89,6 +108,16 @@ def test_a_list_says_where_they_may_be():
     assert rules.address_refusal("m1.fleet.example.com", "192.168.0.1") == ""
     assert "link-local" in rules.address_refusal("m1.fleet.example.com", "169.254.169.254")
     assert parse_rules(["169.254.7.0/24"]).refusal("https://169.254.7.1") == ""
+
+
+def test_a_list_is_of_the_addresses_that_others_stand_for():
+    rules = parse_rules(["10.0.0.0/8"])
+    assert rules.refusal("https://[::ffff:0:10.1.2.3]") == ""
+    assert "not among" in rules.refusal("https://[::ffff:0:192.168.0.1]")
+    # Through Teredo one speaks to a server and to a client.
+    assert rules.refusal("https://[2001:0:a01:203:0:0:f5fe:fdfc]") == ""
+    assert "not among" in rules.refusal("https://[2001:0:102:304:0:0:f5fe:fdfc]")
+    assert "not among" in rules.refusal("https://[2001:0:a01:203:0:0:3f57:fffe]")
 
 
 def test_a_list_of_names_alone_refuses_other_names_at_once():
@@ -129,7 +158,13 @@ async def test_however_its_scheme_is_written_a_server_is_verified_by_the_authori
         await own.stop()
 
 
-@pytest.mark.parametrize("url", ["ht\ntps://127.0.0.1", "https://127.0.0.1\t", "ws://127.0.0.1", "127.0.0.1"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("ht\ntps://127.0.0.1", "https://127.0.0.1\t", "ws://127.0.0.1", "127.0.0.1"),
+        *("https://127.0.0.1?", "https://127.0.0.1/#", "https://127.0.0.1/?x=1"),
+    ],
+)
 def test_a_transport_is_made_for_plain_urls_only(url):
     with pytest.raises(ConfigError):
         HttpTransport(Connection(url, token="secret"))

@@ -63,6 +63,15 @@ def test_what_was_made_from_a_source_is_carried(kind):
         assert judged(federated) is None
 
 
+def test_a_source_that_carries_our_marks_is_carried_without_them():
+    marked = source()
+    marked["metadata"] |= {field: {**dict.fromkeys(keys.MARKS, "x"), "a": "b"} for field in ("labels", "annotations")}
+    federated = made(marked)
+    metadata = federated.spec.template["metadata"]
+    assert metadata["labels"] == metadata["annotations"] == {"a": "b"}
+    assert judged(federated) is None
+
+
 def test_a_source_made_by_prefix_keeps_it():
     assert judged(made(source(), metadata={"generateName": "we"})) is None
 
@@ -93,6 +102,8 @@ def test_a_source_made_by_prefix_keeps_it():
         {"metadata": {"labels": {"a": 1}}},
         {"metadata": {"annotations": ["x"]}},
         {"metadata": {"generation": "1"}},
+        *({"metadata": {"labels": {key: "true"}}} for key in sorted(keys.MARKS)),
+        *({"metadata": {"annotations": {key: "true"}}} for key in sorted(keys.MARKS)),
     ],
     ids=str,
 )

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from argosy.api import keys
 from argosy.api.policies import TargetClusters
 from argosy.fleet.snapshot import Fleet
 from argosy.plan.override import OverrideError, apply_patches, overrides, rule_matches
@@ -132,6 +133,25 @@ def test_an_object_stays_the_object_it_is(patch):
 def test_metadata_keeps_its_shape(field, value):
     with pytest.raises(OverrideError, match="must stay"):
         apply_patches(deployment(), [{"op": "add", "path": f"/metadata/{field}", "value": value}])
+
+
+@pytest.mark.parametrize("key", sorted(keys.MARKS))
+@pytest.mark.parametrize("field", ["labels", "annotations"])
+def test_the_federations_own_marks_are_neither_set_nor_taken_away(field, key):
+    path = f"/metadata/{field}/{key.replace('/', '~1')}"
+    plain = deployment(metadata={"labels": {"app": "web"}, "annotations": {"a": "b"}})
+    marked = deployment(metadata={"labels": {"app": "web", key: "true"}, "annotations": {"a": "b", key: "true"}})
+    for obj, patch in (
+        (plain, {"op": "add", "path": path, "value": "false"}),
+        (plain, {"op": "add", "path": f"/metadata/{field}", "value": {key: "false"}}),
+        (plain, {"op": "copy", "path": path, "from": "/metadata/name"}),
+        (marked, {"op": "remove", "path": path}),
+        (marked, {"op": "replace", "path": path, "value": "false"}),
+        (marked, {"op": "replace", "path": f"/metadata/{field}", "value": {}}),
+        (marked, {"op": "remove", "path": f"/metadata/{field}"}),
+    ):
+        with pytest.raises(OverrideError, match="the federation's own"):
+            apply_patches(obj, [patch])
 
 
 RIGHTS = {

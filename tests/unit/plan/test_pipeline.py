@@ -14,6 +14,7 @@ from argosy.kube import mergepatch
 from argosy.plan import pending
 from argosy.plan.federate import NameTaken, template_of
 from argosy.plan.held import held_of
+from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline import federate
 from argosy.plan.placement import to_be_removed
 from argosy.plan.record import account_of, decode, record_of
@@ -418,9 +419,14 @@ class TestNamespaces:
         assert world.typed.placed == ("m1", "m2", "m3")
 
 
-LABELS = st.dictionaries(st.sampled_from(["app", "tier", *sorted(keys.POLICY_LABELS)]), st.sampled_from(["a", "b"]))
+MARKS = sorted(keys.MARKS)
+LABELS = st.dictionaries(
+    st.sampled_from(["app", "tier", *sorted(keys.POLICY_LABELS), *MARKS]), st.sampled_from(["a", "b"])
+)
 ANNOTATIONS = st.dictionaries(
-    st.sampled_from(["note", keys.ORPHAN, keys.SCHEDULING, keys.STICKY_CLUSTER, keys.LATEST_REPLICASET_DIGESTS]),
+    st.sampled_from(
+        ["note", keys.ORPHAN, keys.SCHEDULING, keys.STICKY_CLUSTER, keys.LATEST_REPLICASET_DIGESTS, *MARKS]
+    ),
     st.sampled_from(["true", "false"]),
 )
 
@@ -434,6 +440,17 @@ def test_the_stored_merge_patch_turns_the_source_into_the_template(labels, annot
     obj = federate(source, None, DEPLOYMENTS, fleet=fleet(), policy=policy("a"), wanted=True).object
     patch = orjson.loads(obj["metadata"]["annotations"][keys.TEMPLATE_MERGE_PATCH])
     assert mergepatch.apply(source, patch) == template_of(source) == obj["spec"]["template"]
+    assert keys.MARKS.isdisjoint({*labels_of(template_of(source)), *annotations_of(template_of(source))})
+
+
+def test_sources_without_our_marks_are_stored_as_ever():
+    """What a control plane stored before templates were rid of them is not all written again."""
+    source = deployment(metadata={"labels": {"app": "web"}, "annotations": {"note": "true"}})
+    obj = federate(source, None, DEPLOYMENTS, fleet=fleet(), policy=policy("a"), wanted=True).object
+    patch = orjson.loads(obj["metadata"]["annotations"][keys.TEMPLATE_MERGE_PATCH])
+    assert patch["metadata"]["annotations"] == dict.fromkeys(keys.IGNORED_ANNOTATIONS)
+    assert patch["metadata"]["labels"] == {keys.PROPAGATION_POLICY_LABEL: None}
+    assert obj["metadata"]["annotations"][keys.OBSERVED_ANNOTATIONS] == "|note"
 
 
 POLICIES = st.sampled_from(

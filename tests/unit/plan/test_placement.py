@@ -147,4 +147,12 @@ class TestAdoption:
         assert orphans({keys.ORPHAN: "all"}, {})
         assert orphans({keys.ORPHAN: "adopted"}, {keys.ADOPTED: "true"})
         assert not orphans({keys.ORPHAN: "adopted"}, {})
+        assert not orphans({keys.ORPHAN: "adopted"}, {keys.ADOPTED: "false"})
         assert not orphans({keys.ORPHAN: "all", keys.INTERNAL_ORPHAN: "none"}, {})
+
+    @pytest.mark.parametrize("mark", ["true", "false"])
+    def test_a_mark_that_a_template_brought_takes_nothing_away(self, mark):
+        """As earlier versions let it: whether the object was there before us cannot be told any more."""
+        listed = {keys.PROPAGATED_ANNOTATION_KEYS: f"a,{keys.ADOPTED}"}
+        assert orphans({keys.ORPHAN: "adopted"}, {keys.ADOPTED: mark, **listed})
+        assert not orphans({}, {keys.ADOPTED: mark, **listed})

@@ -288,6 +288,56 @@ def test_an_adopted_object_is_marked_and_stays_marked():
     assert adopted(desired) is desired
 
 
+def carrying(**annotations):
+    """A template as earlier versions made it: with what the source says."""
+    return {**TEMPLATE, "metadata": {**TEMPLATE["metadata"], "annotations": annotations}}
+
+
+@pytest.mark.parametrize("said", ["false", "true", ""])
+def test_what_was_adopted_is_the_members_copys_to_say(said):
+    stated = [{"op": "add", "path": "/metadata/annotations/a", "value": "b"}]
+    for template in (TEMPLATE, template_of(deployment(metadata={"annotations": {keys.ADOPTED: said}}))):
+        made = in_member(render(template, stated, None, {}, DEPLOYMENTS))
+        assert keys.ADOPTED not in annotations_of(made)
+        assert keys.ADOPTED not in annotations_of(render(template, stated, made, {}, DEPLOYMENTS))
+        theirs = in_member({**made, "metadata": {"name": "web", "namespace": "default"}})
+        copy = in_member(render(template, stated, adopted(theirs), {}, DEPLOYMENTS))
+        for _ in range(2):
+            assert annotations_of(copy)[keys.ADOPTED] == "true"
+            assert keys.ADOPTED not in annotations_of(copy)[keys.PROPAGATED_ANNOTATION_KEYS].split(",")
+            copy = in_member(render(template, stated, copy, {}, DEPLOYMENTS))
+
+
+@pytest.mark.parametrize("said", ["false", "true"])
+def test_even_a_template_that_carries_the_mark_does_not_say_what_was_adopted(said):
+    theirs = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "default"}}
+    desired = render(carrying(**{keys.ADOPTED: said}), [], adopted(theirs), {}, DEPLOYMENTS)
+    assert annotations_of(desired)[keys.ADOPTED] == "true"
+    assert keys.ADOPTED not in annotations_of(render(carrying(**{keys.ADOPTED: said}), [], None, {}, DEPLOYMENTS))
+
+
+@pytest.mark.parametrize("said", ["false", "true"])
+def test_a_copy_whose_mark_a_template_brought_counts_as_adopted_from_then_on(said):
+    """Written by an earlier version, and with it went what had been there: now it is rather left behind than deleted."""
+    made = render(TEMPLATE, [], None, {}, DEPLOYMENTS)
+    marks = {keys.ADOPTED: said, keys.PROPAGATED_ANNOTATION_KEYS: f"{keys.ADOPTED},{keys.SOURCE_GENERATION},team"}
+    written_before = in_member(made, annotations={**annotations_of(made), **marks})
+    copy = in_member(render(TEMPLATE, [], written_before, {}, DEPLOYMENTS))
+    for _ in range(2):
+        assert annotations_of(copy) == {**annotations_of(made), keys.ADOPTED: "true"}
+        copy = in_member(render(TEMPLATE, [], copy, {}, DEPLOYMENTS))
+
+
+def test_replacing_all_annotations_leaves_our_marks():
+    patch = {"op": "replace", "path": "/metadata/annotations", "value": {"only": "this"}}
+    assert annotations_of(render(TEMPLATE, [patch], None, {}, DEPLOYMENTS)) == {
+        "only": "this",
+        keys.SOURCE_GENERATION: "1",
+        keys.PROPAGATED_LABEL_KEYS: "app,kubeadmiral.io/managed",
+        keys.PROPAGATED_ANNOTATION_KEYS: "kubeadmiral.io/source-generation,only",
+    }
+
+
 def test_an_orphan_only_loses_the_managed_label():
     managed = in_member(
         render(TEMPLATE, [], None, {}, DEPLOYMENTS), finalizers=[keys.RETAIN_TERMINATING_FINALIZER, "x"]

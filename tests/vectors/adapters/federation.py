@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from argosy.api import keys, names
-from argosy.api.federated import ClusterPatches, FederatedStatus
+from argosy.api.federated import ClusterPatches, FederatedObject, FederatedStatus
 from argosy.api.policies import TargetClusters
+from argosy.control.recorder import itself, regarding
 from argosy.plan import adoption, metadata, retain
 from argosy.plan.aggregate import feedback
-from argosy.plan.federate import source_of_events
 from argosy.plan.kinds import job, pod
 from argosy.plan.kinds.observation import Aggregation, Observation
 from argosy.plan.kinds.registry import kind_of
@@ -88,10 +88,11 @@ def _derived_service(case: Case) -> Case:
 
 
 def _events(case: Case) -> Case:
-    reference = source_of_events(
-        {"metadata": {"ownerReferences": case["owner_references"]}, "spec": {"template": case["template"]}}
-    )
-    return {"events": [] if reference is None else [{"involvedObject": {**reference, "resourceVersion": ""}}]}
+    stored = {"metadata": {"ownerReferences": case["owner_references"]}, "spec": {"template": case["template"]}}
+    federated = msgspec.convert(stored, FederatedObject)
+    reference = regarding(federated)
+    on_source = reference != itself(federated)
+    return {"events": [{"involvedObject": {**reference, "resourceVersion": ""}}] if on_source else []}
 
 
 def _feedback(case: Case) -> Case:

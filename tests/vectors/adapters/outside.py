@@ -107,7 +107,7 @@ class _Scripted(WebhookClient):
     script: dict[str, Any]
     sent: tuple[str, bytes] | None = None
 
-    async def _post(self, url: str, body: bytes) -> tuple[int, bytes | None]:
+    async def _post(self, url: str, body: bytes, longest: int) -> tuple[int, bytes | None]:
         if self.script["transport_error"]:
             raise aiohttp.ClientError(self.script["transport_error"])
         self.sent = url, body
@@ -124,7 +124,7 @@ async def _calls(vector: dict[str, Any]) -> dict[str, Any]:
     phase = vector["call"]
     scored = vector.get("cluster_scores") or [{"cluster": vector["cluster"], "score": 0}]
     clusters = {item["cluster"]["metadata"]["name"]: units.cluster(item["cluster"]) for item in scored}
-    spec = WebhookConfigurationSpec((SINGLE,), "http://webhook", "filter", "score", "select")
+    spec = WebhookConfigurationSpec((SINGLE,), "https://webhook", "filter", "score", "select")
     client = _Scripted(PLUGIN, spec, clusters.get, Timings())
     client.script = vector["http"]
     fleet = Fleet.of(clusters.values())
@@ -152,7 +152,7 @@ def _http(url: str) -> dict[str, str]:
         "accept": headers["Accept"],
         "content_type": headers["Content-Type"],
         "method": "POST",
-        "path": url.removeprefix("http://webhook/"),
+        "path": url.removeprefix("https://webhook/"),
         "user_agent": headers["User-Agent"],
     }
 
