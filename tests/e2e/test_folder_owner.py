@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from argosy.cli.folder import DataFolder
+from argosy.server.embedded import EmbeddedServer
 from tests.e2e.conftest import Cli, Said, argosy
 from tests.faults.served import Served
 
@@ -88,3 +89,53 @@ def test_up_leaves_members_alone_that_somebody_else_started(tmp_path: Path) -> N
         finally:
             clusters.terminate()
             clusters.wait(20)
+
+
+#: As versions before `owner.pid` did it.
+EARLIER = """
+import fcntl, os, sys, time
+file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR, 0o600)
+fcntl.flock(file, fcntl.LOCK_EX)
+os.pwrite(file, f"{os.getpid()}\\n".encode(), 0)
+print("locked", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("up.pid", "argosy up"), ("sim.pid", "argosy sim"), ("members/sim.pid", "argosy sim")]
+)
+def test_nobody_works_in_the_folder_of_a_process_of_an_earlier_version(tmp_path: Path, name: str, what: str) -> None:
+    data, file = tmp_path / "data", tmp_path / "file"
+    (data / "members").mkdir(parents=True)
+    file.touch()
+    commands = [["up"], ["up", "--detach"]]
+    if "/" not in name:
+        commands += [["restore", str(file)], ["server", "--port", "0"], ["sim", "--members", "1"]]
+    command = [sys.executable, "-c", EARLIER, str(data / name)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as earlier:
+        try:
+            assert earlier.stdout is not None
+            assert earlier.stdout.readline()
+            for arguments in commands:
+                said = refused([*arguments, "--data", str(data)])
+                assert f"is in use by {what} of an earlier version (process {earlier.pid})" in said.lines[0]
+                assert "Ctrl-C there, or SIGTERM" in said.lines[1], "`argosy down` would not find it"
+            assert sorted(path.name for path in data.iterdir()) == sorted({"members", Path(name).parts[0]})
+        finally:
+            earlier.kill()
+
+
+async def test_nothing_is_restored_under_a_server_that_claimed_no_folder(tmp_path: Path) -> None:
+    """As all of earlier versions did not: the store itself says that somebody has it."""
+    data, file = tmp_path / "data", tmp_path / "file"
+    server = EmbeddedServer(data)
+    await server.start()
+    said = await asyncio.to_thread(argosy, "backup", str(file), "--data", str(data))
+    assert said.code == 0, said.err
+    before = sorted(data.iterdir())
+    said = await asyncio.to_thread(refused, ["restore", str(file), "--data", str(data)])
+    assert f"{data / 'store'} is in use by another server" in said.lines[0]
+    assert sorted(path for path in data.iterdir() if path.name != "owner.pid") == before
+    await server.stop()
+    assert (await asyncio.to_thread(argosy, "restore", str(file), "--data", str(data))).code == 0

@@ -20,6 +20,8 @@ UP = "argosy up"
 SERVER = "argosy server"
 SIM = "argosy sim"
 RESTORE = "argosy restore"
+#: What earlier versions locked in their folders, and who they were. `argosy down` does not know them.
+_EARLIER = {"up.pid": f"{UP} of an earlier version", "sim.pid": f"{SIM} of an earlier version"}
 #: The members' process of an `argosy up`, which ends with it.
 MEMBERS = "members of argosy up"
 
@@ -37,10 +39,22 @@ def check(folder: Path) -> None:
     """Raises Failure where somebody has the folder, or one that it is part of."""
     real = folder.resolve()
     for each in (real, *real.parents):
-        holder = owner(each).holder()
+        holder = _holder(each)
         # What started us has claimed it for both of us.
         if holder is not None and holder.pid not in (os.getpid(), os.getppid()):
             raise _in_use(real, each, holder)
+
+
+def _holder(folder: Path) -> Holder | None:
+    """Who has this very folder, of whichever version."""
+    found = owner(folder).holder()
+    if found is not None:
+        return found
+    for name, command in _EARLIER.items():
+        earlier = PidFile(folder / name).holder()
+        if earlier is not None:
+            return Holder(earlier.pid, command)
+    return None
 
 
 def claim(folder: Path, command: str) -> None:
@@ -80,7 +94,7 @@ class DataFolder:
         """Raises Failure where somebody has it, or a part of it."""
         check(self.path)
         check(self.control_plane)
-        holder = self.sim.holder()
+        holder = _holder(self.members)
         if holder is not None and holder.command != MEMBERS:  # those left over of an `up` that was killed are ended
             raise _in_use(self.members, self.members, holder)
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from argosy.api import keys
 from argosy.cli.connection import with_client
 from argosy.cli.endpoints import AllowedEndpoints, AllowHttpEndpoints, rules
 from argosy.cli.failures import Failure
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["orphans"]
 
 FOUND = 3
+#: Kinds that are named in one line of the table; the report names all of them.
+_NAMED = 4
 
 
 def orphans(
@@ -35,7 +38,10 @@ def orphans(
     Listed as well is what is to be in a member and is not: after a restore those are sources that were deleted (or moved) since
     the backup was made, and came back with it. They are made again as soon as the fleet is not paused.
 
-    Exit codes: 0 all members were looked at, 1 one could not be, 3 something was found (with --exit-code).
+    Every kind is looked at that a member serves, federated or not. Where one cannot be, that is told: the service account of a
+    member may list the federated kinds only, unless it has full access.
+
+    Exit codes: 0 everything was looked at, 1 something could not be, 3 something was found (with --exit-code).
 
     Examples:
 
@@ -69,8 +75,21 @@ def orphans(
         raise Failure(
             f"{name}{more} could not be looked at: {why}", "what they hold is not known; `argosy get clusters`"
         )
+    if inventory.unlisted:
+        raise _unlisted(inventory.unlisted)
     if exit_code and (orphaned or missing):
         raise typer.Exit(FOUND)
+
+
+def _unlisted(unlisted: "dict[str, dict[str, str]]") -> Failure:
+    name, kinds = min(unlisted.items())
+    kind, why = min(kinds.items())
+    more = f" and {len(kinds) - 1} more" if len(kinds) > 1 else ""
+    elsewhere = f" and {len(unlisted) - 1} more" if len(unlisted) > 1 else ""
+    return Failure(
+        f"{kind}{more} could not be listed in {name}{elsewhere}: {why}",
+        f"what they hold of that is not known; with other rights `kubectl get KIND -A -l {keys.MANAGED_LABEL}=true` tells",
+    )
 
 
 def _show(inventory: "Inventory", orphaned: "list[Orphan]", missing: "list[Missing]") -> None:
@@ -84,6 +103,8 @@ def _show(inventory: "Inventory", orphaned: "list[Orphan]", missing: "list[Missi
             for each in orphaned
         ]
         table(["CLUSTER", "OBJECT", "NAMESPACE", "AGE", "WHY"], rows, indent="  ")
+    elif inventory.unknown or inventory.unlisted:
+        say("No orphans in what could be looked at.")
     else:
         say("No orphans: every copy in a member belongs to a federated object.")
     say()
@@ -101,8 +122,27 @@ def _show(inventory: "Inventory", orphaned: "list[Orphan]", missing: "list[Missi
             for each in missing
         ]
         table(["OBJECT", "NAMESPACE", "GONE FROM", "STILL IN", "WHY"], rows, indent="  ")
+    elif inventory.unknown or inventory.unlisted:
+        say("Nothing is missing in what could be looked at.")
     else:
         say("Nothing is missing in members.")
+    if inventory.unlisted:
+        say()
+        say("Not looked at, so nothing is said about it:", "bold")
+        table(["CLUSTER", "KINDS", "WHY"], _not_looked_at(inventory.unlisted), indent="  ")
+
+
+def _not_looked_at(unlisted: "dict[str, dict[str, str]]") -> list[list[str]]:
+    """What could not be listed for the same reason is in one line."""
+    rows = []
+    for cluster, kinds in sorted(unlisted.items()):
+        reasons: dict[str, list[str]] = {}
+        for kind, why in sorted(kinds.items()):
+            reasons.setdefault(why, []).append(kind)
+        for why, names in reasons.items():
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            rows.append([cluster, ", ".join(names[:_NAMED]) + more, why])
+    return rows
 
 
 def _why(orphan: "Orphan") -> str:
@@ -148,4 +188,5 @@ def _report(inventory: "Inventory", orphaned: "list[Orphan]", missing: "list[Mis
             for each in missing
         ],
         "notLookedAt": dict(sorted(inventory.unknown.items())),
+        "notListed": {cluster: dict(sorted(kinds.items())) for cluster, kinds in sorted(inventory.unlisted.items())},
     }

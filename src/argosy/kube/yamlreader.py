@@ -2,8 +2,8 @@
 
 Built on libyaml's events, without recursion, in time and memory linear in the size of the text. Fields are in the order of
 their names where there are not thousands of them; names are texts; what a scalar is says `yamlscalar`; tags of lists and
-objects mean nothing. `<<` merges. An alias stands for a copy of what its anchor marks; all copies of a text together are
-bounded, since a few lines could otherwise become gigabytes.
+objects mean nothing. `<<` merges. An alias stands for a copy of what its anchor marks, and a merge for one of the fields; all
+copies of a text together are bounded, since a few lines could otherwise become gigabytes.
 """
 
 import re
@@ -19,8 +19,9 @@ from argosy.kube.yamlscalar import ScalarError, as_json, as_key, resolve
 
 __all__ = ["Document", "YamlError", "documents", "read"]
 
-#: What all aliases of a document may stand for, as JSON: as much as the largest request body.
-MAX_ALIASED_BYTES: Final = 3 * 1024 * 1024
+#: What all aliases of a document may stand for, as JSON, and all merges, by the names of their fields: as much as the largest
+#: request body. So whatever such a body says once may be merged once.
+MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
 
 #: Sorting more keeps the interpreter for too long, and nobody reads them in their order.
 _SORTED: Final = 10_000
@@ -122,7 +123,7 @@ class _Builder:
     def __init__(self, loader: Any):
         self._next = loader.get_event
         self._anchors: dict[str, _Anchored | None] = {}
-        self._aliased = 0
+        self._copied = 0
         self._containers = 0
         self._duplicates: list[Duplicate] = []
 
@@ -197,18 +198,18 @@ class _Builder:
         if anchored is None:
             raise YamlError(f"anchor '{name}' value contains itself", line)
         if not isinstance(anchored.value, list | dict):
-            self._aliased += len(anchored.value) if isinstance(anchored.value, str) else 8
-            self._check_aliased(line)
+            self._copied += len(anchored.value) if isinstance(anchored.value, str) else 8
+            self._check_copied("aliasing", line)
             return anchored.value, 0
         encoded = anchored.json()
-        self._aliased += len(encoded)
+        self._copied += len(encoded)
         self._containers += encoded.count(b"{") + encoded.count(b"[")
-        self._check_aliased(line)
+        self._check_copied("aliasing", line)
         return orjson.loads(encoded), anchored.height
 
-    def _check_aliased(self, line: int) -> None:
-        if self._aliased > MAX_ALIASED_BYTES or self._containers > MAX_CONTAINERS:
-            raise YamlError("document contains excessive aliasing", line)
+    def _check_copied(self, how: str, line: int) -> None:
+        if self._copied > MAX_COPIED_BYTES or self._containers > MAX_CONTAINERS:
+            raise YamlError(f"document contains excessive {how}", line)
 
     def _set(self, frame: _Frame, value: Any, line: int) -> None:
         name, frame.key = frame.key, _NO_KEY
@@ -221,6 +222,9 @@ class _Builder:
         if not all(isinstance(part, dict) for part in merged):
             raise YamlError("map merge requires map or sequence of maps as the value", line)
         for part in reversed(merged):
+            # Nested merges take in the same fields once a level; their values are not copied.
+            self._copied += sum(map(len, part)) + len(part)
+            self._check_copied("merging", line)
             for key in part:
                 if key in frame.into:
                     self._tell(line, key, True)

@@ -24,7 +24,7 @@ from argosy import __version__
 from argosy.server.storage.copy import check_copy, copy_store
 from argosy.server.storage.epoch import EpochRecord, Mark, beyond_all, read_record, write_record
 from argosy.server.storage.examine import examine
-from argosy.server.storage.folder import RESTORING, sync_folder
+from argosy.server.storage.folder import RESTORING, FolderLock, refuse_half, sync_folder
 from argosy.server.storage.schema import SCHEMA_VERSION, jump_ahead, newest_version, open_file
 
 __all__ = ["BackupError", "Manifest", "Part", "Restored", "pack", "unpack"]
@@ -32,6 +32,8 @@ __all__ = ["BackupError", "Manifest", "Part", "Restored", "pack", "unpack"]
 FORMAT = 1
 _MANIFEST = "manifest.json"
 _STORE = "store.db"
+#: What a restore exchanges, each as a whole.
+_EXCHANGED = ("pki", "store")
 _CHUNK = 1024 * 1024
 _LARGEST_MANIFEST = 1024 * 1024
 #: Hears what is being done now.
@@ -74,6 +76,8 @@ def pack(server: Path, target: Path, tell: Tell = lambda text: None, *, replace:
     """Back up the server of a folder, running or not. `target` is there whole or not at all. Raises BackupError, StorageError."""
     if target.exists() and not replace:
         raise BackupError(f"{target} is there already")
+    refuse_half(server)
+    found = _place(server)
     # Also of a running server: what is noted never runs ahead of what can be read after it.
     problems = examine(server / "store").problems
     if problems:
@@ -100,6 +104,9 @@ def pack(server: Path, target: Path, tell: Tell = lambda text: None, *, replace:
             tell("writing the backup")
             partial = folder / "backup"
             _write(partial, manifest, files)
+            refuse_half(server)
+            if _place(server) != found:
+                raise BackupError(f"{server} was restored meanwhile: no backup was made, try again")
             partial.replace(target)
         sync_folder(target.parent)
     except (OSError, tarfile.TarError) as error:
@@ -115,24 +122,43 @@ def unpack(source: Path, server: Path, tell: Tell, change: Change = lambda store
     """
     stamp = _now("%Y%m%dT%H%M%SZ")
     fresh = server / f".restore-{stamp}"
-    try:
-        server.mkdir(mode=0o700, parents=True, exist_ok=True)
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir(mode=0o700)
-        manifest = _extract(source, fresh, tell)
-        store = fresh / "store"
-        store.mkdir(mode=0o700)
-        (fresh / _STORE).replace(store / _STORE)
-        tell("checking the store")
-        first = _prepare(store, _ceiling(server / "store"))
-        change(store, manifest)
-        tell("putting it in place")
-        kept = _exchange(fresh, server, stamp)
-    except (OSError, tarfile.TarError, EOFError) as error:
-        raise BackupError(f"{source} cannot be restored to {server}: {_why(error)}") from error
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+    with contextlib.ExitStack() as held:
+        try:
+            server.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _hold(held, server / "store")
+            shutil.rmtree(fresh, ignore_errors=True)
+            held.callback(shutil.rmtree, fresh, ignore_errors=True)
+            fresh.mkdir(mode=0o700)
+            manifest = _extract(source, fresh, tell)
+            store = fresh / "store"
+            store.mkdir(mode=0o700)
+            (fresh / _STORE).replace(store / _STORE)
+            tell("checking the store")
+            first = _prepare(store, _ceiling(server / "store"))
+            change(store, manifest)
+            tell("putting it in place")
+            # The lock on the old one goes aside with it.
+            _hold(held, store)
+            kept = _exchange(fresh, server, stamp)
+        except (OSError, tarfile.TarError, EOFError) as error:
+            raise BackupError(f"{source} cannot be restored to {server}: {_why(error)}") from error
     return Restored(manifest, first, kept)
+
+
+def _hold(held: contextlib.ExitStack, store: Path) -> None:
+    """Nobody opens the store until `held` ends, nor begins one where there is none. Raises StorageError."""
+    held.callback(FolderLock(store).release)
+    held.callback(_is_dropped, store)
+
+
+def _is_dropped(store: Path) -> bool:
+    """A folder with nothing but a lock in it was made for the lock alone."""
+    with contextlib.suppress(OSError):
+        if [path.name for path in store.iterdir()] == ["lock"]:
+            (store / "lock").unlink()
+            store.rmdir()
+            return True
+    return False
 
 
 def _prepare(store: Path, ceiling: int) -> int:
@@ -156,18 +182,24 @@ def _ceiling(store: Path) -> int:
     return 0
 
 
+def _place(server: Path) -> list[int]:
+    """Which folders there are; a restore puts others in their place."""
+    return [(server / name).stat().st_ino for name in _EXCHANGED if (server / name).exists()]
+
+
 def _exchange(fresh: Path, server: Path, stamp: str) -> list[Path]:
     kept = []
     mark = server / RESTORING
     mark.touch(mode=0o600)
     sync_folder(server)
-    for name in ("pki", "store"):
+    for name in _EXCHANGED:
         if not (fresh / name).exists():
             continue
         if (server / name).exists():
             aside = server / f"{name}.before-{stamp}"
             (server / name).rename(aside)
-            kept.append(aside)
+            if not _is_dropped(aside):
+                kept.append(aside)
         (fresh / name).rename(server / name)
     sync_folder(server)
     mark.unlink()

@@ -9,6 +9,7 @@ Runs one task, ended with the server.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -20,8 +21,9 @@ __all__ = ["Room"]
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-#: Seconds between looks whether there is room again.
+#: Seconds between looks whether there is room, or is again.
 PERIOD = 1.0
+_SCARCE = "hardly any room is left on the disk"
 
 
 class Room:
@@ -31,7 +33,8 @@ class Room:
 
     @property
     def full(self) -> bool:
-        return self._full.is_set()
+        """Also where nobody was refused yet: leases are renewed all the same, and nobody else may write for long."""
+        return self._full.is_set() or self._storage.scarce
 
     def problem(self) -> str | None:
         """For /readyz."""
@@ -39,8 +42,8 @@ class Room:
 
     async def write(self, write: Callable[[], Awaitable[T]], *, urgent: bool) -> T:
         """Do a write. Raises StorageFull, without trying where it is known already and the write is not urgent."""
-        if not urgent and (self.full or self._storage.scarce):
-            self._ran_out("hardly any room is left on the disk")
+        if not urgent and self.full:
+            self._ran_out(_SCARCE)
             raise StorageFull("the disk is full")
         try:
             return await write()
@@ -58,14 +61,18 @@ class Room:
         return await write()
 
     def _ran_out(self, why: str) -> None:
-        if not self.full:
+        if not self._full.is_set():
             log.error("%s; until there is more only deletions are accepted", why)
             self._full.set()
 
     async def run(self) -> None:
-        """Make room, and notice when there is some."""
+        """Notice when room becomes scarce, make some, and notice when there is some."""
         while True:
-            await self._full.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._full.wait(), PERIOD)
+            if not self.full:
+                continue
+            self._ran_out(_SCARCE)
             try:
                 if await self._storage.relieve():
                     log.info("there is room again: all writes are accepted")

@@ -1,6 +1,7 @@
 """What Kubernetes makes of YAML. The expected values are those of sigs.k8s.io/yaml 1.6, asked once for each of these texts."""
 
 import math
+import time
 
 import pytest
 from hypothesis import given
@@ -120,6 +121,32 @@ def test_a_few_lines_do_not_become_gigabytes():
     long = f"a: &a {'x' * 1_000_000}\nb: [{','.join(['*a'] * 100)}]"
     with pytest.raises(YamlError, match="excessive aliasing"):
         read(long.encode())
+
+
+def merged_into_itself(levels: int, fields: int) -> bytes:
+    inside = "{" + ",".join(f"k{number}: 1" for number in range(fields)) + "}"
+    return ("a: " + "{<<: " * levels + inside + "}" * levels).encode()
+
+
+def test_merges_in_merges_do_not_cost_their_depth():
+    """Each level takes in all fields of those inside it, though the text has them once."""
+    assert len(read(merged_into_itself(150, 20)).value["a"]) == 20
+    assert len(read(merged_into_itself(1, 200_000)).value["a"]) == 200_000, "what is merged once costs what it has"
+    started = time.process_time()
+    with pytest.raises(YamlError, match="document contains excessive merging"):
+        read(merged_into_itself(150, 60_000))
+    assert time.process_time() - started < 4 * _time_of(merged_into_itself(1, 60_000))
+    several = (
+        f"a: &a {{{', '.join(f'k{number}: 1' for number in range(2_000))}}}\nb: {{<<: [{', '.join(['*a'] * 500)}]}}"
+    )
+    with pytest.raises(YamlError, match="excessive aliasing"):
+        read(several.encode())
+
+
+def _time_of(text: bytes) -> float:
+    started = time.process_time()
+    read(text)
+    return time.process_time() - started
 
 
 def test_fields_given_twice_are_told_with_their_lines():

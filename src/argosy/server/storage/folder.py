@@ -39,6 +39,12 @@ def refuse_half(server: Path) -> None:
         raise StorageError(f"a restore into {server} was interrupted: run `argosy restore` again")
 
 
+def _is_at(file: int, path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return os.path.samestat(os.fstat(file), os.stat(path))
+    return False
+
+
 class FolderLock:
     """Held from construction to `release`; the system lets go of it when the process ends, however it ends."""
 
@@ -59,6 +65,10 @@ class FolderLock:
             os.close(self._file)
             who = f" (process {holder})" if holder.isdigit() else ""
             raise StorageError(f"the data folder {folder} is in use by another server{who}") from None
+        if not _is_at(self._file, path):
+            # A restore put another folder in its place after we had opened the file: the lock is of the one from before.
+            os.close(self._file)
+            raise StorageError(f"the data folder {folder} was exchanged for another one just now: try again")
         # A courtesy to whoever is refused; on a full disk it has to do without.
         with contextlib.suppress(OSError):
             os.ftruncate(self._file, 0)
