@@ -1,8 +1,14 @@
 """Plugins of a Python package in a federation: whatever one does, it holds up the objects that ask it, and nobody else."""
 
 import asyncio
+import contextlib
 import os
+import signal
+import socket
+import subprocess
+import sys
 import time
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import msgspec
@@ -16,7 +22,7 @@ from argosy.control.plugin_workers import PluginWorkers
 from argosy.control.timings import Timings
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.client import Patch
-from argosy.plan.framework import Always, Division, Filter, Profile, Ranked, Remote, Replicas, Score, Select
+from argosy.plan.framework import Always, Ask, Division, Filter, Profile, Ranked, Remote, Replicas, Score, Select
 from argosy.plan.held import HeldReason, held_of
 from argosy.plan.packaged import question_of
 from argosy.plan.plugins import DEFAULT_PROFILE
@@ -24,7 +30,7 @@ from argosy.plan.schedule import decide, schedule
 from argosy.plan.suppose import ObjectKey
 from argosy.plan.unit import Unit
 from argosy.plan.whatif import WhatIf
-from argosy.plugins import cluster
+from argosy.plugins import cluster, wire
 from tests.harness.eventually import PATIENCE, eventually
 from tests.harness.federation import QUICK, Federation
 from tests.harness.package import Package
@@ -38,7 +44,7 @@ LONGEST = 3.5
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    made = Package(tmp_path / "package")
+    made = Package(tmp_path / "package", "wait")
     monkeypatch.syspath_prepend(made.folder)
     return made
 
@@ -222,14 +228,14 @@ async def test_who_loses_interest_while_waiting_is_not_asked_for(workers, packag
     assert workers.ended == {"argosy-theirs 1.0": 1}, "the one that was under way"
 
 
-async def gone(pid):
+async def gone(pid, seconds=PATIENCE):
     def probe():
         try:
             return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
         except FileNotFoundError:
             return True
 
-    await eventually(probe, why=f"process {pid} is gone")
+    await eventually(probe, seconds, why=f"process {pid} is gone")
 
 
 async def test_what_a_plugin_has_started_ends_with_it(impatient, package):
@@ -253,6 +259,79 @@ async def test_a_process_is_ended_though_nobody_waits_for_its_end(package):
     await workers.close()
     await asyncio.wait({asking})
     await gone(pid)
+
+
+PARENT = """
+import asyncio, sys
+from argosy.control.plugin_workers import PluginWorkers
+from argosy.control.timings import Timings
+
+async def main():
+    workers = PluginWorkers(Timings())
+    loading = asyncio.create_task(workers.load())
+    while not loading.done() if sys.argv[1] == "thread" else workers._workers[0]._process is None:
+        await asyncio.sleep(0.05)
+    print(workers._workers[0]._process.pid, flush=True)
+    await asyncio.sleep(3600)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("imported", ["sleep", "thread"])
+async def test_a_process_does_not_outlive_a_parent_that_was_killed(tmp_path, imported):
+    """Though its package hangs in its import, or has a thread that an ordinary exit would wait for."""
+    package = Package(tmp_path / "package", imported)
+    path = os.pathsep.join([str(package.folder), *filter(None, sys.path)])
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PARENT, imported, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE
+    )
+    pid = int(await parent.stdout.readline())
+    try:
+        if imported == "sleep":  # in the import, not before it
+            await eventually((package.folder / "imported").exists)
+        parent.kill()
+        await parent.wait()
+        await gone(pid, 5.0)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def started():
+    """The process of a package, by our own hand: what it was told last, and its end of the connection."""
+    processes = []
+
+    def start(hello, parent=None):
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-P", "-m", "argosy.plugins.worker", str(theirs.fileno())]
+            process = subprocess.Popen([*command, str(parent or os.getpid())], pass_fds=[theirs.fileno()])
+        processes.append((process, ours))
+        ours.sendall(wire.framed(hello))
+        return process
+
+    yield start
+    for process, ours in processes:
+        process.kill()
+        process.wait()
+        ours.close()
+
+
+def hello(package, seconds=PATIENCE):
+    path = (str(package.folder), *sys.path)
+    return wire.Hello("argosy-theirs 1.0", (("theirs", "argosy_theirs:PLUGINS"),), path, seconds, 1 << 32, 1 << 30)
+
+
+async def test_loading_that_takes_too_long_ends_the_process_by_its_own_hand(tmp_path, started):
+    process = started(hello(Package(tmp_path / "package", "sleep"), seconds=1.0))
+    assert await asyncio.to_thread(process.wait, PATIENCE) == 1
+
+
+async def test_a_process_whose_parent_is_gone_already_does_nothing(package, started):
+    process = started(hello(package), parent=1 << 30)
+    assert await asyncio.to_thread(process.wait, PATIENCE) == 0
 
 
 async def test_a_question_that_waits_when_all_is_closed_starts_no_process(workers, package):
@@ -325,6 +404,7 @@ async def test_a_plan_does_not_wait_for_a_plugin_that_hangs(fed, package):
     [
         ("sleep", 3.0, "it took longer than 3 s to be loaded"),
         ("exit", PATIENCE, "it ended its process (exit code 7)"),
+        ("memory", PATIENCE, "OSError: [Errno 12] Cannot allocate memory"),
     ],
 )
 async def test_a_package_that_cannot_be_loaded_costs_its_own_plugins(tmp_path, monkeypatch, imported, seconds, says):
@@ -335,6 +415,180 @@ async def test_a_package_that_cannot_be_loaded_costs_its_own_plugins(tmp_path, m
         assert workers.registry.unusable == {"theirs": f"argosy-theirs 1.0 cannot be loaded: {says}"}
     finally:
         await workers.close()
+
+
+# However much a plugin says, little of it is told.
+
+
+async def test_an_error_of_any_length_is_told_in_short(fed, package):
+    package.behave("wordy")
+    await fed.deploy("asking", 1, "asking")
+    await held_for(fed, "asking", "plugin 'Theirs': xxx")
+    assert len((await held(fed, "asking")).message) < 1200
+
+
+async def loop_held_by(work):
+    """The result, and the longest turn of the loop meanwhile."""
+    task, longest = asyncio.ensure_future(work), 0.0
+    while not task.done():
+        started = time.perf_counter()
+        await asyncio.sleep(0.001)
+        longest = max(longest, time.perf_counter() - started)
+    return task.result(), longest
+
+
+async def test_of_a_million_steps_a_few_are_told(workers, package):
+    package.behave("wordy")
+    rows = np.arange(len(FLEET))
+    ask = Ask(workers.registry.replicas["AllInOne"], DIVIDED, FLEET, Ranked(rows, rows))
+    reply, longest = await loop_held_by(workers.answer(question_of(ask)))
+    steps = reply.division.steps
+    assert len(steps) == 32
+    assert {len(step) for step in steps[:-1]} == {300}
+    assert steps[-1] == "… and 999969 more"
+    assert longest < 0.2
+
+
+async def test_an_answer_longer_than_any_can_be_is_not_read(workers, package):
+    package.behave("shout")
+    reply, longest = await loop_held_by(workers.answer(theirs(workers)))
+    said = "sent what cannot be read: 60000000 bytes, more than 65856"
+    assert reply.error == f"plugin 'Theirs' {said}"
+    assert longest < 0.2
+    package.behave("")
+    assert not (await workers.answer(theirs(workers))).error
+
+
+def test_what_comes_from_a_process_is_cut_again():
+    rows = np.arange(2)
+    assert len(wire.reply_of(wire.Told(1, error="x" * 5000), "filter", rows).error) == 1000
+    zeros = np.zeros(2, dtype=np.int64).tobytes()
+    divided = wire.reply_of(wire.Told(1, scores=zeros, overflow=zeros, texts=["x" * 500] * 500), "replicas", rows)
+    assert (len(divided.division.steps), len(divided.division.steps[0])) == (32, 300)
+    refused = wire.reply_of(wire.Told(1, passed=bytes(2), codes=zeros, texts=["x" * 500]), "filter", rows)
+    assert [len(reason) for reason in refused.reasons.values()] == [300, 300]
+    beyond = np.full(2, 40, dtype=np.int64).tobytes()
+    with pytest.raises(wire.WireError):
+        wire.reply_of(wire.Told(1, passed=bytes(2), codes=beyond, texts=["x"] * 50), "filter", rows)
+    unusable = wire.described(wire.framed(wire.Described([], {"a": "x" * 5000}))[wire.HEAD.size :]).unusable
+    assert len(unusable["a"]) == 1000
+
+
+def test_the_longest_answer_there_is_fits():
+    count = 1000
+    texts, error = ["\U0001f4a5" * 300] * 32, "\U0001f4a5" * 1000
+    longest = wire.Told(2**60, error, bytes(count), bytes(8 * count), texts, bytes(8 * count), bytes(8 * count), b"")
+    assert len(wire.framed(longest)) < wire.longest_answer(count)
+
+
+# While a package is being loaded.
+
+
+@pytest.fixture
+async def slow(package):
+    """A package that is not loaded before its mode is another one, and a federation that has begun without it."""
+    package.behave("wait")
+    timings = msgspec.structs.replace(TIMINGS, plugin_answer=0.5)
+    workers = PluginWorkers(timings)
+    async with workers.running(), Federation(2, timings=timings, workers=workers) as fed:
+        await profile(fed, filter={"enabled": [{"name": "Theirs"}]})
+        await fed.policy("asking", schedulingMode="Duplicate", schedulingProfile="profile")
+        await fed.policy("free", schedulingMode="Duplicate")
+        yield fed, package, workers
+
+
+async def test_a_package_that_hangs_in_its_import_holds_up_its_own_objects_alone(slow):
+    fed, package, workers = slow
+    await fed.deploy("asking", 1, "asking")
+    await fed.deploy("free", 1, "free")
+    await placed_in(fed, "free", ["m1", "m2"])
+    await held_for(fed, "asking", "plugin 'Theirs' is not there yet: argosy-theirs 1.0 is being loaded")
+    assert await fed.copies("asking") == {}
+    assert workers.loading
+    assert not await fed.events("SchedulingProfileInvalid"), "nobody knows yet"
+
+    package.behave("")
+    await placed_in(fed, "asking", ["m1"])
+    assert await held(fed, "asking") is None
+    assert not await fed.events("SchedulingProfileInvalid")
+
+
+async def test_a_profile_is_judged_once_its_package_is_loaded(slow):
+    fed, package, _ = slow
+    await profile(fed, "wrong", score={"enabled": [{"name": "Theirs"}]})
+    await profile(fed, "unknown", score={"enabled": [{"name": "Nobodys"}]})
+    await fed.policy("wrong", schedulingMode="Duplicate", schedulingProfile="wrong")
+    await fed.deploy("wrong", 1, "wrong")
+    await held_for(fed, "wrong", "is being loaded")
+    package.behave("")
+
+    async def told():
+        events = await fed.events("SchedulingProfileInvalid")
+        return {event["involvedObject"]["name"]: event["message"] for event in events}.items() >= {
+            ("wrong", "'Theirs' is no score plugin (it is one for: filter)"),
+            ("unknown", "there is no score plugin 'Nobodys'"),
+        }
+
+    await eventually(told)
+
+    async def says_so():
+        found = await held(fed, "wrong")
+        return found.reason == HeldReason.PROFILE_INVALID and "is no score plugin" in found.message
+
+    await eventually(says_so)
+
+
+async def test_what_is_placed_is_not_touched_while_its_package_is_loaded_again(fed, package, timings):
+    """Neither held nor decided anew only because the control plane has started, though another plugin would be a reason to."""
+    when = {"rescheduleWhen": {"policyContentChanged": True}}
+    await profile(fed, "scored", score={"enabled": [{"name": "ByName"}]})
+    await fed.policy("moving", schedulingMode="Duplicate", schedulingProfile="scored", reschedulePolicy=when)
+    await fed.deploy("web", 1, "moving")
+    await placed_in(fed, "web", ["m1", "m2"])
+    before = await record(fed, "web")
+    await fed.stop_controllers()
+    package.behave("wait")
+    fed.workers = PluginWorkers(msgspec.structs.replace(timings, plugin_answer=0.3))
+    async with fed.workers.running():
+        await fed.start_controllers()
+        await fed.deploy("asking", 1, "asking")
+        await held_for(fed, "asking", "is being loaded")
+        assert await record(fed, "web") == before
+        package.behave("")
+        await placed_in(fed, "asking", ["m1"])
+        assert await record(fed, "web") == before
+        await fed.stop_controllers()
+
+
+async def record(fed, name):
+    metadata = (await fed.federated(f"{name}-deployments.apps"))["metadata"]
+    return metadata["generation"], dict(sorted(metadata["annotations"].items()))
+
+
+async def test_one_package_does_not_wait_for_another(package):
+    hanging = [EntryPoint("hanging", "argosy_hanging:PLUGINS", "argosy.plugins")]
+    (package.folder / "argosy_hanging.py").write_text("import time\ntime.sleep(3600)\n")
+    good = [EntryPoint("theirs", "argosy_theirs:PLUGINS", "argosy.plugins")]
+    workers = PluginWorkers(msgspec.structs.replace(TIMINGS, plugin_answer=PATIENCE), [*hanging, *good])
+    async with workers.running():
+        assert not (await workers.answer(question_of(ask_theirs()))).error
+        assert workers.loading
+        assert workers.awaited_from("Unknown") == "argosy_hanging:PLUGINS"
+        processes = [worker._process.pid for worker in workers._workers]
+    for pid in processes:
+        await gone(pid)
+
+
+def ask_theirs():
+    return next(decide(WEB, FLEET, Profile(filters=(Remote("Theirs", "filter", packaged=True),))))
+
+
+async def test_who_is_closed_while_a_package_is_loaded_leaves_nothing_behind(slow):
+    _, _, workers = slow
+    await eventually(lambda: workers._workers[0]._process is not None)
+    pid = workers._workers[0]._process.pid
+    await workers.close()
+    await gone(pid)
 
 
 # What is decided is what the same functions decide in this process.

@@ -2,6 +2,8 @@
 
 import asyncio
 import base64
+import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from argosy.plan.unit import Unit
 from argosy.plan.webhook import question_of
 from argosy.plugins import cluster
 from tests.harness.eventually import eventually, holds
-from tests.harness.webhook import MISBEHAVIOURS, webhook_server
+from tests.harness.webhook import MISBEHAVIOURS, webhook_process, webhook_server
 
 CLUSTERS = {f"c{number:02}": cluster(f"c{number:02}") for number in range(60)}
 FLEET = Fleet.of(CLUSTERS.values())
@@ -85,12 +87,19 @@ SAID = {
     "not-an-object": "the answer cannot be read: ",
     "wrong-types": "the answer cannot be read: Expected ",
     "unknown-names": "",
-    "endless": "the answer is longer than 1048576 bytes",
+    "endless": "the answer is longer than {longest} bytes",
+    "crumbs": "the answer comes in pieces of less than 64 bytes",
     "cut": "request failed: Server disconnected",
     "redirect": "unexpected status code: 302, body: ",
     "refuse": "no {phase} today",
     "compressed": "the answer cannot be read: not valid JSON",
 }
+
+
+def longest(phase, version):
+    if phase == "select":
+        return 1024 * 1024
+    return 64 * 1024 if version == "v1alpha1" else 256 * 1024
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1alpha1-batch"])
@@ -104,7 +113,7 @@ async def test_whatever_it_does_is_told_and_ends_in_time(server, client, mode, p
     if mode == "unknown-names" and version == "v1alpha1" and phase != "select":
         assert not told  # where one cluster is asked about there is no name to get wrong
         return
-    assert SAID[mode].format(phase=phase) in told
+    assert SAID[mode].format(phase=phase, longest=longest(phase, version)) in told
     assert len(told) < 1000
     server.behaviour["mode"] = "well"
 
@@ -113,6 +122,36 @@ async def test_whatever_it_does_is_told_and_ends_in_time(server, client, mode, p
         return not again.error and not again.errors
 
     await eventually(well)
+
+
+async def test_an_answer_in_crumbs_does_not_hold_up_the_loop(client):
+    async with webhook_process() as elsewhere:  # what sending them costs is not ours
+        await elsewhere.behave("crumbs")
+        asking = asyncio.create_task(client(url=elsewhere.url).answer(question("filter", 40)))
+        longest_turn = 0.0
+        while not asking.done():
+            started = time.perf_counter()
+            await asyncio.sleep(0)
+            longest_turn = max(longest_turn, time.perf_counter() - started)
+        assert "pieces of less than 64 bytes" in next(iter((await asking).errors.values()))
+    assert longest_turn < 0.2
+
+
+async def test_of_long_answers_nothing_is_kept(client):
+    """Sixty of them, one after the other, take no more than a few."""
+    async with webhook_process() as elsewhere:
+        await elsewhere.behave(padding=60_000)
+        hook = client(timeout="60s", url=elsewhere.url)
+        hook._requests = asyncio.Semaphore(1)
+        await hook.answer(question("filter", 1))
+        tracemalloc.start()
+        try:
+            reply = await hook.answer(question("filter"))
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert reply.passed.all()
+    assert most < 20 * 60_000
 
 
 async def test_one_that_hangs_is_left_alone_and_asked_again_when_it_answers(server, client):

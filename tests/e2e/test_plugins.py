@@ -23,8 +23,9 @@ LONGEST = 2.0
 
 
 @pytest.fixture
-def package(tmp_path):
-    return Package(tmp_path / "package")
+def package(request, tmp_path):
+    """It may misbehave while it is imported."""
+    return Package(tmp_path / "package", getattr(request, "param", ""))
 
 
 @pytest.fixture
@@ -72,6 +73,22 @@ async def test_a_plugin_that_hangs_stops_neither_the_server_nor_others(kubeconfi
 
         package.behave("")
         await eventually(lambda: placements(client, "asking"), 2 * PATIENCE)
+    finally:
+        await client.close()
+
+
+@pytest.mark.parametrize("package", ["sleep"], indirect=True)
+async def test_a_package_that_hangs_in_its_import_does_not_keep_the_others_waiting(kubeconfig: Path) -> None:
+    client = Client(HttpTransport(config.load(str(kubeconfig))))
+    try:
+        await configure(client)
+        await client.create(DEPLOYMENTS, deployment("asking", 1, "asking"))
+        await client.create(DEPLOYMENTS, deployment("free", 1, "free"))
+        await eventually(lambda: placements(client, "free"))
+        await eventually(lambda: why(client, "asking"))
+        # Said within the 30 s that loading may take; then that the plugin is not there.
+        assert "plugin 'Theirs' is not there yet: argosy-theirs 1.0 is being loaded" in await why(client, "asking")
+        assert not await placements(client, "asking")
     finally:
         await client.close()
 

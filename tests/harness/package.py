@@ -6,8 +6,12 @@ The plugin `Theirs` behaves as the file `mode` beside the module says; the packa
 from pathlib import Path
 
 MODULE = '''\
+import mmap
 import os
+import struct
 import subprocess
+import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -18,9 +22,17 @@ from argosy.plugins import Always, Division, Filter, PluginError, Ranked, Replic
 
 MODE = Path(__file__).with_name("mode")
 IMPORT = "{imported}"
+MODE.with_name("imported").touch()
 
 if IMPORT == "sleep":
     time.sleep(3600)
+elif IMPORT == "wait":
+    while MODE.read_text() == "wait":
+        time.sleep(0.05)
+elif IMPORT == "thread":
+    threading.Thread(target=time.sleep, args=(3600,)).start()
+elif IMPORT == "memory":
+    RESERVED = mmap.mmap(-1, 8 << 30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)  # and not reserved
 elif IMPORT == "exit":
     os._exit(7)
 
@@ -44,6 +56,11 @@ def first(unit, fleet):
         raise KeyError("zone")
     if mode == "undecided":
         raise PluginError("nobody knows")
+    if mode == "wordy":
+        raise PluginError("x" * 400_000)
+    if mode == "shout":  # past all that is between it and the control plane
+        os.write(int(sys.argv[1]), struct.pack("!Q", 60_000_000))
+        os.write(int(sys.argv[1]), bytes(60_000_000))
     if mode == "nonsense":
         return "yes, all of them"
     return np.arange(len(fleet)) < 1
@@ -60,7 +77,8 @@ def reversed_(unit, fleet, ranked):
 def all_in_one(unit, fleet, rows):
     replicas = np.zeros(len(rows), dtype=np.int64)
     replicas[-1:] = unit.desired_replicas
-    return Division(replicas, np.zeros(len(rows), dtype=np.int64), ("all in the last",))
+    steps = ("ab" * 400,) * 1_000_000 if MODE.read_text() == "wordy" else ("all in the last",)
+    return Division(replicas, np.zeros(len(rows), dtype=np.int64), steps)
 
 
 def named(name, unit, fleet):
@@ -86,7 +104,7 @@ PLUGINS = [
 
 class Package:
     def __init__(self, folder: Path, imported: str = ""):
-        """`imported` is what becomes of importing it: "sleep", "exit"."""
+        """`imported` is what becomes of importing it: "sleep", "wait" (while its mode is that), "thread", "memory", "exit"."""
         self.folder = folder
         folder.mkdir(exist_ok=True)
         (folder / "argosy_theirs.py").write_text(MODULE.replace("{imported}", imported))

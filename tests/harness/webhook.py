@@ -26,6 +26,7 @@ MISBEHAVIOURS = (
     "wrong-types",
     "unknown-names",
     "endless",
+    "crumbs",
     "cut",
     "redirect",
     "refuse",
@@ -86,7 +87,8 @@ class WebhookServer:
         if mode != "well" and phase in self.behaviour.get("phases", (phase,)):
             return await self._misbehave(mode, request, phase)
         await asyncio.sleep(self.behaviour.get("delay", 0))
-        return web.json_response(self._answer(phase, body))
+        padding = {"padding": "x" * self.behaviour.get("padding", 0)}
+        return web.json_response({**self._answer(phase, body), **padding})
 
     def _answer(self, phase: str, body: dict[str, Any]) -> dict[str, Any]:
         if phase == "select":
@@ -121,6 +123,13 @@ class WebhookServer:
                 while True:
                     await response.write(b'{"selected": ' + b" " * 65536)
             return response
+        if mode == "crumbs":
+            transport = request.transport
+            assert transport is not None
+            transport.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            while not transport.is_closing():
+                transport.write(b"1\r\n \r\n" * 40_000)
+                await asyncio.sleep(0.01)
         if mode == "redirect":
             return web.Response(status=302, headers={"Location": "http://127.0.0.1:9/"})
         if mode == "compressed":
@@ -128,10 +137,11 @@ class WebhookServer:
         bodies: dict[str, tuple[int, bytes]] = {
             "hang": (503, b"too late"),
             "cut": (200, b""),
+            "crumbs": (200, b""),
             "status": (500, b"out of\norder \x07" + b"x" * 4096),
             "garbage": (200, b"<html>"),
             "not-text": (200, b'{"error": "\xff\xfe"}'),
-            "not-an-object": (200, b"[" * 100_000),
+            "not-an-object": (200, b"[" * 50_000),
             "wrong-types": (200, b'{"selected": "yes", "score": "high", "selectedClusterNames": 7, "clusters": {}}'),
             "unknown-names": (
                 200,

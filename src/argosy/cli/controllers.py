@@ -223,14 +223,11 @@ async def _serve(
 
 
 async def _work(client: "Client", process: _Process, probes: "Probes", leader_elect: bool) -> None:
-    try:
-        await process.workers.load()
+    async with process.workers.running():
         if leader_elect:
             await _elected(client, process, probes)
         else:
             await _lead(process.manager(client), probes)
-    finally:
-        await process.workers.close()
 
 
 async def _elected(client: "Client", process: _Process, probes: "Probes") -> None:

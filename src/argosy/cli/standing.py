@@ -40,11 +40,8 @@ class Standing:
 
     async def run(self) -> None:
         """Until cancelled."""
-        try:
-            await self._workers.load()
+        async with self._workers.running():
             await self._division.run(self._elector, self._lead)
-        finally:
-            await self._workers.close()
 
     @property
     def waiting(self) -> str:

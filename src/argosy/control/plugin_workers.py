@@ -1,11 +1,12 @@
 """Plugins of Python packages, each package in a process of its own, which is asked like a webhook.
 
 Somebody else's code may hang, spin, crash or eat memory: it does so in a process that is ended when a question takes too long,
-and started anew for the next one. A plugin that does not answer several times in a row is left alone for a while (`Breaker`).
-Whatever happens is a Reply: nothing here raises for what a plugin did, nothing waits but the object that asked, and no function
-of a package is ever called in this process.
+and started anew for the next one. Packages are loaded while everything else goes on (`running`): until then whoever asks waits
+for as long as an answer may take, and is told so. A plugin that does not answer several times in a row is left alone for a
+while (`Breaker`). Whatever happens is a Reply: nothing here raises for what a plugin did, nothing waits but the object that
+asked, and no function of a package is ever called in this process.
 
-Owns one process a package and the task that asks it; `close` ends them.
+Owns one process a package and the task that asks it; `close` ends them, and `running` the task that loads them too.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from importlib.metadata import EntryPoint
 from typing import Any, Literal, TypeVar, cast
 
@@ -40,6 +41,8 @@ log = logging.getLogger(__name__)
 
 #: What a process may take beyond what it has once its package is loaded.
 MEMORY = 1024 * 1024 * 1024
+#: ... and while it is loaded. Libraries reserve much more than they use.
+MEMORY_TO_LOAD = 4 * MEMORY
 #: A process ends itself when its time is over, and says where it was; a little later it is ended.
 _GRACE = 0.5
 #: How long one that was ended may take to be gone.
@@ -51,38 +54,91 @@ T = TypeVar("T")
 
 
 class PluginWorkers:
-    """All packages with plugins. `load` first; `registry` then has what profiles may name."""
+    """All packages with plugins. `registry` has what profiles may name of those that are loaded; `on_change` tells of more."""
 
     def __init__(self, timings: Timings, found: Iterable[EntryPoint] | None = None, registry: Registry = IN_TREE):
         self._timings = timings
         self._workers = [_Worker(origin, points, timings) for origin, points in offered(found).items()]
         self._plugins: dict[str, _Plugin] = {}
+        self._built_in = registry
+        #: Those of which it is not known yet what they have.
+        self._loading = list(self._workers)
+        self._loaded = asyncio.Condition()
+        self._listeners: list[Callable[[], None]] = []
         self.registry = registry
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Loaded beside what is done meanwhile, and closed with it."""
+        loading = asyncio.create_task(self.load(), name="load plugins")
+        try:
+            yield
+        finally:
+            loading.cancel()
+            await asyncio.wait({loading})
+            await self.close()
 
     async def load(self) -> None:
         """Every package, side by side. One that cannot be loaded costs its own plugins."""
-        for worker, described in zip(
-            self._workers, await asyncio.gather(*(worker.load() for worker in self._workers)), strict=True
-        ):
-            remotes = [
-                Remote(offer.name, phase, offer.weight, packaged=True, configurable=offer.configurable)
-                for offer in described.offers
-                if (phase := _phase(offer.phase)) is not None
-            ]
-            self.registry = self.registry.with_plugins(remotes, worker.origin).without(described.unusable)
-            for remote in remotes:
-                self._plugins.setdefault(remote.name, _Plugin(remote.name, worker, self._timings))
-            log.info("plugins of %s: %s", worker.origin, ", ".join(sorted({one.name for one in remotes})) or "none")
+        await asyncio.gather(*(self._load(worker) for worker in self._workers))
+
+    async def _load(self, worker: "_Worker") -> None:
+        await worker.load()
+        self._loading.remove(worker)
+        for remote in worker.remotes:
+            self._plugins.setdefault(remote.name, _Plugin(remote.name, worker, self._timings))
+        # Whoever is done first: what the registry says must not depend on it.
+        registry = self._built_in
+        for each in self._workers:
+            registry = registry.with_plugins(each.remotes, each.origin).without(each.unusable)
+        self.registry = registry
+        log.info("plugins of %s: %s", worker.origin, ", ".join(sorted({one.name for one in worker.remotes})) or "none")
+        for listener in self._listeners:
+            listener()
+        async with self._loaded:
+            self._loaded.notify_all()
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Be told when a package was loaded, or could not be, until `forget`."""
+        self._listeners.append(listener)
+
+    def forget(self, listener: Callable[[], None]) -> None:
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+    @property
+    def loading(self) -> bool:
+        """Whether there are packages of which it is not known yet what they have."""
+        return bool(self._loading)
+
+    def awaited_from(self, name: str) -> str:
+        """The package that may turn out to have a plugin of this name, since it is being loaded; empty where there is none."""
+        if not self._loading or name in self._plugins:
+            return ""
+        likely = [worker for worker in self._loading if worker.has_entry_point(name)]
+        return (likely or self._loading)[0].origin
 
     async def answer(self, question: PackagedQuestion) -> Reply:
         """What the plugin says. One question at a time to a package: others to it wait their turn."""
+        if package := await self._still_awaited_from(question.plugin):
+            return failed(question, f"is not there yet: {package} is being loaded")
         plugin = self._plugins.get(question.plugin)
-        if plugin is None:
+        if plugin is None or question.plugin not in self.registry.at(question.remote.phase):
             return failed(question, "is not installed any more")
         try:
             return await plugin.ask(question, question.remote.phase)
         except _Silent as silence:
             return failed(question, str(silence))
+
+    async def _still_awaited_from(self, name: str) -> str:
+        """As `awaited_from`, but after as long as an answer may take: most packages are loaded by then."""
+        package = self.awaited_from(name)
+        if package:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._timings.plugin_answer), self._loaded:
+                    await self._loaded.wait_for(lambda: not self.awaited_from(name))
+                    package = ""
+        return package
 
     async def refuses(self, remote: Remote) -> str:
         """Why a plugin cannot take the arguments of a profile; empty where it can, or cannot be asked."""
@@ -161,6 +217,9 @@ class _Worker:
         self.origin = origin
         self.ended = 0
         self.stuck = ""
+        #: What the package has, once it is loaded, and entry points that cannot be used, with the reason.
+        self.remotes: tuple[Remote, ...] = ()
+        self.unusable: dict[str, str] = {}
         self._points = tuple((point.name, point.value) for point in points)
         self._timings = timings
         self._turn = asyncio.Lock()
@@ -182,16 +241,25 @@ class _Worker:
         task.add_done_callback(lambda _: self._turn.release())
         return await asyncio.shield(task)
 
-    async def load(self) -> wire.Described:
-        return await self.in_turn(self._load)
+    def has_entry_point(self, name: str) -> bool:
+        return any(name == point for point, _ in self._points)
 
-    async def _load(self) -> wire.Described:
+    async def load(self) -> None:
+        await self.in_turn(self._load)
+
+    async def _load(self) -> None:
         try:
-            return await self._start()
-        except _Silent as silence:
-            why = f"{self.origin} cannot be loaded: it {silence}"
-            log.error("%s", why)
-            return wire.Described([], dict.fromkeys((name for name, _ in self._points), why))
+            described = await self._start()
+        except Exception as error:
+            why = f"{self.origin} cannot be loaded: it {error if isinstance(error, _Silent) else f'failed: {error}'}"
+            log.error("%s", why, exc_info=None if isinstance(error, _Silent) else error)
+            described = wire.Described([], dict.fromkeys((name for name, _ in self._points), why))
+        self.remotes = tuple(
+            Remote(offer.name, phase, offer.weight, packaged=True, configurable=offer.configurable)
+            for offer in described.offers
+            if (phase := _phase(offer.phase)) is not None
+        )
+        self.unusable = {name: why for name, why in described.unusable.items() if self.has_entry_point(name)}
 
     async def ask(self, question: PackagedQuestion, phase: str) -> Reply:
         """Only `in_turn`. Raises _Silent."""
@@ -203,7 +271,8 @@ class _Worker:
         started = loop.time()
         try:
             async with asyncio.timeout(seconds + _GRACE):
-                body = await self._exchange(await self._asked(question, phase, seconds))
+                longest = wire.longest_answer(len(question.ranked.rows))
+                body = await self._exchange(await self._asked(question, phase, seconds), longest)
             answer = wire.told(body)
             if answer.number != self._number:
                 raise wire.WireError("an answer to another question")
@@ -240,26 +309,30 @@ class _Worker:
                 "-m",
                 "argosy.plugins.worker",
                 str(theirs.fileno()),
+                str(os.getpid()),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
                 env=_environment(),
             )
-        except OSError as error:
+        except BaseException as error:
             ours.close()
-            raise _Silent(f"could not be started: {error.strerror}") from None
+            if isinstance(error, OSError):
+                raise _Silent(f"could not be started: {error.strerror}") from None
+            raise
         finally:
             theirs.close()
-        self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=wire.LONGEST)
+        self._reader, self._writer = await asyncio.open_connection(sock=ours)
         self._known = {}
-        hello = wire.Hello(self.origin, self._points, tuple(sys.path), MEMORY)
+        seconds = self._timings.plugin_load
+        hello = wire.Hello(self.origin, self._points, tuple(sys.path), seconds, MEMORY_TO_LOAD, MEMORY)
         try:
-            async with asyncio.timeout(self._timings.plugin_load):
-                return wire.described(await self._exchange(wire.framed(hello)))
+            async with asyncio.timeout(seconds):
+                return wire.described(await self._exchange(wire.framed(hello), wire.LONGEST_DESCRIPTION))
         except TimeoutError:
             await self._end()
-            raise _Silent(f"took longer than {self._timings.plugin_load:g} s to be loaded") from None
+            raise _Silent(f"took longer than {seconds:g} s to be loaded") from None
         except (EOFError, OSError):
             raise _Silent(await self._died()) from None
         except wire.WireError as error:
@@ -269,14 +342,15 @@ class _Worker:
             await self._end()
             raise
 
-    async def _exchange(self, message: bytes) -> bytes:
+    async def _exchange(self, message: bytes, longest: int) -> bytes:
+        """The message that comes back. Who sends more than `longest` is not read: that alone would hold up the loop."""
         assert self._reader is not None
         assert self._writer is not None
         self._writer.write(message)
         await self._writer.drain()
         (length,) = wire.HEAD.unpack(await self._reader.readexactly(wire.HEAD.size))
-        if length > wire.LONGEST:
-            raise wire.WireError(f"{length} bytes")
+        if length > longest:
+            raise wire.WireError(f"{length} bytes, more than {longest}")
         return await self._reader.readexactly(length)
 
     async def _asked(self, question: PackagedQuestion, phase: str, seconds: float) -> bytes:

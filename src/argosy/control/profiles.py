@@ -1,8 +1,11 @@
 """Profiles: which scheduling plugins there are at the moment, and whom another profile, or another plugin, concerns.
 
 Plugins are those built in, those installed as Python packages, and webhooks; profiles choose among them. A profile that cannot
-be used says so in an event of its own, besides what the objects say that wait for it. Decides nothing: what a profile means is
-`plan.profile`. Owns a task a profile whose arguments a Python package is asked about; `close` ends them.
+be used says so in an event of its own, besides what the objects say that wait for it. While packages are being loaded, a name
+that nobody has may be a plugin of theirs: whoever decides asks for it and waits, and nothing is said about the profile.
+
+Decides nothing: what a profile means is `plan.profile`. Owns a task a profile whose arguments a Python package is asked about;
+`close` ends them.
 """
 
 import asyncio
@@ -18,7 +21,7 @@ from argosy.kube.events import EventRecorder
 from argosy.kube.informer import Change
 from argosy.kube.objects import key_of
 from argosy.plan.framework import FrameworkError, Remote
-from argosy.plan.profile import Registry, enabled_names, unused
+from argosy.plan.profile import POINTS, Registry, enabled_names, unused
 from argosy.plan.schedule import profile_of
 
 __all__ = ["Profiles"]
@@ -33,7 +36,10 @@ class Profiles:
         events: EventRecorder | None = None,
         workers: PluginWorkers | None = None,
     ) -> None:
-        """Without a recorder nothing is told: somebody else of this control plane does."""
+        """Without a recorder nothing is told: somebody else of this control plane does.
+
+        With `workers`, what is installed is what they have, now and as they come to know of more.
+        """
         self._workers = workers
         self._checking: set[asyncio.Task[None]] = set()
         self._caches = caches
@@ -42,6 +48,10 @@ class Profiles:
         self._events = events
         self._listeners: list[Callable[[str], None]] = []
         self.registry = installed
+        #: Names in profiles that may be plugins of a package that is being loaded.
+        self._awaited: frozenset[str] = frozenset()
+        if workers is not None:
+            workers.on_change(self._package_loaded)
 
     def on_change(self, listener: Callable[[str], None]) -> None:
         """Be told of profiles that came, went or mean something else than before; see `naming`."""
@@ -57,12 +67,14 @@ class Profiles:
         if change.old is not None and change.new is not None and change.old.spec == change.new.spec:
             return
         if change.new is not None:
+            if any(_is_unknown(name, self.registry) for name in enabled_names(change.new.spec)):
+                self._look_up()
             self._check(change.new)
         self._changed(change.key)
 
     def webhook_changed(self, name: str) -> None:
         """A webhook came, went or is another one than before."""
-        self.registry = self._installed.with_remotes(self._webhooks.remotes()).without(self._webhooks.unusable)
+        self._look_up()
         if self._installed.points_of(name):
             configuration = self._caches.webhooks.get(name)
             if configuration is not None:
@@ -72,6 +84,33 @@ class Profiles:
             if name in enabled_names(profile.spec):
                 self._check(profile)
                 self._changed(profile.metadata.name)
+
+    def _package_loaded(self) -> None:
+        """One was loaded, or could not be: who named a plugin of it now knows what that is."""
+        assert self._workers is not None
+        awaited, before = self._awaited, self.registry
+        self._installed = self._workers.registry
+        self._look_up()
+        for profile in self._caches.profiles.values():
+            for name in enabled_names(profile.spec):
+                if name in awaited - self._awaited or before.unusable.get(name) != self.registry.unusable.get(name):
+                    self._check(profile)
+                    self._changed(profile.metadata.name)
+                    break
+
+    def _look_up(self) -> None:
+        """Which plugins there are."""
+        known = self._installed.with_remotes(self._webhooks.remotes()).without(self._webhooks.unusable)
+        awaited: dict[str, str] = {}
+        if self._workers is not None and self._workers.loading:
+            wanted = {name for profile in self._caches.profiles.values() for name in enabled_names(profile.spec)}
+            unknown = (name for name in wanted if _is_unknown(name, known))
+            awaited = {name: package for name in unknown if (package := self._workers.awaited_from(name))}
+        for name, package in awaited.items():
+            # At which stage it belongs is not known either. The package is part of what a decision was based on: most likely it
+            # is the same as before, so that nothing is decided anew only because we have started.
+            known = known.with_plugins((Remote(name, point, packaged=True) for point in POINTS), package)
+        self._awaited, self.registry = frozenset(awaited), known
 
     def _changed(self, profile: str) -> None:
         for listener in self._listeners:
@@ -92,6 +131,8 @@ class Profiles:
 
     def _check(self, profile: SchedulingProfile) -> None:
         if self._events is None or not self._caches.webhooks.has_synced:
+            return
+        if not self._awaited.isdisjoint(enabled_names(profile.spec)):
             return
         try:
             plugins = profile_of(profile, self.registry)
@@ -116,6 +157,8 @@ class Profiles:
                 self._tell(profile, EventReason.PROFILE_INVALID, why)
 
     async def close(self) -> None:
+        if self._workers is not None:
+            self._workers.forget(self._package_loaded)
         tasks = tuple(self._checking)
         for task in tasks:
             task.cancel()
@@ -127,3 +170,7 @@ class Profiles:
         kind, metadata = resources.SCHEDULING_PROFILES.kind, profile.metadata
         about = {"apiVersion": keys.API_VERSION, "kind": kind, "name": metadata.name, "uid": metadata.uid}
         self._events.event(about, "Warning", reason, message)
+
+
+def _is_unknown(name: str, registry: Registry) -> bool:
+    return name not in registry.unusable and not registry.points_of(name)

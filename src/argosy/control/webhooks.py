@@ -35,6 +35,7 @@ from argosy.kube.endpoints import DEFAULT_RULES, EndpointRules, canonical
 from argosy.kube.events import EventRecorder
 from argosy.kube.http import BROKEN, describe
 from argosy.kube.informer import Change
+from argosy.kube.pieces import whole
 from argosy.kube.resolver import GuardedResolver
 from argosy.kube.tls import client_context, proxy_for
 from argosy.plan.framework import Reply
@@ -45,10 +46,12 @@ from argosy.plan.webhook import (
     Answer,
     Call,
     Question,
+    Said,
     calls,
     cluster_payload,
     failed,
     payload_version,
+    read,
     reply,
     short,
     url_of,
@@ -69,8 +72,11 @@ ALL_REQUESTS = 256
 #: One request, whatever a configuration says (Kubernetes allows its webhooks as much): a few that hang must not keep all others
 #: waiting.
 LONGEST_TIMEOUT = 30.0
-#: More than any answer has: a selection of thousands of clusters.
-LONGEST_ANSWER = 1024 * 1024
+#: More than any answer has, by what it is about: one cluster, as many as a batch has, a selection of thousands. There may be
+#: hundreds of answers on their way.
+LONGEST_ABOUT_ONE = 64 * 1024
+LONGEST_ABOUT_MANY = 256 * 1024
+LONGEST_SELECTION = 1024 * 1024
 HEADERS = {
     "Content-Type": "application/json",
     "Accept": "application/json",
@@ -184,38 +190,50 @@ class WebhookClient:
         await self._payloads.prepare(question.clusters)
         requests = calls(question, self._payloads.of, self._version)
         url = url_of(self._prefix, path)
-        answers = []
+        said: list[Said] = []
         if self._breaker.is_open and requests:
             # One that was not there lately has to answer one call before it is sent the others.
             try:
-                answers = [await self._call(url, requests[0], probing=True)]
+                said = [await self._said(url, question, requests[0], probing=True)]
             finally:
                 self._breaker.abandoned()
             if self._breaker.is_open:
                 return failed(question, self._last_failure)
-        answers += await asyncio.gather(*(self._call(url, call) for call in requests[len(answers) :]))
-        return reply(question, answers, self._version)
+        said += await asyncio.gather(*(self._said(url, question, call) for call in requests[len(said) :]))
+        return reply(question, said)
 
-    async def _call(self, url: str, call: Call, *, probing: bool = False) -> Answer:
+    async def _said(self, url: str, question: Question, call: Call, *, probing: bool = False) -> Said:
+        """What the answer to one call says. It is read as it comes: there may be hundreds, and each of them long."""
+        longest = self._longest_answer(question.phase)
+        return read(question, await self._call(url, call, longest, probing=probing), self._version)
+
+    def _longest_answer(self, phase: str) -> int:
+        if phase == "select":
+            return LONGEST_SELECTION
+        return LONGEST_ABOUT_ONE if self._version == SINGLE else LONGEST_ABOUT_MANY
+
+    async def _call(self, url: str, call: Call, longest: int, *, probing: bool = False) -> Answer:
         async with self._requests, self._shared:
             if self._breaker.is_open and not probing:
                 return Answer(call, error=self._last_failure)
             try:
                 async with asyncio.timeout(self.timeout):
-                    status, body = await self._post(url, call.body)
+                    status, body = await self._post(url, call.body, longest)
             except TimeoutError:
                 why = f"no answer within {self.timeout:g} s"
             except BROKEN as error:
                 why = describe(error)
             else:
                 self._breaker.succeeded()
+                if body is None:
+                    return Answer(call, error=f"the answer is longer than {longest} bytes")
                 return _answer(call, status, body)
         self._last_failure = f"request failed: {short(why)}"
         if probing or not self._breaker.is_open:  # those that were under way when it opened say nothing new
             self._breaker.failed()
         return Answer(call, error=self._last_failure)
 
-    async def _post(self, url: str, body: bytes) -> tuple[int, bytes | None]:
+    async def _post(self, url: str, body: bytes, longest: int) -> tuple[int, bytes | None]:
         """Status and body of the answer; None for a body that is too long."""
         async with self._sessions().post(
             url,
@@ -226,14 +244,14 @@ class WebhookClient:
             proxy=self._proxy,
             allow_redirects=False,
         ) as response:
-            return response.status, await _read(response)
+            return response.status, await _read(response, longest)
 
     def _sessions(self) -> aiohttp.ClientSession:
         if self._closed:
             raise RuntimeError("the webhook's configuration is gone")
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, resolver=self._resolver(), keepalive_timeout=_KEEPALIVE),
+                connector=whole(aiohttp.TCPConnector(limit=0, resolver=self._resolver(), keepalive_timeout=_KEEPALIVE)),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),
                 # What is said to be compressed is garbage here: we asked for none, and a little of it may become a lot.
@@ -363,21 +381,19 @@ class Webhooks:
         await asyncio.gather(*self._retiring, *(client.close() for client in clients))
 
 
-def _answer(call: Call, status: int, body: bytes | None) -> Answer:
-    if body is None:
-        return Answer(call, error=f"the answer is longer than {LONGEST_ANSWER} bytes")
+def _answer(call: Call, status: int, body: bytes) -> Answer:
     if status != 200:
         said = short(body[:_SHOWN].decode("utf-8", "replace"))
         return Answer(call, error=f"unexpected status code: {status}, body: {said}")
     return Answer(call, body)
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes | None:
+async def _read(response: aiohttp.ClientResponse, longest: int) -> bytes | None:
     chunks = []
     size = 0
     async for chunk in response.content.iter_any():
         size += len(chunk)
-        if size > LONGEST_ANSWER:
+        if size > longest:
             response.close()
             return None
         chunks.append(chunk)

@@ -211,14 +211,15 @@ class Filtered(msgspec.Struct, frozen=True, eq=False):
     #: One entry a cluster: the position of the first filter it failed, -1 where it passed all.
     failed: npt.NDArray[np.int16]
     feasible: Mask
-    #: Reasons that somebody else gave, and errors, by row.
+    #: Reasons that somebody else gave, by row, and errors where there was no answer.
     told: dict[int, str]
+    unanswered: dict[int, str]
 
     def reasons(self, unit: Unit, fleet: Fleet, position: int) -> tuple[Rows, Reasons]:
         """The rows that one filter was the first to refuse, and why."""
         rows = (self.failed == position).nonzero()[0]
         plugin = self.plugins[position]
-        if isinstance(plugin, Filter) and not (self.told and self.told.keys() & set(rows.tolist())):
+        if isinstance(plugin, Filter) and not self.unanswered.keys() & set(rows.tolist()):
             if plugin.reasons is not None:
                 return rows, plugin.reasons(unit, fleet, rows)
             if isinstance(plugin.reason, Always):
@@ -228,7 +229,7 @@ class Filtered(msgspec.Struct, frozen=True, eq=False):
         return rows, Reasons(tuple(texts), np.array(codes, dtype=np.int64))
 
     def _reason(self, plugin: Filter | Remote, unit: Unit, fleet: Fleet, row: int) -> str:
-        told = self.told.get(row)
+        told = self.unanswered.get(row) or self.told.get(row)
         if told is not None:
             return told
         return (
@@ -264,38 +265,44 @@ def run_filters(filters: Sequence[Filter | Remote], unit: Unit, fleet: Fleet) ->
     remaining = fleet.everyone
     failed = np.full(len(fleet), -1, dtype=np.int16)
     told: dict[int, str] = {}
+    unanswered: dict[int, str] = {}
     for position, plugin in enumerate(filters):
         if isinstance(plugin, Remote):
             if not remaining.any():
                 break
-            passed = yield from _asked_to_filter(plugin, unit, fleet, remaining, told)
+            passed = yield from _asked_to_filter(plugin, unit, fleet, remaining, told, unanswered)
         else:
             try:
                 passed = plugin.feasible(unit, fleet)
             except FrameworkError as error:
                 passed = np.zeros(len(fleet), dtype=np.bool_)
-                told.update(dict.fromkeys(np.flatnonzero(remaining).tolist(), str(error)))
+                unanswered.update(dict.fromkeys(np.flatnonzero(remaining).tolist(), str(error)))
         if passed is fleet.everyone:
             continue
         failed[remaining > passed] = position
         remaining = remaining & passed
-    return Filtered(tuple(filters), failed, remaining, told)
+    return Filtered(tuple(filters), failed, remaining, told, unanswered)
 
 
 def _asked_to_filter(
-    plugin: Remote, unit: Unit, fleet: Fleet, remaining: Mask, told: dict[int, str]
+    plugin: Remote,
+    unit: Unit,
+    fleet: Fleet,
+    remaining: Mask,
+    told: dict[int, str],
+    unanswered: dict[int, str],
 ) -> Generator[Ask, Reply, Mask]:
     rows = np.flatnonzero(remaining)
     reply = yield Ask(plugin, unit, fleet, Ranked(rows, np.zeros(len(rows), dtype=np.int64)))
     passed = np.zeros(len(fleet), dtype=np.bool_)
     if reply.error or reply.passed is None or len(reply.passed) != len(rows):
-        told.update(dict.fromkeys(rows.tolist(), reply.error or f"{plugin.name} gave no answer"))
+        unanswered.update(dict.fromkeys(rows.tolist(), reply.error or f"{plugin.name} gave no answer"))
         return passed
     passed[rows] = reply.passed
     told.update((int(rows[at]), reason) for at, reason in reply.reasons.items())
     for at, error in reply.errors.items():
         passed[rows[at]] = False
-        told[int(rows[at])] = error
+        unanswered[int(rows[at])] = error
     return passed
 
 

@@ -358,7 +358,7 @@ class _Pass:
         self._apply(self._on_the_way(target, policy, current), policy, sharing)
         # What clusters were refused for want of an answer is asked again with the next pass, and so is what others may get
         # when they are ready.
-        lacking = self.decision.filtered is not None and bool(self.decision.filtered.told)
+        lacking = self.decision.filtered is not None and bool(self.decision.filtered.unanswered)
         lacking = lacking or homeless or (unit.divides and not unit.avoid_disruption and self._is_away(current))
         record = triggers.text_unanswered if lacking else triggers.text
         self.annotations = {**self.annotations, keys.SCHEDULING_TRIGGERS: record}

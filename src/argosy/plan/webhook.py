@@ -8,7 +8,7 @@ Answers are somebody else's text: nothing in them is trusted but its type, unkno
 different complaints come, few are told.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -28,12 +28,14 @@ __all__ = [
     "Answer",
     "Call",
     "Question",
+    "Said",
     "WebhookError",
     "calls",
     "cluster_payload",
     "failed",
     "payload_version",
     "question_of",
+    "read",
     "reply",
     "scheduling_unit",
     "short",
@@ -110,6 +112,18 @@ class Answer(NamedTuple):
 
     call: Call
     body: bytes = b""
+    error: str = ""
+
+
+class Said(NamedTuple):
+    """What an answer says, once it is read: little, however long the answer was.
+
+    By position in the question's clusters whether it was selected, or its score, or in words why there is neither. Of select,
+    the rows chosen, or (`error`) why there are none.
+    """
+
+    verdicts: Mapping[int, bool | int | str] = {}
+    rows: tuple[int, ...] = ()
     error: str = ""
 
 
@@ -246,14 +260,24 @@ class _ManyScored(msgspec.Struct):
     error: str = ""
 
 
-def reply(question: Question, answers: Sequence[Answer], version: str) -> Reply:
+def read(question: Question, answer: Answer, version: str) -> Said:
+    """What one answer says. Of all that came nothing else need be kept."""
+    if question.phase == "select":
+        try:
+            return Said(rows=_chosen(question, answer))
+        except WebhookError as error:
+            return Said(error=str(error))
+    return Said(_verdicts(question, answer, version))
+
+
+def reply(question: Question, said: Iterable[Said]) -> Reply:
     """What the answers to all calls of a question say together."""
     if question.phase == "filter":
-        return _filter_reply(question, answers, version)
+        return _filter_reply(question, said)
     try:
         if question.phase == "score":
-            return _score_reply(question, answers, version)
-        return _select_reply(question, answers)
+            return _score_reply(question, said)
+        return _select_reply(said)
     except WebhookError as error:
         return Reply(error=str(error))
 
@@ -268,88 +292,95 @@ def _of(question: Question, message: str) -> str:
     return f"webhookPlugin({question.plugin}): {message}"
 
 
-def _filter_reply(question: Question, answers: Sequence[Answer], version: str) -> Reply:
+def _filter_reply(question: Question, said: Iterable[Said]) -> Reply:
     """A cluster that could not be asked about is not taken; one the unit runs in is not left for that reason either."""
     clusters = question.clusters
     passed = np.zeros(len(clusters), dtype=np.bool_)
     errors = dict.fromkeys(range(len(clusters)), NO_ANSWER)
-    for answer in answers:
-        for at, verdict in _verdicts(clusters, answer, version, _Filtered, _ManyFiltered).items():
+    for each in said:
+        for at, verdict in each.verdicts.items():
             if isinstance(verdict, str):
                 errors[at] = verdict
                 continue
             del errors[at]
-            passed[at] = verdict.selected
+            passed[at] = verdict
     for at, error in errors.items():
         if clusters[at] in question.unit.current:
             return failed(question, f"{error} (asked about {clusters[at]}, where the object is)")
     return Reply(passed=passed, errors={at: _of(question, text) for at, text in _few(errors).items()})
 
 
-def _score_reply(question: Question, answers: Sequence[Answer], version: str) -> Reply:
+def _score_reply(question: Question, said: Iterable[Said]) -> Reply:
     clusters = question.clusters
     scores = np.zeros(len(clusters), dtype=np.int64)
     missing = set(range(len(clusters)))
-    for answer in answers:
-        for at, verdict in _verdicts(clusters, answer, version, _Scored, _ManyScored).items():
+    for each in said:
+        for at, verdict in each.verdicts.items():
             if isinstance(verdict, str):
                 raise WebhookError(verdict)
-            if abs(verdict.score) > _LARGEST_SCORE:
-                raise WebhookError(f"a score of {str(verdict.score)[:30]} is out of range")
-            scores[at] = verdict.score
+            scores[at] = verdict
             missing.discard(at)
     if missing:
         raise WebhookError(f"{NO_ANSWER}: {clusters[min(missing)]}")
     return Reply(scores=scores)
 
 
-def _select_reply(question: Question, answers: Sequence[Answer]) -> Reply:
-    answer = answers[0]
+def _select_reply(said: Iterable[Said]) -> Reply:
+    (chosen,) = said
+    if chosen.error:
+        raise WebhookError(chosen.error)
+    return Reply(rows=np.array(chosen.rows, dtype=np.intp))
+
+
+def _chosen(question: Question, answer: Answer) -> tuple[int, ...]:
     if answer.error:
         raise WebhookError(answer.error)
-    chosen = _read(answer.body, _Selected)
+    chosen = _decoded(answer.body, _Selected)
     if chosen.error:
         raise WebhookError(_complaint(chosen.error))
     clusters = question.clusters
-    row_of = {clusters[at]: question.rows[at] for at in answer.call.about}
+    row_of = {clusters[at]: int(question.rows[at]) for at in answer.call.about}
     rows = []
     for name in chosen.selected_cluster_names:
         if name not in row_of:
             raise WebhookError(f"it selected {short(name)!r}, which is not among the clusters it was given")
         rows.append(row_of.pop(name))
-    return Reply(rows=np.array(rows, dtype=np.intp))
+    return tuple(rows)
 
 
-def _verdicts(
-    clusters: Sequence[str],
-    answer: Answer,
-    version: str,
-    one: type[_Filtered] | type[_Scored],
-    many: type[_ManyFiltered] | type[_ManyScored],
-) -> dict[int, Any]:
-    """By position: what the answer says of a cluster, or in words why it says nothing that can be used."""
+def _verdicts(question: Question, answer: Answer, version: str) -> dict[int, bool | int | str]:
     about = answer.call.about
     if answer.error:
         return dict.fromkeys(about, answer.error)
+    one, many = (_Filtered, _ManyFiltered) if question.phase == "filter" else (_Scored, _ManyScored)
     try:
         if version == SINGLE:
-            verdict = _read(answer.body, one)
-            return {about[0]: _complaint(verdict.error) if verdict.error else verdict}
-        told = _read(answer.body, many)
+            return {about[0]: _verdict(_decoded(answer.body, one))}
+        told = _decoded(answer.body, many)
         if told.error:
             raise WebhookError(_complaint(told.error))
-        by_name = {clusters[at]: at for at in about}
-        verdicts: dict[int, Any] = {}
+        position = {question.names[question.rows[at]]: at for at in about}
+        verdicts: dict[int, bool | int | str] = {}
         for each in told.clusters:
-            if each.name not in by_name:
+            if each.name not in position:
                 raise WebhookError(f"it answered about {short(each.name)!r}, which it was not asked about")
-            verdicts[by_name.pop(each.name)] = _complaint(each.error) if each.error else each
+            verdicts[position.pop(each.name)] = _verdict(each)
     except WebhookError as error:
         return dict.fromkeys(about, str(error))
     return verdicts
 
 
-def _read(body: bytes, into: Any) -> Any:
+def _verdict(told: _Filtered | _Scored) -> bool | int | str:
+    if told.error:
+        return _complaint(told.error)
+    if isinstance(told, _Filtered):
+        return told.selected
+    if abs(told.score) > _LARGEST_SCORE:
+        return f"a score of {str(told.score)[:30]} is out of range"
+    return told.score
+
+
+def _decoded(body: bytes, into: Any) -> Any:
     try:
         return decode(body, into)
     except DecodeError as error:

@@ -14,6 +14,7 @@ from argosy.fleet.snapshot import Column, Fleet, Mask, Rows
 from argosy.plan.framework import Division, Filter, FrameworkError, Ranked, Reasons, Replicas, Score, Select
 from argosy.plan.profile import InProcess
 from argosy.plan.unit import Unit
+from argosy.plugins.bounds import LONGEST_ERROR, LONGEST_TEXT, cut, few
 
 __all__ = ["guarded"]
 
@@ -56,15 +57,16 @@ class _Guard:
         try:
             return function(*arguments)
         except FrameworkError as error:
-            raise FrameworkError(f"plugin {self._name!r}: {error}") from None
+            raise FrameworkError(f"plugin {self._name!r}: {cut(str(error), LONGEST_ERROR)}") from None
         except Exception as error:
             raise self._wrong(f"{type(error).__name__}: {error}", error) from None
 
     def _wrong(self, what: str, error: Exception | None = None) -> FrameworkError:
+        what = cut(what, LONGEST_TEXT)
         if what not in self._logged and len(self._logged) < _LOGGED:
             self._logged.add(what)
             log.error("plugin %s failed: %s", self._name, what, exc_info=error)
-        return FrameworkError(f"plugin {self._name!r} failed: {what[:300]}")
+        return FrameworkError(f"plugin {self._name!r} failed: {what}")
 
     def _array(self, answer: Any, length: int | None, kinds: str, what: str) -> Any:
         """As an array of that length, or of any."""
@@ -152,7 +154,7 @@ class _Guard:
             replicas, overflow = self._scores(answer.replicas, len(rows)), self._scores(answer.overflow, len(rows))
             if len(rows) and min(replicas.min(), overflow.min()) < 0:
                 raise self._wrong("there are no negative replicas")
-            return Division(replicas, overflow, tuple(map(str, answer.steps)))
+            return Division(replicas, overflow, few(answer.steps))
 
         return checked
 

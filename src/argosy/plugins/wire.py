@@ -18,11 +18,12 @@ from argosy.fleet.member import Member
 from argosy.fleet.snapshot import Column, Rows
 from argosy.plan.framework import Division, Reply
 from argosy.plan.unit import Unit
+from argosy.plugins.bounds import LONGEST_ERROR, LONGEST_TEXT, MOST_TEXTS, cut, few
 
 __all__ = [
     "CONFIGURE",
     "HEAD",
-    "LONGEST",
+    "LONGEST_DESCRIPTION",
     "Asked",
     "Described",
     "Hello",
@@ -33,14 +34,15 @@ __all__ = [
     "described",
     "encode_member",
     "framed",
+    "longest_answer",
     "reply_of",
     "told",
 ]
 
 #: Length of the message that follows.
 HEAD = struct.Struct("!Q")
-#: More than any message has.
-LONGEST = 64 * 1024 * 1024
+#: More than a package has to say about itself, however many plugins it has.
+LONGEST_DESCRIPTION = 1024 * 1024
 #: In place of a stage: whether the plugin takes these arguments.
 CONFIGURE = "configure"
 _LARGEST = 2**53
@@ -57,7 +59,10 @@ class Hello(NamedTuple):
     #: Name and value of each entry point.
     points: tuple[tuple[str, str], ...]
     path: tuple[str, ...]
-    #: Bytes that it may take beyond what it has once all is loaded.
+    #: How long that may take.
+    seconds: float
+    #: Bytes that it may take for that, and from then on beyond what it has.
+    memory_to_load: int
     memory: int
 
 
@@ -129,9 +134,15 @@ def decode_member(data: bytes) -> Member:
 
 def described(body: bytes) -> Described:
     try:
-        return _described.decode(body)
+        said = _described.decode(body)
     except msgspec.DecodeError as error:
         raise WireError(str(error)) from None
+    return Described(said.offers, {name: cut(why, LONGEST_ERROR) for name, why in said.unusable.items()})
+
+
+def longest_answer(clusters: int) -> int:
+    """More bytes than an answer about so many clusters has: two numbers for each of them, and some text."""
+    return 64 * 1024 + 64 * clusters
 
 
 def told(body: bytes) -> Told:
@@ -144,15 +155,16 @@ def told(body: bytes) -> Told:
 def reply_of(answer: Told, phase: str, rows: Rows) -> Reply:
     """What an answer about these rows means. Raises WireError."""
     if answer.error:
-        return Reply(error=answer.error)
+        return Reply(error=cut(answer.error, LONGEST_ERROR))
     count = len(rows)
     if phase == "filter":
         passed = np.frombuffer(answer.passed, dtype=np.uint8).astype(np.bool_)
         refused = np.flatnonzero(~passed).tolist()
-        codes = _numbers(answer.codes, len(refused))
-        if len(passed) != count or (len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < len(answer.texts)):
+        codes, texts = _numbers(answer.codes, len(refused)), answer.texts[:MOST_TEXTS]
+        if len(passed) != count or (len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < len(texts)):
             raise WireError("an answer for other clusters")
-        reasons = {at: answer.texts[code] for at, code in zip(refused, codes.tolist(), strict=True)}
+        texts = [cut(text, LONGEST_TEXT) for text in texts]
+        reasons = {at: texts[code] for at, code in zip(refused, codes.tolist(), strict=True)}
         return Reply(passed=passed, reasons=reasons)
     if phase == "score":
         return Reply(scores=_numbers(answer.scores, count))
@@ -163,7 +175,7 @@ def reply_of(answer: Told, phase: str, rows: Rows) -> Reply:
         replicas, overflow = _numbers(answer.scores, count), _numbers(answer.overflow, count)
         if count and min(int(replicas.min()), int(overflow.min())) < 0:
             raise WireError("negative replicas")
-        return Reply(division=Division(replicas, overflow, tuple(answer.texts)))
+        return Reply(division=Division(replicas, overflow, few(answer.texts)))
     return Reply()
 
 

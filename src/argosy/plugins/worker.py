@@ -1,11 +1,14 @@
 """The process that a package's plugins run in: `python -m argosy.plugins.worker FD`.
 
 It loads the entry points it is told of, says what they offer, and then answers one question after the other. It ends with the
-connection; a question that takes too long ends it by its own hand, with a traceback that shows where it was (and by the
-control plane's hand, should that fail). Of the control plane it has what questions bring, its files and its user, and of the
-environment what an interpreter needs.
+connection and with whoever started it, whatever a package may be doing; what takes too long, a question or the loading, ends it
+by its own hand, with a traceback that shows where it was (and by the control plane's hand, should that fail).
+
+Of the control plane it has what questions bring, its files and its user, and of the environment what an interpreter needs.
 """
 
+import contextlib
+import ctypes
 import faulthandler
 import logging
 import os
@@ -23,16 +26,15 @@ from argosy.fleet.member import Member
 from argosy.fleet.snapshot import Fleet, Rows
 from argosy.plan.framework import Always, Filter, FrameworkError, Ranked, Replicas, Score, Select
 from argosy.plan.profile import InProcess, configured
+from argosy.plugins.bounds import LONGEST_ERROR, LONGEST_TEXT, MOST_TEXTS, cut
 from argosy.plugins.guard import guarded
 from argosy.plugins.loading import GROUP, plugins_of
 from argosy.plugins.wire import CONFIGURE, HEAD, Asked, Described, Hello, Offer, Told, decode_member, framed
 
 __all__ = ["Answering", "main"]
 
-#: Different reasons that one answer tells, and how long each may be.
-_REASONS = 32
-_LONGEST_REASON = 300
 _OTHER_REASON = "another reason"
+_PR_SET_PDEATHSIG = 1
 _PHASES: dict[type[Any], str] = {Filter: "filter", Score: "score", Select: "select", Replicas: "replicas"}
 log = logging.getLogger(__name__)
 
@@ -114,8 +116,8 @@ def _reasons(plugin: Filter, asked: Asked, fleet: Fleet, rows: Rows) -> list[str
         found = [plugin.reason(asked.unit, fleet, row) for row in rows.tolist()]
     few: set[str] = set()
     for at, text in enumerate(found):
-        kept = text[:_LONGEST_REASON]
-        found[at] = kept if kept in few or len(few) < _REASONS else _OTHER_REASON
+        kept = cut(text, LONGEST_TEXT)
+        found[at] = kept if kept in few or len(few) < MOST_TEXTS - 1 else _OTHER_REASON
         few.add(found[at])
     return found
 
@@ -125,6 +127,7 @@ def _bytes(numbers: Any) -> bytes:
 
 
 def main() -> None:
+    _end_with(parent=int(sys.argv[2]))
     connection = socket.socket(fileno=int(sys.argv[1]))
     # Prints of a plugin go to the log; nothing it reads comes from our terminal, and Ctrl-C is not meant for it.
     os.dup2(2, 1)
@@ -133,7 +136,10 @@ def main() -> None:
     faulthandler.enable()
     hello: Hello = pickle.loads(_read(connection))
     sys.path[:] = hello.path
+    _limit_memory(hello.memory_to_load)
+    faulthandler.dump_traceback_later(hello.seconds, exit=True)
     answering, unusable = _load(hello)
+    faulthandler.cancel_dump_traceback_later()
     _limit_memory(hello.memory)
     connection.sendall(framed(Described(answering.offers, unusable)))
     while True:
@@ -143,11 +149,23 @@ def main() -> None:
         try:
             answer = answering.answer(asked)
         except FrameworkError as error:
-            answer = Told(asked.number, error=str(error))
+            answer = Told(asked.number, error=cut(str(error), LONGEST_ERROR))
         except MemoryError:
-            answer = Told(asked.number, error=f"plugin {asked.plugin!r} failed: MemoryError")
+            answer = Told(asked.number, error=cut(f"plugin {asked.plugin!r} failed: MemoryError", LONGEST_ERROR))
         faulthandler.cancel_dump_traceback_later()
         connection.sendall(framed(answer))
+
+
+def _end_with(parent: int) -> None:
+    """Nothing here outlives the control plane, not a package that hangs in its import nor a thread that it started.
+
+    The kernel sends the signal when the *thread* ends that started this process. That is the event loop's (asyncio and uvloop
+    both start processes from it, never from a thread of a pool), and without the loop nobody asks any more.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it was gone before we asked for the signal
+        os._exit(0)
 
 
 def _load(hello: Hello) -> tuple[Answering, dict[str, str]]:
@@ -158,19 +176,20 @@ def _load(hello: Hello) -> tuple[Answering, dict[str, str]]:
             plugins += plugins_of(EntryPoint(name, value, GROUP).load())
         except Exception as error:
             log.exception("the plugins of %s (%s) cannot be loaded", hello.origin, value)
-            unusable[name] = f"{hello.origin} cannot be loaded: {type(error).__name__}: {error}"
+            unusable[name] = cut(f"{hello.origin} cannot be loaded: {type(error).__name__}: {error}", LONGEST_ERROR)
     return Answering(plugins), unusable
 
 
 def _limit_memory(more: int) -> None:
-    """From here on; what all the libraries have reserved so far is not its doing."""
+    """From here on; what all the libraries have reserved so far is not its doing. It may be set anew."""
     try:
         with open("/proc/self/statm") as file:
             pages = int(file.read().split()[0])
     except OSError:
         return
     limit = pages * resource.getpagesize() + more
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
 
 
 def _read(connection: socket.socket) -> bytes:
@@ -183,7 +202,10 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
     while len(chunks) < count:
         chunk = connection.recv(min(count - len(chunks), 1 << 20))
         if not chunk:
-            sys.exit(0)  # the control plane is gone, or needs us no more
+            # The control plane is gone, or needs us no more. An ordinary exit would wait for threads of the package.
+            with contextlib.suppress(Exception):
+                sys.stdout.flush()
+            os._exit(0)
         chunks += chunk
     return bytes(chunks)
 

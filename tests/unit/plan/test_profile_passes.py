@@ -114,6 +114,15 @@ def test_a_cluster_nobody_could_tell_about_is_asked_about_with_every_pass_until_
     assert passes.asked == before
 
 
+def test_a_cluster_that_was_refused_with_a_reason_is_not_asked_about_again():
+    passes = Passes()
+    passes.answer = lambda ask: Reply(passed=np.array([True, False]), reasons={1: "too far away"})
+    passes.run()
+    assert passes.placed == ["m1"]
+    assert passes.run().object is None
+    assert passes.asked == 1
+
+
 def test_nobody_who_answers_takes_nothing_away():
     passes = Passes()
     passes.run()

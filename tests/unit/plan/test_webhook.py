@@ -22,6 +22,7 @@ from argosy.plan.webhook import (
     failed,
     payload_version,
     question_of,
+    read,
     reply,
     scheduling_unit,
     url_of,
@@ -51,7 +52,11 @@ def answered(question, *texts, version=SINGLE):
     """The reply to these bodies, one a request."""
     made = requests(question, version)
     encoded = [text if isinstance(text, bytes) else orjson.dumps(text) for text in texts]
-    return reply(question, [Answer(call, body) for call, body in zip(made, encoded, strict=True)], version)
+    return replied(question, [Answer(call, body) for call, body in zip(made, encoded, strict=True)], version)
+
+
+def replied(question, answers, version):
+    return reply(question, [read(question, answer, version) for answer in answers])
 
 
 def names(shown):
@@ -117,7 +122,7 @@ class TestRequests:
         question = asking("filter")
         made = calls(question, lambda name: None if name == "m2" else b"{}", SINGLE)
         assert [call.about for call in made] == [(0,), (2,)]
-        told = reply(question, [Answer(call, b'{"selected": true}') for call in made], SINGLE)
+        told = replied(question, [Answer(call, b'{"selected": true}') for call in made], SINGLE)
         assert told.passed.tolist() == [True, False, True]
         assert told.errors == {1: f"webhookPlugin(hook): {NO_ANSWER}"}
 
@@ -227,13 +232,13 @@ class TestAnswers:
         question = asking("filter", rows=range(300), fleet=fleet)
         made = calls(question, lambda name: b"{}", SINGLE)
         answers = [Answer(call, orjson.dumps({"error": f"e{call.about[0]}"})) for call in made]
-        told = reply(question, answers, SINGLE)
+        told = replied(question, answers, SINGLE)
         assert len(told.errors) == 300
         assert len(set(told.errors.values())) == 9
 
     def test_a_call_that_failed_says_so(self):
         question = asking("score", rows=(0,))
-        assert reply(question, [Answer(*requests(question), error="request failed: x")], SINGLE).error == (
+        assert replied(question, [Answer(*requests(question), error="request failed: x")], SINGLE).error == (
             "request failed: x"
         )
         assert failed(asking("filter"), "why").error == "webhookPlugin(hook): why"
@@ -244,7 +249,7 @@ class TestAnswers:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_error_of_blanks_is_an_error(phase, version):
     question = asking(phase, rows=(0, 2))
-    told = reply(question, [Answer(call, b'{"error":" "}') for call in requests(question, version)], version)
+    told = replied(question, [Answer(call, b'{"error":" "}') for call in requests(question, version)], version)
     if phase == "filter":
         assert set(told.errors) == {0, 1}
         assert not told.passed.any()
@@ -273,7 +278,7 @@ def test_no_answer_does_more_than_it_may(phase, version, data):
     """Whatever comes back, the reply is one the framework can use: aligned, chosen from what was asked about, or an error."""
     question = asking(phase, rows=(0, 2))
     made = requests(question, version)
-    told = reply(question, [Answer(call, data.draw(any_body)) for call in made], version)
+    told = replied(question, [Answer(call, data.draw(any_body)) for call in made], version)
     if told.error:
         assert told == Reply(error=told.error)
     elif phase == "filter":
@@ -298,7 +303,7 @@ def test_a_decision_ends_whatever_a_webhook_says(data):
         while True:
             question = question_of(ask)
             answers = [Answer(call, data.draw(any_body)) for call in requests(question)]
-            ask = steps.send(reply(question, answers, SINGLE))
+            ask = steps.send(replied(question, answers, SINGLE))
     except StopIteration as done:
         decision = done.value
     assert set(decision.placements) <= set(FLEET.names)
