@@ -102,7 +102,7 @@ async def claim_anew(client: Client, cluster: FederatedCluster) -> Object:
             },
         }
         try:
-            return await client.create(NAMESPACES, manifest)
+            namespace = await client.create(NAMESPACES, manifest)
         except AlreadyExists:
             namespace = await client.get(NAMESPACES, keys.SYSTEM_NAMESPACE)
     return _held(namespace, cluster)
@@ -113,6 +113,7 @@ def _held(namespace: Object, cluster: FederatedCluster) -> Object:
         raise StillLeaving
     if not is_of(namespace, cluster):
         raise Unjoinable
+    uid_of(namespace)  # what it is known by from now on
     return namespace
 
 
