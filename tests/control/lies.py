@@ -12,7 +12,7 @@ import orjson
 from argosy.api.keys import SYSTEM_NAMESPACE
 from tests.harness.liar import STREAM, Tell, alters, chunk, drips, head, pours, raw, says, streams
 
-__all__ = ["LIES", "Lie"]
+__all__ = ["LIES", "LIST", "Lie", "nested", "news"]
 
 Json = dict[str, Any]
 LIST = "GET /apis/apps/v1/deployments"
@@ -108,6 +108,28 @@ def replicas(text: bytes) -> Tell:
     return alters(lambda answer: orjson.dumps(answer).replace(b'"replicas":2', b'"replicas":' + text))
 
 
+def levels(number: int) -> Json:
+    inner: Any = 1
+    for _ in range(number):
+        inner = {"a": inner}
+    return {"replicas": 2, "x": inner}
+
+
+def nested(number: int) -> Tell:
+    """A status of so many levels: more than an encoder writes."""
+
+    def change(answer: Json) -> bytes:
+        items = [_newer(each) | {"status": {"replicas": 2, "x": "DEEP"}} for each in answer["items"]]
+        deep = b'{"a":' * number + b"1" + b"}" * number
+        return orjson.dumps(answer | {"items": items}).replace(b'"DEEP"', deep)
+
+    return alters(change)
+
+
+def a_list(items: bytes) -> bytes:
+    return b'{"kind":"DeploymentList","metadata":{"resourceVersion":"5"},"items":[' + items + b"]}"
+
+
 def a_group(name: str, **resource: Any) -> Json:
     kind = {"kind": "Thing"}
     found = {"resource": "things", "responseKind": kind, "scope": "Namespaced", "verbs": ["list"], **resource}
@@ -118,6 +140,11 @@ def discovered(*groups: Any) -> Tell:
     return says({"kind": "APIGroupDiscoveryList", "items": list(groups)})
 
 
+CROWDED = unreadable("200000 objects and arrays")
+CROWD = b'"x":[' + b"[]," * 300_000 + b'1],"spec":{'
+DEEP = b'"x":' + b"[" * 300 + b"]" * 300 + b',"spec":{'
+MANAGED = {"kubeadmiral.io/managed": "true"}
+MANY_LABELS = {f"label-{number}": "x" * 60 for number in range(5000)}
 ENDLESS = {"kind": "DeploymentList", "metadata": {"resourceVersion": "5", "continue": "x"}, "items": [a_copy()]}
 LONG = [
     Lie("a page of 900 MB", LIST, pours(head(200, 900 * 2**20), MEGABYTE), unreadable("answered more than")),
@@ -177,6 +204,11 @@ LISTS = [
     Lie("bytes that are no text", LIST, alters(lambda a: orjson.dumps(a).replace(b'"web"', b'"\xff"')), unreadable("")),
     Lie("labels that are numbers", LIST, meta(labels={"kubeadmiral.io/managed": "true", "a": 1}), unreadable("labels")),
     Lie("labels that are a list", LIST, meta(labels=["a"]), unreadable("labels")),
+    Lie("annotations of 300 KB", LIST, meta(annotations={"a": "x" * 300_000}), unreadable("annotations: more than")),
+    Lie("labels of 300 KB", LIST, meta(labels=MANAGED | MANY_LABELS), unreadable("labels: more than")),
+    Lie("two million numbers", LIST, says(a_list(b"1," * (2 * 10**6 - 100) + b"1")), unreadable("values")),
+    Lie("a million nothings", LIST, says(a_list(b"{}," * 10**6 + b"{}")), unreadable("too small for objects")),
+    Lie("an item of a million lists", LIST, alters(lambda a: orjson.dumps(a).replace(b'"spec":{', CROWD)), CROWDED),
     Lie("labels of others", LIST, meta(labels={}), unreadable("not asked for, by its labels")),
     Lie("a generation that is a text", LIST, meta(generation="x"), unreadable("generation")),
     Lie("the same object a thousand times", LIST, alters(lambda a: a | {"items": a["items"] * 1000})),
@@ -198,6 +230,14 @@ STATUSES = [
         LIST,
         news(status={"observedGeneration": "x"}),
         unreadable("observedGeneration"),
+    ),
+    Lie("a status of 300 levels", LIST, nested(300), unreadable("nested deeper than 200 levels")),
+    Lie("a status of 900 levels", LIST, nested(900), unreadable("nested deeper than 200 levels")),
+    Lie(
+        "a status of 3.3 MB",
+        LIST,
+        news(status={"replicas": 2, "x": "y" * 3_300_000}),
+        unreadable("too many to be stored"),
     ),
     Lie("a wish of 30 digits", LIST, replicas(b"1" + b"0" * 30)),
     Lie("a wish beyond all bounds", LIST, replicas(b"1e999"), unreadable("")),
@@ -221,6 +261,11 @@ WATCHES = [
     Lie("an error of nothing", WATCH, streams(event("ERROR", {}))),
     Lie("an error of null", WATCH, streams(event("ERROR", None)), NO_EVENT),
     Lie("an error of odd fields", WATCH, streams(event("ERROR", {"code": "x", "details": [], "message": {}}))),
+    Lie(
+        "an event of 300 levels", WATCH, streams(event("MODIFIED", a_copy(status=levels(200)))), unreadable("nested"), 1
+    ),
+    Lie("an event of a million lists", WATCH, streams(event("MODIFIED", a_copy(status=[[]] * 300_000))), CROWDED),
+    Lie("an error of a million lists", WATCH, streams(event("ERROR", {"details": [[]] * 300_000})), CROWDED),
     Lie("an event cut short", WATCH, streams(b'{"type":"ADDED","object":{', ends=True)),
     Lie("a deletion of what is not there", WATCH, streams(event("DELETED", a_copy(metadata={"name": "x"})), ends=True)),
     Lie("events of long ago", WATCH, streams(*[event("MODIFIED", a_copy())] * 50, ends=True)),
@@ -237,6 +282,9 @@ OBJECTS = [
     Lie("an object of odd finalizers", READ, own(finalizers=[1])),
     Lie("another object", READ, own(name="other")),
     Lie("a spec that is a text", READ, page(spec="none")),
+    Lie("an object of 300 levels", READ, alters(lambda a: orjson.dumps(a).replace(b'"spec":{', DEEP))),
+    Lie("an object of a million lists", READ, page(x=[[]] * 300_000)),
+    Lie("an error of a million lists", READ, says({"kind": "Status", "details": [[]] * 300_000}, 500)),
     Lie("an error of odd words", READ, says(ODD, 500)),
     Lie("an error of endless words", WRITE, says(ENDLESS_WORDS, 422)),
     Lie("a write that answers a list", WRITE, says([])),

@@ -14,10 +14,10 @@ import pytest_asyncio
 from argosy.api import resources
 from argosy.control.manager import Options
 from argosy.kube.answers import AnswerLimits
-from tests.control.lies import LIES, Lie
+from tests.control.lies import LIES, LIST, Lie, nested, news
 from tests.harness.eventually import eventually
 from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, WATCHFUL, Federation
-from tests.harness.liar import Liar
+from tests.harness.liar import Liar, Tell
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -103,6 +103,34 @@ async def test_lies_are_told_about_their_member_and_hurt_nobody(
     assert fed.manager.tasks.healthy()
     assert all(member.tasks.healthy() for member in fed.manager.members)
     assert not _unhandled(caplog.records)
+
+
+@pytest.mark.parametrize(
+    "tell",
+    [nested(300), nested(900), news(status={"replicas": 2, "x": "y" * 3_300_000})],
+    ids=["300 levels", "900 levels", "3.3 MB"],
+)
+async def test_a_status_that_cannot_be_written_costs_the_others_nothing(
+    fed: Doubtful, tell: Tell, caplog: pytest.LogCaptureFixture
+) -> None:
+    with fed.liar.lying(LIST, tell):
+        fed.liar.cut()
+        await eventually(lambda: fed.liar.told >= 2)
+        number = 1000 + int(next(fed.numbers))
+        status = {"replicas": number, "observedGeneration": number}
+        await fed.member(HONEST).patch(DEPLOYMENTS, "web", {"status": status}, fed.namespace, subresource="status")
+        await eventually(lambda: _collected(fed, HONEST, number), why="what the honest member says is collected")
+        await eventually(lambda: _says(fed, "AnswersReadable=False"), why="and whose fault it is")
+    await eventually(lambda: _is_well(fed), why="the cluster is well again")
+    assert not _unhandled(caplog.records)
+
+
+async def _collected(fed: Doubtful, member: str, number: int) -> bool:
+    found = await fed.client.get(resources.COLLECTED_STATUSES, "web-deployments.apps", fed.namespace)
+    said = {each["cluster"]: each["collectedFields"].get("status", {}).get("replicas") for each in found["clusters"]}
+    if said.get(member) != number:
+        raise AssertionError(said)
+    return True
 
 
 async def _told(fed: Doubtful, lie: Lie) -> str:

@@ -5,6 +5,7 @@ import gc
 
 import pytest
 
+from argosy.api.conditions import Propagation
 from argosy.control.fence import FenceLost
 from argosy.control.operations import Applied
 from argosy.control.rounds import Rounds, Work
@@ -23,3 +24,22 @@ async def test_of_several_that_fail_together_one_is_raised_and_none_is_complaine
     gc.collect()
     await asyncio.sleep(0)
     assert not complaints
+
+
+async def test_what_breaks_off_in_one_cluster_is_told_there_and_costs_the_others_nothing(
+    caplog: pytest.LogCaptureFixture,
+):
+    async def succeed() -> Applied:
+        return Applied(Propagation.OK, wrote="update")
+
+    async def fail() -> Applied:
+        raise RecursionError("much too deep")
+
+    rounds = Rounds(1.0, lambda key: None)
+    results = await rounds.run("key", {"m1": Work("aim", succeed), "m2": Work("aim", fail), "m3": Work("aim", succeed)})
+    assert results == {
+        "m1": Applied(Propagation.OK, wrote="update"),
+        "m2": Applied(Propagation.COMPUTE_RESOURCE_FAILED, error="RecursionError: much too deep"),
+        "m3": Applied(Propagation.OK, wrote="update"),
+    }
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == ["key in m2"]

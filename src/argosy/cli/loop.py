@@ -9,6 +9,8 @@ import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from argosy.kube import memory
+
 __all__ = ["prepare", "run", "stop_on_signals"]
 
 T = TypeVar("T")
@@ -29,14 +31,13 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 def prepare() -> None:
     """What a process that serves wants of the interpreter and the system."""
+    memory.keep_together()
     _allow_many_connections()
     _collect_less_often()
     sys.setswitchinterval(_SWITCH)
 
 
 async def _tended(work: Coroutine[Any, Any, T]) -> T:
-    from argosy.kube import memory
-
     tending = asyncio.create_task(memory.tend(), name="give memory back")
     try:
         return await work

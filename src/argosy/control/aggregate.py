@@ -3,8 +3,8 @@
 Woken by member objects (gathered for a moment, so that a burst costs one pass), by the source and by the federated object.
 Writes only what changed: at most one CollectedStatus and one source status a pass.
 
-A member's copy that is no object of its kind must not cost the others their part: it counts as out of reach, and its cluster
-says so, until it changes.
+A member's copy that is no object of its kind, or too large to be stored with the others, must not cost these their part: it
+counts as out of reach, and its cluster says so, until it changes.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from argosy.control.metrics import Metrics
 from argosy.control.projection import as_object
 from argosy.control.timings import Timings
 from argosy.kube.client import Client, Patch
-from argosy.kube.errors import AlreadyExists, BadRequest, Forbidden, Invalid, MethodNotAllowed, NotFound
+from argosy.kube.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, MethodNotAllowed, NotFound
 from argosy.kube.informer import Change
 from argosy.kube.objects import HasMetadata, decode, split_key
 from argosy.kube.queue import Result, WorkQueue
@@ -32,7 +32,7 @@ from argosy.plan.aggregate import feedback_of, in_motion, source_status
 from argosy.plan.collect import Seen, collected_status
 from argosy.plan.kinds.observation import Observation
 from argosy.plan.kinds.registry import kind_of
-from argosy.plan.misfit import MISSHAPEN, misfit
+from argosy.plan.misfit import MISSHAPEN, misfit, overlarge
 from argosy.plan.placement import may_hold_copies
 
 __all__ = ["Aggregate"]
@@ -111,8 +111,8 @@ class Aggregate:
         untold = untold or _Untold(now, now)
         try:
             result = await self._tell(key, config, federated, seen, untold)
-        except (Invalid, BadRequest, *MISSHAPEN):
-            doubtful = self._misfits(key, config, seen)
+        except (ApiError, *MISSHAPEN) as error:
+            doubtful = self._doubtful(key, config, seen, error)
             if not doubtful:
                 raise
             for name, why in doubtful.items():
@@ -153,11 +153,22 @@ class Aggregate:
         await asyncio.gather(*writes)
         return None
 
-    def _misfits(self, key: SourceKey, config: FederatedTypeConfig, seen: dict[str, Seen]) -> dict[str, str]:
-        """The clusters whose copies, as they are or as they were last known, are no objects of their kind, and why."""
+    def _doubtful(
+        self, key: SourceKey, config: FederatedTypeConfig, seen: dict[str, Seen], error: Exception
+    ) -> dict[str, str]:
+        """The clusters whose copies, as they are or as they were last known, may be what went wrong, and why: they are no
+        objects of their kind, or too large."""
+        large = isinstance(error, ApiError) and _is_about_size(error)
+        if isinstance(error, ApiError) and not large and not isinstance(error, Invalid | BadRequest):
+            return {}
         last_known = self._last_known(key, config)
-        copies = {name: each.object or last_known.get(name) for name, each in seen.items()}
-        return {name: why for name, copy in copies.items() if copy is not None and (why := misfit(config, copy))}
+        copies = {
+            name: copy for name, each in seen.items() if (copy := each.object or last_known.get(name)) is not None
+        }
+        misfits = {name: why for name, copy in copies.items() if (why := misfit(config, copy))}
+        if not large:
+            return misfits
+        return overlarge({name: copy for name, copy in copies.items() if name not in misfits}) | misfits
 
     def _is_due(self, untold: "_Untold") -> bool:
         """Whether it is time for an object with these changes, as far as can be told without looking at it."""
@@ -280,6 +291,11 @@ def _difference(source: dict[str, Any], annotations: dict[str, str]) -> dict[str
     before = source["metadata"].get("annotations") or {}
     changed: dict[str, str | None] = {k: v for k, v in annotations.items() if before.get(k) != v}
     return {**changed, **dict.fromkeys(before.keys() - annotations.keys())}
+
+
+def _is_about_size(error: ApiError) -> bool:
+    """The API server takes no body of that size, or etcd no object."""
+    return error.code == 413 or "is too large" in error.message or "larger than max" in error.message
 
 
 def _reference(federated: FederatedObject, config: FederatedTypeConfig) -> dict[str, Any]:

@@ -6,7 +6,7 @@ object that does not carry our label is never touched unless it may be adopted.
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, overload
 
 import msgspec
 
@@ -30,7 +30,7 @@ from argosy.kube.errors import (
     ServerTimeout,
     TransportError,
 )
-from argosy.kube.objects import Metadata, Partial, decode, split_key
+from argosy.kube.objects import Metadata, Partial, decode, encode, split_key
 from argosy.plan.misfit import MISSHAPEN, misfit
 from argosy.plan.render import RenderError, adopted, orphaned
 
@@ -151,7 +151,7 @@ class Operations:
         return Applied(None)
 
     async def _release(self, member: Member, config: FederatedTypeConfig, present: Object) -> Applied:
-        released = functools.partial(_put, config, orphaned(present))
+        released = functools.partial(_put, config, _made(config, present, lambda: orphaned(present)))
         await self._write(member, "update", Propagation.LABEL_REMOVAL_FAILED, released)
         return Applied(None, wrote="update")
 
@@ -200,8 +200,8 @@ class Operations:
             metadata = decode_metadata(present)
             if metadata.deletion_timestamp:  # made anew when it is gone; its deletion will be seen
                 return Applied(Propagation.WAITING_FOR_REMOVAL, metadata)
-            desired, current = _rendered(config, present, render, is_current)
-            if current:
+            desired = _rendered(config, present, render, is_current)
+            if desired is None:
                 return Applied(Propagation.OK, metadata)
             try:
                 raw = await self._write(
@@ -274,8 +274,8 @@ class Operations:
     async def _drop_retain_finalizer(self, member: Member, config: FederatedTypeConfig, present: Object) -> None:
         metadata = dict(present["metadata"])
         metadata["finalizers"] = [f for f in metadata["finalizers"] if f != keys.RETAIN_TERMINATING_FINALIZER]
-        freed = functools.partial(_put, config, {**present, "metadata": metadata})
-        await self._write(member, "update", Propagation.DELETION_FAILED, freed)
+        freed = _made(config, present, lambda: {**present, "metadata": metadata})
+        await self._write(member, "update", Propagation.DELETION_FAILED, functools.partial(_put, config, freed))
 
     async def _write(
         self,
@@ -308,7 +308,7 @@ class Operations:
         self._metrics.member_writes.labels(member.name, operation, result).inc()
 
 
-async def _put(config: FederatedTypeConfig, obj: Object, client: Client) -> bytes:
+async def _put(config: FederatedTypeConfig, obj: bytes, client: Client) -> bytes:
     return await client.update(config.resource, obj, into=bytes)
 
 
@@ -318,13 +318,25 @@ class _Failed(Exception):
         self.applied = applied
 
 
-def _rendered(
-    config: FederatedTypeConfig, present: Object, render: Render, is_current: IsCurrent
-) -> tuple[Object, bool]:
-    """The desired object after what the member holds, and whether it holds that. Whatever shape it has, it is the member's."""
-    try:
+def _rendered(config: FederatedTypeConfig, present: Object, render: Render, is_current: IsCurrent) -> bytes | None:
+    """The desired object after what the member holds; None where it holds that."""
+
+    def made() -> Object | None:
         desired = render(adopted(present))
-        return desired, is_current(desired, present)
+        return None if is_current(desired, present) else desired
+
+    return _made(config, present, made)
+
+
+@overload
+def _made(config: FederatedTypeConfig, present: Object, make: Callable[[], Object]) -> bytes: ...
+@overload
+def _made(config: FederatedTypeConfig, present: Object, make: Callable[[], Object | None]) -> bytes | None: ...
+def _made(config: FederatedTypeConfig, present: Object, make: Callable[[], Object | None]) -> bytes | None:
+    """The bytes of what is made of an object in a member, if anything is. Whatever shape that has, it is the member's."""
+    try:
+        obj = make()
+        return encode(obj) if obj is not None else None
     except RenderError:
         raise
     except MISSHAPEN as error:

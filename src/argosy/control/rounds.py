@@ -2,7 +2,8 @@
 
 What is not over after the patience goes on by itself and wakes the object when it ends; no second try starts meanwhile.
 So a member that accepts everything and answers nothing keeps no worker from its work. Results that come late are handed to
-the object's next round, unless that wants something else by then.
+the object's next round, unless that wants something else by then. Work that breaks off with an exception is one cluster's
+failure; only that nothing may be sent any more is everybody's.
 """
 
 import asyncio
@@ -11,6 +12,8 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
+from argosy.api.conditions import Propagation
+from argosy.control.fence import FenceLost
 from argosy.control.operations import Applied
 
 __all__ = ["Rounds", "Work"]
@@ -62,7 +65,7 @@ class Rounds(Generic[K]):
             if not task.done():
                 self._late[key, cluster] = _Late(works[cluster].aim, task)
                 task.add_done_callback(functools.partial(self._ended, key))
-        return results | {cluster: task.result() for cluster, task in tasks.items() if task.done()}
+        return results | {cluster: _result(key, cluster, task) for cluster, task in tasks.items() if task.done()}
 
     def _ended(self, key: K, task: asyncio.Future[Applied]) -> None:
         if task.cancelled():
@@ -84,6 +87,16 @@ def _looked_at(task: asyncio.Future[Applied]) -> None:
     """Of several that fail together (all do, when the lease is lost) one is told, and the others need not be."""
     if not task.cancelled():
         task.exception()
+
+
+def _result(key: Hashable, cluster: str, task: asyncio.Future[Applied]) -> Applied:
+    try:
+        return task.result()
+    except FenceLost:
+        raise
+    except Exception as error:
+        log.exception("%s in %s", key, cluster)
+        return Applied(Propagation.COMPUTE_RESOURCE_FAILED, error=f"{type(error).__name__}: {error}"[:300])
 
 
 def _succeeded(task: asyncio.Future[Applied]) -> bool:

@@ -5,7 +5,8 @@ older than what is known (because our own write's answer came first) changes not
 of the server; a list older than what was already seen means the server was restored from a backup, and is believed as a whole.
 
 Nobody says that a server sends what it should. Something without the identity of an object, or outside of what was asked for,
-is a DecodeError. An object that only does not fit its projection is passed over (`unreadable`); too many of them are one too.
+is a DecodeError. An object that only does not fit its projection, or is larger or deeper than objects are, is passed over
+(`unreadable`); too many of them are one too. How much is held is known (`held`); whoever fills the cache says when to stop.
 
 Handlers are called in the order of changes, one change after the other, also when a handler itself causes a change.
 """
@@ -17,6 +18,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from argosy.kube.jsonreader import MAX_DEPTH, TOO_DEEP, is_deep
 from argosy.kube.objects import (
     UNREADABLE,
     DecodeError,
@@ -26,7 +28,9 @@ from argosy.kube.objects import (
     Partial,
     decode,
     key_of,
+    overgrown,
     version_number,
+    weight,
 )
 from argosy.kube.selectors import LabelSelector
 
@@ -37,6 +41,8 @@ log = logging.getLogger(__name__)
 
 #: Objects that do not fit their projection, after which nothing more is taken in.
 MOST_UNREADABLE = 100
+#: Whatever is too deep weighs more; most projections do not, and need not be looked through.
+_LIGHTEST_DEEP = weight([]) * MAX_DEPTH
 #: Characters of a name or namespace; no kind of Kubernetes has longer ones.
 _LONGEST_NAME = 1024
 
@@ -77,6 +83,10 @@ class Cache(Generic[T]):
         #: The same as a number, where it is one.
         self._seen: int | None = None
         self._objects: dict[str, T] = {}
+        #: Some bytes of memory that the projections take.
+        self.held = 0
+        # What lists brought of which the end never came.
+        self._unfinished: set[str] = set()
         self._raw: dict[str, bytes] | None = {} if keep_raw else None
         self._keep = keep
         self._namespaced = namespaced
@@ -134,7 +144,7 @@ class Cache(Generic[T]):
             self._advance(decode(raw, Partial).metadata.resource_version)
             return
         deleted = type_ == "DELETED"
-        obj = self._decoded(raw)
+        obj, size = self._decoded(raw)
         metadata = obj.metadata if obj is not None else decode(raw, Partial).metadata
         # An object that left the selection is deleted with the labels it has.
         key = self._identified(metadata, None if deleted else self._selector)
@@ -144,12 +154,12 @@ class Cache(Generic[T]):
             if deleted:
                 self._drop(key)
             elif obj is not None:
-                self._put(key, obj, raw)
+                self._put(key, obj, raw, size)
         self._advance(metadata.resource_version)
 
     def remember(self, raw: bytes) -> None:
         """Take in the answer to one's own write, before the watch brings it."""
-        obj = self._decoded(raw)
+        obj, size = self._decoded(raw)
         if obj is None:
             return
         number = version_number(obj.metadata.resource_version)
@@ -160,7 +170,8 @@ class Cache(Generic[T]):
         key = key_of(obj.metadata)
         if not self._is_known(key, obj.metadata, False):
             self._written[key] = self._lists
-            self._put(key, obj, raw)
+            self._unfinished.discard(key)
+            self._put(key, obj, raw, size)
 
     def forget(self, key: str, resource_version: str) -> None:
         """One's own delete of this version was done: drop it, and ignore events that were on their way."""
@@ -177,28 +188,30 @@ class Cache(Generic[T]):
         """Start to take in a whole list read at `version`."""
         return Relist(self, version)
 
-    def _decoded(self, raw: bytes) -> T | None:
-        """The projection; None for an object that is not kept, or (with a line in the log) does not fit it.
+    def give_up(self) -> None:
+        """Drop what came by lists that did not end: of one that is not believed, nothing is."""
+        unfinished, self._unfinished = self._unfinished, set()
+        for key in unfinished:
+            self._drop(key, missing=True)
+
+    def _decoded(self, raw: bytes) -> tuple[T | None, int]:
+        """The projection and its weight; None for an object that is not kept, or (with a line in the log) does not fit it.
 
         The last good state of one that does not fit stays.
         """
         try:
-            obj = self._decoder.decode(raw)
-        except UNREADABLE:
-            return self._decoded_slowly(raw)
-        if self.unreadable:
-            self.unreadable.pop(key_of(obj.metadata), None)
-        return obj if self._keep is None or self._keep(obj.metadata) else None
-
-    def _decoded_slowly(self, raw: bytes) -> T | None:
-        try:
-            obj = decode(raw, self.into)
+            try:
+                obj = self._decoder.decode(raw)
+            except UNREADABLE:
+                obj = decode(raw, self.into)
+            kept = self._keep is None or self._keep(obj.metadata)
+            size = _weighed(obj, raw) if kept else 0
         except DecodeError as error:
             self._pass_over(self._identified(decode(raw, Partial).metadata), str(error))
-            return None
+            return None, 0
         if self.unreadable:
             self.unreadable.pop(key_of(obj.metadata), None)
-        return obj if self._is_kept(obj.metadata) else None
+        return (obj, size) if kept else (None, 0)
 
     def _pass_over(self, key: str, why: str) -> None:
         if not self.unreadable:  # of many, one is told
@@ -248,12 +261,14 @@ class Cache(Generic[T]):
         if self._forgotten and number is not None:
             self._forgotten = {key: floor for key, floor in self._forgotten.items() if floor > number}
 
-    def _put(self, key: str, obj: T, raw: bytes) -> None:
+    def _put(self, key: str, obj: T, raw: bytes, size: int) -> None:
         old = self._objects.get(key)
         if old is not None and old.metadata.uid != obj.metadata.uid:
             self._drop(key)
             old = None
         self._objects[key] = obj
+        # To weigh an old state again takes a microsecond; to note every weight would take memory for every object.
+        self.held += size if old is None else size - weight(old)
         if self._raw is not None:
             self._raw[key] = raw
         if self._indexers:
@@ -264,6 +279,7 @@ class Cache(Generic[T]):
         old = self._objects.pop(key, None)
         if old is None:
             return
+        self.held -= weight(old)
         if self._raw is not None:
             self._raw.pop(key, None)
         if self._indexers:
@@ -307,24 +323,30 @@ class Relist(Generic[T]):
         self._version = version
         self._number = version_number(version)
         self._listed: set[str] = set()
+        #: Some bytes of memory that all it brought takes.
+        self.size = 0
         seen = cache._seen
         self._rewound = seen is not None and self._number is not None and self._number < seen
 
     def offer(self, raw: bytes) -> None:
         cache = self._cache
-        obj = cache._decoded(raw)
+        obj, size = cache._decoded(raw)
         metadata = obj.metadata if obj is not None else decode(raw, Partial).metadata
         key = cache._identified(metadata, cache._selector)
         if obj is not None or cache._is_kept(metadata):
             self._listed.add(key)
         if obj is None:
             return
+        self.size += size
+        cached = cache._objects.get(key)
         if self._rewound:
-            cached = cache._objects.get(key)
-            if cached is None or cached.metadata.resource_version != metadata.resource_version:
-                cache._put(key, obj, raw)
-        elif not cache._is_known(key, metadata, False) or self._is_beyond(key):
-            cache._put(key, obj, raw)
+            wanted = cached is None or cached.metadata.resource_version != metadata.resource_version
+        else:
+            wanted = not cache._is_known(key, metadata, False) or self._is_beyond(key)
+        if wanted:
+            if cached is None:
+                cache._unfinished.add(key)
+            cache._put(key, obj, raw, size)
 
     def finish(self) -> None:
         cache = self._cache
@@ -334,6 +356,7 @@ class Relist(Generic[T]):
             del cache.unreadable[key]
         cache._written = {key: lists for key, lists in cache._written.items() if lists == cache._lists}
         cache._lists += 1
+        cache._unfinished.clear()
         if self._rewound:
             cache._forgotten.clear()
             cache.version, cache._seen = self._version, self._number
@@ -358,6 +381,19 @@ class Relist(Generic[T]):
         """Whether what is cached has a version that there cannot be yet: only our own writes are ahead of a list."""
         cached = self._cache._objects.get(key)
         return cached is not None and self._is_newer(cached) and self._cache._written.get(key) != self._cache._lists
+
+
+def _weighed(obj: Identified, raw: bytes) -> int:
+    """What an object weighs. Raises DecodeError for one that is larger or deeper than objects are."""
+    if why := overgrown(obj.metadata, raw):
+        raise DecodeError(why)
+    try:
+        size = weight(obj)
+        if size > _LIGHTEST_DEEP and is_deep(msgspec.to_builtins(obj)):
+            raise DecodeError(TOO_DEEP)
+    except RecursionError:
+        raise DecodeError(TOO_DEEP) from None
+    return size
 
 
 def _values(indexer: Indexer[T], obj: T | None) -> set[str]:

@@ -5,7 +5,7 @@ sent, or a msgspec Struct that names the fields wanted. What a server warns of a
 unless somebody is given there, each text is logged once.
 
 What a server answers is looked at before it is handed out: an object has the metadata of one and the name that was asked for,
-and a list has an end. Whatever has not is a BadAnswer.
+no more metadata and no more levels than objects have, and a list has an end. Whatever has not is a BadAnswer.
 """
 
 import logging
@@ -20,8 +20,9 @@ from argosy.kube import query as queries
 from argosy.kube import warning
 from argosy.kube.discovery import Discovery, discover
 from argosy.kube.errors import AnswerTooLarge, BadAnswer, Gone, from_response
-from argosy.kube.objects import DecodeError, Partial, decode, encode
-from argosy.kube.paging import PAGE, Paging
+from argosy.kube.jsonreader import TOO_DEEP, is_deep, may_be_deep
+from argosy.kube.objects import DecodeError, Partial, decode, encode, overgrown, weight
+from argosy.kube.paging import MOST_BYTES, PAGE, Paging
 from argosy.kube.query import Listing, Selection, Writing
 from argosy.kube.resource import Resource
 from argosy.kube.shards import Shard
@@ -121,11 +122,16 @@ class Client:
         """
         items: list[Any] = []
         shard = listing.get("shard")
-        version = ""
+        version, size = "", 0
         try:
             async for page in self.pages(resource, namespace, **listing):
                 version = page.resource_version
-                items += [_item(raw, into, resource) for raw in page.items if shard is None or _covers(shard, raw)]
+                items += (
+                    found := [_item(raw, into, resource) for raw in page.items if shard is None or _covers(shard, raw)]
+                )
+                size += sum(map(weight, found)) if into is not bytes else sum(map(len, found))
+                if size > MOST_BYTES:
+                    raise BadAnswer(f"{self.name}: the list of {resource} takes more than {MOST_BYTES} bytes")
         except DecodeError as error:
             raise BadAnswer(f"{resource}: an item of the list cannot be read: {error}") from None
         except Gone:
@@ -424,9 +430,11 @@ class Client:
     ) -> T:
         """Of an object with `name`, where the answer must be that one."""
         answer = self._body_of(await self.transport.send(Request(method, path, query, headers, body)))
-        found = self._decoded(answer, Partial, path).metadata.name
-        if name and found != name:
-            raise BadAnswer(f"{self.name}: {path} answered another object, named {found[:60]!r}")
+        metadata = self._decoded(answer, Partial, path).metadata
+        if name and metadata.name != name:
+            raise BadAnswer(f"{self.name}: {path} answered another object, named {metadata.name[:60]!r}")
+        if why := overgrown(metadata, answer):
+            raise BadAnswer(f"{self.name}: {path} did not answer a Kubernetes object: {why}")
         return self._decoded(answer, into, path)
 
     def _body_of(self, response: Response) -> bytes:
@@ -437,7 +445,7 @@ class Client:
 
     def _decoded(self, body: bytes, into: type[T], path: str) -> T:
         try:
-            return decode(body, into)
+            return _shallow(body, into)
         except DecodeError as error:
             raise BadAnswer(f"{self.name}: {path} did not answer a Kubernetes object: {_why(body, error)}") from None
 
@@ -489,8 +497,18 @@ def _covers(shard: Shard, raw: bytes) -> bool:
     return shard.covers(decode(raw, Partial).metadata.uid)
 
 
-def _item(raw: bytes, into: type[Any], resource: Resource) -> Any:
+def _shallow(raw: bytes, into: type[T]) -> T:
+    """What is nested deeper could be read, and not be written again."""
     value = decode(raw, into)
+    if into is dict and may_be_deep(raw) and is_deep(value):
+        raise DecodeError(TOO_DEEP)
+    return value
+
+
+def _item(raw: bytes, into: type[Any], resource: Resource) -> Any:
+    value = _shallow(raw, into)
+    if why := overgrown(getattr(value, "metadata", None), raw):
+        raise DecodeError(why)
     # Kubernetes leaves these out of list items, where every item has the same.
     if into is dict and ("kind" not in value or "apiVersion" not in value):
         return {"apiVersion": resource.api_version, "kind": resource.kind, **value}

@@ -8,8 +8,9 @@ Retries happen inside the caller's time-out: a 429, and a 503 that says when to 
 did nothing; a failed connection when nothing was sent or the verb changes nothing. A write whose answer was lost is never
 sent twice. Getting a credential is not part of that time: somebody may have to log in for it.
 
-No more of an answer is read than `AnswerLimits` allow, and one that is none is a BadAnswer, not asked for again here. With a
-`longest_hold`, a 429 is for the whole line: until its time is over every request and watch waits a moment, or is told 429.
+No more of an answer is read than `AnswerLimits` allow, and one that is none is a BadAnswer, not asked for again here; so is
+one of more parts than can be read while others wait (`answers.crowd`). With a `longest_hold`, a 429 is for the whole line:
+until its time is over every request and watch waits a moment, or is told 429.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from argosy.kube import framing, pieces, warning
-from argosy.kube.answers import DEFAULT, AnswerLimits, Hold
+from argosy.kube.answers import DEFAULT, MOST_VALUES, SMALLEST_OBJECT, UNCOUNTED, AnswerLimits, Hold, crowd, values
 from argosy.kube.backoff import Backoff
 from argosy.kube.challenge import Challenge, Challenger, NotAnswered
 from argosy.kube.config import Connection
@@ -126,7 +127,9 @@ class HttpTransport:
         return self._base
 
     async def send(self, request: Request) -> Response:
-        return await self._send(request, self._limits.object)
+        response = await self._send(request, self._limits.object)
+        self._count(response.body, request.path)
+        return response
 
     async def _send(self, request: Request, limit: int) -> Response:
         headers = await self._headers_for(request)
@@ -195,7 +198,10 @@ class HttpTransport:
     async def list(self, request: Request) -> Page:
         response = await self._send(request, self._limits.page)
         if response.status >= 300:
+            self._count(response.body, request.path)
             raise from_response(response.status, response.headers, response.body)
+        if len(response.body) > UNCOUNTED and values(response.body) > MOST_VALUES:
+            raise AnswerTooLarge(f"{self._base}: {request.path} answered a page of more than {MOST_VALUES} values")
         try:
             found = self._list_decoder.decode(response.body)
         except UNREADABLE as error:
@@ -205,9 +211,16 @@ class HttpTransport:
         if not found.kind.endswith("List"):
             kind = f"its kind is {found.kind[:60]!r}" if found.kind else "it has no kind"
             raise BadAnswer(f"{self._base}: {request.path} did not answer a Kubernetes list: {kind}")
+        items = found.items or []
+        if len(response.body) > UNCOUNTED:
+            if len(response.body) < len(items) * SMALLEST_OBJECT:
+                raise BadAnswer(f"{self._base}: {request.path} answered {len(items)} items, too small for objects")
+            for item in items:
+                if len(item) > UNCOUNTED:
+                    self._count(bytes(item), request.path)
         return Page(
             # A Raw is a view that keeps the whole body alive; a copy of its own lets one object outlive the page.
-            items=[bytes(item) for item in found.items or ()],
+            items=[bytes(item) for item in items],
             resource_version=found.metadata.resource_version or "",
             continue_token=found.metadata.continue_token or "",
             remaining=found.metadata.remaining_item_count,
@@ -248,6 +261,7 @@ class HttpTransport:
                             return self._readable(response)
                         async with response:
                             body = await self._read(response, self._limits.object)
+                            self._count(body, request.path)
                             answer = Response(response.status, _headers_of(response), body)
             except BROKEN as error:
                 if _malformed(error):
@@ -267,6 +281,7 @@ class HttpTransport:
         try:
             async for chunk in response.content.iter_any():
                 for line in lines.feed(chunk):
+                    self._count(line, "the watch")
                     yield framing.event(line)
         except BROKEN as error:
             raise TransportError(f"{self._base}: the watch broke: {describe(error)}") from error
@@ -285,6 +300,10 @@ class HttpTransport:
                 return b"".join(chunks)
         response.close()
         raise AnswerTooLarge(f"{self._base}: {response.url.path} answered more than {limit} bytes")
+
+    def _count(self, body: bytes, what: str) -> None:
+        if most := crowd(body):
+            raise BadAnswer(f"{self._base}: {what} answered an object of {most}")
 
     def _readable(self, response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
         encoding = response.headers.get("Content-Encoding", "identity")

@@ -18,6 +18,7 @@ An outage is two lines in the log, its start with the reason and its end, howeve
 import asyncio
 import logging
 import random
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
@@ -28,7 +29,7 @@ from argosy.kube.cache import Cache, Change, Indexer, Relist
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, BadAnswer, Gone, NotFound, TransportError
 from argosy.kube.objects import DecodeError, Identified, Identity, Partial, decode, version_number
-from argosy.kube.paging import MOST_OBJECTS, PAGE
+from argosy.kube.paging import MOST_BYTES, MOST_OBJECTS, PAGE
 from argosy.kube.query import Selection
 from argosy.kube.resource import Resource
 from argosy.kube.selectors import parse_label_selector
@@ -74,8 +75,13 @@ class Informer(Cache[T]):
         liveness: float = 60.0,
         page: int = PAGE,
         backoff: Backoff = BACKOFF,
+        most_bytes: int = 0,
     ) -> None:
-        """Of a `shard`, the server is asked for that part alone; what it sends of others is not kept."""
+        """Of a `shard`, the server is asked for that part alone; what it sends of others is not kept.
+
+        `most_bytes` is what all projections together may weigh; while a list takes the place of what was known, twice that is
+        held. By default it is MOST_BYTES; objects that are kept with their bytes are not another's, and not limited.
+        """
         super().__init__(
             into,
             keep_raw=keep_raw,
@@ -103,6 +109,7 @@ class Informer(Cache[T]):
         self.last_error: str | None = None
         self._liveness = liveness
         self._page = page
+        self._most_bytes = most_bytes or (sys.maxsize if keep_raw else MOST_BYTES)
         self._backoff = backoff
         self._list_wanted = True
         self._silent = 0
@@ -237,6 +244,8 @@ class Informer(Cache[T]):
         self.apply(event.type, event.object)
         if len(self) > MOST_OBJECTS:
             raise BadAnswer(f"there are more than {MOST_OBJECTS} objects")
+        if self.held > self._most_bytes:
+            raise BadAnswer(f"the objects take more than {self._most_bytes} bytes")
 
     async def _list_pages(self, limit: int) -> None:
         relist: Relist[T] | None = None
@@ -250,6 +259,9 @@ class Informer(Cache[T]):
             pause = time.monotonic() + SLICE
             for raw in page.items:
                 relist.offer(raw)
+                if relist.size > self._most_bytes or self.held > 2 * self._most_bytes:
+                    self.give_up()
+                    raise BadAnswer(f"the objects take more than {self._most_bytes} bytes")
                 if time.monotonic() >= pause:
                     await asyncio.sleep(0)
                     pause = time.monotonic() + SLICE

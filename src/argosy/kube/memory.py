@@ -11,12 +11,18 @@ import ctypes
 import os
 from pathlib import Path
 
-__all__ = ["give_back", "resident", "tend"]
+__all__ = ["give_back", "keep_together", "resident", "tend"]
 
 #: Free bytes that are worth it: so many, and such a share of all, since looking through all takes time. Seconds between looks.
 WORTH = 8 * 1024 * 1024
 SHARE = 1 / 16
 PERIOD = 10.0
+
+
+#: mallopt's names for: from which size on an allocation has pages of its own, and how many heaps there are.
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
+_OWN_PAGES = 1024 * 1024
+_HEAPS = 2
 
 
 class _Statistics(ctypes.Structure):
@@ -37,6 +43,18 @@ def _glibc() -> ctypes.CDLL | None:
         library.malloc_trim.argtypes = [ctypes.c_size_t]
         return library
     return None
+
+
+def keep_together() -> None:
+    """For a process that serves: less is left lying between.
+
+    What is large has pages of its own, which go back as soon as it is freed; glibc would raise that size with each such
+    piece. And threads share heaps: they hardly ever allocate at the same time, since they share an interpreter.
+    """
+    library = _glibc()
+    if library is not None:
+        library.mallopt(_M_MMAP_THRESHOLD, _OWN_PAGES)
+        library.mallopt(_M_ARENA_MAX, _HEAPS)
 
 
 def resident() -> int:

@@ -5,7 +5,7 @@ Taking in a page holds the event loop, so pages of large objects are made smalle
 
 from argosy.kube.transport import Page
 
-__all__ = ["MOST_OBJECTS", "PAGE", "Paging"]
+__all__ = ["MOST_BYTES", "MOST_OBJECTS", "PAGE", "Paging"]
 
 #: Objects in one page, unless somebody wants it otherwise; fewer where they are large.
 PAGE = 500
@@ -13,6 +13,9 @@ PAGE_BYTES = 4 * 1024 * 1024
 #: Objects in one list, and pages in a row without one: a list that has more does not end. A large cluster has a million pods.
 MOST_OBJECTS = 5_000_000
 MOST_EMPTY_PAGES = 100
+#: Bytes that the objects of one resource may take as they are kept, by `objects.weight`. A million pods take 2 to 3 GB, 20,000
+#: nodes some 150 MB.
+MOST_BYTES = 4 * 1024**3
 
 
 class Paging:

@@ -1,42 +1,82 @@
 """Misfit: whether a member's copy is an object of its kind at all. What a member sends is not trusted to be.
 
-Asked when something went wrong with the copies of several members together, to find out whose it was.
+Asked when something went wrong with the copies of several members together, to find out whose it was. So nothing in a copy,
+however deep or large, makes the answer fail.
 """
 
-import copy as copies
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.kube import schema, typecheck
+from argosy.kube.jsonreader import TOO_DEEP, is_deep
 from argosy.plan.fields import Json
 
-__all__ = ["MISSHAPEN", "misfit"]
+__all__ = ["MISSHAPEN", "misfit", "overlarge"]
 
 #: What working with JSON of the wrong shape raises.
 MISSHAPEN: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
 #: No number that is added up over members is larger than JSON readers understand.
 _LARGEST: Final = 2**53
+#: Bytes of one copy that nobody is blamed for, and of all of them that any server takes as one object.
+_UNSUSPECTED: Final = 256 * 1024
+_TOGETHER: Final = 1024 * 1024
 
 
 def misfit(type_config: FederatedTypeConfig, copy: Json) -> str:
     """What is wrong with a copy, in one line; empty where nothing is, as far as its kind is known."""
+    if is_deep(copy):
+        return TOO_DEEP
     resource = type_config.resource
     type = schema.load().kind(resource.group, resource.version, type_config.kind)
     if type is not None:
-        mistyped = typecheck.check(type, copies.deepcopy(copy)).mistyped
+        mistyped = typecheck.check(type, msgspec.to_builtins(copy)).mistyped
         if mistyped:
             return mistyped[0][:300]
-    path = _too_large(copy, "")
-    return f"{path}: not a number that can be added up" if path else ""
+    path = _too_large(copy)
+    return f"{path[:300]}: not a number that can be added up" if path else ""
 
 
-def _too_large(value: Any, path: str) -> str:
-    """The path of the first such number."""
-    children: Any = ()
-    if isinstance(value, dict):
-        children = value.items()
-    elif isinstance(value, list):
-        children = enumerate(value)
-    elif isinstance(value, int | float) and not -_LARGEST <= value <= _LARGEST:
-        return path
-    return next((found for key, child in children if (found := _too_large(child, f"{path}.{key}"))), "")
+def overlarge(copies: Mapping[str, Json]) -> dict[str, str]:
+    """Of copies that are too large together, those to do without, the largest first, and why."""
+    sizes = {name: _size(copy) for name, copy in copies.items()}
+    together = sum(sizes.values())
+    found = {}
+    for name, size in sorted(sizes.items(), key=lambda each: (-each[1], each[0])):
+        if together <= _TOGETHER or size <= _UNSUSPECTED:
+            break
+        found[name] = f"what is collected of it has {size} bytes, too many to be stored"
+        together -= size
+    return found
+
+
+def _size(copy: Json) -> int:
+    try:
+        return len(msgspec.json.encode(copy))
+    except MISSHAPEN:  # it cannot be written at all
+        return 2**63
+
+
+def _too_large(copy: Json) -> str:
+    """The path of the first number that is."""
+    path: list[Any] = []
+    levels = [_children(copy)]
+    while levels:
+        for key, value in levels[-1]:
+            if isinstance(value, dict | list):
+                path.append(key)
+                levels.append(_children(value))
+                break
+            if isinstance(value, int | float) and not -_LARGEST <= value <= _LARGEST:
+                return "".join(f".{step}" for step in (*path, key))
+        else:
+            levels.pop()
+            if path:
+                path.pop()
+    return ""
+
+
+def _children(node: dict[str, Any] | list[Any]) -> Iterator[tuple[Any, Any]]:
+    return iter(node.items()) if isinstance(node, dict) else enumerate(node)

@@ -1,5 +1,6 @@
 """The cache's version rules: whatever order answers, events and lists come in, it ends where the server is."""
 
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.kube.cache import Cache, Change
-from argosy.kube.objects import DecodeError, Metadata, Partial
+from argosy.kube.objects import DecodeError, Metadata, Partial, weight
 
 
 def raw(name: str, version: int, uid: str = "u", **labels: str) -> bytes:
@@ -224,6 +225,103 @@ def test_an_object_that_does_not_fit_keeps_its_last_good_state(caplog: pytest.Lo
     assert "Counted n/a cannot be read" in caplog.text
     made.apply("DELETED", raw("a", 8)[:-1] + b',"count":"many"}')
     assert made.get("n/a") is None
+
+
+class Free(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    status: Any = None
+
+
+def odd(**metadata: Any) -> bytes:
+    identity = {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "6"}
+    return orjson.dumps({"metadata": {**identity, **metadata}})
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (odd(annotations={"a": "x" * 300_000}), "metadata.annotations: more than 262144 bytes"),
+        (odd(annotations={f"a{n}": "x" * 100 for n in range(3000)}), "metadata.annotations: more than 262144 bytes"),
+        (odd(labels={f"a{n}": "x" * 60 for n in range(5000)}), "metadata.labels: more than 262144 bytes"),
+        (odd(finalizers=["x" * 100] * 3000), "metadata.finalizers: more than 262144 bytes"),
+        (odd(ownerReferences=[{"name": "x" * 300_000}]), "metadata.ownerReferences: more than 262144 bytes"),
+        (raw("a", 6)[:-1] + b',"status":' + b"[" * 300 + b"]" * 300 + b"}", "nested deeper than 200 levels"),
+        (raw("a", 6)[:-1] + b',"status":' + b'{"a":' * 900 + b"1" + b"}" * 901, "nested deeper than 200 levels"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_larger_or_deeper_than_objects_are_is_passed_over(bad: bytes, why: str) -> None:
+    made: Cache[Free] = Cache(Free)
+    listed(made, 5, raw("a", 3))
+    made.apply("MODIFIED", bad)
+    assert made.unreadable == {"n/a": why}
+    listed(made, 7, bad, raw("b", 4))
+    made.remember(bad)
+    assert made.unreadable == {"n/a": why}
+    assert {obj.metadata.resource_version for obj in made.values()} == {"3", "4"}
+    made.apply("MODIFIED", raw("a", 8))
+    assert made.unreadable == {}
+
+
+def test_what_kubernetes_takes_is_kept() -> None:
+    made: Cache[Free] = Cache(Free)
+    listed(
+        made,
+        5,
+        odd(annotations={"a": "é" * 131_000, "b": "\n" * 131_000}, labels={f"a{n}": "x" * 60 for n in range(4000)}),
+        raw("b", 3)[:-1] + b',"status":' + b"[" * 190 + b"]" * 190 + b"}",
+        raw("c", 3)[:-1] + b',"status":[' + b"{}," * 10_000 + b"{}]}",
+    )
+    assert made.unreadable == {}
+    assert len(made) == 3
+
+
+def test_what_is_held_is_known_whatever_comes_and_goes() -> None:
+    made: Cache[Free] = Cache(Free, keep=lambda metadata: metadata.name != "c")
+    assert made.held == 0
+    listed(made, 5, raw("a", 3), raw("b", 4, text="x" * 1000), raw("c", 4))
+    one = weight(made.get("n/a"))
+    assert made.held == one + weight(made.get("n/b")) > 1000
+    made.apply("MODIFIED", raw("b", 6))
+    assert made.held == 2 * one
+    made.remember(raw("b", 7, text="y" * 5000))
+    assert made.held > 5000
+    made.apply("ADDED", raw("b", 8, uid="another"))
+    made.apply("DELETED", raw("a", 9))
+    assert made.held == weight(made.get("n/b"))
+    made.forget("n/b", "8")
+    assert (made.held, len(made)) == (0, 0)
+
+
+def test_what_came_by_lists_without_an_end_can_be_given_up() -> None:
+    made, changes = cache()
+    listed(made, 5, raw("a", 3), raw("b", 3))
+    for version in (6, 7):
+        relist = made.relist(str(version))
+        relist.offer(raw("b", version))
+        relist.offer(raw(f"new-{version}", version))
+    made.remember(raw("new-7", 8))
+    made.give_up()
+    assert versions(made) == {"n/a": "3", "n/b": "7", "n/new-7": "8"}
+    assert changes[-1] == ("n/new-6", "6", None)
+    listed(made, 9, raw("c", 9))
+    made.give_up()
+    assert versions(made) == {"n/c": "9"}
+    assert made.held == weight(made.get("n/c"))
+
+
+@pytest.mark.parametrize(
+    "status",
+    [[[]] * 5000, [{}] * 5000, [{"a": 1}] * 5000, {str(n): n for n in range(10_000)}, [f"{n}" for n in range(10_000)]],
+    ids=["lists", "objects", "objects of one", "fields", "texts"],
+)
+def test_a_weight_is_not_far_from_what_is_taken(status: Any) -> None:
+    text = orjson.dumps(status)
+    tracemalloc.start()
+    kept = msgspec.json.decode(text)
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken / 2.5 < weight(kept) < taken * 2.5
 
 
 def test_bytes_that_are_no_object_are_an_error() -> None:
