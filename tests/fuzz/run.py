@@ -1,7 +1,7 @@
 """One run: several clients that send what the seed says, the lying member, and two who watch: over /livez and over memory.
 
 Memory is compared with what the process has after a warm-up of the same kind, cleaned up like the run itself: what Python and
-the server load once stays loaded.
+the server load once stays loaded, and heaps have their holes. That takes a minute or two; what leaks grows on after it.
 """
 
 import asyncio
@@ -31,6 +31,8 @@ __all__ = ["Bars", "Outcome", "fuzz"]
 CLIENTS = 4
 #: A member that was not ready is trusted again after a while, and copies there go only then.
 CLEANING = 240.0
+#: Seconds, at least; twice that for longer runs.
+WARM_UP = 60.0
 _LIVEZ_EVERY = 0.05
 _PLACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False)
@@ -75,7 +77,7 @@ async def fuzz(
     async with Plane(folder / "plane") as plane, lying_member(plane) as liar:
         numbers = itertools.count(1)
         tell("warming up")
-        await _storm(plane, liar, seed, numbers, min(20.0, seconds / 4), outcome, tell)
+        await _storm(plane, liar, seed, numbers, min(max(WARM_UP, seconds / 5), 2 * WARM_UP), outcome, tell)
         tell(await _clean(plane))
         outcome.before = await _settled(plane)
         outcome.peak, outcome.livez = 0, []

@@ -10,6 +10,7 @@ import pytest
 
 from argosy.server.embedded import EmbeddedServer
 from argosy.server.room import Room
+from argosy.server.storage.base import StorageFull
 from argosy.server.storage.memory import MemoryStorage
 from argosy.server.storage.reserve import Reserve
 from argosy.server.storage.sqlite import SqliteStorage
@@ -106,3 +107,19 @@ async def test_room_is_made_where_it_is_scarce_though_nobody_writes(monkeypatch:
     await asyncio.sleep(0.05)
     assert storage.relieved == 2, "not again while there is room"
     task.cancel()
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_server_with_a_full_disk_can_be_stopped(turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At whatever it is just then."""
+    storage = MemoryStorage()
+    monkeypatch.setattr(MemoryStorage, "scarce", property(lambda self: True))
+    room = Room(storage)
+    with pytest.raises(StorageFull):
+        await room.write(lambda: storage.create("a", lambda version: b""), urgent=False)
+    running = asyncio.create_task(room.run())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    running.cancel()
+    done, _ = await asyncio.wait({running}, timeout=0.5)
+    assert done

@@ -69,7 +69,8 @@ class Room:
         """Notice when room becomes scarce, make some, and notice when there is some."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._full.wait(), PERIOD)
+                async with asyncio.timeout(PERIOD):
+                    await self._full.wait()
             if not self.full:
                 continue
             self._ran_out(_SCARCE)
