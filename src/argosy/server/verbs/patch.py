@@ -79,7 +79,7 @@ def _patched(call: Call, change: Patcher, entry: Entry, validation: str) -> tupl
         raise status.too_large(MAX_BYTES)
     if not call.kind.builtin and not patched.get("kind"):
         raise unreadable(patched)("Object 'Kind' is missing")
-    unknown = [] if patched.get("apiVersion") else _lose_version(call, patched)
+    unknown = _lose_version(call, patched) if patched.get("apiVersion") in (None, "") else []
     new = check_object(call, call.kind, patched, validation, unreadable(patched), unknown)
     check_name(call, new)
     if not new["metadata"].get("resourceVersion") and not call.kind.strategy.unconditional_update:
