@@ -18,7 +18,7 @@ from argosy.server.encoding import media_type
 from argosy.server.entry import Entry, object_key
 from argosy.server.fielderrors import invalid
 from argosy.server.limits import MAX_BYTES
-from argosy.server.metadata import METADATA_FIELDS, check_types
+from argosy.server.metadata import METADATA_FIELDS, check_types, json_type
 from argosy.server.registry import Kind, Object
 from argosy.server.request import Call
 from argosy.server.verbs.base import Api, check_object, decode_served
@@ -79,7 +79,12 @@ def _patched(call: Call, change: Patcher, entry: Entry, validation: str) -> tupl
         raise status.too_large(MAX_BYTES)
     if not call.kind.builtin and not patched.get("kind"):
         raise unreadable(patched)("Object 'Kind' is missing")
-    unknown = _lose_version(call, patched) if patched.get("apiVersion") in (None, "") else []
+    named = patched.get("apiVersion")
+    if not call.kind.builtin and not isinstance(named, str | None):
+        raise unreadable(patched)(
+            f"json: cannot unmarshal {json_type(named)} into Go struct field .apiVersion of type string"
+        )
+    unknown = _lose_version(call, patched) if named in (None, "") else []
     new = check_object(call, call.kind, patched, validation, unreadable(patched), unknown)
     check_name(call, new)
     if not new["metadata"].get("resourceVersion") and not call.kind.strategy.unconditional_update:
