@@ -75,6 +75,7 @@ def compile_pattern(pattern: str) -> Pattern:
             if not problem.startswith("pattern too large"):
                 raise _in_go_words(problem, pattern) from None
             continue
+        re2.purge()  # its own memory would keep the last hundred, with all states that were met, of definitions long gone
         if any(found[1] == "C" for found in _ESCAPES.finditer(pattern)):  # RE2's word for one byte of a character
             raise _error("invalid escape sequence", r"\C")
         return Pattern(compiled)

@@ -103,13 +103,17 @@ def _create(path: Path) -> None:
         raise StorageError(f"{path} cannot be created: {error.strerror}") from error
 
 
+#: Pages of the file that a connection keeps in memory, once it has read them.
+CACHE_KIB = 16 * 1024
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
         connection.execute("PRAGMA journal_mode = WAL")
         # FULL: a commit that was acknowledged survives a loss of power.
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA cache_size = -16384")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         # The log is merged by `Epoch`, which keeps note of it.
         connection.execute("PRAGMA wal_autocheckpoint = 0")
     except sqlite3.Error as error:
