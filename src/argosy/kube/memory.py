@@ -74,6 +74,12 @@ def give_back() -> int:
     return max(before - resident(), 0)
 
 
+def _given_back(library: ctypes.CDLL) -> tuple[int, int]:
+    """What the process has then, and what is free in it: at that very moment, since the loop goes on meanwhile."""
+    library.malloc_trim(0)
+    return resident(), library.mallinfo2().fordblks
+
+
 async def tend() -> None:
     """Give back whenever much has become free; until cancelled."""
     library = _glibc()
@@ -88,5 +94,4 @@ async def tend() -> None:
         least, kept = min(least, now), min(kept, free)
         worth = max(WORTH, now * SHARE)
         if free > worth and (free - kept > worth or now - least > worth):
-            await asyncio.to_thread(give_back)
-            least, kept = resident(), library.mallinfo2().fordblks
+            least, kept = await asyncio.to_thread(_given_back, library)
