@@ -72,7 +72,7 @@ kills: dev ## SIGKILLs of an API server under load: make kills COUNT=200 SEED=1
 	@$(BIN)/python -m tests.faults.kills --count $(COUNT) $(if $(SEED),--seed $(SEED))
 
 fuzz: dev ## odd requests to a control plane and odd answers of a member: make fuzz MINUTES=10 SEED=1
-	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(BARS)
 
 lint: dev ## style, types and the direction of imports
 	@$(BIN)/ruff check .

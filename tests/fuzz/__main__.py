@@ -60,6 +60,7 @@ def main() -> int:
         "--only", type=int, default=None, help="send this request of the seed alone, and show the answer"
     )
     parser.add_argument("--livez", type=float, default=100.0, help="milliseconds that 99 %% of /livez may take")
+    parser.add_argument("--kept", type=float, default=10.0, help="per cent of memory that may be more than before")
     parser.add_argument(
         "--keep", type=Path, default=None, help="a folder for the control plane's state and log, to be kept"
     )
@@ -73,7 +74,7 @@ def main() -> int:
             asyncio.run(again(seed, arguments.only, folder))
             return 0
         print(f"seed {seed}, {arguments.minutes:g} minutes", flush=True)
-        bars = Bars(livez=arguments.livez / 1000)
+        bars = Bars(livez=arguments.livez / 1000, kept=arguments.kept / 100)
         outcome = asyncio.run(fuzz(seed, arguments.minutes * 60, folder, bars, tell=_tell))
     for failure in outcome.failures:
         print(f"FAILED: {failure}")
