@@ -206,7 +206,10 @@ async def _clean(plane: Plane) -> str:
 
 
 async def _let_go(plane: Plane, namespace: str) -> None:
-    """Nobody is there who would take the finalizers off that requests put on."""
+    """Nobody is there who would take the finalizers off that requests put on, nor a kubelet who ends pods."""
+    with contextlib.suppress(ApiError, TransportError):
+        grace = [("gracePeriodSeconds", "0")]
+        await plane.client.request("DELETE", f"/api/v1/namespaces/{namespace}/pods", query=grace)
     custom = {f"/apis/{group}/v1/namespaces/{{ns}}/{plural}" for group in GROUPS for plural in ("widgets", "gadgets")}
     for collection in custom | {seed.collection for seed in seeds() if "{ns}" in seed.collection}:
         path = collection.replace("{ns}", namespace)
