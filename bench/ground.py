@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from argosy.api import keys, resources
-from argosy.cli.membership import register, wait_ready
+from argosy.cli.client.membership import register, wait_ready
 from argosy.kube import config
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, TransportError

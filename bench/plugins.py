@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from argosy.control.plugin_workers import PluginWorkers
+from argosy.control.scheduling.plugin_workers import PluginWorkers
 from argosy.control.timings import Timings
 from argosy.fleet.snapshot import Fleet
-from argosy.plan.framework import Ranked, Score
-from argosy.plan.packaged import PackagedQuestion
+from argosy.plan.scheduling.framework import Ranked, Score
+from argosy.plan.scheduling.package_plugins import PackagedQuestion
 from argosy.plugins import Unit, cluster
 from bench.report import Report, parser, percentile
 

@@ -19,16 +19,16 @@ from argosy.api import keys
 from argosy.api.clusters import FederatedCluster
 from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm, PropagationPolicy
 from argosy.api.typeconfigs import FederatedTypeConfig
-from argosy.control.views import FederatedView
+from argosy.control.caches.views import FederatedView
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.objects import decode as decode_object
 from argosy.kube.objects import encode as encode_object
-from argosy.plan.pipeline import federate
-from argosy.plan.record import Inputs, encode, record_of
-from argosy.plan.schedule import schedule
-from argosy.plan.triggers import decide, triggers_of
-from argosy.plan.unit import Unit, unit_of
-from argosy.plan.wakeups import Concern, Wakeups
+from argosy.plan.explain.record import Inputs, encode, record_of
+from argosy.plan.pipeline.run import federate
+from argosy.plan.scheduling.schedule import schedule
+from argosy.plan.scheduling.triggers import decide, triggers_of
+from argosy.plan.scheduling.unit import Unit, unit_of
+from argosy.plan.scheduling.wakeups import Concern, Wakeups
 from bench.report import Report, parser, percentile
 
 DEPLOYMENTS = {

@@ -1,11 +1,11 @@
 """How full a fleet gets: unequal clusters, offered nearly all they hold by workloads with dynamic weights.
 
-An in-process fleet in columns, without API servers; decisions are the real ones (`plan.schedule` on `fleet.snapshot`, less
-`fleet.reservations`). Members' figures lag: they show a decision only after a number of further decisions. A cluster runs as
-much as it holds; what was placed beyond that waits. How pods fit on nodes is not looked at.
+An in-process fleet in columns, without API servers; decisions are the real ones (`plan.scheduling.schedule` on
+`fleet.snapshot`, less `fleet.reservations`). Members' figures lag: they show a decision only after a number of further
+decisions. A cluster runs as much as it holds; what was placed beyond that waits. How pods fit on nodes is not looked at.
 
-Filled twice: with dynamic weights as KubeAdmiral has them, and with policies that also say `limitReplicasToAvailable`. Only the
-latter has bars: the weights alone give small shares to the largest clusters first and leave the smallest ones empty.
+Filled twice: with dynamic weights as KubeAdmiral has them, and with policies that also say `limitReplicasToAvailable`. Only
+the latter has bars: the weights alone give small shares to the largest clusters first and leave the smallest ones empty.
 """
 
 import random
@@ -17,9 +17,9 @@ from typing import NamedTuple
 from argosy.fleet.member import Member
 from argosy.fleet.reservations import Copy, Reservations
 from argosy.fleet.snapshot import Fleet
-from argosy.plan.rules import NO_RULES, Rules
-from argosy.plan.schedule import schedule
-from argosy.plan.unit import ResourceRequest, Unit
+from argosy.plan.scheduling.rules import NO_RULES, Rules
+from argosy.plan.scheduling.schedule import schedule
+from argosy.plan.scheduling.unit import ResourceRequest, Unit
 from bench.report import Report, parser
 
 _APIS = frozenset({("apps", "v1", "Deployment")})

@@ -3,7 +3,8 @@
     python scripts/distill_zero_values.py MODULES          # the folder with k8s.io/api@… and the like of a Go module cache
 
 Go leaves a field with `omitempty` out when it is false, 0, "" or empty, unless it is a pointer; OpenAPI does not tell the two
-apart. The table says it for each definition that has such fields: `kinds/zero_values.json`, read by `kinds/zero_values.py`.
+apart. The table says it for each definition that has such fields: `kinds/shared/zero_values.json`, read by the module of that
+name beside it.
 """
 
 import json
@@ -12,7 +13,7 @@ import sys
 from pathlib import Path
 
 VERSION = "v0.36.3"
-TARGET = Path(__file__).parents[1] / "src" / "argosy" / "server" / "kinds" / "zero_values.json"
+TARGET = Path(__file__).parents[1] / "src" / "argosy" / "server" / "kinds" / "shared" / "zero_values.json"
 #: Module folder and package folder, and how OpenAPI names what is in there.
 PACKAGES = (
     ("api", "*/*", "io.k8s.api"),

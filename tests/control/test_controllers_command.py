@@ -9,16 +9,16 @@ import pytest
 
 from argosy.api import keys
 from argosy.api.shards import WHOLE, lease_name
-from argosy.cli import access
-from argosy.cli.controllers import _shard
-from argosy.cli.failures import Failure
-from argosy.cli.probes import Probes
-from argosy.cli.standing import IDENTITY, Standing
-from argosy.control.division import Division
-from argosy.control.install import install
+from argosy.cli.commands.controllers import _shard
+from argosy.cli.local import access
+from argosy.cli.local.controllers import IDENTITY, LocalControllers
+from argosy.cli.local.probes import Probes
+from argosy.cli.output.failures import Failure
+from argosy.control.install.installer import install
+from argosy.control.sharding.election import ShardElection
 from argosy.kube.lease import LeaderElector
+from argosy.server.auth.identity import User
 from argosy.server.embedded import EmbeddedServer
-from argosy.server.identity import User
 from tests.harness.eventually import eventually
 
 
@@ -65,7 +65,7 @@ async def test_probes_tell_what_is_waited_for() -> None:
 async def test_controllers_wait_for_those_of_argosy_up_and_those_for_them() -> None:
     async with _plane() as server:
         client = server.client()
-        standing = Standing(server.client(User(access.CONTROLLERS, ("system:authenticated",))))
+        standing = LocalControllers(server.client(User(access.CONTROLLERS, ("system:authenticated",))))
         inside = asyncio.create_task(standing.run())
         await eventually(standing.ready.is_set, 30)
         outside = LeaderElector(client, keys.SYSTEM_NAMESPACE, lease_name(WHOLE), "outside", renew=0.2, retry=0.1)
@@ -75,11 +75,11 @@ async def test_controllers_wait_for_those_of_argosy_up_and_those_for_them() -> N
             led.append(elector)
             await asyncio.Event().wait()
 
-        others = asyncio.create_task(Division(client, WHOLE).run(lambda: outside, lead))
+        others = asyncio.create_task(ShardElection(client, WHOLE).run(lambda: outside, lead))
         await eventually(lambda: outside.holder == IDENTITY)
         await _ended(inside)
         await eventually(lambda: led)
-        again = Standing(client)
+        again = LocalControllers(client)
         inside = asyncio.create_task(again.run())
         await eventually(lambda: "held by outside" in again.waiting)
         assert not again.ready.is_set()
@@ -93,7 +93,7 @@ async def test_argosy_up_does_not_wait_for_one_that_was_killed() -> None:
         client = server.client()
         killed = LeaderElector(client, keys.SYSTEM_NAMESPACE, lease_name(WHOLE), IDENTITY, duration=600)
         await killed.acquire()
-        standing = Standing(client)
+        standing = LocalControllers(client)
         inside = asyncio.create_task(standing.run())
         await eventually(standing.ready.is_set, 30)
         await _ended(inside)

@@ -3,7 +3,7 @@
 import msgspec
 
 from argosy.api import keys, resources
-from argosy.control.caches import SourceKey
+from argosy.control.caches.informers import SourceKey
 from argosy.kube.queue import WorkQueue
 from argosy.kube.resource import Resource
 from tests.harness.eventually import eventually, holds

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from argosy.api import keys, resources, rights
-from argosy.cli import access
-from argosy.cli.guard import protect
-from argosy.control.install import Installation, install
+from argosy.cli.local import access
+from argosy.cli.local.guard import protect
+from argosy.control.install.installer import Installation, install
 from argosy.kube.errors import Forbidden
-from argosy.plan.pipeline import _Pass
+from argosy.plan.pipeline.run import _Pass
+from argosy.server.auth.identity import User
 from argosy.server.embedded import EmbeddedServer
-from argosy.server.identity import User
 from tests.harness import guarding
 
 

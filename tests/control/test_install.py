@@ -10,14 +10,14 @@ import pytest
 
 from argosy.api import guard, keys, resources, rights, typeconfigs
 from argosy.api.crds.upgrade import REVISION
-from argosy.control import existing
-from argosy.control.install import Installation, InstallError, install, is_installed, preview
+from argosy.control.install import existing
+from argosy.control.install.installer import Installation, InstallError, install, is_installed, preview
+from argosy.control.install.workload_controllers import deployment_controller_runs
 from argosy.control.permissions import missing
-from argosy.control.workloads import deployment_controller_runs
 from argosy.kube.errors import Forbidden
 from argosy.kube.resource import Resource
+from argosy.server.auth.identity import User
 from argosy.server.embedded import EmbeddedServer
-from argosy.server.identity import User
 from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, NAMESPACES
 
 ROLES = Resource(rights.GROUP, "v1", "clusterroles", "ClusterRole", False)

@@ -7,7 +7,7 @@ import pytest
 from argosy.api import keys, resources
 from argosy.api.conditions import JOINED, TOKEN_NOT_OBTAINED_REASON
 from argosy.api.types import FederatedCluster
-from argosy.control import join, memberrole
+from argosy.control.members import join, role
 from tests.harness.federation import NAMESPACES, QUICK, SECRETS
 from tests.harness.liar import Liar, head
 from tests.harness.membership import ACCOUNTS, Outsider, Party, encoded
@@ -21,7 +21,7 @@ async def test_an_account_made_by_somebody_else_joins_with_its_token_alone():
         made = await fed.client.create(resources.FEDERATED_CLUSTERS, manifest)
         cluster = msgspec.convert(made, FederatedCluster)
         namespace = await join.claim(server.client(), cluster)
-        await join.furnish(server.client(), namespace, memberrole.rules_for(cluster, fed.manager.caches.catalog))
+        await join.furnish(server.client(), namespace, role.rules_for(cluster, fed.manager.caches.catalog))
         token = await join.new_token(server.client(), 3600)
         data = {keys.SECRET_CA: server.authority.certificate, keys.SECRET_SERVICE_ACCOUNT_TOKEN: token}
         await fed.client.create(SECRETS, cluster_secret("m1", encoded(data)))

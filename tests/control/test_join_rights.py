@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from argosy.api import keys, resources
-from argosy.control import join, memberrole
+from argosy.control.members import join, role
 from argosy.kube.errors import Forbidden
-from argosy.server.identity import User
+from argosy.server.auth.identity import User
 from tests.harness.eventually import holds
 from tests.harness.federation import NAMESPACES, QUICK, WATCHFUL
 from tests.harness.membership import ACCOUNTS, RBAC_TYPES, Party, widget_type
@@ -14,11 +14,11 @@ from tests.harness.membership import ACCOUNTS, RBAC_TYPES, Party, widget_type
 
 async def test_rights_are_those_the_type_configs_ask_for(party):
     cluster = await party.cluster()
-    rules = memberrole.rules_for(cluster, party.manager.caches.catalog)
+    rules = role.rules_for(cluster, party.manager.caches.catalog)
     assert await party.rules() == rules
     assert not any("*" in values for rule in rules for values in (rule["verbs"], rule.get("resources", ())))
     backwards = list(party.manager.caches.catalog)[::-1]
-    assert memberrole.rules_for(cluster, backwards) == rules
+    assert role.rules_for(cluster, backwards) == rules
 
 
 async def test_full_access_is_an_option(party):
@@ -26,7 +26,7 @@ async def test_full_access_is_an_option(party):
     await party.client.patch(resources.FEDERATED_CLUSTERS, "m1", annotation)
 
     async def may_everything() -> bool:
-        return await party.rules() == memberrole.FULL_ACCESS
+        return await party.rules() == role.FULL_ACCESS
 
     await party.eventually(may_everything)
 
@@ -78,7 +78,7 @@ async def test_where_roles_are_not_federated_an_account_cannot_widen_its_rights_
     cluster = await party.cluster()
     member = party.member("m1")
     namespace = await member.get(NAMESPACES, keys.SYSTEM_NAMESPACE)
-    await join.furnish(member, namespace, memberrole.rules_for(cluster, party.manager.caches.catalog))
+    await join.furnish(member, namespace, role.rules_for(cluster, party.manager.caches.catalog))
     await party.granted()
 
 
@@ -92,11 +92,11 @@ async def test_a_role_that_others_made_is_left_as_it_is(party):
     """KubeAdmiral's, say, in a member that was taken over."""
     role = await party.role()
     del role["metadata"]["labels"]
-    await party.member("m1").update(join.ROLES, {**role, "rules": memberrole.FULL_ACCESS})
+    await party.member("m1").update(join.ROLES, {**role, "rules": role.FULL_ACCESS})
     await party.client.create(resources.FEDERATED_TYPE_CONFIGS, widget_type())
 
     async def same() -> bool:
-        return await party.rules() == memberrole.FULL_ACCESS
+        return await party.rules() == role.FULL_ACCESS
 
     await holds(same, 4 * QUICK.health_period)
 
@@ -113,7 +113,7 @@ async def test_a_right_that_is_missing_is_told_with_verb_and_resource_and_nothin
     await party.told("RightsMissing", 'cannot update resource "deployments" in API group "apps"')
     assert await party.replicas() == {"m1": 1}
     assert party.ready_clusters() == ["m1"]
-    await party.member("m1").update(join.ROLES, {**await party.role(), "rules": memberrole.FULL_ACCESS})
+    await party.member("m1").update(join.ROLES, {**await party.role(), "rules": role.FULL_ACCESS})
     await party.eventually_replicas({"m1": 2})
     await party.granted()
 
@@ -144,4 +144,4 @@ async def test_an_account_gets_no_tokens_but_its_own_and_no_rights_by_itself(par
     await _federate_no_roles(party)
     role = await client.get(join.ROLES, keys.MEMBER_CLUSTER_ROLE)
     with pytest.raises(Forbidden):
-        await client.update(join.ROLES, {**role, "rules": memberrole.FULL_ACCESS})
+        await client.update(join.ROLES, {**role, "rules": role.FULL_ACCESS})

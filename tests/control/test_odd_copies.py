@@ -8,12 +8,12 @@ import pytest
 from argosy.api.conditions import Propagation
 from argosy.api.keys import MANAGED_LABEL, RETAIN_TERMINATING_FINALIZER
 from argosy.api.typeconfigs import FederatedTypeConfig, manifests
-from argosy.control.members import Member
-from argosy.control.metrics import Metrics
-from argosy.control.operations import Operations
+from argosy.control.copies.operations import Operations
+from argosy.control.members.member import Member
+from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
 from argosy.kube.objects import encode
-from argosy.plan.render import RenderError
+from argosy.plan.copies.render import RenderError
 
 CONFIGS = {each["metadata"]["name"]: msgspec.convert(each, FederatedTypeConfig) for each in manifests()}
 DEPLOYMENTS = CONFIGS["deployments.apps"]

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from argosy.api import keys, resources
-from argosy.cli import inventory
-from argosy.cli.inventory import Inventory, take_inventory
+from argosy.cli.client import inventory
+from argosy.cli.client.inventory import Inventory, take_inventory
 from argosy.kube.endpoints import DEFAULT_RULES
 from argosy.kube.resource import Resource
 from argosy.kube.transport import Request, Response
-from argosy.plan import orphans
-from argosy.plan.suppose import ObjectKey
-from argosy.server.identity import Attributes, Authorizer, Decision
+from argosy.plan.copies import orphans
+from argosy.plan.explain.snapshot import ObjectKey
+from argosy.server.auth.identity import Attributes, Authorizer, Decision
 from tests.harness.federation import CONFIGMAPS, SERVICES
 from tests.harness.membership import Party
 

@@ -3,8 +3,8 @@
 from argosy.api import keys, resources
 from argosy.api.types import FederatedCluster
 from argosy.control.manager import Options
-from argosy.control.memberrole import rules_for
-from argosy.control.placed import Placed
+from argosy.control.members.role import rules_for
+from argosy.control.scheduling.placed import PlacedWorkloads
 from argosy.fleet.katalyst import CUSTOM_NODE_RESOURCES, PLUGIN, RECLAIMED_MILLICPU
 from argosy.fleet.workloads import Workloads
 from argosy.kube.client import Patch
@@ -59,7 +59,9 @@ async def test_a_workload_waits_for_the_one_it_wants_to_be_beside_and_follows_it
 async def test_the_index_follows_placements_and_labels_and_tells_of_moves():
     async with Federation(2) as fed:
         index, moves = Workloads(), []
-        placed = Placed(fed.manager.caches, index, lambda: moves.append(dict(index.placed(CACHE, ["default"]))))
+        placed = PlacedWorkloads(
+            fed.manager.caches, index, lambda: moves.append(dict(index.placed(CACHE, ["default"])))
+        )
         fed.manager.caches.federated[True].add_handler(placed.federated_changed)
         fed.manager.caches.on_source(placed.source_changed)
         await fed.policy(schedulingMode="Duplicate")

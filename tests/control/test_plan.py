@@ -17,17 +17,17 @@ import pytest_asyncio
 
 from argosy.api import keys, resources
 from argosy.api.federated import FederatedObject
-from argosy.cli.apply import applied
-from argosy.cli.foretell import Scaled, Supposed, foretell
-from argosy.cli.manifests import Manifest
-from argosy.cli.report import replicas_wanted
-from argosy.cli.snapshot import read_snapshot
-from argosy.plan.forecast import ObjectChange, object_change
-from argosy.plan.held import held_of
+from argosy.cli.client.manifests import Manifest
+from argosy.cli.client.snapshot import read_snapshot
+from argosy.cli.client.whatif import Scaled, Scenario, forecast_of
+from argosy.cli.commands.apply import applied
+from argosy.cli.output.report import replicas_wanted
+from argosy.plan.explain.forecast import ObjectChange, object_change
+from argosy.plan.explain.snapshot import CORDON, LOSS, Snapshot
+from argosy.plan.explain.whatif import changes, pass_over
 from argosy.plan.metadata import annotations_of
-from argosy.plan.schedule import unasked
-from argosy.plan.suppose import CORDON, LOSS, Snapshot
-from argosy.plan.whatif import changes, pass_over
+from argosy.plan.pipeline.held import held_of
+from argosy.plan.scheduling.schedule import unasked
 from argosy.sim.fleet import SimulatedFleet
 from argosy.sim.spec import MemberSpec, NodePool
 from argosy.sim.timings import Timings as SimulatedTimings
@@ -70,32 +70,32 @@ class Planner:
     def client(self) -> Any:
         return self.world.client
 
-    def draw(self) -> Supposed:
+    def draw(self) -> Scenario:
         kinds = [self._scale, self._scale, self._app, self._policy, self._override, self._cluster, self._config]
         return self.random.choice(kinds)()
 
-    def _scale(self) -> Supposed:
+    def _scale(self) -> Scenario:
         chosen = self.random.sample(self.apps, self.random.randint(1, 2))
-        return Supposed(scaled=tuple(Scaled("deploy", name, self.random.randint(0, 5)) for name in chosen))
+        return Scenario(scaled=tuple(Scaled("deploy", name, self.random.randint(0, 5)) for name in chosen))
 
-    def _app(self) -> Supposed:
+    def _app(self) -> Scenario:
         policy = self.random.choice(("even", "free", "still", "even", "free", "still", "missing", ""))
         return self._applied(self.app(self.random.choice(self.apps), policy))
 
-    def _policy(self) -> Supposed:
+    def _policy(self) -> Scenario:
         return self._applied(self.policy(self.random.choice(("even", "free", "still"))))
 
-    def _override(self) -> Supposed:
+    def _override(self) -> Scenario:
         return self._applied(self.override())
 
-    def _config(self) -> Supposed:
+    def _config(self) -> Scenario:
         return self._applied(self.config())
 
-    def _cluster(self) -> Supposed:
+    def _cluster(self) -> Scenario:
         """Cordon one, or give one other labels and no taint."""
         name = self.random.choice(self.world.names)
         if self.random.random() < 0.4:
-            return Supposed(cordoned=(name,))
+            return Scenario(cordoned=(name,))
         labels = {"name": name, "tier": self.random.choice(("gold", "iron"))}
         taint = {"key": "maintenance", "effect": self.random.choice(("NoSchedule", "NoExecute"))}
         spec = {"taints": [taint] if self.random.random() < 0.3 else []}
@@ -104,8 +104,8 @@ class Planner:
             {"apiVersion": keys.API_VERSION, "kind": "FederatedCluster", "metadata": metadata, "spec": spec}
         )
 
-    def _applied(self, *objects: dict[str, Any]) -> Supposed:
-        return Supposed(applied=tuple(Manifest(each, "test") for each in objects))
+    def _applied(self, *objects: dict[str, Any]) -> Scenario:
+        return Scenario(applied=tuple(Manifest(each, "test") for each in objects))
 
     # Objects, each time others.
 
@@ -154,7 +154,7 @@ class Planner:
 
     # As a user does it.
 
-    async def carry_out(self, supposed: Supposed) -> None:
+    async def carry_out(self, supposed: Scenario) -> None:
         for manifest in supposed.applied:
             await applied(self.client, manifest.object, self.world.namespace)
         for scaled in supposed.scaled:
@@ -237,7 +237,7 @@ async def test_random_plans_foretell_what_their_execution_does(world: World) -> 
     start, changing = time.monotonic(), 0
     for number in range(PLANS):
         plan = planner.draw()
-        foretold = await foretell(world.client, plan, world.namespace, nothing)
+        foretold = await forecast_of(world.client, plan, world.namespace, nothing)
         assert foretold.unsettled == ()
         await planner.carry_out(plan)
         after = await at_rest(world, after=f"after plan {number}: {plan}")
@@ -277,7 +277,7 @@ async def workloads(world: World) -> None:
 @pytest.mark.usefixtures("workloads")
 async def test_losing_a_cluster_is_what_was_foretold(ground: Ground, world: World) -> None:
     before = await at_rest(world)
-    foretold = await foretell(world.client, Supposed(lost=("m2",)), world.namespace, nothing)
+    foretold = await forecast_of(world.client, Scenario(lost=("m2",)), world.namespace, nothing)
     ground.candidates["m2"].relay.refuse()
     ground.candidates["m2"].relay.cut()
     await ground.eventually_unready("m2")
@@ -311,8 +311,8 @@ async def test_a_cluster_that_joins_gets_what_was_foretold(ground: Ground, world
             ground.candidates["m4"] = candidate
             resources_said = {"allocatable": {"cpu": "48", "memory": "192Gi"}}
             newcomer = {**federated_cluster("m4", candidate.url), "status": {"resources": resources_said}}
-            supposed = Supposed(joined=(Manifest(newcomer, "test"),))
-            foretold = await foretell(world.client, supposed, world.namespace, nothing)
+            supposed = Scenario(joined=(Manifest(newcomer, "test"),))
+            foretold = await forecast_of(world.client, supposed, world.namespace, nothing)
             await ground.join("m4")
             await ground.eventually_ready("m4")
             after = await at_rest(world)

@@ -3,8 +3,8 @@
 import pytest
 
 from argosy.api import keys, resources
-from argosy.cli.foretell import Supposed, foretell
-from argosy.cli.manifests import Manifest
+from argosy.cli.client.manifests import Manifest
+from argosy.cli.client.whatif import Scenario, forecast_of
 from argosy.kube.client import Patch
 from tests.harness.federation import Federation, deployment
 from tests.harness.webhook import webhook_process
@@ -39,15 +39,15 @@ async def test_a_webhook_is_asked_and_one_that_does_not_answer_is_named(fed, hoo
     plugins = {"filter": {"enabled": [{"name": "hook", "type": "Webhook"}]}}
     await make(fed, resources.SCHEDULING_PROFILES, "asking", {"plugins": plugins})
     await fed.policy("policy", schedulingMode="Duplicate", schedulingProfile="asking")
-    supposed = Supposed(applied=(Manifest(deployment("web", 3, "policy"), "test"),))
+    supposed = Scenario(applied=(Manifest(deployment("web", 3, "policy"), "test"),))
 
-    foretold = await foretell(fed.client, supposed, "default", lambda _: None)
+    foretold = await forecast_of(fed.client, supposed, "default", lambda _: None)
     assert [each.cluster for each in foretold.objects[0].clusters] == ["m1", "m3"]
     assert foretold.notes == ()
 
     await hook.behave(mode="hang")
     hasty = {"spec": {"httpTimeout": "400ms"}}
     await fed.client.patch(resources.SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS, "hook", hasty, kind=Patch.MERGE)
-    foretold = await foretell(fed.client, supposed, "default", lambda _: None)
+    foretold = await forecast_of(fed.client, supposed, "default", lambda _: None)
     assert len(foretold.notes) == 1
     assert foretold.notes[0].startswith("the webhook hook could not be asked from here")

@@ -16,20 +16,31 @@ import numpy as np
 import pytest
 
 from argosy.api import keys, resources
-from argosy.cli.elsewhere import Elsewhere
-from argosy.cli.snapshot import read_snapshot
-from argosy.control.plugin_workers import PluginWorkers
+from argosy.cli.client.plugin_session import PluginSession
+from argosy.cli.client.snapshot import read_snapshot
+from argosy.control.scheduling.plugin_workers import PluginWorkers
 from argosy.control.timings import Timings
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.client import Patch
-from argosy.plan.framework import Always, Ask, Division, Filter, Profile, Ranked, Remote, Replicas, Score, Select
-from argosy.plan.held import HeldReason, held_of
-from argosy.plan.packaged import question_of
+from argosy.plan.explain.snapshot import ObjectKey
+from argosy.plan.explain.whatif import WhatIf
+from argosy.plan.pipeline.held import HeldReason, held_of
 from argosy.plan.plugins import DEFAULT_PROFILE
-from argosy.plan.schedule import decide, schedule
-from argosy.plan.suppose import ObjectKey
-from argosy.plan.unit import Unit
-from argosy.plan.whatif import WhatIf
+from argosy.plan.scheduling.framework import (
+    Always,
+    Ask,
+    Division,
+    Filter,
+    Profile,
+    Ranked,
+    Remote,
+    Replicas,
+    Score,
+    Select,
+)
+from argosy.plan.scheduling.package_plugins import question_of
+from argosy.plan.scheduling.schedule import decide, schedule
+from argosy.plan.scheduling.unit import Unit
 from argosy.plugins import cluster, wire
 from tests.harness.eventually import PATIENCE, eventually
 from tests.harness.federation import QUICK, Federation
@@ -263,7 +274,7 @@ async def test_a_process_is_ended_though_nobody_waits_for_its_end(package):
 
 PARENT = """
 import asyncio, sys
-from argosy.control.plugin_workers import PluginWorkers
+from argosy.control.scheduling.plugin_workers import PluginWorkers
 from argosy.control.timings import Timings
 
 async def main():
@@ -385,7 +396,7 @@ async def test_a_plan_does_not_wait_for_a_plugin_that_hangs(fed, package):
     package.behave("sleep")
     today = await read_snapshot(fed.client, lambda _: None)
     key = ObjectKey("deployments.apps", "default", "web")
-    elsewhere = Elsewhere(today, TIMINGS)
+    elsewhere = PluginSession(today, TIMINGS)
     try:
         await elsewhere.open()
         known = elsewhere.known_to(today)

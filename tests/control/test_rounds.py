@@ -6,9 +6,9 @@ import gc
 import pytest
 
 from argosy.api.conditions import Propagation
+from argosy.control.copies.operations import Applied
+from argosy.control.copies.rounds import Rounds, Work
 from argosy.control.fence import FenceLost
-from argosy.control.operations import Applied
-from argosy.control.rounds import Rounds, Work
 
 
 async def test_of_several_that_fail_together_one_is_raised_and_none_is_complained_about():

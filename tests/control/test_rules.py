@@ -308,7 +308,7 @@ async def test_an_unreachable_member_loses_nothing(fed):
     await eventually(waiting)
     server = fed.servers["m2"]
     from argosy.server.auth.certificates import server_context
-    from argosy.server.http import serve
+    from argosy.server.http.listener import serve
 
     context = server_context(server.authority.server_pair(["127.0.0.1", "localhost"]), server.authority.certificate)
     server._listener = await serve(server.server, "127.0.0.1", port, context)

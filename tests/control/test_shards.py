@@ -11,10 +11,10 @@ import pytest
 
 from argosy.api import keys, resources
 from argosy.api.shards import WHOLE, Shard, bucket_of
-from argosy.control.caches import SourceKey
-from argosy.control.connect import http_connector
+from argosy.control.caches.informers import SourceKey
 from argosy.control.manager import Manager, Options
-from argosy.control.neighbours import Neighbours
+from argosy.control.members.connect import http_connector
+from argosy.control.sharding.peers import PeerReservations
 from argosy.fleet.credentials import Connection
 from argosy.kube.challenge import Challenge
 from argosy.kube.client import Client
@@ -336,7 +336,7 @@ async def test_what_one_shard_reserved_counts_for_the_others_and_no_longer_than_
         await eventually(lambda: seen_by_us() == [3000, 3000], 30, "the other shard's replicas are taken off")
         # What is our own is not taken for somebody else's.
         assert fed.managers[1].reserved.totals == {}
-        assert fed.managers[0].reserved.neighbours.totals == {}
+        assert fed.managers[0].reserved.peers.totals == {}
         await fed.client.delete(DEPLOYMENTS, "web", theirs)
         await eventually(lambda: seen_by_us() == [0, 0], 30, "nothing is on its way any more")
         _assert_shown_by_its_own(fed.notes)
@@ -362,7 +362,9 @@ async def test_a_neighbour_that_is_silent_for_long_is_not_counted() -> None:
         timings = msgspec.structs.replace(QUICK, reservations_shown=0.01, reservations_kept=60.0)
         reserved = [{"cpu": {"m1": 500, "m2": 0}}, {}]
         shards = [
-            Neighbours(fed.client, Shard(index, 2), lambda index=index: reserved[index], timings, clock=lambda: time)
+            PeerReservations(
+                fed.client, Shard(index, 2), lambda index=index: reserved[index], timings, clock=lambda: time
+            )
             for index in (0, 1)
         ]
         told = []
@@ -399,7 +401,7 @@ async def test_what_a_process_before_us_showed_is_taken_back_and_nothing_is_show
         }
         await fed.client.create(CONFIGMAPS, old, keys.SYSTEM_NAMESPACE)
         timings = msgspec.structs.replace(QUICK, reservations_shown=0.01)
-        shards = [Neighbours(fed.client, Shard(index, 2), dict, timings) for index in (0, 1)]
+        shards = [PeerReservations(fed.client, Shard(index, 2), dict, timings) for index in (0, 1)]
         tasks = [asyncio.create_task(run()) for each in shards for run in (each.informer.run, each.run)]
 
         async def taken_back() -> bool:
@@ -416,8 +418,8 @@ async def test_what_a_process_before_us_showed_is_taken_back_and_nothing_is_show
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _beat(neighbours: Neighbours) -> str:
-    return neighbours.informer.get(f"{keys.SYSTEM_NAMESPACE}/argosy-reserved-0").data["beat"]
+def _beat(peers: PeerReservations) -> str:
+    return peers.informer.get(f"{keys.SYSTEM_NAMESPACE}/argosy-reserved-0").data["beat"]
 
 
 def test_without_shards_nothing_is_left_out() -> None:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from argosy.server.auth.certificates import server_context
-from argosy.server.http import serve
+from argosy.server.http.listener import serve
 from tests.harness.eventually import eventually
 from tests.harness.federation import DEPLOYMENTS, QUICK, Federation
 

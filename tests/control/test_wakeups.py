@@ -9,7 +9,7 @@ import pytest
 
 from argosy.api import keys, resources
 from argosy.api.types import FederatedCluster
-from argosy.control.probe import Observation, Prober
+from argosy.control.members.probe import Observation, Prober
 from argosy.fleet.health import probe_failed
 from argosy.kube.client import Client
 from argosy.kube.errors import NotFound

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from argosy.api.profiles import WebhookConfigurationSpec, WebhookTLSConfig
-from argosy.control import webhooks
+from argosy.control.scheduling import webhooks
+from argosy.control.scheduling.webhooks import WebhookClient
 from argosy.control.timings import Timings
-from argosy.control.webhooks import WebhookClient
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.config import ConfigError
-from argosy.plan.framework import Ask, Ranked, Remote
-from argosy.plan.unit import Unit
-from argosy.plan.webhook import question_of
+from argosy.plan.scheduling.framework import Ask, Ranked, Remote
+from argosy.plan.scheduling.unit import Unit
+from argosy.plan.scheduling.webhook import question_of
 from argosy.plugins import cluster
 from tests.harness.eventually import eventually, holds
 from tests.harness.webhook import MISBEHAVIOURS, webhook_process, webhook_server

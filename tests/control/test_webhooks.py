@@ -4,12 +4,12 @@ import msgspec
 import pytest
 
 from argosy.api import keys, resources
-from argosy.cli.explanation import explained, gather
+from argosy.cli.output.explanation import explained, gather
 from argosy.control.manager import Options
 from argosy.kube.client import Patch
-from argosy.plan.framework import Score
-from argosy.plan.held import HeldReason, held_of
+from argosy.plan.pipeline.held import HeldReason, held_of
 from argosy.plan.plugins import IN_TREE
+from argosy.plan.scheduling.framework import Score
 from tests.harness.eventually import eventually
 from tests.harness.federation import DEPLOYMENTS, QUICK, Federation
 from tests.harness.webhook import webhook_process

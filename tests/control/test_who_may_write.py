@@ -15,9 +15,9 @@ from argosy.api import keys, resources, rights
 from argosy.kube.client import Client
 from argosy.kube.errors import Forbidden, NotFound
 from argosy.kube.resource import Resource
-from argosy.plan.unit import unit_of
-from argosy.plan.webhook import scheduling_unit
-from argosy.server.identity import User as Identity
+from argosy.plan.scheduling.unit import unit_of
+from argosy.plan.scheduling.webhook import scheduling_unit
+from argosy.server.auth.identity import User as Identity
 from tests.harness.eventually import eventually, holds
 from tests.harness.federation import CONFIGMAPS, NAMESPACES, SECRETS, Federation
 from tests.harness.guarding import CLUSTER_ROLES, ROLE_BINDINGS, bind, grant, rule

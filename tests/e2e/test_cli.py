@@ -10,7 +10,7 @@ import time
 import pytest
 import yaml
 
-from argosy.cli.folder import DataFolder
+from argosy.cli.local.folder import DataFolder
 from tests.e2e.conftest import Cli, argosy
 from tests.harness.eventually import PATIENCE
 

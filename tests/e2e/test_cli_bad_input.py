@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
-from argosy.cli.failures import explained
-from argosy.cli.logs import _Lines
-from argosy.cli.taint import changed
+from argosy.cli.commands.taint import changed
+from argosy.cli.output.failures import explained
+from argosy.cli.output.logs import _Lines
 from argosy.testing.certificates import Authority
 from tests.e2e.conftest import argosy
 from tests.e2e.test_cli import until

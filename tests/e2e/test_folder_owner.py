@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.folder import DataFolder
+from argosy.cli.local.folder import DataFolder
 from argosy.server.embedded import EmbeddedServer
 from tests.e2e.conftest import Cli, Said, argosy
 from tests.faults.served import Served

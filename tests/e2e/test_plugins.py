@@ -13,7 +13,7 @@ from argosy.api import keys, resources
 from argosy.kube import config
 from argosy.kube.client import Client
 from argosy.kube.http import HttpTransport
-from argosy.plan.held import held_of
+from argosy.plan.pipeline.held import held_of
 from tests.harness.eventually import PATIENCE, eventually
 from tests.harness.package import Package
 from tests.harness.user import DEPLOYMENTS, deployment

@@ -10,11 +10,11 @@ from pathlib import Path
 import orjson
 from msgspec import structs
 
-from argosy.cli.loop import run, stop_on_signals
+from argosy.cli.local.loop import run, stop_on_signals
 from argosy.kube.transport import Request, Response
 from argosy.server import kubeconfig
+from argosy.server.auth.identity import User
 from argosy.server.embedded import ADMIN, EmbeddedServer
-from argosy.server.identity import User
 
 
 async def main(folder: Path, patience: float) -> None:

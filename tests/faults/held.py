@@ -20,13 +20,13 @@ from typing import Any
 
 import orjson
 
-from argosy.cli import access, loop
-from argosy.cli.standing import IDENTITY, Standing
-from argosy.control.install import install
+from argosy.cli.local import access, loop
+from argosy.cli.local.controllers import IDENTITY, LocalControllers
+from argosy.control.install.installer import install
 from argosy.kube.transport import Request, Response
 from argosy.server import kubeconfig
+from argosy.server.auth.identity import User
 from argosy.server.embedded import EmbeddedServer
-from argosy.server.identity import User
 
 __all__ = ["DOOMED", "MANY"]
 
@@ -125,7 +125,7 @@ async def main(folder: Path) -> None:
     await server.start()
     await fill(server)
     await install(server.client(), lambda line: None, access.INSTALLATION)
-    standing = Standing(server.client(User(access.CONTROLLERS, ("system:authenticated",))))
+    standing = LocalControllers(server.client(User(access.CONTROLLERS, ("system:authenticated",))))
     controllers = asyncio.create_task(standing.run())
     await standing.ready.wait()
     kubeconfig.write(folder / "kubeconfig", server.kubeconfig("argosy"))

@@ -15,18 +15,18 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from argosy.cli import access
-from argosy.cli.loop import run
-from argosy.control.connect import Connector, http_connector
-from argosy.control.install import install
+from argosy.cli.local import access
+from argosy.cli.local.loop import run
+from argosy.control.install.installer import install
 from argosy.control.manager import Manager
+from argosy.control.members.connect import Connector, http_connector
 from argosy.fleet.credentials import Connection
 from argosy.kube.challenge import Challenge
 from argosy.kube.client import Client
 from argosy.kube.transport import Event, Page, Request, Response, Transport
 from argosy.server import kubeconfig
+from argosy.server.auth.identity import User
 from argosy.server.embedded import EmbeddedServer
-from argosy.server.identity import User
 from argosy.server.storage.sqlite import SqliteStorage
 from tests.faults.gauge import COMMIT, SEND, Gauge
 from tests.harness.federation import QUICK

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from argosy.cli.loop import run
+from argosy.cli.local.loop import run
 from argosy.server import kubeconfig
 from argosy.server.embedded import EmbeddedServer
 from argosy.server.storage import epoch, sqlite

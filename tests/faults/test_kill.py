@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from argosy.api import keys, resources
-from argosy.cli import membership
+from argosy.cli.client import membership
 from argosy.kube.client import Client
 from argosy.kube.informer import Informer
 from argosy.kube.objects import Partial

@@ -19,7 +19,7 @@ import pytest
 
 from argosy.api import keys
 from argosy.api.shards import WHOLE, lease_name
-from argosy.cli.standing import IDENTITY
+from argosy.cli.local.controllers import IDENTITY
 from argosy.kube import config, tls
 from argosy.kube.client import Client
 from argosy.kube.http import HttpTransport

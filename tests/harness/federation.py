@@ -12,16 +12,16 @@ from typing import Any
 import msgspec
 
 from argosy.api import keys, resources
-from argosy.cli.guard import protect
-from argosy.control.install import install
+from argosy.cli.local.guard import protect
+from argosy.control.install.installer import install
 from argosy.control.manager import Manager, Options
-from argosy.control.plugin_workers import PluginWorkers
+from argosy.control.scheduling.plugin_workers import PluginWorkers
 from argosy.control.timings import Timings
 from argosy.kube import config
 from argosy.kube.client import Client
 from argosy.kube.http import HttpTransport
 from argosy.plan.plugins import IN_TREE
-from argosy.plan.profile import Registry
+from argosy.plan.scheduling.profile import Registry
 from argosy.server.embedded import EmbeddedServer
 from tests.harness.eventually import eventually
 from tests.harness.user import (

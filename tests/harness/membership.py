@@ -17,10 +17,10 @@ import yaml
 from argosy.api import keys, resources
 from argosy.api.conditions import AUTHORIZED
 from argosy.api.types import FederatedCluster
-from argosy.control import join, memberrole
+from argosy.control.members import join, role
 from argosy.kube.resource import Resource
+from argosy.server.auth.identity import Attributes, Authorizer, Decision, User
 from argosy.server.embedded import EmbeddedServer
-from argosy.server.identity import Attributes, Authorizer, Decision, User
 from tests.harness.federation import Federation
 from tests.harness.user import NAMESPACES, SECRETS, exists
 
@@ -41,7 +41,7 @@ RBAC = "rbac.authorization.k8s.io"
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _BINDINGS = Resource(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 #: The type configs of roles and bindings: with them the controllers may grant what they do not hold, to themselves as well.
-RBAC_TYPES = tuple(f"{plural}.{RBAC}" for plural in memberrole._ESCALATIONS)
+RBAC_TYPES = tuple(f"{plural}.{RBAC}" for plural in role._ESCALATIONS)
 _USERS = (keys.SECRET_CLIENT_CERTIFICATE, keys.SECRET_CLIENT_KEY, keys.SECRET_BOOTSTRAP_TOKEN)
 
 
@@ -142,7 +142,7 @@ class Membership(Federation):
 
     async def legacy_token(self) -> bytes:
         """One that never ends, of the kind that is kept in a secret in the member."""
-        await self.member("m1").create(SECRETS, memberrole.token_secret())
+        await self.member("m1").create(SECRETS, role.token_secret())
 
         async def filled() -> str:
             found = await self.member("m1").get(SECRETS, keys.MEMBER_SERVICE_ACCOUNT, keys.SYSTEM_NAMESPACE)

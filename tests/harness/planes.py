@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Protocol
 
 from argosy.api import rights
-from argosy.cli import access
-from argosy.cli.guard import protect
-from argosy.control.install import Installation, install
+from argosy.cli.local import access
+from argosy.cli.local.guard import protect
+from argosy.control.install.installer import Installation, install
 from argosy.kube.client import Client
 from argosy.kube.config import Connection
 from argosy.kube.http import HttpTransport
+from argosy.server.auth.identity import User as Identity
 from argosy.server.embedded import EmbeddedServer
-from argosy.server.identity import User as Identity
 from argosy.testing import Cluster
 
 __all__ = ["EmbeddedPlane", "KeyPair", "Plane", "StockPlane", "client_of"]

@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from argosy.api import keys, rights
-from argosy.control.install import install
+from argosy.control.install.installer import install
 from argosy.kube.client import Client
 from argosy.testing import CONTROL_PLANE, Cluster
 from argosy.testing import kubeconfig as kubeconfigs

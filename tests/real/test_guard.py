@@ -3,7 +3,7 @@
 import contextlib
 
 from argosy.api import rights
-from argosy.control.install import Installation, install
+from argosy.control.install.installer import Installation, install
 from argosy.kube.client import Client
 from argosy.testing import CONTROL_PLANE
 from argosy.testing.pytest_plugin import Kubernetes

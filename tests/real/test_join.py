@@ -8,7 +8,7 @@ import yaml
 
 from argosy.api import keys, resources
 from argosy.api.conditions import JOINED
-from argosy.control import join
+from argosy.control.members import join
 from argosy.fleet.tokens import life_of
 from argosy.testing.certificates import Authority
 from tests.harness.user import NAMESPACES, SECRETS, exists

@@ -6,7 +6,7 @@ import msgspec
 
 from argosy.api import keys, resources
 from argosy.api.conditions import READY
-from argosy.control import join, memberrole
+from argosy.control.members import join
 from argosy.kube.resource import Resource
 from argosy.testing.certificates import Authority
 from argosy.testing.pytest_plugin import Kubernetes
@@ -210,5 +210,5 @@ async def test_a_right_that_is_missing_is_told_by_verb_and_resource(hub):
     await hub.told("ClusterResourceCollectionFailed", 'cannot list resource "nodes"', type=READY)
     assert await hub.replicas() == {"m1": 1}
     role = await hub.role()
-    await hub.member("m1").update(join.ROLES, {**role, "rules": memberrole.FULL_ACCESS})
+    await hub.member("m1").update(join.ROLES, {**role, "rules": role.FULL_ACCESS})
     await hub.eventually_replicas({"m1": 2})

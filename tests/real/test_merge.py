@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from argosy.cli.apply import LAST_APPLIED, apply_all
-from argosy.cli.failures import Failure
-from argosy.cli.manifests import Manifest
+from argosy.cli.client.manifests import Manifest
+from argosy.cli.commands.apply import LAST_APPLIED, apply_all
+from argosy.cli.output.failures import Failure
 from argosy.kube import strategic
 from argosy.kube.client import Client, Patch
 from argosy.kube.discovery import Discovery

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from argosy.api import keys
 from argosy.api.shards import Shard, bucket_of, lease_name
-from argosy.control.install import install
+from argosy.control.install.installer import install
 from argosy.testing.pytest_plugin import Kubernetes
 from tests.harness.user import CONFIGMAPS, DEPLOYMENTS, NAMESPACES
 from tests.real.controllers import Controllers, StockFederation, Write, settled, stock_federation

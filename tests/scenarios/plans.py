@@ -1,10 +1,10 @@
 """What `argosy plan` foretells and `argosy explain` tells, against what the members then have."""
 
 from argosy.api import keys
-from argosy.cli.apply import applied
-from argosy.cli.explanation import explained, gather
-from argosy.cli.foretell import Scaled, Supposed, foretell
-from argosy.cli.manifests import Manifest
+from argosy.cli.client.manifests import Manifest
+from argosy.cli.client.whatif import Scaled, Scenario, forecast_of
+from argosy.cli.commands.apply import applied
+from argosy.cli.output.explanation import explained, gather
 from tests.harness.ground import World
 from tests.harness.user import DEPLOYMENTS, weights
 from tests.scenarios.seen import settled
@@ -20,7 +20,7 @@ async def test_a_plan_and_an_explanation_agree_with_what_the_members_have(world:
     await world.eventually_replicas({"m1": 3, "m2": 3, "m3": 3})
     await settled(world)
 
-    scaled = await foretold(world, Supposed(scaled=(Scaled("deploy", "web", 16),)))
+    scaled = await foretold(world, Scenario(scaled=(Scaled("deploy", "web", 16),)))
     assert sum(scaled.values()) == 16
     await world.scale("web", 16)
     await world.eventually_replicas(scaled)
@@ -32,7 +32,7 @@ async def test_a_plan_and_an_explanation_agree_with_what_the_members_have(world:
         "metadata": {"name": "policy", "namespace": world.namespace},
         "spec": {"schedulingMode": "Divide", **weights(m2=3, m3=1), **MOVING},
     }
-    moved = await foretold(world, Supposed(applied=(Manifest(policy, "test"),)))
+    moved = await foretold(world, Scenario(applied=(Manifest(policy, "test"),)))
     assert sorted(moved) == ["m2", "m3"]
     await applied(world.client, policy, world.namespace)
     await world.eventually_replicas(moved)
@@ -45,10 +45,10 @@ async def test_a_plan_and_an_explanation_agree_with_what_the_members_have(world:
     assert told.cluster.change, "it says what would bring it there"
 
 
-async def foretold(world: World, supposed: Supposed) -> dict[str, int]:
+async def foretold(world: World, supposed: Scenario) -> dict[str, int]:
     """Replicas of web by member, once this has happened. Other scenarios' objects may be on their way out."""
     wanted = dict(await world.replicas())
-    made = await foretell(world.client, supposed, world.namespace, lambda _: None)
+    made = await forecast_of(world.client, supposed, world.namespace, lambda _: None)
     (web,) = [each for each in made.objects if each.namespace == world.namespace]
     for change in web.clusters:
         if change.replicas_after is None:

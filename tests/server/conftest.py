@@ -14,8 +14,8 @@ import orjson
 import pytest
 from multidict import CIMultiDictProxy
 
+from argosy.server.auth.identity import User
 from argosy.server.embedded import ADMIN, EmbeddedServer
-from argosy.server.identity import User
 from tests.harness.eventually import PATIENCE
 
 TOKENS = {"admin-token": ADMIN, "guest-token": User("guest", ("guests",))}

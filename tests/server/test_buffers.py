@@ -13,11 +13,11 @@ import pytest
 from argosy.kube.client import Client
 from argosy.kube.errors import Gone
 from argosy.kube.transport import Request, Response
+from argosy.server.auth.identity import User
 from argosy.server.embedded import EmbeddedServer
-from argosy.server.identity import User
-from argosy.server.limits import Limits
+from argosy.server.http.limits import Limits
 from argosy.server.storage.base import Compacted
-from argosy.server.watcher import Watcher
+from argosy.server.watchcache.watcher import Watcher
 from tests.harness.eventually import PATIENCE, eventually
 from tests.harness.federation import CONFIGMAPS
 from tests.server.conftest import TOKENS, HttpClient
@@ -338,8 +338,8 @@ async def test_watches_with_many_requirements_are_bounded_together(monkeypatch: 
 async def test_history_is_not_read_beyond_what_a_watch_may_resume_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.server.store.WINDOW", 2)
-    monkeypatch.setattr("argosy.server.store.REPLAY_BYTES", 1 * MB)
+    monkeypatch.setattr("argosy.server.watchcache.store.WINDOW", 2)
+    monkeypatch.setattr("argosy.server.watchcache.store.REPLAY_BYTES", 1 * MB)
     server = EmbeddedServer(tmp_path / "plane", tokens=TOKENS)
     await server.start()
     try:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from argosy.server.embedded import EmbeddedServer
-from argosy.server.room import Room
 from argosy.server.storage.base import StorageFull
 from argosy.server.storage.memory import MemoryStorage
 from argosy.server.storage.reserve import Reserve
+from argosy.server.storage.room import Room
 from argosy.server.storage.sqlite import SqliteStorage
 from tests.harness.eventually import eventually
 from tests.server.conftest import TOKENS, HttpClient
@@ -98,7 +98,7 @@ async def test_room_is_made_where_it_is_scarce_though_nobody_writes(monkeypatch:
             self.scarce = self.relieved < 2
             return not self.scarce
 
-    monkeypatch.setattr("argosy.server.room.PERIOD", 0.01)
+    monkeypatch.setattr("argosy.server.storage.room.PERIOD", 0.01)
     storage = Scarce()
     room = Room(storage)
     task = asyncio.create_task(room.run())

@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from argosy.server.embedded import EmbeddedServer
-from argosy.server.limits import Limits
+from argosy.server.http.limits import Limits
 from tests.harness.eventually import PATIENCE
 from tests.server.conftest import HttpClient, until
 

@@ -11,11 +11,11 @@ import yaml
 from msgspec import structs
 
 from argosy.server import embedded
-from argosy.server.admission import AdmissionPlugin
+from argosy.server.admission.chain import AdmissionPlugin
 from argosy.server.auth.token_requests import TokenRequests
 from argosy.server.embedded import EmbeddedServer
+from argosy.server.http.request import Call
 from argosy.server.registry import Object
-from argosy.server.request import Call
 from tests.harness.definitions import large_definition
 from tests.harness.eventually import eventually
 from tests.server.conftest import HttpClient

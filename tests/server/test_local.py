@@ -7,8 +7,8 @@ import pytest
 
 from argosy.kube.errors import ApiError, Forbidden, Gone, TransportError
 from argosy.kube.transport import Request
+from argosy.server.auth.identity import User
 from argosy.server.embedded import ADMIN, EmbeddedServer
-from argosy.server.identity import User
 from argosy.server.local import LocalTransport
 
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -10,7 +10,7 @@ from argosy.kube.pace import Pace
 from argosy.kube.queue import Result
 from argosy.server.embedded import EmbeddedServer
 from argosy.server.lifecycle.loop import Loop
-from argosy.server.store import StoreEvent
+from argosy.server.watchcache.store import StoreEvent
 from tests.harness.eventually import eventually
 from tests.server.conftest import HttpClient
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from argosy.kube.client import Patch
-from argosy.server.store import StoreEvent
+from argosy.server.watchcache.store import StoreEvent
 from argosy.sim.deployments import Deployments
 from argosy.sim.member import Member
 from argosy.sim.replicasets import ReplicaSets

@@ -7,7 +7,7 @@ import pytest
 
 from argosy.kube.client import Patch
 from argosy.kube.resource import Resource
-from argosy.server.store import StoreEvent
+from argosy.server.watchcache.store import StoreEvent
 from argosy.sim.member import Member
 from argosy.sim.spec import MemberSpec, NodePool
 from tests.server.sim_world import FAST, NODES, PODS, condition, image_of, is_ready, pods, stored, until

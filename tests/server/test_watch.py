@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from argosy.server import watcher
 from argosy.server.embedded import EmbeddedServer
-from argosy.server.entry import Entry
-from argosy.server.selection import Selection
+from argosy.server.watchcache import watcher
+from argosy.server.watchcache.entry import Entry
+from argosy.server.watchcache.selection import Selection
 from tests.harness.eventually import PATIENCE
 from tests.server.conftest import HttpClient
 

@@ -26,7 +26,7 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("ARGOSY_DEBUG"):
             raise
-        from argosy.cli.failures import explained
+        from argosy.cli.output.failures import explained
 
         failure = explained(error)
         print(f"error: {failure.message}", file=sys.stderr)

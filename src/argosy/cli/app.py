@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from argosy import __version__
-from argosy.cli import (
+from argosy.cli.client.connection import Target
+from argosy.cli.commands import (
     apply,
     backup,
     controllers,
@@ -23,7 +24,6 @@ from argosy.cli import (
     taint,
     up,
 )
-from argosy.cli.connection import Target
 
 __all__ = ["app"]
 

@@ -17,23 +17,23 @@ import msgspec
 
 from argosy.api import keys, resources
 from argosy.api.types import CollectedStatus, FederatedObject, FederatedTypeConfig
-from argosy.control.caches import Caches, SourceKey
+from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.caches.projection import as_object
 from argosy.control.collect import Collector
-from argosy.control.marks import Marks
-from argosy.control.metrics import Metrics
-from argosy.control.projection import as_object
+from argosy.control.telemetry.latency import LatencyMarks
+from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, MethodNotAllowed, NotFound
 from argosy.kube.informer import Change
 from argosy.kube.objects import HasMetadata, decode, split_key
 from argosy.kube.queue import Result, WorkQueue
-from argosy.plan.aggregate import feedback_of, in_motion, source_status
-from argosy.plan.collect import Seen, collected_status
+from argosy.plan.copies.placement import may_hold_copies
 from argosy.plan.kinds.observation import Observation
 from argosy.plan.kinds.registry import kind_of
-from argosy.plan.misfit import MISSHAPEN, misfit, overlarge
-from argosy.plan.placement import may_hold_copies
+from argosy.plan.status.aggregate import feedback_of, in_motion, source_status
+from argosy.plan.status.collect import Seen, collected_status
+from argosy.plan.status.misfit import MISSHAPEN, misfit, overlarge
 
 __all__ = ["Aggregate"]
 
@@ -52,7 +52,7 @@ class Aggregate:
         client: Client,
         caches: Caches,
         collector: Collector,
-        marks: Marks,
+        marks: LatencyMarks,
         metrics: Metrics,
         timings: Timings,
         busy: Callable[[], bool],

@@ -17,16 +17,16 @@ from argosy.api import conditions as texts
 from argosy.api import keys, resources
 from argosy.api.conditions import EventReason
 from argosy.api.types import APIResource, ClusterCondition, ClusterStatus, FederatedCluster, FederatedTypeConfig
-from argosy.control import join
-from argosy.control.access import Access, Problem
-from argosy.control.caches import Caches
-from argosy.control.cascade import Cascade
-from argosy.control.connect import Connector
-from argosy.control.gate import WrongCluster
-from argosy.control.members import Member, Members
-from argosy.control.membersecrets import MemberSecrets
-from argosy.control.metrics import Metrics
-from argosy.control.probe import Observation, Prober
+from argosy.control.caches.informers import Caches
+from argosy.control.members import join
+from argosy.control.members.access import Access, Problem
+from argosy.control.members.cascade import Cascade
+from argosy.control.members.connect import Connector
+from argosy.control.members.identity import WrongCluster
+from argosy.control.members.member import Member, Members
+from argosy.control.members.probe import Observation, Prober
+from argosy.control.members.secrets import MemberSecrets
+from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
 from argosy.fleet.apis import lasting
 from argosy.fleet.credentials import CredentialsError, CredentialsWithheld

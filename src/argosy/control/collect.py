@@ -12,8 +12,8 @@ from collections.abc import Callable
 from argosy.api import keys
 from argosy.api.shards import WHOLE, Shard
 from argosy.api.types import FederatedTypeConfig
-from argosy.control.catalog import Catalog, member_type
-from argosy.control.members import Member, Members
+from argosy.control.caches.catalog import Catalog, member_type
+from argosy.control.members.member import Member, Members
 from argosy.control.timings import Timings
 from argosy.kube.informer import Change, Informer
 from argosy.kube.objects import HasMetadata

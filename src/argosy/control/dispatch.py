@@ -6,7 +6,7 @@ neither the others, nor their report, nor other objects (see `rounds`).
 
 What is deleted: copies in clusters that may hold one (placements, the note of removals, status) and are not wanted any
 more. What is never deleted for: a cluster we cannot see, an object whose source we cannot see, a template that is refused
-(`plan.identity`): of such an object nothing is sent to any member, neither what it says nor what it no longer says.
+(`plan.copies.identity`): of such an object nothing is sent to any member, neither what it says nor what it no longer says.
 """
 
 import functools
@@ -19,28 +19,30 @@ from argosy.api import keys
 from argosy.api.conditions import EventReason, Propagation, Refused
 from argosy.api.shards import WHOLE, Shard, bucket_of
 from argosy.api.types import FederatedCluster, PropagationEntry
-from argosy.control.caches import Caches, SourceKey
+from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.caches.projection import as_object
 from argosy.control.collect import Collector
-from argosy.control.item import FederatedKey, Item, Nobodys, item_of
-from argosy.control.marks import Marks
-from argosy.control.members import Member, Members
-from argosy.control.metrics import Metrics
-from argosy.control.operations import Applied, Operations
-from argosy.control.pause import Pause
-from argosy.control.projection import as_object
-from argosy.control.recorder import ObjectRecorder
-from argosy.control.report import Report
-from argosy.control.rounds import Rounds, Work
-from argosy.control.shards import NAMESPACES
+from argosy.control.copies.item import FederatedKey, Item, Nobodys, item_of
+from argosy.control.copies.operations import Applied, Operations
+from argosy.control.copies.pause import Pause
+from argosy.control.copies.report import Report
+from argosy.control.copies.rounds import Rounds, Work
+from argosy.control.members.member import Member, Members
+from argosy.control.sharding.shards import NAMESPACES
+from argosy.control.telemetry.events import ObjectRecorder
+from argosy.control.telemetry.latency import LatencyMarks
+from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
 from argosy.kube.client import Client
 from argosy.kube.informer import Change
 from argosy.kube.objects import HasMetadata, Metadata, key_of
 from argosy.kube.queue import Result, WorkQueue
-from argosy.plan import adoption, failover, pending, placement
+from argosy.plan.copies import adoption, placement
+from argosy.plan.copies.identity import Refusal
+from argosy.plan.copies.render import RenderError, in_bucket, is_current, is_replaced, needs_update, render, version_of
+from argosy.plan.failover import failover
 from argosy.plan.fields import number
-from argosy.plan.identity import Refusal
-from argosy.plan.render import RenderError, in_bucket, is_current, is_replaced, needs_update, render, version_of
+from argosy.plan.pipeline import pending
 
 __all__ = ["Dispatch"]
 
@@ -55,7 +57,7 @@ class Dispatch:
         operations: Operations,
         pause: Pause,
         recorder: ObjectRecorder,
-        marks: Marks,
+        marks: LatencyMarks,
         metrics: Metrics,
         timings: Timings,
         shard: Shard = WHOLE,

@@ -1,7 +1,7 @@
 """Failover: taints clusters that have failed, and frees those that have recovered. One key a cluster.
 
-What the taint means for workloads is scheduling's matter; this loop keeps the taint true to `plan.failover`, by the ready
-condition `control/clusters` publishes, and wakes workloads that are on their way back when their members report.
+What the taint means for workloads is scheduling's matter; this loop keeps the taint true to `plan.failover.failover`, by the
+ready condition `control/clusters` publishes, and wakes workloads that are on their way back when their members report.
 Runs where cluster-scoped objects are owned, and nowhere else.
 """
 
@@ -16,16 +16,16 @@ import msgspec
 from argosy.api import keys, resources
 from argosy.api.conditions import READY, EventReason
 from argosy.api.types import FederatedCluster
-from argosy.control.caches import Caches, SourceKey
+from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.caches.projection import as_object
 from argosy.control.collect import Collector
-from argosy.control.projection import as_object
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import NotFound
 from argosy.kube.events import EventRecorder
 from argosy.kube.informer import Change
 from argosy.kube.objects import HasMetadata
 from argosy.kube.queue import Result, WorkQueue
-from argosy.plan import failover
+from argosy.plan.failover import failover
 from argosy.plan.fields import get
 
 __all__ = ["Failover", "Returning"]
@@ -61,15 +61,15 @@ class Failover:
         now = datetime.datetime.now(datetime.UTC)
         doubt = failover.doubtful(self._caches.clusters.values())
         watched = max(time.monotonic() - self._began, 0.0)
-        sentence = failover.sentence(cluster, self._rules, now, watched=watched, doubt=doubt)
-        undoubted = failover.sentence(cluster, self._rules, now, watched=watched, doubt=False)
-        self._tell_doubt(name, sentence, undoubted)
-        if sentence.taints is not None:
-            await self._write(cluster, sentence.taints)
-        return Result(requeue_after=sentence.look_again) if sentence.look_again is not None else None
+        verdict = failover.verdict(cluster, self._rules, now, watched=watched, doubt=doubt)
+        undoubted = failover.verdict(cluster, self._rules, now, watched=watched, doubt=False)
+        self._tell_doubt(name, verdict, undoubted)
+        if verdict.taints is not None:
+            await self._write(cluster, verdict.taints)
+        return Result(requeue_after=verdict.look_again) if verdict.look_again is not None else None
 
-    def _tell_doubt(self, name: str, sentence: failover.Sentence, otherwise: failover.Sentence) -> None:
-        if sentence == otherwise:
+    def _tell_doubt(self, name: str, verdict: failover.Verdict, otherwise: failover.Verdict) -> None:
+        if verdict == otherwise:
             self._doubted.discard(name)
             return
         if not self._doubted:

@@ -1,4 +1,4 @@
-"""Federate: from a user's object to its federated object: one pass through `plan.pipeline`, one write.
+"""Federate: from a user's object to its federated object: one pass through `plan.pipeline.run`, one write.
 
 The only writer of federated objects. Keys are sources; a pass reads source, policies and fleet and stores the difference. The
 source gets our finalizer, together with the feedback annotations, before the federated object exists, so that no copy is
@@ -14,35 +14,37 @@ from typing import Any
 
 from argosy.api import keys, resources
 from argosy.api.types import FederatedTypeConfig, OverridePolicy, PropagationPolicy
-from argosy.control.answers import Answers
-from argosy.control.asking import Asking
-from argosy.control.caches import Caches, SourceKey
-from argosy.control.marks import Marks
-from argosy.control.metrics import Metrics
-from argosy.control.profiles import Profiles
-from argosy.control.recorder import ObjectRecorder
-from argosy.control.reserved import Reserved
-from argosy.control.scheduling_metrics import ClusterChanged, FedObjChanged, FTCChanged, PolicyChanged
+from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.caches.views import FederatedView, SourceView, policy_references, same_but_for_status
+from argosy.control.scheduling.profiles import Profiles
+from argosy.control.scheduling.remote_plugins import RemotePlugins
+from argosy.control.scheduling.reservations import ReservedFleet
+from argosy.control.scheduling.suspended_passes import SuspendedPasses
+from argosy.control.telemetry.events import ObjectRecorder
+from argosy.control.telemetry.latency import LatencyMarks
+from argosy.control.telemetry.metrics import Metrics
+from argosy.control.telemetry.scheduling import ClusterChanged, FedObjChanged, FTCChanged, PolicyChanged
 from argosy.control.timings import Timings
-from argosy.control.views import FederatedView, SourceView, policy_references, same_but_for_status
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from argosy.kube.informer import Change
 from argosy.kube.objects import Metadata, decode, split_key
 from argosy.kube.queue import Result, WorkQueue
-from argosy.plan import namespaces, pipeline, placement
-from argosy.plan.aggregate import feedback
-from argosy.plan.failover import BEHIND_ALL
-from argosy.plan.federate import NameTaken
-from argosy.plan.framework import Ask, Reply
-from argosy.plan.held import HeldReason
+from argosy.plan.copies import placement
+from argosy.plan.failover.custom_migration import next_expiry
+from argosy.plan.failover.failover import BEHIND_ALL
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of
-from argosy.plan.migration_config import next_expiry
-from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
-from argosy.plan.rules import NO_RULES
-from argosy.plan.unit import AutoMigrationInfo
-from argosy.plan.wakeups import Concern, Wakeups
+from argosy.plan.pipeline import namespaces
+from argosy.plan.pipeline import run as pipeline
+from argosy.plan.pipeline.federate import NameTaken
+from argosy.plan.pipeline.held import HeldReason
+from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
+from argosy.plan.scheduling.framework import Ask, Reply
+from argosy.plan.scheduling.rules import NO_RULES
+from argosy.plan.scheduling.unit import AutoMigrationInfo
+from argosy.plan.scheduling.wakeups import Concern, Wakeups
+from argosy.plan.status.aggregate import feedback
 
 __all__ = ["Federate"]
 
@@ -59,11 +61,11 @@ class Federate:
         self,
         client: Client,
         caches: Caches,
-        reserved: Reserved,
+        reserved: ReservedFleet,
         profiles: Profiles,
-        answers: Answers,
+        answers: RemotePlugins,
         recorder: ObjectRecorder,
-        marks: tuple[Marks, ...],
+        marks: tuple[LatencyMarks, ...],
         metrics: Metrics,
         timings: Timings,
         *,
@@ -75,7 +77,7 @@ class Federate:
         self._caches = caches
         self._reserved = reserved
         self._profiles = profiles
-        self._asking: Asking[SourceKey] = Asking(answers.answer, lambda key: self.queue.add(key))
+        self._asking: SuspendedPasses[SourceKey] = SuspendedPasses(answers.answer, lambda key: self.queue.add(key))
         self._recorder = recorder
         self._marks = marks
         self._metrics = metrics

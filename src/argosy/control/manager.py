@@ -17,42 +17,42 @@ import msgspec
 from argosy.api import keys
 from argosy.api.shards import WHOLE, Shard
 from argosy.api.types import FederatedCluster, FederatedTypeConfig
-from argosy.control import join
 from argosy.control.aggregate import Aggregate
-from argosy.control.answers import Answers
-from argosy.control.caches import Caches, SourceKey
-from argosy.control.cascade import Cascade
+from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.caches.livefleet import FleetChange, LiveFleet
+from argosy.control.caches.views import FederatedView, same_but_for_status
 from argosy.control.clusters import Clusters
 from argosy.control.collect import Collector
-from argosy.control.connect import Connector, http_connector
+from argosy.control.copies.item import FederatedKey
+from argosy.control.copies.operations import Operations
+from argosy.control.copies.pause import Pause
 from argosy.control.dispatch import Dispatch
 from argosy.control.failover import Failover, Returning
 from argosy.control.federate import Federate
 from argosy.control.fence import Fence, FenceLost, fenced
-from argosy.control.followers import Followers
-from argosy.control.item import FederatedKey
-from argosy.control.katalyst import Katalyst
-from argosy.control.livefleet import FleetChange, LiveFleet
-from argosy.control.marks import Marks
-from argosy.control.members import Member, Members
-from argosy.control.membersecrets import MemberSecrets, SecretView
-from argosy.control.metrics import Metrics
+from argosy.control.members import join
+from argosy.control.members.cascade import Cascade
+from argosy.control.members.connect import Connector, http_connector
+from argosy.control.members.katalyst import Katalyst
+from argosy.control.members.member import Member, Members
+from argosy.control.members.probe import Prober
+from argosy.control.members.secrets import MemberSecrets, SecretView
 from argosy.control.migrate import Migrate
-from argosy.control.neighbours import Neighbours
-from argosy.control.operations import Operations
-from argosy.control.pause import Pause
 from argosy.control.permissions import Permissions
-from argosy.control.placed import Placed
-from argosy.control.plugin_workers import PluginWorkers
-from argosy.control.priorities import Priorities
-from argosy.control.probe import Prober
-from argosy.control.profiles import Profiles
-from argosy.control.recorder import ObjectRecorder
-from argosy.control.reserved import Reserved
+from argosy.control.scheduling.placed import PlacedWorkloads
+from argosy.control.scheduling.plugin_workers import PluginWorkers
+from argosy.control.scheduling.priorities import Priorities
+from argosy.control.scheduling.profiles import Profiles
+from argosy.control.scheduling.remote_plugins import RemotePlugins
+from argosy.control.scheduling.reservations import ReservedFleet
+from argosy.control.scheduling.webhooks import Webhooks
+from argosy.control.sharding.connections import ClusterConnections
+from argosy.control.sharding.peers import PeerReservations
 from argosy.control.sweep import Sweep
+from argosy.control.telemetry.events import ObjectRecorder
+from argosy.control.telemetry.latency import LatencyMarks
+from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
-from argosy.control.views import FederatedView, same_but_for_status
-from argosy.control.webhooks import Webhooks
 from argosy.kube.answers import DEFAULT, AnswerLimits
 from argosy.kube.backoff import Backoff
 from argosy.kube.client import Client
@@ -63,9 +63,9 @@ from argosy.kube.objects import key_of, split_key
 from argosy.kube.pace import Pace
 from argosy.kube.queue import Result, WorkQueue, run_workers
 from argosy.kube.supervise import Supervisor
-from argosy.plan import failover
+from argosy.plan.failover import failover
 from argosy.plan.plugins import IN_TREE
-from argosy.plan.profile import Registry
+from argosy.plan.scheduling.profile import Registry
 
 __all__ = ["Manager", "Options"]
 
@@ -130,9 +130,9 @@ class Manager:
         self._workers = workers
         known = plugins if workers is None else workers.registry
         self._profiles = Profiles(self.caches, self._webhooks, known, about_scheduling, workers)
-        answers = Answers(self._webhooks, workers, self.metrics)
+        answers = RemotePlugins(self._webhooks, workers, self.metrics)
         pause = Pause(self.caches)
-        arrival, returning = Marks(self.metrics.propagation), Marks(self.metrics.status_return)
+        arrival, returning = LatencyMarks(self.metrics.propagation), LatencyMarks(self.metrics.status_return)
         operations = Operations(self.caches, self.collector, self.metrics)
         cascade = Cascade(self.caches, operations, pause, timings, shard)
         exclude = re.compile(options.exclude_namespaces) if options.exclude_namespaces else None
@@ -146,7 +146,7 @@ class Manager:
         )
         connector = _fenced(chosen, fence)
 
-        self.reserved = Reserved(self.caches, self.collector, self.fleet)
+        self.reserved = ReservedFleet(self.caches, self.collector, self.fleet)
         self.federate = Federate(
             client,
             self.caches,
@@ -194,10 +194,10 @@ class Manager:
         )
         self.reserved.released = self.federate.room_gained
         if not shard.is_whole:
-            neighbours = Neighbours(client, shard, lambda: self.reserved.totals, timings)
-            neighbours.released = self.federate.room_gained
-            self.reserved.neighbours = neighbours
-        self._placed = Placed(self.caches, self.fleet.snapshot.workloads, self.federate.workloads_moved)
+            peers = PeerReservations(client, shard, lambda: self.reserved.totals, timings)
+            peers.released = self.federate.room_gained
+            self.reserved.peers = peers
+        self._placed = PlacedWorkloads(self.caches, self.fleet.snapshot.workloads, self.federate.workloads_moved)
         if options.katalyst:
             katalyst = Katalyst(self.members, self.caches.clusters.get, prober.capacity_changed, timings)
             self.caches.clusters.add_handler(katalyst.cluster_changed)
@@ -210,7 +210,7 @@ class Manager:
         debounce = timings.health_threshold + timings.health_period
         self._failover = Failover(client, self.caches, self._events, rules, debounce)
         self._permissions = Permissions(client, self.caches.catalog, self._events)
-        self._followers = Followers(self.caches, self.clusters.access, cascade, timings)
+        self._followers = ClusterConnections(self.caches, self.clusters.access, cascade, timings)
         self.cluster_queue: WorkQueue[str] = WorkQueue(self._backoff())
         self.clusters.wake = lambda name, after: self.cluster_queue.add(name, after=after)
         for loop in (self.federate, self.dispatch, self.aggregate, self.migrate):
@@ -365,9 +365,9 @@ class Manager:
             if self.options.shard.owns_cluster_scoped:
                 self._start_loop("failover", self._failover.queue, self._failover.reconcile, 1)
                 self._start_loop("permissions", self._permissions.queue, self._permissions.reconcile, 1)
-            if self.reserved.neighbours is not None:
-                self.tasks.start("watch neighbours", self.reserved.neighbours.informer.run)
-                self.tasks.start("tell neighbours", self.reserved.neighbours.run)
+            if self.reserved.peers is not None:
+                self.tasks.start("watch neighbours", self.reserved.peers.informer.run)
+                self.tasks.start("tell neighbours", self.reserved.peers.run)
             self.tasks.start("sweep fleet", self._fleet_sweep.run)
             self.tasks.start("sweep members", self._reach_sweep.run)
             self.tasks.start("sweep profiles", self._profile_sweep.run)

@@ -14,24 +14,24 @@ from typing import NamedTuple
 
 from argosy.api import keys
 from argosy.api.types import FederatedTypeConfig
-from argosy.control.caches import Caches, SourceKey
+from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.caches.livefleet import LiveFleet
+from argosy.control.caches.projection import as_object
+from argosy.control.caches.views import FederatedView
 from argosy.control.collect import Collector
-from argosy.control.livefleet import LiveFleet
-from argosy.control.members import Members
-from argosy.control.probe import Prober
-from argosy.control.projection import as_object
+from argosy.control.members.member import Members
+from argosy.control.members.probe import Prober
 from argosy.control.timings import Timings
-from argosy.control.views import FederatedView
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, BadAnswer, Forbidden, NotFound, TransportError
 from argosy.kube.informer import Change
 from argosy.kube.objects import HasMetadata, decode, split_key
 from argosy.kube.queue import Result, WorkQueue
 from argosy.kube.resource import Resource
-from argosy.plan import migrate
+from argosy.plan.failover import auto_migration as migrate
 from argosy.plan.fields import number
-from argosy.plan.misfit import MISSHAPEN
-from argosy.plan.unit import AutoMigrationInfo, request_of_template
+from argosy.plan.scheduling.unit import AutoMigrationInfo, request_of_template
+from argosy.plan.status.misfit import MISSHAPEN
 
 __all__ = ["Migrate"]
 

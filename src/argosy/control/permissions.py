@@ -11,7 +11,7 @@ from typing import Any
 
 from argosy.api import keys, rights
 from argosy.api.types import FederatedTypeConfig
-from argosy.control.catalog import Catalog
+from argosy.control.caches.catalog import Catalog
 from argosy.kube.client import Client
 from argosy.kube.events import EventRecorder
 from argosy.kube.queue import Result, WorkQueue

@@ -349,12 +349,12 @@ class Fleet:
         return serving
 
     def remembered(
-        self, question: Hashable, answer: Callable[[], T], among: Literal["columns", "outlooks", "facts"] = "columns"
+        self, question: Hashable, answer: Callable[[], T], among: Literal["columns", "evaluations", "facts"] = "columns"
     ) -> T:
         """An answer that follows from this snapshot and the question alone, found once: whole columns are often asked for
         again by the next object. Such columns must not be changed. What is kept among `facts` must not follow from what is
         available: it holds for all snapshots that differ in that alone."""
-        memory = self._columns if among == "columns" else self._outlooks if among == "outlooks" else self._facts
+        memory = self._columns if among == "columns" else self._outlooks if among == "evaluations" else self._facts
         return memory.recall(question, answer)
 
     def where(self, predicate: Callable[[Member], bool], *, question: object) -> Mask:

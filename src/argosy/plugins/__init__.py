@@ -10,7 +10,7 @@ Imports nothing at run time that reads a clock or a network: what is tried out i
 from argosy.api.clusters import FederatedCluster
 from argosy.fleet.member import Member
 from argosy.fleet.snapshot import CPU, GPU, MEMORY, Column, Fleet, Labelled, Mask, Rows
-from argosy.plan.framework import (
+from argosy.plan.scheduling.framework import (
     MAX_SCORE,
     Always,
     Division,
@@ -23,8 +23,8 @@ from argosy.plan.framework import (
     Select,
     share_of_best,
 )
-from argosy.plan.schedule import Decision
-from argosy.plan.unit import Affinity, ResourceRequest, Unit
+from argosy.plan.scheduling.schedule import Decision
+from argosy.plan.scheduling.unit import Affinity, ResourceRequest, Unit
 from argosy.plugins.loading import GROUP, installed
 from argosy.plugins.trying import cluster, try_out
 

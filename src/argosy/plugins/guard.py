@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from argosy.fleet.snapshot import Column, Fleet, Mask, Rows
-from argosy.plan.framework import Division, Filter, FrameworkError, Ranked, Reasons, Replicas, Score, Select
-from argosy.plan.profile import InProcess
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.framework import Division, Filter, FrameworkError, Ranked, Reasons, Replicas, Score, Select
+from argosy.plan.scheduling.profile import InProcess
+from argosy.plan.scheduling.unit import Unit
 from argosy.plugins.bounds import LONGEST_ERROR, LONGEST_TEXT, cut, few
 
 __all__ = ["guarded"]

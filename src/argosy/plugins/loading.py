@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
-from argosy.plan.framework import Filter, Replicas, Score, Select
 from argosy.plan.plugins import IN_TREE
-from argosy.plan.profile import InProcess, Registry
+from argosy.plan.scheduling.framework import Filter, Replicas, Score, Select
+from argosy.plan.scheduling.profile import InProcess, Registry
 from argosy.plugins.guard import guarded
 
 __all__ = ["GROUP", "installed", "offered", "plugins_of"]

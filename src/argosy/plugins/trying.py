@@ -17,11 +17,11 @@ from argosy.api.conditions import JOINED, READY
 from argosy.api.profiles import Plugin, PluginConfig, Plugins, PluginSet, SchedulingProfileSpec
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.objects import Metadata
-from argosy.plan.framework import Filter, Profile, Score, Select
 from argosy.plan.plugins import DEFAULT_PROFILE
-from argosy.plan.profile import InProcess, Registry, merge_profile
-from argosy.plan.schedule import Decision, schedule
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.framework import Filter, Profile, Score, Select
+from argosy.plan.scheduling.profile import InProcess, Registry, merge_profile
+from argosy.plan.scheduling.schedule import Decision, schedule
+from argosy.plan.scheduling.unit import Unit
 from argosy.plugins.guard import guarded
 
 __all__ = ["cluster", "try_out"]

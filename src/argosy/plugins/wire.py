@@ -16,8 +16,8 @@ import numpy as np
 from argosy.fleet.columns import Amounts
 from argosy.fleet.member import Member
 from argosy.fleet.snapshot import Column, Rows
-from argosy.plan.framework import Division, Reply
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.framework import Division, Reply
+from argosy.plan.scheduling.unit import Unit
 from argosy.plugins.bounds import LONGEST_ERROR, LONGEST_TEXT, MOST_TEXTS, cut, few
 
 __all__ = [

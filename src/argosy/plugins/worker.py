@@ -24,8 +24,8 @@ import numpy as np
 
 from argosy.fleet.member import Member
 from argosy.fleet.snapshot import Fleet, Rows
-from argosy.plan.framework import Always, Filter, FrameworkError, Ranked, Replicas, Score, Select
-from argosy.plan.profile import InProcess, configured
+from argosy.plan.scheduling.framework import Always, Filter, FrameworkError, Ranked, Replicas, Score, Select
+from argosy.plan.scheduling.profile import InProcess, configured
 from argosy.plugins.bounds import LONGEST_ERROR, LONGEST_TEXT, MOST_TEXTS, cut
 from argosy.plugins.guard import guarded
 from argosy.plugins.loading import GROUP, plugins_of

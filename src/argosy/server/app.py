@@ -17,20 +17,19 @@ from msgspec import structs
 from argosy.kube.errors import ApiError, NotFound
 from argosy.kube.transport import Page, Request, Response
 from argosy.server import status
-from argosy.server.admission import Admission, AdmissionPlugin, NamespaceGuard
+from argosy.server.admission.chain import Admission, AdmissionPlugin, NamespaceGuard
+from argosy.server.auth.identity import Attributes, Authenticator, Authorizer, Decision, User
 from argosy.server.auth.impersonation import Impersonation, ImpersonationDenied, ImpersonationIncomplete
-from argosy.server.buffers import Buffers
 from argosy.server.health import Check, Health
-from argosy.server.holding import Steps
-from argosy.server.identity import Attributes, Authenticator, Authorizer, Decision, User
-from argosy.server.limits import InFlight, Limits
+from argosy.server.http.buffers import Buffers
+from argosy.server.http.holding import Steps
+from argosy.server.http.limits import InFlight, Limits
+from argosy.server.http.offload import Offload
+from argosy.server.http.request import Call, Target, parse_target
 from argosy.server.metrics import Metrics
-from argosy.server.offload import Offload
+from argosy.server.printers.rendering import render_list, render_object, watch_renderer
 from argosy.server.registry import Kind, Registry, Strategy
-from argosy.server.rendering import render_list, render_object, watch_renderer
-from argosy.server.request import Call, Target, parse_target
 from argosy.server.storage.base import Storage
-from argosy.server.store import Store
 from argosy.server.verbs.base import Api, warned
 from argosy.server.verbs.create import create
 from argosy.server.verbs.delete import delete
@@ -41,7 +40,8 @@ from argosy.server.verbs.patch import patch
 from argosy.server.verbs.scale import scale
 from argosy.server.verbs.update import update
 from argosy.server.verbs.watch import watch
-from argosy.server.watcher import Watcher
+from argosy.server.watchcache.store import Store
+from argosy.server.watchcache.watcher import Watcher
 
 __all__ = ["Handler", "MastersOnly", "Responder", "Server"]
 

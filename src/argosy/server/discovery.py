@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from argosy.kube.transport import Response
-from argosy.server.accept import media_types
+from argosy.server.http.accept import media_types
 from argosy.server.registry import Kind, Registry
 
 __all__ = ["SUBRESOURCE_KINDS", "SUBRESOURCE_VERBS", "Discovery", "group_order", "version_rank"]

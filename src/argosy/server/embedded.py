@@ -21,12 +21,14 @@ from argosy.server.auth.authentication import Authentication
 from argosy.server.auth.binding import BoundObjects
 from argosy.server.auth.certificates import Authority, server_context
 from argosy.server.auth.escalation import NoEscalation
+from argosy.server.auth.identity import User
 from argosy.server.auth.rbac import Rbac
 from argosy.server.auth.reviews import Reviews
 from argosy.server.auth.token_requests import TokenRequests
 from argosy.server.auth.tokens import ServiceAccountTokens, StaticTokens, new_key
-from argosy.server.http import Listener, serve
-from argosy.server.identity import User
+from argosy.server.http.limits import Limits
+from argosy.server.http.listener import Listener, serve
+from argosy.server.http.request import Call
 from argosy.server.kinds import authentication as authentication_kinds
 from argosy.server.kinds import builtin_kinds
 from argosy.server.lifecycle.accounts import ServiceAccounts
@@ -34,16 +36,14 @@ from argosy.server.lifecycle.garbage import GarbageCollector
 from argosy.server.lifecycle.loop import system_client
 from argosy.server.lifecycle.namespaces import NamespaceLifecycle
 from argosy.server.lifecycle.roles import Roles
-from argosy.server.limits import Limits
 from argosy.server.local import LocalTransport
 from argosy.server.registry import Object
-from argosy.server.request import Call
 from argosy.server.storage.base import Storage
 from argosy.server.storage.folder import refuse_half, sync_folder
 from argosy.server.storage.memory import MemoryStorage
 from argosy.server.storage.sqlite import SqliteStorage
-from argosy.server.store import StoreEvent
 from argosy.server.verbs.base import read_object, warned
+from argosy.server.watchcache.store import StoreEvent
 from argosy.server.wiring import wire
 
 __all__ = ["ADMIN", "EmbeddedServer"]

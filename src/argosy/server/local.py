@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from argosy.kube.errors import TransportError
 from argosy.kube.transport import Event, Page, Request, Response
 from argosy.server.app import Server
-from argosy.server.identity import User
-from argosy.server.watcher import Watcher
+from argosy.server.auth.identity import User
+from argosy.server.watchcache.watcher import Watcher
 
 __all__ = ["LocalTransport"]
 

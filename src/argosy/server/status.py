@@ -10,8 +10,8 @@ import orjson
 
 from argosy.kube.errors import ApiError, from_status
 from argosy.kube.transport import Response
+from argosy.server.auth.identity import Attributes
 from argosy.server.fielderrors import OMITTED, FieldError
-from argosy.server.identity import Attributes
 from argosy.server.registry import Kind
 
 __all__ = [

@@ -6,20 +6,20 @@ import asyncio
 from functools import partial
 
 from argosy.kube.transport import Request, Response
-from argosy.server.admission_plugins import Definitions, Priorities, Requesters, ServiceAddresses
+from argosy.server.admission.plugins import Definitions, Priorities, Requesters, ServiceAddresses
+from argosy.server.admission.runtime_classes import RuntimeClasses
 from argosy.server.app import Server
+from argosy.server.auth.identity import User
 from argosy.server.crd import CustomResources
 from argosy.server.discovery import Discovery
-from argosy.server.identity import User
 from argosy.server.kinds.certificates import ApprovalStrategy
-from argosy.server.kinds.pods import EphemeralContainersStrategy, ResizeStrategy
-from argosy.server.kinds.service_ips import ServiceAllocator
+from argosy.server.kinds.pods.pods import EphemeralContainersStrategy, ResizeStrategy
+from argosy.server.kinds.services.ips import ServiceAllocator
 from argosy.server.lifecycle.definitions import DefinitionCleanup
 from argosy.server.lifecycle.expiry import start_event_expiry
 from argosy.server.openapi import OpenApi
-from argosy.server.runtime_classes import RuntimeClasses
-from argosy.server.store import StoreEvent
-from argosy.server.subresources import install
+from argosy.server.subresources.actions import install
+from argosy.server.watchcache.store import StoreEvent
 
 __all__ = ["wire"]
 

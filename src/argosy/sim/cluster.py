@@ -16,14 +16,14 @@ from argosy.kube.queue import Result, WorkQueue, run_workers
 from argosy.kube.resource import Resource
 from argosy.kube.transport import Request
 from argosy.server.app import Server
-from argosy.server.entry import object_key
-from argosy.server.identity import User
+from argosy.server.auth.identity import User
+from argosy.server.http.request import Call, Target
 from argosy.server.local import LocalTransport
-from argosy.server.request import Call, Target
 from argosy.server.storage.base import Changed
-from argosy.server.store import StoreEvent
 from argosy.server.verbs.commit import encoder
 from argosy.server.verbs.create import insert
+from argosy.server.watchcache.entry import object_key
+from argosy.server.watchcache.store import StoreEvent
 from argosy.sim.nodes import NodeBook
 from argosy.sim.pods import TERMINAL, Pod, PodBook
 from argosy.sim.timings import Timings

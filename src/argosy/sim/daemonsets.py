@@ -10,7 +10,7 @@ from typing import Any
 
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.store import StoreEvent
+from argosy.server.watchcache.store import StoreEvent
 from argosy.sim.affinity import matches_node
 from argosy.sim.cluster import NODES, Cluster, Object
 from argosy.sim.controllerrevisions import REVISION_LABEL, History

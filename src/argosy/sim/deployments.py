@@ -15,7 +15,7 @@ from argosy.kube.events import EventRecorder
 from argosy.kube.owners import is_controlled_by, owner_reference
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.store import StoreEvent
+from argosy.server.watchcache.store import StoreEvent
 from argosy.sim import deploystatus, revisions, rollout
 from argosy.sim.cluster import Cluster, Controller, Object, now_text, reference
 from argosy.sim.podcontrol import parse_selector

@@ -11,7 +11,7 @@ from argosy.kube.client import Patch
 from argosy.kube.conditions import is_true, set_condition
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.store import StoreEvent
+from argosy.server.watchcache.store import StoreEvent
 from argosy.sim import jobstatus
 from argosy.sim.cluster import PODS, PODS_RESOURCE, Object, now_text, reference
 from argosy.sim.podcontrol import deletion_order

@@ -9,7 +9,7 @@ from typing import Any
 
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.store import StoreEvent
+from argosy.server.watchcache.store import StoreEvent
 from argosy.sim import podstatus
 from argosy.sim.cluster import Cluster, Controller, Object, now_text
 from argosy.sim.images import SLOWNESS, Fate, fate

@@ -12,7 +12,7 @@ from argosy.kube.conditions import set_condition
 from argosy.kube.errors import AlreadyExists
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.store import StoreEvent
+from argosy.server.watchcache.store import StoreEvent
 from argosy.sim import podstatus
 from argosy.sim.cluster import NODES, Cluster, Controller, Object, now_text, reference
 from argosy.sim.kubelet import Kubelet

@@ -11,8 +11,8 @@ from weakref import WeakValueDictionary
 import msgspec
 import orjson
 
-from argosy.server.kinds.pod_totals import container_sum
-from argosy.server.store import StoreEvent
+from argosy.server.kinds.pods.totals import container_sum
+from argosy.server.watchcache.store import StoreEvent
 
 __all__ = ["TERMINAL", "TRACKING", "Pod", "PodBook", "Shape", "timestamp"]
 

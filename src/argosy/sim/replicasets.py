@@ -10,7 +10,7 @@ from argosy.kube.conditions import remove_condition, set_condition
 from argosy.kube.errors import ApiError
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.store import StoreEvent
+from argosy.server.watchcache.store import StoreEvent
 from argosy.sim.cluster import Cluster, Object, now_text
 from argosy.sim.podcontrol import BURST, available, deletion_order, parse_selector
 from argosy.sim.pods import Pod

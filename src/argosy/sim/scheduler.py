@@ -11,8 +11,8 @@ from typing import Any
 
 from argosy.kube.conditions import set_condition
 from argosy.kube.queue import Result
-from argosy.server.kinds.pods import BindRefused, bind
-from argosy.server.store import StoreEvent
+from argosy.server.kinds.pods.pods import BindRefused, bind
+from argosy.server.watchcache.store import StoreEvent
 from argosy.sim.affinity import matches_node
 from argosy.sim.cluster import Cluster, Controller, Object, now_text
 from argosy.sim.nodes import NO_EXECUTE, NO_SCHEDULE, Node, tolerates

@@ -3,7 +3,7 @@
 import msgspec
 
 from argosy.kube.resource import Resource
-from argosy.server.store import StoreEvent
+from argosy.server.watchcache.store import StoreEvent
 from argosy.sim.cluster import Cluster, Controller
 from argosy.sim.podcontrol import PodControl
 from argosy.sim.pods import Pod

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from argosy.api import keys
-from argosy.cli import access
+from argosy.cli.local import access
 from argosy.kube import config
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, TransportError

@@ -14,8 +14,8 @@ from argosy.api import keys, resources
 from argosy.api.types import FederatedObject, FederatedTypeConfig
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, TransportError
-from argosy.plan import placement
-from argosy.plan.render import render
+from argosy.plan.copies import placement
+from argosy.plan.copies.render import render
 from tests.faults.storm.tenants import NAMESPACE, App, Journal, Placement, Setting, Settings, State, state_of
 from tests.harness.user import CONFIGMAPS, DEPLOYMENTS
 

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from argosy.api import keys
-from argosy.cli.explanation import Explained, Facts, decided_now, explained
-from argosy.cli.failures import Failure
-from argosy.cli.report import EventView
+from argosy.cli.output.explanation import Explained, Facts, decided_now, explained
+from argosy.cli.output.failures import Failure
+from argosy.cli.output.report import EventView
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.objects import Metadata
-from argosy.plan.policy import PolicyRef
-from argosy.plan.record import Inputs, encode, record_of
-from argosy.plan.suppose import Snapshot
+from argosy.plan.explain.record import Inputs, encode, record_of
+from argosy.plan.explain.snapshot import Snapshot
+from argosy.plan.pipeline.policy import PolicyRef
 from tests.unit.plan.worlds import DEPLOYMENTS, World, cluster, deployment, policy
 
 TAINT = {"key": "maintenance", "effect": "NoSchedule"}

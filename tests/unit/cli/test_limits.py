@@ -4,10 +4,10 @@ import inspect
 
 import pytest
 
-from argosy.cli import server, up
-from argosy.cli.failures import Failure
-from argosy.cli.limits import arguments, limits
-from argosy.server.limits import Limits
+from argosy.cli.commands import server, up
+from argosy.cli.options.limits import arguments, limits
+from argosy.cli.output.failures import Failure
+from argosy.server.http.limits import Limits
 
 NAMES = ("max_requests_inflight", "max_mutating_requests_inflight", "max_watches", "max_connections", "watch_buffer")
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli import manifests
-from argosy.cli.failures import Failure
+from argosy.cli.client import manifests
+from argosy.cli.output.failures import Failure
 
 
 def read(folder: Path, text: str | bytes) -> list[manifests.Manifest]:

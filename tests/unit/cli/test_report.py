@@ -6,7 +6,7 @@ import msgspec
 
 from argosy.api import keys
 from argosy.api.types import FederatedObject
-from argosy.cli.report import Facts, report
+from argosy.cli.output.report import Facts, report
 from argosy.fleet.snapshot import Fleet
 from tests.unit.plan.worlds import DEPLOYMENTS, World, cluster
 

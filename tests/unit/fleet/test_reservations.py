@@ -4,7 +4,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from argosy.fleet.reservations import Copy, Reservations, outstanding
-from argosy.plan.schedule import schedule
+from argosy.plan.scheduling.schedule import schedule
 from tests.unit.plan.scheduling import cluster, fleet, unit
 
 CLUSTERS = ["a", "b", "c"]

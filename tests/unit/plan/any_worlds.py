@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from argosy.plan.unit import AutoMigrationInfo
+from argosy.plan.scheduling.unit import AutoMigrationInfo
 from tests.unit.plan.scheduling import cluster, taint, unit
 
 

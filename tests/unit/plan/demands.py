@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from argosy.fleet.snapshot import LARGEST
-from argosy.plan.demand import Demand
+from argosy.plan.replicas.demand import Demand
 
 
 def column(numbers, default=0):

@@ -7,9 +7,9 @@ import numpy as np
 
 from argosy.fleet.snapshot import LARGEST
 from argosy.kube.hashing import fnv1_32
-from argosy.plan.demand import Demand
-from argosy.plan.replicas import plan_replicas as plan_columns
-from argosy.plan.replicas import tie_breaks
+from argosy.plan.replicas.demand import Demand
+from argosy.plan.replicas.weighted import plan_replicas as plan_columns
+from argosy.plan.replicas.weighted import tie_breaks
 
 Preference = tuple[int, int | None, int]
 """Minimum, maximum or None, weight."""

@@ -7,7 +7,7 @@ import msgspec
 from argosy.api.policies import PropagationPolicy
 from argosy.api.types import FederatedCluster, FederatedTypeConfig
 from argosy.fleet.snapshot import Fleet
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.unit import Unit
 
 DEPLOYMENTS = {
     "version": "v1",

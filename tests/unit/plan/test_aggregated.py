@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.plan.aggregated import aggregated, fewest
+from argosy.plan.replicas.aggregated import aggregated, fewest
 from tests.unit.plan.demands import column
 
 ENDLESS = 2**61

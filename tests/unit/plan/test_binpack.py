@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.plan.binpack import bin_pack, desired, is_settled
+from argosy.plan.replicas.binpack import bin_pack, desired, is_settled
 from tests.unit.plan.demands import column, demand
 
 

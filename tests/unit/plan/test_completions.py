@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.plan.completions import job_parts
+from argosy.plan.replicas.completions import job_parts
 
 NAMES = list("abcdef")
 

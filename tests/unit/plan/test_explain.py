@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from argosy.plan.explain import REMEDIES, lines, placement_text, why
+from argosy.plan.explain.record import account_of, record_of
+from argosy.plan.explain.summary import REMEDIES, lines, placement_text, why
 from argosy.plan.plugins import IN_TREE
-from argosy.plan.record import account_of, record_of
-from argosy.plan.schedule import DEFAULT, schedule
+from argosy.plan.scheduling.schedule import DEFAULT, schedule
 from tests.unit.plan.scheduling import cluster, fleet, taint, unit
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.plan.expressions import ExpressionError, parse
+from argosy.plan.scheduling.expressions import ExpressionError, parse
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from argosy.api import keys
 from argosy.api.clusters import ClusterCondition, ClusterSpec, ClusterStatus, FederatedCluster, Taint
 from argosy.kube.objects import Metadata
-from argosy.plan.failover import (
+from argosy.plan.failover.failover import (
     Failback,
     Rules,
     doubtful,
     failback_of,
     kept,
     rank,
-    sentence,
     step,
     step_size,
+    verdict,
     with_failback,
 )
 
@@ -42,47 +42,47 @@ def cluster(
 
 
 def test_a_cluster_that_is_unready_for_long_is_tainted_and_keeps_the_taints_of_others() -> None:
-    assert sentence(cluster("Unknown", 60, (THEIRS,)), RULES, NOW, watched=9999, doubt=False).taints == (THEIRS, OURS)
-    assert sentence(cluster("False", 61), RULES, NOW, watched=9999, doubt=False).taints == (OURS,)
+    assert verdict(cluster("Unknown", 60, (THEIRS,)), RULES, NOW, watched=9999, doubt=False).taints == (THEIRS, OURS)
+    assert verdict(cluster("False", 61), RULES, NOW, watched=9999, doubt=False).taints == (OURS,)
 
 
 def test_before_that_it_is_looked_at_again_in_time() -> None:
-    found = sentence(cluster("Unknown", 45), RULES, NOW, watched=9999, doubt=False)
+    found = verdict(cluster("Unknown", 45), RULES, NOW, watched=9999, doubt=False)
     assert (found.taints, found.look_again) == (None, 15)
 
 
 def test_a_cluster_that_is_ready_for_long_is_freed() -> None:
-    assert sentence(cluster("True", 299, (OURS,)), RULES, NOW, watched=9999, doubt=False).look_again == 1
-    assert sentence(cluster("True", 300, (THEIRS, OURS)), RULES, NOW, watched=9999, doubt=False).taints == (THEIRS,)
+    assert verdict(cluster("True", 299, (OURS,)), RULES, NOW, watched=9999, doubt=False).look_again == 1
+    assert verdict(cluster("True", 300, (THEIRS, OURS)), RULES, NOW, watched=9999, doubt=False).taints == (THEIRS,)
 
 
 def test_nothing_is_done_to_what_is_as_it_should_be() -> None:
     for settled in (cluster("True", 999), cluster("Unknown", 999, (OURS,)), cluster("Unknown", 999, joined="False")):
-        assert sentence(settled, RULES, NOW, watched=9999, doubt=False).taints is None
-        assert sentence(settled, RULES, NOW, watched=9999, doubt=False).look_again is None
+        assert verdict(settled, RULES, NOW, watched=9999, doubt=False).taints is None
+        assert verdict(settled, RULES, NOW, watched=9999, doubt=False).look_again is None
 
 
 def test_failover_is_off_unless_somebody_asks_for_it() -> None:
-    assert sentence(cluster("Unknown", 9999), Rules(), NOW, watched=9999, doubt=False).taints is None
+    assert verdict(cluster("Unknown", 9999), Rules(), NOW, watched=9999, doubt=False).taints is None
     asked = cluster("Unknown", 30, annotations={keys.FAILOVER_AFTER: "30s"})
-    assert sentence(asked, Rules(), NOW, watched=9999, doubt=False).taints == (OURS,)
+    assert verdict(asked, Rules(), NOW, watched=9999, doubt=False).taints == (OURS,)
     refused = cluster("Unknown", 9999, annotations={keys.FAILOVER_AFTER: "never"})
-    assert sentence(refused, RULES, NOW, watched=9999, doubt=False).taints is None
+    assert verdict(refused, RULES, NOW, watched=9999, doubt=False).taints is None
     nonsense = cluster("Unknown", 59, annotations={keys.FAILOVER_AFTER: "soon"})
-    assert sentence(nonsense, RULES, NOW, watched=9999, doubt=False).look_again == 1
+    assert verdict(nonsense, RULES, NOW, watched=9999, doubt=False).look_again == 1
 
 
 def test_time_in_which_nobody_looked_does_not_count() -> None:
-    assert sentence(cluster("Unknown", 3600), RULES, NOW, watched=0.0, doubt=False).look_again == 60
-    assert sentence(cluster("Unknown", 3600), RULES, NOW, watched=60.0, doubt=False).taints == (OURS,)
-    assert sentence(cluster("True", 300, (OURS,)), RULES, NOW, watched=0.0, doubt=False).taints == (), (
+    assert verdict(cluster("Unknown", 3600), RULES, NOW, watched=0.0, doubt=False).look_again == 60
+    assert verdict(cluster("Unknown", 3600), RULES, NOW, watched=60.0, doubt=False).taints == (OURS,)
+    assert verdict(cluster("True", 300, (OURS,)), RULES, NOW, watched=0.0, doubt=False).taints == (), (
         "in its favour it does"
     )
 
 
 def test_with_doubt_nobody_is_tainted_and_who_recovered_is_freed() -> None:
-    assert sentence(cluster("Unknown", 9999), RULES, NOW, watched=9999, doubt=True).taints is None
-    assert sentence(cluster("True", 9999, (OURS,)), RULES, NOW, watched=9999, doubt=True).taints == ()
+    assert verdict(cluster("Unknown", 9999), RULES, NOW, watched=9999, doubt=True).taints is None
+    assert verdict(cluster("True", 9999, (OURS,)), RULES, NOW, watched=9999, doubt=True).taints == ()
 
 
 def test_doubt_begins_with_more_than_half_of_the_joined_clusters() -> None:

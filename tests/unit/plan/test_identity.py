@@ -11,8 +11,8 @@ from argosy.api.federated import FederatedObject
 from argosy.api.names import federated_name
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.kube.objects import Metadata
-from argosy.plan.federate import federated_object
-from argosy.plan.identity import Refusal, refusal, subject_of
+from argosy.plan.copies.identity import Refusal, refusal, subject_of
+from argosy.plan.pipeline.federate import federated_object
 from tests.unit.plan.worlds import TYPE_CONFIGS, deployment
 
 

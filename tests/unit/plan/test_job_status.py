@@ -4,7 +4,7 @@ from typing import Any
 
 from argosy.plan.kinds.observation import Aggregation, Observation
 from argosy.plan.kinds.registry import kind_of
-from argosy.server.kinds.job_status import validate
+from argosy.server.kinds.batch.job_status import validate
 
 JOB: dict[str, Any] = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "one"}, "spec": {}}
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from argosy.api.typeconfigs import FederatedTypeConfig, manifests
-from argosy.plan.misfit import misfit, overlarge
+from argosy.plan.status.misfit import misfit, overlarge
 
 CONFIGS = {each["metadata"]["name"]: msgspec.convert(each, FederatedTypeConfig) for each in manifests()}
 DEPLOYMENTS = CONFIGS["deployments.apps"]

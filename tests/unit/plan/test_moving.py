@@ -5,9 +5,9 @@ from typing import Any
 
 from argosy.api import keys
 from argosy.fleet.snapshot import Fleet
-from argosy.plan.failover import failback_of
-from argosy.plan.placement import to_be_removed
-from argosy.plan.unit import AutoMigrationInfo
+from argosy.plan.copies.placement import to_be_removed
+from argosy.plan.failover.failover import failback_of
+from argosy.plan.scheduling.unit import AutoMigrationInfo
 from tests.unit.plan.worlds import World, cluster, deployment, fleet, policy
 
 NOW = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)

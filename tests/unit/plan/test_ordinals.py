@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.plan.ordinals import Range, ranges
+from argosy.plan.replicas.ordinals import Range, ranges
 
 NAMES = list("abcdef")
 

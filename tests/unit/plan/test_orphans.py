@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.plan.orphans import Copy, Missing, Orphan, missing, orphaned
-from argosy.plan.suppose import ObjectKey
+from argosy.plan.copies.orphans import Copy, Missing, Orphan, missing, orphaned
+from argosy.plan.explain.snapshot import ObjectKey
 
 WEB, NEW, OLD = (ObjectKey("deployments.apps", "default", name) for name in ("web", "new", "old"))
 

@@ -11,13 +11,13 @@ from argosy.api.clusters import ClusterResources
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.snapshot import Fleet
 from argosy.kube import mergepatch
-from argosy.plan import pending
-from argosy.plan.federate import NameTaken, template_of
-from argosy.plan.held import held_of
+from argosy.plan.copies.placement import to_be_removed
+from argosy.plan.explain.record import account_of, decode, record_of
 from argosy.plan.metadata import annotations_of, labels_of
-from argosy.plan.pipeline import federate
-from argosy.plan.placement import to_be_removed
-from argosy.plan.record import account_of, decode, record_of
+from argosy.plan.pipeline import pending
+from argosy.plan.pipeline.federate import NameTaken, template_of
+from argosy.plan.pipeline.held import held_of
+from argosy.plan.pipeline.run import federate
 from tests.unit.plan.worlds import (
     DEPLOYMENTS,
     NAMESPACES,

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.api import keys
-from argosy.plan import pending
-from argosy.plan.adoption import AdoptionError, adopts, may_adopt, orphans
-from argosy.plan.placement import (
+from argosy.plan.copies.adoption import AdoptionError, adopts, may_adopt, orphans
+from argosy.plan.copies.placement import (
     after_removal,
     may_hold_copies,
     overrides_for,
@@ -17,7 +16,8 @@ from argosy.plan.placement import (
     with_placement,
     with_removals_noted,
 )
-from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
+from argosy.plan.pipeline import pending
+from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
 from tests.unit.plan.worlds import World
 
 CLUSTERS = st.sets(st.sampled_from(["m1", "m2", "m3", "m4"]))

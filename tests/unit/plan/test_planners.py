@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.plan.aggregated import aggregated
-from argosy.plan.binpack import bin_pack, filled
-from argosy.plan.demand import planned
-from argosy.plan.webster import apportioned
+from argosy.plan.replicas.aggregated import aggregated
+from argosy.plan.replicas.binpack import bin_pack, filled
+from argosy.plan.replicas.demand import planned
+from argosy.plan.replicas.webster import apportioned
 from tests.unit.plan.demands import demand, demands, numbers
 
 

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm, Toleration
-from argosy.plan.framework import FrameworkError, Ranked
 from argosy.plan.plugins import (
     cluster_affinity,
     cluster_capacity_weight,
@@ -19,9 +18,10 @@ from argosy.plan.plugins import (
     priority_sort,
     taint_toleration,
 )
-from argosy.plan.schedule import schedule
-from argosy.plan.unit import Affinity, PreferredTerm, ResourceRequest
-from argosy.plan.weights import available_weights, dynamic_weights, weight_limits
+from argosy.plan.replicas.weights import available_weights, dynamic_weights, weight_limits
+from argosy.plan.scheduling.framework import FrameworkError, Ranked
+from argosy.plan.scheduling.schedule import schedule
+from argosy.plan.scheduling.unit import Affinity, PreferredTerm, ResourceRequest
 from tests.unit.plan.scheduling import cluster, fleet, taint, unit
 
 

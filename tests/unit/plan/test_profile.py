@@ -6,11 +6,11 @@ import pytest
 from argosy.api.profiles import SchedulingProfile
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.objects import Metadata, decode, encode
-from argosy.plan.framework import Division, Filter, FrameworkError, Profile, Remote, Replicas, Score, Select
 from argosy.plan.plugins import DEFAULT_PROFILE, IN_TREE
-from argosy.plan.profile import Registry, RemotePlugin, content_of, merge_profile, unused
-from argosy.plan.schedule import schedule
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.framework import Division, Filter, FrameworkError, Profile, Remote, Replicas, Score, Select
+from argosy.plan.scheduling.profile import Registry, RemotePlugin, content_of, merge_profile, unused
+from argosy.plan.scheduling.schedule import schedule
+from argosy.plan.scheduling.unit import Unit
 from argosy.plugins import cluster
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from argosy.api import keys
 from argosy.api.profiles import SchedulingProfile
-from argosy.plan.framework import Reply
-from argosy.plan.held import held_of
-from argosy.plan.pipeline import federate_steps
+from argosy.plan.pipeline.held import held_of
+from argosy.plan.pipeline.run import federate_steps
 from argosy.plan.plugins import IN_TREE
-from argosy.plan.profile import RemotePlugin
+from argosy.plan.scheduling.framework import Reply
+from argosy.plan.scheduling.profile import RemotePlugin
 from tests.unit.plan.worlds import DEPLOYMENTS, cluster, deployment, fleet, policy, stored
 
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.fleet.snapshot import Fleet
-from argosy.plan.columns import PackedError, Packing, Unpacker
-from argosy.plan.record import Account, Inputs, RecordError, account_of, decode, encode, names_then, record_of
-from argosy.plan.schedule import schedule
+from argosy.plan.explain.packing import PackedError, Packing, Unpacker
+from argosy.plan.explain.record import Account, Inputs, RecordError, account_of, decode, encode, names_then, record_of
+from argosy.plan.scheduling.schedule import schedule
 from tests.unit.plan.any_worlds import worlds
 from tests.unit.plan.scheduling import cluster, fleet, taint, unit
 

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from argosy.api import keys
 from argosy.api.federated import PropagationEntry
 from argosy.kube.objects import Metadata
-from argosy.plan.federate import template_of
-from argosy.plan.metadata import annotations_of, labels_of
-from argosy.plan.render import (
+from argosy.plan.copies.render import (
     RenderError,
     adopted,
     digest,
@@ -21,7 +19,9 @@ from argosy.plan.render import (
     template_digest,
     version_of,
 )
-from argosy.plan.retain import merge_string_maps
+from argosy.plan.copies.retain import merge_string_maps
+from argosy.plan.metadata import annotations_of, labels_of
+from argosy.plan.pipeline.federate import template_of
 from tests.unit.plan.worlds import DEPLOYMENTS, TYPE_CONFIGS, deployment
 
 TEMPLATE = template_of(deployment(metadata={"annotations": {"team": "a"}}))

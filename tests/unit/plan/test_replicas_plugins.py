@@ -7,8 +7,8 @@ import pytest
 
 from argosy.fleet.snapshot import Fleet
 from argosy.plan.plugins import DEFAULT_PROFILE
-from argosy.plan.schedule import schedule
-from argosy.plan.unit import AppliedMigration, AutoMigrationInfo, ResourceRequest
+from argosy.plan.scheduling.schedule import schedule
+from argosy.plan.scheduling.unit import AppliedMigration, AutoMigrationInfo, ResourceRequest
 from tests.unit.plan.scheduling import cluster, fleet, taint, unit
 
 STRATEGIES = ("Spread", "Binpack", "Aggregated", "Webster")

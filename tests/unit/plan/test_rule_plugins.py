@@ -8,7 +8,6 @@ from argosy.api import keys
 from argosy.api.rules import ComputePower, FailureDomain, Locality, LocalityTerm
 from argosy.fleet.workloads import WorkloadKey
 from argosy.kube.selectors import from_map
-from argosy.plan.framework import FrameworkError
 from argosy.plan.plugins import (
     cluster_evicted,
     cluster_resources_fit,
@@ -20,9 +19,10 @@ from argosy.plan.plugins import (
     locality,
     workload_affinity,
 )
-from argosy.plan.rules import CostRule, PreferredWorkloads, Rules, WorkloadRule
-from argosy.plan.schedule import schedule
-from argosy.plan.unit import AppliedMigration, ResourceRequest, UnavailableCluster
+from argosy.plan.scheduling.framework import FrameworkError
+from argosy.plan.scheduling.rules import CostRule, PreferredWorkloads, Rules, WorkloadRule
+from argosy.plan.scheduling.schedule import schedule
+from argosy.plan.scheduling.unit import AppliedMigration, ResourceRequest, UnavailableCluster
 from tests.unit.plan.scheduling import cluster, fleet, unit
 
 REGION = "topology.kubernetes.io/region"

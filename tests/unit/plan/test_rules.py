@@ -5,8 +5,8 @@ import pytest
 
 from argosy.api import crds
 from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm, PreferredTerm, PropagationPolicySpec
-from argosy.plan.rules import NO_RULES, RuleError, rules_of
-from argosy.plan.unit import UnitError, unit_of
+from argosy.plan.scheduling.rules import NO_RULES, RuleError, rules_of
+from argosy.plan.scheduling.unit import UnitError, unit_of
 from argosy.server.crd.validation import compile_schema
 from tests.unit.plan.scheduling import policy, template, type_config
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm, Toleration
 from argosy.api.types import SchedulingProfile
 from argosy.fleet.snapshot import Fleet
-from argosy.plan.framework import FrameworkError
-from argosy.plan.schedule import profile_of, schedule
-from argosy.plan.unit import Affinity
+from argosy.plan.scheduling.framework import FrameworkError
+from argosy.plan.scheduling.schedule import profile_of, schedule
+from argosy.plan.scheduling.unit import Affinity
 from tests.unit.plan.any_worlds import worlds
 from tests.unit.plan.scheduling import cluster, fleet, taint, unit
 

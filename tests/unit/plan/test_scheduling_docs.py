@@ -10,7 +10,7 @@ import yaml
 from argosy.api import crds
 from argosy.api.policies import PropagationPolicySpec
 from argosy.plan.plugins import IN_TREE
-from argosy.plan.rules import rules_of
+from argosy.plan.scheduling.rules import rules_of
 from argosy.server.crd.validation import compile_schema
 
 TEXT = (Path(__file__).parents[3] / "docs" / "scheduling.md").read_text()

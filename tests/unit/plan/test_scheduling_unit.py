@@ -6,7 +6,7 @@ import pytest
 from argosy.api import keys
 from argosy.api.federated import FederatedObject
 from argosy.api.policies import ClusterSelectorTerm, Toleration
-from argosy.plan.unit import (
+from argosy.plan.scheduling.unit import (
     Affinity,
     ResourceRequest,
     UnitError,

@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given, settings
 
 from argosy.fleet.snapshot import Fleet
-from argosy.plan.schedule import schedule
+from argosy.plan.scheduling.schedule import schedule
 from tests.unit.plan.any_worlds import worlds
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.plan.spread import Limit, choose, domain_targets
+from argosy.plan.scheduling.spread import Limit, choose, domain_targets
 
 
 def domains_of(limit, chosen):

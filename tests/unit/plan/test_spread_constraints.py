@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from argosy.api.policies import PropagationPolicySpec
 from argosy.plan.plugins import cluster_capacity_weight, spread_constraints
-from argosy.plan.rules import rules_of
-from argosy.plan.schedule import schedule
+from argosy.plan.scheduling.rules import rules_of
+from argosy.plan.scheduling.schedule import schedule
 from tests.unit.plan.scheduling import cluster, fleet, unit
 
 REGION = "topology.kubernetes.io/region"

@@ -6,11 +6,11 @@ import pytest
 from argosy.api import keys
 from argosy.api.federated import FederatedStatus, PropagationEntry
 from argosy.kube.conditions import find
-from argosy.plan.aggregate import feedback_of, in_motion, source_status
-from argosy.plan.collect import Seen, collected_fields, collected_status
-from argosy.plan.held import Held
 from argosy.plan.kinds.observation import Observation
-from argosy.plan.propagation import Result, propagation_status
+from argosy.plan.pipeline.held import Held
+from argosy.plan.status.aggregate import feedback_of, in_motion, source_status
+from argosy.plan.status.collect import Seen, collected_fields, collected_status
+from argosy.plan.status.propagation import Result, propagation_status
 from tests.unit.plan.worlds import DEPLOYMENTS, TYPE_CONFIGS, World, deployment
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from argosy.api import keys
-from argosy.plan import triggers_kubeadmiral as kubeadmiral
-from argosy.plan.triggers import Verdict, decide, triggers_of
+from argosy.plan.scheduling import triggers_kubeadmiral as kubeadmiral
+from argosy.plan.scheduling.triggers import Verdict, decide, triggers_of
 from tests.unit.plan.scheduling import cluster, fleet, policy, taint, template, type_config
 
 NOTHING = {

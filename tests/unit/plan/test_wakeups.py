@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.api import keys
-from argosy.plan.pipeline import federate
-from argosy.plan.placement import placed as placed_in
-from argosy.plan.triggers import triggers_of
-from argosy.plan.wakeups import Concern, Wakeups
+from argosy.plan.copies.placement import placed as placed_in
+from argosy.plan.pipeline.run import federate
+from argosy.plan.scheduling.triggers import triggers_of
+from argosy.plan.scheduling.wakeups import Concern, Wakeups
 from tests.unit.plan.scheduling import RESCHEDULE_DEFAULTS, cluster, fleet, policy, taint
 from tests.unit.plan.worlds import DEPLOYMENTS, deployment
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.fleet.snapshot import Fleet
-from argosy.plan.framework import Ask, Profile, Ranked, Remote, Reply
-from argosy.plan.schedule import decide
-from argosy.plan.unit import Affinity, PreferredTerm, ResourceRequest, Unit
-from argosy.plan.webhook import (
+from argosy.plan.scheduling.framework import Ask, Profile, Ranked, Remote, Reply
+from argosy.plan.scheduling.schedule import decide
+from argosy.plan.scheduling.unit import Affinity, PreferredTerm, ResourceRequest, Unit
+from argosy.plan.scheduling.webhook import (
     BATCH,
     NO_ANSWER,
     SINGLE,

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.plan.webster import apportioned
+from argosy.plan.replicas.webster import apportioned
 from tests.unit.plan.demands import column
 
 UNBOUNDED = 2**62

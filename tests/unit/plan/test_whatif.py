@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from argosy.api import keys
 from argosy.kube.objects import encode
-from argosy.plan.forecast import ClusterChange, Counts, Forecast
-from argosy.plan.pipeline import federate
-from argosy.plan.policy import PolicyRef, override_refs, propagation_ref
-from argosy.plan.suppose import Irrelevant, ObjectKey, Snapshot, SupposeError
-from argosy.plan.whatif import concerned, forecast
+from argosy.plan.explain.forecast import ClusterChange, Counts, Forecast
+from argosy.plan.explain.snapshot import Irrelevant, ObjectKey, ScenarioError, Snapshot
+from argosy.plan.explain.whatif import concerned, forecast
+from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
+from argosy.plan.pipeline.run import federate
 from tests.unit.plan.worlds import DEPLOYMENTS, NAMESPACES, cluster, deployment, override_policy, policy
 
 WEB = ObjectKey("deployments.apps", "default", "web")
@@ -260,13 +260,13 @@ class TestFilling:
 class TestSuppose:
     def test_what_makes_no_sense_is_said(self):
         world = snapshot()
-        with pytest.raises(SupposeError, match="there is no cluster 'm9'; the clusters are: m1, m2, m3"):
+        with pytest.raises(ScenarioError, match="there is no cluster 'm9'; the clusters are: m1, m2, m3"):
             world.with_lost("m9")
-        with pytest.raises(SupposeError, match="the cluster m1 is there already"):
+        with pytest.raises(ScenarioError, match="the cluster m1 is there already"):
             world.with_new_cluster({"metadata": {"name": "m1"}})
-        with pytest.raises(SupposeError, match="default/none is not there"):
+        with pytest.raises(ScenarioError, match="default/none is not there"):
             world.with_replicas(ObjectKey("deployments.apps", "default", "none"), 3)
-        with pytest.raises(SupposeError, match="PropagationPolicy x: Expected"):
+        with pytest.raises(ScenarioError, match="PropagationPolicy x: Expected"):
             world.with_object(
                 {
                     "apiVersion": keys.API_VERSION,
@@ -397,5 +397,5 @@ def test_a_newcomer_of_nonsensical_size_is_refused():
         "metadata": {"name": "m9"},
         "status": {"resources": {"allocatable": {"cpu": "lots"}}},
     }
-    with pytest.raises(SupposeError, match=r"m9: status\.resources\.allocatable\.cpu"):
+    with pytest.raises(ScenarioError, match=r"m9: status\.resources\.allocatable\.cpu"):
         snapshot().with_new_cluster(body)

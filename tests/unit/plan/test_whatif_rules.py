@@ -3,9 +3,9 @@
 import msgspec
 
 from argosy.kube.objects import encode
-from argosy.plan.policy import PolicyRef
-from argosy.plan.suppose import ObjectKey
-from argosy.plan.whatif import forecast
+from argosy.plan.explain.snapshot import ObjectKey
+from argosy.plan.explain.whatif import forecast
+from argosy.plan.pipeline.policy import PolicyRef
 from tests.unit.plan.test_whatif import MOVING, manifest, policy, snapshot
 
 TERM = {"labelSelector": {"matchLabels": {"app": "cache"}}}

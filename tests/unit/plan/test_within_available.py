@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.plan.rules import Rules, rules_of
-from argosy.plan.schedule import schedule
-from argosy.plan.unit import ResourceRequest
-from argosy.plan.weights import level_weights
+from argosy.plan.replicas.weights import level_weights
+from argosy.plan.scheduling.rules import Rules, rules_of
+from argosy.plan.scheduling.schedule import schedule
+from argosy.plan.scheduling.unit import ResourceRequest
 from tests.unit.plan.scheduling import cluster, fleet, policy, unit
 
 WITHIN = Rules(within_available=True)

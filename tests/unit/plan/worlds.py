@@ -12,8 +12,8 @@ from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.snapshot import Fleet
 from argosy.kube import mergepatch
 from argosy.plan.fields import Json
-from argosy.plan.pipeline import Outcome, federate
-from argosy.plan.policy import PolicyRef
+from argosy.plan.pipeline.policy import PolicyRef
+from argosy.plan.pipeline.run import Outcome, federate
 
 TYPE_CONFIGS = {m["metadata"]["name"]: msgspec.convert(m, FederatedTypeConfig) for m in typeconfigs.manifests()}
 DEPLOYMENTS = TYPE_CONFIGS["deployments.apps"]

@@ -15,7 +15,7 @@ from argosy.fleet.snapshot import Fleet
 from argosy.kube.client import Patch
 from argosy.kube.objects import decode, encode
 from argosy.plan.plugins import IN_TREE
-from argosy.plan.schedule import profile_of, schedule
+from argosy.plan.scheduling.schedule import profile_of, schedule
 from argosy.plugins import Unit, cluster, installed
 from tests.harness.federation import Federation
 

@@ -10,9 +10,9 @@ import pytest
 from argosy.api.profiles import SchedulingProfile
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.objects import decode, encode
-from argosy.plan.framework import FrameworkError
 from argosy.plan.plugins import DEFAULT_PROFILE, IN_TREE
-from argosy.plan.schedule import profile_of, schedule
+from argosy.plan.scheduling.framework import FrameworkError
+from argosy.plan.scheduling.schedule import profile_of, schedule
 from argosy.plugins import (
     Always,
     Division,

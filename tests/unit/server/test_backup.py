@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.server import backup
-from argosy.server.backup import BackupError, Manifest, pack, unpack
+from argosy.server.storage import backup
+from argosy.server.storage.backup import BackupError, Manifest, pack, unpack
 from argosy.server.storage.base import StorageError
 from argosy.server.storage.folder import RESTORING, FolderLock
 from argosy.server.storage.sqlite import SqliteStorage

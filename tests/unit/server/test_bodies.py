@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.kube.errors import ApiError, BadRequest
-from argosy.server.encoding import decode_body
+from argosy.server.http.encoding import decode_body
 from tests.harness.growth import assert_linear
 
 JSON, YAML = "application/json", "application/yaml"

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from argosy.server.holding import Steps
+from argosy.server.http.holding import Steps
 
 
 def compute(seconds: float) -> None:

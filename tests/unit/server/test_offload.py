@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from argosy.kube.errors import TooManyRequests, Unavailable
-from argosy.server.limits import Limits
+from argosy.server.http.limits import Limits
+from argosy.server.http.offload import Offload
 from argosy.server.metrics import Metrics
-from argosy.server.offload import Offload
 from tests.harness.eventually import PATIENCE, eventually
 
 

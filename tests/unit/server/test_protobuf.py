@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.kube.errors import BadRequest
-from argosy.server.encoding import decode_body
+from argosy.server.http.encoding import decode_body
 from argosy.server.protobuf import MEDIA_TYPE, ProtobufError, decode, wire
 
 

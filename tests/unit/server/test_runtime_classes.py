@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from argosy.server.runtime_classes import merged_tolerations
+from argosy.server.admission.runtime_classes import merged_tolerations
 
 ALL = {"operator": "Exists"}
 KEY = {"key": "a", "operator": "Exists"}

@@ -8,8 +8,8 @@ import pytest
 from argosy.kube.errors import ApiError, BadRequest
 from argosy.server.printers import builtin_printer
 from argosy.server.printers.base import human_duration
+from argosy.server.printers.tables import TableRequest, as_partial, as_partial_list, as_table, wants_table
 from argosy.server.registry import Kind, Strategy
-from argosy.server.tables import TableRequest, as_partial, as_partial_list, as_table, wants_table
 
 NOW = 1767225600.0  # 2026-01-01T00:00:00Z
 META = {"name": "x", "creationTimestamp": "2025-12-31T23:55:50Z"}

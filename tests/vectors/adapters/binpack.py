@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from argosy.fleet.snapshot import LARGEST
-from argosy.plan.binpack import bin_pack, desired, is_settled
-from argosy.plan.demand import Demand
+from argosy.plan.replicas.binpack import bin_pack, desired, is_settled
+from argosy.plan.replicas.demand import Demand
 
 
 def desired_plan(vector: dict[str, Any]) -> dict[str, Any]:

@@ -8,17 +8,18 @@ import msgspec
 from argosy.api import keys, names
 from argosy.api.federated import ClusterPatches, FederatedObject, FederatedStatus
 from argosy.api.policies import TargetClusters
-from argosy.control.recorder import itself, regarding
-from argosy.plan import adoption, metadata, retain
-from argosy.plan.aggregate import feedback
+from argosy.control.telemetry.events import itself, regarding
+from argosy.plan import metadata
+from argosy.plan.copies import adoption, retain
+from argosy.plan.copies.placement import merged_overrides
 from argosy.plan.kinds import job, pod
 from argosy.plan.kinds.observation import Aggregation, Observation
 from argosy.plan.kinds.registry import kind_of
-from argosy.plan.override import OverrideError, rule_matches
-from argosy.plan.placement import merged_overrides
-from argosy.plan.policy import override_refs, propagation_ref
-from argosy.plan.propagation import Result, propagation_status
-from argosy.plan.selection import SelectionError
+from argosy.plan.pipeline.override import OverrideError, rule_matches
+from argosy.plan.pipeline.policy import override_refs, propagation_ref
+from argosy.plan.scheduling.selection import SelectionError
+from argosy.plan.status.aggregate import feedback
+from argosy.plan.status.propagation import Result, propagation_status
 
 Case = dict[str, Any]
 

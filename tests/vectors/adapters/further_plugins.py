@@ -8,13 +8,13 @@ import msgspec
 from argosy.fleet.capacity import Capacity, NodeView, PodView
 from argosy.fleet.katalyst import CustomNodeResourceView, NodeResources, ResourcePluginsError, resource_plugins
 from argosy.kube import quantity
-from argosy.plan.framework import Filter
 from argosy.plan.plugins import (
     cluster_evicted,
     cluster_resources_fit,
     cluster_resources_most_allocated,
     katalyst_resources_exist,
 )
+from argosy.plan.scheduling.framework import Filter
 from tests.vectors.adapters import units
 from tests.vectors.adapters.plugins import Answer, same_scores, scoring
 

@@ -10,9 +10,9 @@ from argosy.fleet.capacity import PodView
 from argosy.fleet.replicasets import PodsByReplicaSet
 from argosy.kube import duration
 from argosy.kube.objects import decode
-from argosy.plan.migrate import count, newest_replica_set, same_pod_template, threshold_of
-from argosy.plan.migration_config import MigrationConfigError, applied_migration, text_of
-from argosy.plan.unit import AppliedMigration
+from argosy.plan.failover.auto_migration import count, newest_replica_set, same_pod_template, threshold_of
+from argosy.plan.failover.custom_migration import MigrationConfigError, applied_migration, text_of
+from argosy.plan.scheduling.unit import AppliedMigration
 
 #: Of a workload with replicas, where a vector names none.
 _TEMPLATE = {"spec": {"replicas": 1}}

@@ -28,16 +28,26 @@ from argosy.api.profiles import (
     WebhookConfigurationSpec,
     WebhookTLSConfig,
 )
-from argosy.control import webhooks
+from argosy.control.scheduling import webhooks
+from argosy.control.scheduling.webhooks import WebhookClient
 from argosy.control.timings import Timings
-from argosy.control.webhooks import WebhookClient
 from argosy.fleet.snapshot import Fleet
 from argosy.kube import quantity
-from argosy.plan.framework import Ask, Filter, FrameworkError, Profile, Ranked, Remote, Replicas, Score, Select
-from argosy.plan.profile import Registry, merge_profile
-from argosy.plan.schedule import decide, schedule
-from argosy.plan.unit import Unit
-from argosy.plan.webhook import SINGLE, question_of, scheduling_unit
+from argosy.plan.scheduling.framework import (
+    Ask,
+    Filter,
+    FrameworkError,
+    Profile,
+    Ranked,
+    Remote,
+    Replicas,
+    Score,
+    Select,
+)
+from argosy.plan.scheduling.profile import Registry, merge_profile
+from argosy.plan.scheduling.schedule import decide, schedule
+from argosy.plan.scheduling.unit import Unit
+from argosy.plan.scheduling.webhook import SINGLE, question_of, scheduling_unit
 from tests.harness.webhook import webhook_server
 from tests.vectors.adapters import equal, units
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from argosy.plan.plugins import cluster_capacity_weight
-from argosy.plan.weights import available_weights, weight_limits
+from argosy.plan.replicas.weights import available_weights, weight_limits
 from tests.unit.plan.planning import ReplicaPlan, plan_replicas
 from tests.vectors.adapters import units
 

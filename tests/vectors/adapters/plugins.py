@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from argosy.plan.framework import Filter, FrameworkError, Ranked, Score, Select
 from argosy.plan.plugins import (
     api_resources,
     cluster_affinity,
@@ -17,6 +16,7 @@ from argosy.plan.plugins import (
     priority_sort,
     taint_toleration,
 )
+from argosy.plan.scheduling.framework import Filter, FrameworkError, Ranked, Score, Select
 from tests.vectors.adapters import units
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]

@@ -8,12 +8,12 @@ import numpy as np
 from argosy.api import keys
 from argosy.api.types import SchedulingProfile
 from argosy.fleet.snapshot import Fleet, Rows
-from argosy.plan import triggers_kubeadmiral
-from argosy.plan.framework import Division, Filter, Profile, Replicas, Score, Select
-from argosy.plan.profile import Registry, merge_profile
-from argosy.plan.schedule import schedule
-from argosy.plan.triggers import Difference, triggers_of, verdict
-from argosy.plan.unit import Unit, current_placement, unit_of
+from argosy.plan.scheduling import triggers_kubeadmiral
+from argosy.plan.scheduling.framework import Division, Filter, Profile, Replicas, Score, Select
+from argosy.plan.scheduling.profile import Registry, merge_profile
+from argosy.plan.scheduling.schedule import schedule
+from argosy.plan.scheduling.triggers import Difference, triggers_of, verdict
+from argosy.plan.scheduling.unit import Unit, current_placement, unit_of
 from tests.vectors.adapters import units
 
 

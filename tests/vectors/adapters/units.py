@@ -8,7 +8,7 @@ from argosy.api.policies import PropagationPolicy, Toleration
 from argosy.api.types import FederatedCluster, FederatedObject, FederatedTypeConfig
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.objects import decode
-from argosy.plan.unit import (
+from argosy.plan.scheduling.unit import (
     AffinityAnnotation,
     AppliedMigration,
     AutoMigrationInfo,

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from argosy.kube.conditions import is_true
 from argosy.plan import fields
-from argosy.plan.completions import job_parts
 from argosy.plan.fields import Json
 from argosy.plan.kinds.conditions import settled, unreachable
 from argosy.plan.kinds.kind import Divided, Kind, Shares, by_number, replace
 from argosy.plan.kinds.observation import Aggregation, Observation
+from argosy.plan.replicas.completions import job_parts
 
 __all__ = ["KIND", "failed"]
 

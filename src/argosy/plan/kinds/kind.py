@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from argosy.plan.copies.placement import Patches
 from argosy.plan.fields import Json
 from argosy.plan.kinds.generic import merge
 from argosy.plan.kinds.observation import Aggregation
-from argosy.plan.placement import Patches
 
 __all__ = ["Divided", "Kind", "Shares", "by_number", "replace"]
 

@@ -7,9 +7,9 @@ since renaming pods that run would cost them their volumes.
 from typing import Final
 
 from argosy.plan import fields
+from argosy.plan.copies.placement import Patches
 from argosy.plan.kinds.kind import Divided, Kind, Shares, by_number, replace
-from argosy.plan.ordinals import Range, gaps_of, ranges
-from argosy.plan.placement import Patches
+from argosy.plan.replicas.ordinals import Range, gaps_of, ranges
 
 __all__ = ["KIND"]
 

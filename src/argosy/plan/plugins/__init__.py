@@ -1,7 +1,6 @@
 """The plugins that come with the scheduler, and the set that runs unless a profile says otherwise."""
 
 from argosy.api import keys
-from argosy.plan.framework import Profile
 from argosy.plan.plugins import (
     aggregated,
     api_resources,
@@ -28,7 +27,8 @@ from argosy.plan.plugins import (
     webster,
     workload_affinity,
 )
-from argosy.plan.profile import Registry
+from argosy.plan.scheduling.framework import Profile
+from argosy.plan.scheduling.profile import Registry
 
 __all__ = ["DEFAULT_PROFILE", "IN_TREE"]
 

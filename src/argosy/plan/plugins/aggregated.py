@@ -5,10 +5,10 @@ from functools import partial
 import numpy as np
 
 from argosy.fleet.snapshot import Fleet, Rows
-from argosy.plan.aggregated import aggregated
-from argosy.plan.demand import demand_of, planned, pods_free, steps
-from argosy.plan.framework import Division, Replicas
-from argosy.plan.unit import Unit
+from argosy.plan.replicas.aggregated import aggregated
+from argosy.plan.replicas.demand import demand_of, planned, pods_free, steps
+from argosy.plan.scheduling.framework import Division, Replicas
+from argosy.plan.scheduling.unit import Unit
 
 
 def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:

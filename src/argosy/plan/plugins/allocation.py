@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from argosy.fleet.snapshot import CPU, MEMORY, Column, Fleet
-from argosy.plan.unit import EPHEMERAL_STORAGE, Unit
+from argosy.plan.scheduling.unit import EPHEMERAL_STORAGE, Unit
 
 #: Amounts above this are scaled down together, so that a percentage of them fits 64 bits.
 _LARGEST = 2**55

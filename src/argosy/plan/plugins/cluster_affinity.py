@@ -7,9 +7,9 @@ import numpy as np
 from argosy.api.policies import ClusterSelectorTerm
 from argosy.fleet.member import Member
 from argosy.fleet.snapshot import Column, Fleet, Mask
-from argosy.plan.framework import Always, Filter, Score, share_of_best
-from argosy.plan.selection import SelectionError, expressions_match, selector_matches, terms_match
-from argosy.plan.unit import PreferredTerm, Unit
+from argosy.plan.scheduling.framework import Always, Filter, Score, share_of_best
+from argosy.plan.scheduling.selection import SelectionError, expressions_match, selector_matches, terms_match
+from argosy.plan.scheduling.unit import PreferredTerm, Unit
 
 REASON = "cluster(s) didn't match cluster selector"
 REMEDY = "labels of the cluster that match the policy's clusterSelector and clusterAffinity"

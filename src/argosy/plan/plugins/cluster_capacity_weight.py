@@ -4,12 +4,12 @@ import numpy as np
 
 from argosy.fleet.katalyst import RECLAIMED_MILLICPU
 from argosy.fleet.snapshot import CPU, GPU, MEMORY, Column, Fleet, Rows
-from argosy.plan.demand import demand_of, pods_free, steps
-from argosy.plan.framework import Division, FrameworkError, Replicas
 from argosy.plan.plugins import compute_power
-from argosy.plan.replicas import plan_replicas, stays, tie_breaks
-from argosy.plan.unit import Unit
-from argosy.plan.weights import dynamic_weights, level_weights
+from argosy.plan.replicas.demand import demand_of, pods_free, steps
+from argosy.plan.replicas.weighted import plan_replicas, stays, tie_breaks
+from argosy.plan.replicas.weights import dynamic_weights, level_weights
+from argosy.plan.scheduling.framework import Division, FrameworkError, Replicas
+from argosy.plan.scheduling.unit import Unit
 
 
 def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:

@@ -3,9 +3,9 @@
 import msgspec
 
 from argosy.fleet.snapshot import Fleet, Mask
-from argosy.plan.framework import Always, Filter, FrameworkError
-from argosy.plan.migration_config import MigrationConfigError, in_force
-from argosy.plan.unit import Unit
+from argosy.plan.failover.custom_migration import MigrationConfigError, in_force
+from argosy.plan.scheduling.framework import Always, Filter, FrameworkError
+from argosy.plan.scheduling.unit import Unit
 
 REASON = "cluster(s) were evicted due to custom migration configuration"
 REMEDY = (

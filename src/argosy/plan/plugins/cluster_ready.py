@@ -1,8 +1,8 @@
 """ClusterReady: nothing new goes to a cluster that is not ready; what runs there stays."""
 
 from argosy.fleet.snapshot import Fleet, Mask
-from argosy.plan.framework import Always, Filter
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.framework import Always, Filter
+from argosy.plan.scheduling.unit import Unit
 
 REASON = "cluster(s) were unready"
 REMEDY = "the cluster must become ready: see its conditions with `argosy status`"

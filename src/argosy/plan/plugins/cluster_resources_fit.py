@@ -3,9 +3,9 @@
 import numpy as np
 
 from argosy.fleet.snapshot import CPU, MEMORY, Fleet, Mask
-from argosy.plan.framework import Filter
 from argosy.plan.plugins.allocation import allocations
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.framework import Filter
+from argosy.plan.scheduling.unit import Unit
 
 REASON = "Insufficient {resource}"
 REMEDY = "more of these resources free in the cluster, or smaller requests"

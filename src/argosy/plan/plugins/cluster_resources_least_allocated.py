@@ -3,9 +3,9 @@
 import numpy as np
 
 from argosy.fleet.snapshot import GPU, Column, Fleet
-from argosy.plan.framework import MAX_SCORE, Score
 from argosy.plan.plugins.allocation import allocations, asked
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.framework import MAX_SCORE, Score
+from argosy.plan.scheduling.unit import Unit
 
 #: A GPU left idle costs more than a core.
 WEIGHTS = {GPU: 4}

@@ -3,10 +3,10 @@
 import numpy as np
 
 from argosy.fleet.snapshot import Column, Fleet
-from argosy.plan.framework import MAX_SCORE, Score
 from argosy.plan.plugins.allocation import allocations
 from argosy.plan.plugins.cluster_resources_least_allocated import WEIGHTS
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.framework import MAX_SCORE, Score
+from argosy.plan.scheduling.unit import Unit
 
 
 def score(unit: Unit, fleet: Fleet) -> Column:

@@ -1,8 +1,8 @@
 """ClusterTerminating: a cluster that is leaving takes nothing and keeps nothing."""
 
 from argosy.fleet.snapshot import Fleet, Mask
-from argosy.plan.framework import Always, Filter
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.framework import Always, Filter
+from argosy.plan.scheduling.unit import Unit
 
 REASON = "cluster(s) were terminating"
 REMEDY = "the cluster is leaving the federation: it would have to join again"

@@ -8,8 +8,8 @@ import numpy as np
 
 from argosy.fleet.declared import POWER_OF_REFERENCE
 from argosy.fleet.snapshot import Column, Fleet
-from argosy.plan.framework import MAX_SCORE, Score
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.framework import MAX_SCORE, Score
+from argosy.plan.scheduling.unit import Unit
 
 #: No cluster has more thousandths of cores; so a product with the power fits 64 bits.
 _MOST_MILLI = 2**42

@@ -8,9 +8,9 @@ import numpy as np
 
 from argosy.fleet.declared import POWER_OF_REFERENCE
 from argosy.fleet.snapshot import Column, Fleet, Mask
-from argosy.plan.framework import MAX_SCORE, Always, Filter, Score
 from argosy.plan.plugins.compute_power import counts_power
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.framework import MAX_SCORE, Always, Filter, Score
+from argosy.plan.scheduling.unit import Unit
 
 REASON = "cluster(s) were above the price limit, or declared no price"
 REMEDY = (

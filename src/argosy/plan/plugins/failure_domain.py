@@ -4,9 +4,9 @@ import numpy as np
 
 from argosy.api.rules import DO_NOT_SCHEDULE
 from argosy.fleet.snapshot import Column, Fleet, Mask
-from argosy.plan.domains import codes_of, sums_in_domain
-from argosy.plan.framework import MAX_SCORE, Always, Filter, Score
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.domains import codes_of, sums_in_domain
+from argosy.plan.scheduling.framework import MAX_SCORE, Always, Filter, Score
+from argosy.plan.scheduling.unit import Unit
 
 REASON = "cluster(s) were in a domain with too many unready clusters"
 REMEDY = "more clusters of its domain must become ready, or the policy's failureDomain allow more unready ones"

@@ -4,8 +4,8 @@ import numpy as np
 
 from argosy.fleet.katalyst import KATALYST_RESOURCES
 from argosy.fleet.snapshot import Fleet, Mask
-from argosy.plan.framework import Always, Filter
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.framework import Always, Filter
+from argosy.plan.scheduling.unit import Unit
 
 REASON = "Katalyst resource does not exist"
 REMEDY = "Katalyst in the cluster, and its plugin in the cluster's annotation kubeadmiral.io/cluster-resource-plugins"

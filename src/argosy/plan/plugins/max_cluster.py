@@ -6,8 +6,8 @@ What runs in a cluster lowers the cluster's score, so that by scores alone an ob
 import numpy as np
 
 from argosy.fleet.snapshot import Fleet
-from argosy.plan.framework import FrameworkError, Ranked, Select
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.framework import FrameworkError, Ranked, Select
+from argosy.plan.scheduling.unit import Unit
 
 REASON = "max cluster is less than 0"
 

@@ -1,8 +1,8 @@
 """PlacementFilter: a policy that lists clusters allows no others."""
 
 from argosy.fleet.snapshot import Fleet, Mask
-from argosy.plan.framework import Always, Filter
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.framework import Always, Filter
+from argosy.plan.scheduling.unit import Unit
 
 REASON = "cluster(s) were not in placement list"
 REMEDY = "the cluster must be in the policy's placement list"

@@ -3,10 +3,10 @@
 import numpy as np
 
 from argosy.fleet.snapshot import Column, Fleet, Rows
-from argosy.plan.binpack import bin_pack, is_settled
-from argosy.plan.demand import Demand, demand_of, estimated_capacity, replicas_today, steps
-from argosy.plan.framework import Division, Replicas
-from argosy.plan.unit import Unit
+from argosy.plan.replicas.binpack import bin_pack, is_settled
+from argosy.plan.replicas.demand import Demand, demand_of, estimated_capacity, replicas_today, steps
+from argosy.plan.scheduling.framework import Division, Replicas
+from argosy.plan.scheduling.unit import Unit
 
 WAITS = "pods are still finding their places: no new plan before it is known who has room"
 

@@ -2,8 +2,8 @@
 
 from argosy.api import keys
 from argosy.fleet.snapshot import Fleet
-from argosy.plan.framework import Ranked, Select, by_score
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.framework import Ranked, Select, by_score
+from argosy.plan.scheduling.unit import Unit
 
 
 def select(unit: Unit, fleet: Fleet, ranked: Ranked) -> Ranked:

@@ -12,10 +12,10 @@ import numpy as np
 
 from argosy.api.rules import SCHEDULE_ANYWAY, TopologySpreadConstraint
 from argosy.fleet.snapshot import Fleet, Mask, Rows
-from argosy.plan.domains import codes_of
-from argosy.plan.framework import Division, Filter, FrameworkError, Ranked, Select
-from argosy.plan.spread import Limit, choose, domain_targets
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.domains import codes_of
+from argosy.plan.scheduling.framework import Division, Filter, FrameworkError, Ranked, Select
+from argosy.plan.scheduling.spread import Limit, choose, domain_targets
+from argosy.plan.scheduling.unit import Unit
 
 REASON = "cluster(s) had no label {key}, which a spread constraint needs"
 REMEDY = "the label on the cluster, or whenUnsatisfiable: ScheduleAnyway in the policy's topologySpreadConstraints"

@@ -7,8 +7,8 @@ import numpy as np
 
 from argosy.fleet.snapshot import Column, Fleet, Mask, Rows
 from argosy.fleet.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, TaintKey
-from argosy.plan.framework import MAX_SCORE, Filter, Reasons, Score
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.framework import MAX_SCORE, Filter, Reasons, Score
+from argosy.plan.scheduling.unit import Unit
 
 REASON = "cluster(s) had taint {{{key}: {value}}}, that the schedulingUnit didn't tolerate"
 REMEDY = "a toleration of that taint in the policy, or the taint taken off the cluster"

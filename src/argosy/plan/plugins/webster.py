@@ -5,12 +5,12 @@ from functools import partial
 import numpy as np
 
 from argosy.fleet.snapshot import Column, Fleet, Rows
-from argosy.plan.demand import demand_of, planned, steps
-from argosy.plan.framework import Division, Replicas
 from argosy.plan.plugins.cluster_capacity_weight import weights_of
-from argosy.plan.replicas import tie_breaks
-from argosy.plan.unit import Unit
-from argosy.plan.webster import apportioned
+from argosy.plan.replicas.demand import demand_of, planned, steps
+from argosy.plan.replicas.webster import apportioned
+from argosy.plan.replicas.weighted import tie_breaks
+from argosy.plan.scheduling.framework import Division, Replicas
+from argosy.plan.scheduling.unit import Unit
 
 
 def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:

@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from argosy.fleet.snapshot import Column, Fleet, Mask, Rows
 from argosy.fleet.workloads import WorkloadKey
-from argosy.plan.domains import Codes, codes_of, sums_in_domain
-from argosy.plan.framework import MAX_SCORE, Filter, Reasons, Score
-from argosy.plan.rules import WorkloadRule
-from argosy.plan.unit import Unit
+from argosy.plan.scheduling.domains import Codes, codes_of, sums_in_domain
+from argosy.plan.scheduling.framework import MAX_SCORE, Filter, Reasons, Score
+from argosy.plan.scheduling.rules import WorkloadRule
+from argosy.plan.scheduling.unit import Unit
 
 REASON_AFFINITY = "cluster(s) didn't match workload affinity rules"
 REASON_ANTI_AFFINITY = "cluster(s) didn't match workload anti-affinity rules"

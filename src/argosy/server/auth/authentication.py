@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Mapping
 
 from argosy.server.auth.certificates import peer_identity
+from argosy.server.auth.identity import User
 from argosy.server.auth.tokens import (
     CREDENTIAL_ID,
     ISSUER,
@@ -16,7 +17,6 @@ from argosy.server.auth.tokens import (
     TokenRefused,
     service_account_user,
 )
-from argosy.server.identity import User
 
 __all__ = ["AUTHENTICATED", "UNAUTHENTICATED", "Authentication"]
 

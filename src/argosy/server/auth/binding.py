@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from argosy.server import status
-from argosy.server.entry import Entry
 from argosy.server.registry import Object, Registry
+from argosy.server.watchcache.entry import Entry
 
 __all__ = ["BoundObjects"]
 

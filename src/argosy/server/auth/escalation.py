@@ -13,12 +13,12 @@ from typing import Any
 
 from argosy.kube import names
 from argosy.server import status
-from argosy.server.admission import AdmissionPlugin
+from argosy.server.admission.chain import AdmissionPlugin
+from argosy.server.auth.identity import Attributes
 from argosy.server.auth.rbac import GROUP, MAX_NAMED, SUPERUSERS, Rbac, Rule, named, rules_of
 from argosy.server.fielderrors import FieldError, too_many
-from argosy.server.identity import Attributes
+from argosy.server.http.request import Call
 from argosy.server.registry import Object
-from argosy.server.request import Call
 
 __all__ = ["NoEscalation"]
 

@@ -14,10 +14,10 @@ import msgspec
 
 from argosy.kube import names
 from argosy.server.auth.authentication import AUTHENTICATED, UNAUTHENTICATED
+from argosy.server.auth.identity import Attributes, Authorizer, User
 from argosy.server.auth.rbac import SUPERUSERS
 from argosy.server.auth.tokens import NODE_NAME, account_groups, account_of
-from argosy.server.identity import Attributes, Authorizer, User
-from argosy.server.kinds.domains import prefixed_path
+from argosy.server.kinds.shared.domains import prefixed_path
 from argosy.server.status import aggregate
 
 __all__ = ["Impersonation", "ImpersonationDenied", "ImpersonationIncomplete"]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from argosy.server.identity import Attributes, Decision, User
+from argosy.server.auth.identity import Attributes, Decision, User
 from argosy.server.status import aggregate
 
 __all__ = ["GROUP", "MAX_NAMED", "SUPERUSERS", "Rbac", "Rule", "named", "rules_of"]

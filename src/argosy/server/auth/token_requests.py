@@ -9,10 +9,10 @@ from msgspec import structs
 from argosy.server import status
 from argosy.server.auth.binding import BoundObjects
 from argosy.server.auth.tokens import ServiceAccountTokens
-from argosy.server.entry import Entry
 from argosy.server.fielderrors import FieldError, invalid
+from argosy.server.http.request import Call
 from argosy.server.registry import Kind, Object
-from argosy.server.request import Call
+from argosy.server.watchcache.entry import Entry
 
 __all__ = ["TokenRequests", "token_request"]
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from argosy.kube import names
-from argosy.server.identity import User
+from argosy.server.auth.identity import User
 
 __all__ = [
     "CREDENTIAL_ID",

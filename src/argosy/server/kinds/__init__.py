@@ -5,32 +5,28 @@ from argosy.server.kinds import (
     admission,
     apiextensions,
     apiregistration,
-    apps,
     authentication,
     authorization,
-    autoscaling,
-    batch,
     certificates,
     coordination,
-    core,
     discovery,
     events,
     flowcontrol,
-    namespaces,
-    networking,
     node,
-    nodes,
-    pods,
     policy,
-    quotas,
     rbac,
     resource,
     scheduling,
-    services,
     storage,
-    volumes,
 )
-from argosy.server.kinds.builtin import BuiltinStrategy
+from argosy.server.kinds.apps import apps
+from argosy.server.kinds.autoscaling import autoscaling
+from argosy.server.kinds.batch import batch
+from argosy.server.kinds.core import core, namespaces, nodes, quotas, volumes
+from argosy.server.kinds.networking import networking
+from argosy.server.kinds.pods import pods
+from argosy.server.kinds.services import services
+from argosy.server.kinds.shared.builtin import BuiltinStrategy
 from argosy.server.registry import Kind
 
 __all__ = ["builtin_kinds"]

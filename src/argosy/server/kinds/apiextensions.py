@@ -14,9 +14,9 @@ from argosy.kube.schema import Schemas
 from argosy.server.crd import regexp
 from argosy.server.crd.structural import rule_warnings, validate_schema
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, required, too_many
-from argosy.server.kinds import meta_rules as rules
-from argosy.server.kinds import webhooks
-from argosy.server.kinds.builtin import BuiltinStrategy, declare
+from argosy.server.kinds.shared import meta_rules as rules
+from argosy.server.kinds.shared import webhooks
+from argosy.server.kinds.shared.builtin import BuiltinStrategy, declare
 from argosy.server.registry import Kind, Object
 
 __all__ = ["CLEANUP", "kinds", "validate_definition"]

@@ -3,9 +3,9 @@
 from argosy.kube import names
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, invalid, not_supported, required
-from argosy.server.kinds import meta_rules as rules
-from argosy.server.kinds import webhooks
-from argosy.server.kinds.builtin import BuiltinStrategy, declare
+from argosy.server.kinds.shared import meta_rules as rules
+from argosy.server.kinds.shared import webhooks
+from argosy.server.kinds.shared.builtin import BuiltinStrategy, declare
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]

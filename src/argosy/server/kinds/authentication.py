@@ -1,7 +1,7 @@
 """authentication.k8s.io/v1: reviews of who somebody is. Answered, never stored; the answers come from `server.auth`."""
 
 from argosy.kube.schema import Schemas
-from argosy.server.kinds.builtin import VirtualStrategy, declare
+from argosy.server.kinds.shared.builtin import VirtualStrategy, declare
 from argosy.server.registry import Kind
 
 __all__ = ["kinds", "token_request"]

@@ -2,7 +2,7 @@
 
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, invalid
-from argosy.server.kinds.builtin import StatuslessStrategy, declare
+from argosy.server.kinds.shared.builtin import StatuslessStrategy, declare
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]

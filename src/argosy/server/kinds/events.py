@@ -9,8 +9,8 @@ import orjson
 from argosy.kube import names
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, invalid, required
-from argosy.server.kinds import meta_rules as rules
-from argosy.server.kinds.builtin import StatuslessStrategy, declare
+from argosy.server.kinds.shared import meta_rules as rules
+from argosy.server.kinds.shared.builtin import StatuslessStrategy, declare
 from argosy.server.registry import Kind, Object
 
 __all__ = ["from_core", "kinds", "to_core"]

@@ -5,9 +5,9 @@ from typing import Any
 
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, forbidden, invalid, not_supported, required
-from argosy.server.kinds import meta_rules as rules
-from argosy.server.kinds.builtin import BuiltinStrategy, declare
-from argosy.server.kinds.defaults import fill, fill_condition_times
+from argosy.server.kinds.shared import meta_rules as rules
+from argosy.server.kinds.shared.builtin import BuiltinStrategy, declare
+from argosy.server.kinds.shared.defaults import fill, fill_condition_times
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]

@@ -5,11 +5,11 @@ import orjson
 from argosy.kube import names
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, duplicate, required
-from argosy.server.kinds import meta_rules as rules
-from argosy.server.kinds.builtin import StatuslessStrategy, declare
-from argosy.server.kinds.defaults import fill
-from argosy.server.kinds.pod_scheduling import validate_tolerations
-from argosy.server.kinds.resource_lists import canonical_resources, validate_requirements
+from argosy.server.kinds.core.resource_lists import canonical_resources, validate_requirements
+from argosy.server.kinds.pods.scheduling import validate_tolerations
+from argosy.server.kinds.shared import meta_rules as rules
+from argosy.server.kinds.shared.builtin import StatuslessStrategy, declare
+from argosy.server.kinds.shared.defaults import fill
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]

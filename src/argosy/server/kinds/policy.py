@@ -4,10 +4,10 @@ import orjson
 
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, invalid, not_supported
-from argosy.server.kinds import meta_rules as rules
-from argosy.server.kinds import workloads
-from argosy.server.kinds.builtin import BuiltinStrategy, VirtualStrategy, declare
-from argosy.server.kinds.defaults import fill, fill_conditions
+from argosy.server.kinds.apps import workloads
+from argosy.server.kinds.shared import meta_rules as rules
+from argosy.server.kinds.shared.builtin import BuiltinStrategy, VirtualStrategy, declare
+from argosy.server.kinds.shared.defaults import fill, fill_conditions
 from argosy.server.registry import Kind, Object
 
 __all__ = ["eviction", "kinds"]

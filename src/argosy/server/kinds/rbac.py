@@ -9,10 +9,10 @@ from typing import Any
 from argosy.kube import names
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, invalid, not_supported, required
-from argosy.server.kinds import meta_rules as rules
-from argosy.server.kinds import workloads
-from argosy.server.kinds.builtin import StatuslessStrategy, declare
-from argosy.server.kinds.defaults import fill
+from argosy.server.kinds.apps import workloads
+from argosy.server.kinds.shared import meta_rules as rules
+from argosy.server.kinds.shared.builtin import StatuslessStrategy, declare
+from argosy.server.kinds.shared.defaults import fill
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]

@@ -8,10 +8,10 @@ from typing import Any
 
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, duplicate, invalid, not_supported, required
-from argosy.server.kinds import domains
-from argosy.server.kinds import meta_rules as rules
-from argosy.server.kinds.builtin import BuiltinStrategy, StatuslessStrategy, declare
-from argosy.server.kinds.defaults import fill
+from argosy.server.kinds.shared import domains
+from argosy.server.kinds.shared import meta_rules as rules
+from argosy.server.kinds.shared.builtin import BuiltinStrategy, StatuslessStrategy, declare
+from argosy.server.kinds.shared.defaults import fill
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]

@@ -2,9 +2,9 @@
 
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, forbidden
-from argosy.server.kinds import meta_rules as rules
-from argosy.server.kinds.builtin import StatuslessStrategy, declare
-from argosy.server.kinds.defaults import fill
+from argosy.server.kinds.shared import meta_rules as rules
+from argosy.server.kinds.shared.builtin import StatuslessStrategy, declare
+from argosy.server.kinds.shared.defaults import fill
 from argosy.server.registry import Kind, Object
 
 __all__ = ["SYSTEM_CLASSES", "kinds"]

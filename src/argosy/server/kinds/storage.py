@@ -7,11 +7,11 @@ from typing import Any
 from argosy.kube import names
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_long
-from argosy.server.kinds import domains
-from argosy.server.kinds import meta_rules as rules
-from argosy.server.kinds.builtin import BuiltinStrategy, StatuslessStrategy, declare
-from argosy.server.kinds.defaults import fill
-from argosy.server.kinds.resource_lists import amount, canonical_quantity
+from argosy.server.kinds.core.resource_lists import amount, canonical_quantity
+from argosy.server.kinds.shared import domains
+from argosy.server.kinds.shared import meta_rules as rules
+from argosy.server.kinds.shared.builtin import BuiltinStrategy, StatuslessStrategy, declare
+from argosy.server.kinds.shared.defaults import fill
 from argosy.server.registry import Kind, Object
 from argosy.server.status import MAX_CAUSES
 

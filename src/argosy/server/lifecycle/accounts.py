@@ -9,7 +9,7 @@ from argosy.kube.resource import Resource
 from argosy.server.app import Server
 from argosy.server.auth.tokens import ServiceAccountTokens
 from argosy.server.lifecycle.loop import Loop
-from argosy.server.store import StoreEvent
+from argosy.server.watchcache.store import StoreEvent
 
 __all__ = ["ServiceAccounts"]
 

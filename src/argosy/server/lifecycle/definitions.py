@@ -10,7 +10,7 @@ from argosy.server.kinds.apiextensions import CLEANUP
 from argosy.server.lifecycle.loop import Loop
 from argosy.server.metadata import now
 from argosy.server.registry import Object
-from argosy.server.store import StoreEvent
+from argosy.server.watchcache.store import StoreEvent
 
 __all__ = ["DefinitionCleanup"]
 

@@ -9,7 +9,7 @@ import time
 from collections import deque
 
 from argosy.server.app import Server
-from argosy.server.store import Store
+from argosy.server.watchcache.store import Store
 
 __all__ = ["EventExpiry", "start_event_expiry"]
 

@@ -20,11 +20,11 @@ from argosy.kube.errors import NotFound
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
 from argosy.server.app import Server
-from argosy.server.entry import Entry, object_key
 from argosy.server.lifecycle.loop import Loop
 from argosy.server.metadata import FOREGROUND, ORPHAN
 from argosy.server.registry import Kind
-from argosy.server.store import StoreEvent
+from argosy.server.watchcache.entry import Entry, object_key
+from argosy.server.watchcache.store import StoreEvent
 
 __all__ = ["GarbageCollector"]
 

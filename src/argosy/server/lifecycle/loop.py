@@ -10,9 +10,9 @@ from argosy.kube.errors import Conflict, NotFound
 from argosy.kube.pace import Pace
 from argosy.kube.queue import Result, WorkQueue, run_workers
 from argosy.server.app import Server
-from argosy.server.identity import User
+from argosy.server.auth.identity import User
 from argosy.server.local import LocalTransport
-from argosy.server.store import StoreEvent
+from argosy.server.watchcache.store import StoreEvent
 
 __all__ = ["SYSTEM", "Loop", "system_client"]
 

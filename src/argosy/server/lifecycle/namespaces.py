@@ -7,10 +7,10 @@ from argosy.kube.conditions import set_condition
 from argosy.kube.errors import AlreadyExists, MethodNotAllowed, NotFound
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.entry import Entry
 from argosy.server.lifecycle.loop import Loop
 from argosy.server.metadata import now
-from argosy.server.store import StoreEvent
+from argosy.server.watchcache.entry import Entry
+from argosy.server.watchcache.store import StoreEvent
 
 __all__ = ["BASE_NAMESPACES", "NamespaceLifecycle"]
 

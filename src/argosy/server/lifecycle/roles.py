@@ -11,7 +11,7 @@ from argosy.kube.resource import Resource
 from argosy.kube.selectors import SelectorError, from_match
 from argosy.server.auth.bootstrap import bootstrap_objects, reconciled
 from argosy.server.lifecycle.loop import Loop
-from argosy.server.store import StoreEvent
+from argosy.server.watchcache.store import StoreEvent
 
 __all__ = ["Roles"]
 

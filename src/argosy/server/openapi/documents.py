@@ -14,10 +14,10 @@ import orjson
 
 from argosy.kube.schema import load
 from argosy.kube.transport import Response
-from argosy.server.accept import media_types
 from argosy.server.crd.strategy import CustomResourceStrategy
 from argosy.server.discovery import group_order, version_rank
-from argosy.server.encoding import finished
+from argosy.server.http.accept import media_types
+from argosy.server.http.encoding import finished
 from argosy.server.openapi.operations import V2, V3, paths_of
 from argosy.server.openapi.protobuf import CONTENT_TYPE, encode_document
 from argosy.server.openapi.schemas import Components

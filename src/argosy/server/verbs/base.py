@@ -13,16 +13,16 @@ from argosy.kube import schema, warning
 from argosy.kube.errors import ApiError
 from argosy.kube.transport import Response
 from argosy.server import metadata, status
-from argosy.server.admission import Admission
-from argosy.server.encoding import YAML_ERRORS, decode_body, quoted
-from argosy.server.entry import Entry, object_key, served
+from argosy.server.admission.chain import Admission
+from argosy.server.auth.identity import Authorizer
 from argosy.server.fielderrors import FieldError, invalid
-from argosy.server.identity import Authorizer
-from argosy.server.limits import MAX_BYTES
-from argosy.server.offload import Offload
+from argosy.server.http.encoding import YAML_ERRORS, decode_body, quoted
+from argosy.server.http.limits import MAX_BYTES
+from argosy.server.http.offload import Offload
+from argosy.server.http.request import Call
 from argosy.server.registry import Decoded, Kind, Object, Registry, Strategy
-from argosy.server.request import Call
-from argosy.server.store import Store
+from argosy.server.watchcache.entry import Entry, object_key, served
+from argosy.server.watchcache.store import Store
 
 __all__ = [
     "JSON",

@@ -6,11 +6,11 @@ from typing import Any
 import orjson
 
 from argosy.server import numbers
-from argosy.server.entry import Entry, served
+from argosy.server.http.request import Call
 from argosy.server.registry import Kind, Object
-from argosy.server.request import Call
 from argosy.server.storage.base import Encode, Record
 from argosy.server.verbs.base import Api, to_stored
+from argosy.server.watchcache.entry import Entry, served
 
 __all__ = ["Parts", "encoded", "encoder", "parts", "reply"]
 

@@ -4,13 +4,13 @@ from argosy.kube import names
 from argosy.kube.errors import ApiError
 from argosy.kube.transport import Response
 from argosy.server import metadata, status
-from argosy.server.entry import object_key
 from argosy.server.fielderrors import FieldError
+from argosy.server.http.request import Call
 from argosy.server.registry import Kind, Object
-from argosy.server.request import Call
 from argosy.server.storage.base import Exists, Record
 from argosy.server.verbs.base import Api, answer, fill_defaults, misnamed, read_object, refused
 from argosy.server.verbs.commit import Parts, encoded, encoder, parts, reply
+from argosy.server.watchcache.entry import object_key
 
 __all__ = ["create", "insert"]
 

@@ -12,16 +12,16 @@ import orjson
 
 from argosy.kube.transport import Response
 from argosy.server import status
-from argosy.server.encoding import decode_body
-from argosy.server.entry import Entry, object_key
 from argosy.server.fielderrors import FieldError, invalid, not_supported
+from argosy.server.http.encoding import decode_body
+from argosy.server.http.request import Call
 from argosy.server.metadata import FOREGROUND, ORPHAN, now
 from argosy.server.registry import Kind, Object
-from argosy.server.request import Call
 from argosy.server.storage.base import Changed
 from argosy.server.verbs.base import Api, answer, body_size, decode_served
 from argosy.server.verbs.commit import encoder, parts, reply
 from argosy.server.verbs.update import TRIES, held
+from argosy.server.watchcache.entry import Entry, object_key
 
 __all__ = ["DeleteOptions", "delete", "read_options", "remove"]
 

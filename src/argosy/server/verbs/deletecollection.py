@@ -4,8 +4,8 @@ import asyncio
 
 from argosy.kube.errors import NotFound
 from argosy.kube.transport import Page, Response
-from argosy.server.rendering import render_list
-from argosy.server.request import Call
+from argosy.server.http.request import Call
+from argosy.server.printers.rendering import render_list
 from argosy.server.verbs.base import Api
 from argosy.server.verbs.delete import read_options, remove
 from argosy.server.verbs.list import matching, select, served_items

@@ -4,10 +4,10 @@ from functools import partial
 
 from argosy.kube.transport import Response
 from argosy.server import status
-from argosy.server.entry import served, served_as_stored
-from argosy.server.request import Call
+from argosy.server.http.request import Call
 from argosy.server.verbs.base import Api, answer, current
 from argosy.server.verbs.list import parse_version
+from argosy.server.watchcache.entry import served, served_as_stored
 
 __all__ = ["get"]
 

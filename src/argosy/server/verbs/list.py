@@ -14,13 +14,13 @@ import msgspec
 from argosy.kube.errors import ApiError
 from argosy.kube.transport import Page
 from argosy.server import status
-from argosy.server.entry import Entry, served
 from argosy.server.fielderrors import FieldError, forbidden, not_supported
-from argosy.server.request import Call
-from argosy.server.selection import Selection, check_selectors
+from argosy.server.http.request import Call
 from argosy.server.storage.base import Compacted
 from argosy.server.strconv import parse_uint
 from argosy.server.verbs.base import Api
+from argosy.server.watchcache.entry import Entry, served
+from argosy.server.watchcache.selection import Selection, check_selectors
 
 __all__ = ["REQUIREMENT_EFFORT", "list_page", "matching", "parse_version", "select", "served_items"]
 

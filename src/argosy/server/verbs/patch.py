@@ -14,15 +14,15 @@ from argosy.kube import jsonpatch, jsonreader, mergepatch, strategic
 from argosy.kube.errors import ApiError
 from argosy.kube.transport import Response
 from argosy.server import status
-from argosy.server.encoding import media_type
-from argosy.server.entry import Entry, object_key
 from argosy.server.fielderrors import invalid
-from argosy.server.limits import MAX_BYTES
+from argosy.server.http.encoding import media_type
+from argosy.server.http.limits import MAX_BYTES
+from argosy.server.http.request import Call
 from argosy.server.metadata import METADATA_FIELDS, check_types, json_type
 from argosy.server.registry import Kind, Object
-from argosy.server.request import Call
 from argosy.server.verbs.base import Api, check_object, decode_served
 from argosy.server.verbs.update import TRIES, check_name, save, version_required
+from argosy.server.watchcache.entry import Entry, object_key
 
 __all__ = ["patch", "patcher", "unreadable"]
 

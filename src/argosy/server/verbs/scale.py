@@ -8,13 +8,13 @@ import orjson
 from argosy.kube.errors import BadRequest
 from argosy.kube.transport import Response
 from argosy.server import status
-from argosy.server.entry import Entry
+from argosy.server.http.request import Call
 from argosy.server.registry import Object
-from argosy.server.request import Call
-from argosy.server.scale import SCALE, read_scale, write_scale
+from argosy.server.subresources.scale import SCALE, read_scale, write_scale
 from argosy.server.verbs.base import Api, answer, check_object, current, decode_served, read_object
 from argosy.server.verbs.patch import patcher, unreadable
 from argosy.server.verbs.update import TRIES, check_name, save
+from argosy.server.watchcache.entry import Entry
 
 __all__ = ["scale"]
 

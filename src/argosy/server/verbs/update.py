@@ -12,17 +12,17 @@ import orjson
 from argosy.kube.errors import ApiError
 from argosy.kube.transport import Response
 from argosy.server import metadata, status
-from argosy.server.entry import Entry, object_key, served
+from argosy.server.auth.identity import Attributes
 from argosy.server.fielderrors import FieldError, invalid
-from argosy.server.identity import Attributes
-from argosy.server.limits import MAX_BYTES
+from argosy.server.http.limits import MAX_BYTES
+from argosy.server.http.request import Call
 from argosy.server.registry import Kind, Object
-from argosy.server.request import Call
 from argosy.server.storage.base import Changed
 from argosy.server.strconv import parse_uint
 from argosy.server.verbs.base import Api, answer, decode_served, fill_defaults, misnamed, read_object, refused
 from argosy.server.verbs.commit import encoded, encoder, parts, reply
 from argosy.server.verbs.create import insert
+from argosy.server.watchcache.entry import Entry, object_key, served
 
 __all__ = ["check_name", "held", "save", "update", "version_required"]
 

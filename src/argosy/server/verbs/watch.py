@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from functools import partial
 
 from argosy.server import status
-from argosy.server.entry import Entry, served_as_stored
+from argosy.server.http.request import Call
 from argosy.server.registry import Kind
-from argosy.server.request import Call
-from argosy.server.selection import Selection
 from argosy.server.storage.base import Compacted
-from argosy.server.store import Store, StoreEvent, Table
 from argosy.server.verbs.base import Api
 from argosy.server.verbs.list import REQUIREMENT_EFFORT, matching, parse_version, select
-from argosy.server.watcher import Item, Renderer, Watcher, judge
+from argosy.server.watchcache.entry import Entry, served_as_stored
+from argosy.server.watchcache.selection import Selection
+from argosy.server.watchcache.store import Store, StoreEvent, Table
+from argosy.server.watchcache.watcher import Item, Renderer, Watcher, judge
 
 __all__ = ["watch"]
 

@@ -8,10 +8,10 @@ import pytest
 from argosy.kube.errors import ApiError
 from argosy.server.auth.binding import BoundObjects
 from argosy.server.auth.tokens import ServiceAccountTokens, TokenRefused, new_key
-from argosy.server.entry import Entry
 from argosy.server.kinds import builtin_kinds
 from argosy.server.registry import Registry
 from argosy.server.storage.base import Record
+from argosy.server.watchcache.entry import Entry
 
 NOW = 1_000_000.0
 

@@ -8,12 +8,12 @@ from cryptography import x509
 
 from argosy.server.auth.authentication import Authentication
 from argosy.server.auth.certificates import Authority, peer_identity, server_context
+from argosy.server.auth.identity import User
 from argosy.server.auth.rbac import Rbac
 from argosy.server.auth.reviews import Reviews
 from argosy.server.auth.token_requests import token_request
 from argosy.server.auth.tokens import ISSUER, ServiceAccountTokens, StaticTokens, TokenRefused, new_key
 from argosy.server.fielderrors import FieldError
-from argosy.server.identity import User
 
 
 def der(pem: bytes) -> bytes:

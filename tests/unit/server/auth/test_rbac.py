@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from argosy.server.auth import rbac as rbac_module
 from argosy.server.auth.bootstrap import bootstrap_objects, reconciled
+from argosy.server.auth.identity import Attributes, User
 from argosy.server.auth.impersonation import Impersonation, ImpersonationDenied
 from argosy.server.auth.rbac import Rbac, Rule, rules_of
-from argosy.server.identity import Attributes, User
 
 ALICE = User("alice", ("dev", "system:authenticated"))
 ROOT = User("root", ("system:masters",))

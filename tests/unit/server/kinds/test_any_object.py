@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from argosy.kube.schema import Type
 from argosy.server.kinds import builtin_kinds
-from argosy.server.kinds.builtin import BuiltinStrategy
+from argosy.server.kinds.shared.builtin import BuiltinStrategy
 from argosy.server.registry import Kind
 
 KINDS = [kind for kind in builtin_kinds() if kind.group and isinstance(kind.strategy, BuiltinStrategy)]

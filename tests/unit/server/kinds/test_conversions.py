@@ -5,7 +5,8 @@ from typing import Any
 
 import orjson
 
-from argosy.server.kinds import builtin_kinds, events, hpa_v1
+from argosy.server.kinds import builtin_kinds, events
+from argosy.server.kinds.autoscaling import hpa_v1
 
 Object = dict[str, Any]
 KINDS = {(kind.api_version, kind.kind): kind for kind in builtin_kinds()}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from argosy.kube import schema
 from argosy.kube.schema import Type
 from argosy.server.kinds import builtin_kinds
-from argosy.server.kinds.service_ips import Refused, ServiceAllocator
+from argosy.server.kinds.services.ips import Refused, ServiceAllocator
 from argosy.server.registry import ALL_VERBS, Kind
 
 Object = dict[str, Any]

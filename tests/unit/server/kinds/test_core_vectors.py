@@ -17,7 +17,7 @@ import yaml
 from argosy.kube import mergepatch
 from argosy.server.fielderrors import FieldError
 from argosy.server.kinds import builtin_kinds
-from argosy.server.kinds.service_ips import Refused, ServiceAllocator
+from argosy.server.kinds.services.ips import Refused, ServiceAllocator
 from argosy.server.registry import Kind
 
 NOW = "2026-01-01T00:00:00Z"

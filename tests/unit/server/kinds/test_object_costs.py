@@ -7,7 +7,7 @@ import pytest
 
 from argosy.kube.schema import Type
 from argosy.server.kinds import builtin_kinds
-from argosy.server.kinds.builtin import BuiltinStrategy
+from argosy.server.kinds.shared.builtin import BuiltinStrategy
 from argosy.server.registry import Kind
 from tests.harness.growth import assert_linear
 

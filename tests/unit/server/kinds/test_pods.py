@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from argosy.kube import schema
-from argosy.server.kinds.pod_totals import qos_class
-from argosy.server.kinds.pods import (
+from argosy.server.kinds.pods.pods import (
     BindRefused,
     EphemeralContainersStrategy,
     PodStrategy,
@@ -17,6 +16,7 @@ from argosy.server.kinds.pods import (
     kinds,
     missing_priority_class,
 )
+from argosy.server.kinds.pods.totals import qos_class
 from argosy.server.registry import Strategy
 
 Object = dict[str, Any]

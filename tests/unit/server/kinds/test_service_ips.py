@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.server.kinds.service_ips import Exhausted, Refused, ServiceAllocator, held_by
+from argosy.server.kinds.services.ips import Exhausted, Refused, ServiceAllocator, held_by
 
 Object = dict[str, Any]
 

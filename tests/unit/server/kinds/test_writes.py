@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from argosy.server.kinds import builtin_kinds
-from argosy.server.kinds.meta_rules import IMMUTABLE
+from argosy.server.kinds.shared.meta_rules import IMMUTABLE
 
 Object = dict[str, Any]
 KINDS = {kind.plural: kind for kind in builtin_kinds() if kind.group}

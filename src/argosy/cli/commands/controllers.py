@@ -1,0 +1,248 @@
+"""`argosy controllers`: the controllers alone, against any Kubernetes API server; several of them with leases and shards."""
+
+import asyncio
+import os
+import secrets
+import socket
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from argosy import __version__
+from argosy.cli.options.endpoints import AllowedEndpoints, AllowHttpEndpoints, rules
+from argosy.cli.options.timeouts import PluginTimeout, duration_of, plugin_timeout_of
+from argosy.cli.output.failures import Failure
+
+if TYPE_CHECKING:
+    from argosy.api.shards import Shard
+    from argosy.cli.local.probes import Probes
+    from argosy.control.manager import Manager
+    from argosy.control.timings import Timings
+    from argosy.kube.client import Client
+    from argosy.kube.endpoints import EndpointRules
+    from argosy.kube.lease import LeaderElector
+
+__all__ = ["controllers"]
+
+
+def controllers(
+    context: typer.Context,
+    kubeconfig: Annotated[str | None, typer.Option(help="Kubeconfig of the control plane.")] = None,
+    kube_context: Annotated[str | None, typer.Option("--context", help="Context in it.")] = None,
+    leader_elect: Annotated[
+        bool, typer.Option("--leader-elect/--no-leader-elect", help="Work only while holding the lease; run several.")
+    ] = True,
+    shard: Annotated[
+        str, typer.Option(metavar="I/N", help="Own the I-th (from 0) of N parts of the namespaces; run all N.")
+    ] = "0/1",
+    install: Annotated[
+        bool, typer.Option("--install/--no-install", help="Create or update the federation's CRDs and type configs.")
+    ] = True,
+    probe_address: Annotated[str, typer.Option(help="Address of /livez, /readyz and /metrics.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of /livez, /readyz and /metrics.")] = 8081,
+    federate_all: Annotated[
+        bool, typer.Option("--federate-all", help="Federate every object of a configured type, as KubeAdmiral does.")
+    ] = False,
+    failover_after: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION", help="Start workloads of a cluster elsewhere that was not ready for so long, as in 5m."
+        ),
+    ] = "never",
+    failback_after: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION", help="Let workloads come back to such a cluster once it was ready for so long."
+        ),
+    ] = "5m",
+    plugin_timeout: PluginTimeout = "5s",
+    enable_katalyst_support: Annotated[
+        bool,
+        typer.Option(
+            "--enable-katalyst-support", help="Count what Katalyst reclaims in members whose annotation asks for it."
+        ),
+    ] = False,
+    allowed_endpoints: AllowedEndpoints = None,
+    allow_http_endpoints: AllowHttpEndpoints = False,
+) -> None:
+    """Run the controllers against an API server (Argosy's own or a stock kube-apiserver) until Ctrl-C.
+
+    Several may run at once: one leads, the others wait for its lease. With shards, one of each shard leads.
+
+    Examples:
+
+      argosy controllers --kubeconfig ~/.kube/config --context hub
+
+      argosy controllers --shard 0/2 & argosy controllers --shard 1/2 --port 8082
+    """
+    from argosy.cli.client.connection import Target, target
+    from argosy.cli.local import loop
+    from argosy.cli.output import logs
+
+    part = _shard(shard, leader_elect)
+    timings = _timings(failover_after, failback_after, plugin_timeout)
+    endpoints = rules(allowed_endpoints, allow_http_endpoints)
+    chosen = target(context)
+    connection = Target(kubeconfig or chosen.kubeconfig, kube_context or chosen.context).connection()
+    logs.to_stderr()
+    from argosy.kube.client import Client
+    from argosy.kube.http import HttpTransport
+
+    async def run() -> None:
+        process = _Process(part, federate_all, enable_katalyst_support, timings, endpoints)
+        client = Client(HttpTransport(connection, user_agent=process.user_agent))
+        try:
+            await _serve(client, process, leader_elect, install, probe_address, port)
+        finally:
+            await client.close()
+
+    loop.run(run())
+
+
+def _shard(text: str, leader_elect: bool) -> "Shard":
+    from argosy.api.shards import parse
+
+    try:
+        shard = parse(text)
+    except ValueError as error:
+        raise Failure(f"--shard: {error}", code=2) from None
+    if not shard.is_whole and not leader_elect:
+        raise Failure(
+            "--shard needs leader election: only leases keep two processes from owning the same objects",
+            "leave out --no-leader-elect",
+            code=2,
+        )
+    return shard
+
+
+def _timings(failover_after: str, failback_after: str, plugin_timeout: str) -> "Timings":
+    import msgspec
+
+    from argosy.api import keys
+    from argosy.control.timings import Timings
+
+    failover = None if failover_after == keys.NEVER else duration_of("--failover-after", failover_after)
+    return msgspec.structs.replace(
+        Timings(),
+        failover_after=failover,
+        failback_after=duration_of("--failback-after", failback_after),
+        plugin_answer=plugin_timeout_of(plugin_timeout),
+    )
+
+
+class _Process:
+    """Who this process is, and the managers it leads with."""
+
+    def __init__(
+        self, shard: "Shard", federate_all: bool, katalyst: bool, timings: "Timings", endpoints: "EndpointRules"
+    ):
+        from argosy.control.scheduling.plugin_workers import PluginWorkers
+
+        self.shard = shard
+        # Numbers of processes repeat from container to container.
+        self.identity = f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(3)}"
+        #: Audit logs, of the control plane and of members, tell by it which process wrote what.
+        self.user_agent = f"argosy-controllers/{__version__} (shard {shard}; {self.identity})"
+        self._federate_all = federate_all
+        self._katalyst = katalyst
+        self._timings = timings
+        self.workers = PluginWorkers(timings)
+        self._endpoints = endpoints
+
+    def elector(self, client: "Client") -> "LeaderElector":
+        from argosy.api import keys
+        from argosy.api.shards import lease_name
+        from argosy.kube.lease import LeaderElector
+
+        return LeaderElector(client, keys.SYSTEM_NAMESPACE, lease_name(self.shard), self.identity)
+
+    def manager(self, client: "Client", elector: "LeaderElector | None" = None) -> "Manager":
+        from argosy.cli.local.leasefence import LeaseFence
+        from argosy.control.manager import Manager, Options
+        from argosy.control.members.connect import http_connector
+
+        options = Options(
+            federate_all=self._federate_all, katalyst=self._katalyst, shard=self.shard, endpoints=self._endpoints
+        )
+        connect = http_connector(
+            qps=options.member_qps,
+            burst=options.member_burst,
+            user_agent=self.user_agent,
+            endpoints=self._endpoints,
+            limits=options.answers,
+            longest_hold=self._timings.member_hold,
+        )
+        fence = LeaseFence(elector) if elector is not None else None
+        return Manager(
+            client, options=options, timings=self._timings, fence=fence, connect=connect, workers=self.workers
+        )
+
+
+async def _install(client: "Client") -> None:
+    from argosy.cli.commands.install import refuse_workloads
+    from argosy.control.install.installer import install
+    from argosy.kube.errors import Forbidden
+
+    try:
+        await refuse_workloads(client)
+        await install(client, print)
+    except Forbidden as error:
+        raise Failure(
+            error.message, "run `argosy install` as an administrator, and the controllers with --no-install"
+        ) from None
+
+
+async def _serve(
+    client: "Client", process: _Process, leader_elect: bool, install: bool, probe_address: str, port: int
+) -> None:
+    from argosy.cli.client import preflight
+    from argosy.cli.local.loop import stop_on_signals
+    from argosy.cli.local.probes import Probes
+    from argosy.kube.watchdog import Watchdog
+
+    stop = stop_on_signals()
+    # The first request: whoever cannot be reached or refuses us is told here, in one line.
+    await client.version()
+    if install:
+        await _install(client)
+    await preflight.check(client)
+    probes = Probes()
+    await probes.open(probe_address, port)
+    print(f"probes and metrics: {probes.url}   Ctrl-C stops it.", flush=True)
+    work = asyncio.ensure_future(_work(client, process, probes, leader_elect))
+    waiting = asyncio.ensure_future(stop.wait())
+    try:
+        with Watchdog(probes.loop_held.inc):
+            await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            work.result()
+    finally:
+        for task in (work, waiting):
+            task.cancel()
+        await asyncio.wait({work, waiting})
+        await probes.close()
+
+
+async def _work(client: "Client", process: _Process, probes: "Probes", leader_elect: bool) -> None:
+    async with process.workers.running():
+        if leader_elect:
+            await _elected(client, process, probes)
+        else:
+            await _lead(process.manager(client), probes)
+
+
+async def _elected(client: "Client", process: _Process, probes: "Probes") -> None:
+    """Lead whenever the lease is ours, with a new Manager each time: what an old one knew may be out of date."""
+    from argosy.control.sharding.election import ShardElection
+
+    division = ShardElection(client, process.shard)
+    probes.waiting = lambda: division.waiting
+    await division.run(lambda: process.elector(client), lambda elector: _lead(process.manager(client, elector), probes))
+
+
+async def _lead(manager: "Manager", probes: "Probes") -> None:
+    probes.manager = manager
+    try:
+        await manager.run()
+    finally:
+        probes.manager = None

@@ -1,0 +1,184 @@
+"""`argosy get`: the fleet, the policies, and where everything is placed, as tables."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from argosy.cli.client.connection import with_client
+from argosy.cli.output.terminal import Output, age, print_objects, table
+
+if TYPE_CHECKING:
+    from argosy.kube.client import Client
+
+__all__ = ["get"]
+
+
+class What(StrEnum):
+    CLUSTERS = "clusters"
+    POLICIES = "policies"
+    PLACEMENTS = "placements"
+
+
+def get(
+    context: typer.Context,
+    what: Annotated[What, typer.Argument(help="clusters, policies or placements.")],
+    name: Annotated[str | None, typer.Argument(help="Only this one.")] = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Only this namespace; all by default.")
+    ] = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="table, json, yaml or name.")] = Output.TABLE,
+) -> None:
+    """List members, policies, or where each object is placed.
+
+    Examples:
+
+      argosy get clusters
+
+      argosy get policies -n shop
+
+      argosy get placements -o json
+    """
+    from argosy.cli.output.failures import Failure
+
+    async def work(client: "Client", default: str) -> list[dict[str, Any]]:
+        return await _objects(client, what, namespace)
+
+    objects = with_client(context, work)
+    if name is not None:
+        objects = [each for each in objects if name in (each["metadata"]["name"], _source_name(each))]
+        if not objects:
+            raise Failure(f"there is no {name!r} among the {what}", f"`argosy get {what}` lists them")
+    if output is not Output.TABLE:
+        print_objects(objects, output, single=name is not None)
+        return
+    if not objects:
+        print(f"no {what}")
+        return
+    columns, row = _TABLES[what]
+    rows = [row(each) for each in objects]
+    if not any(cells[-1] for cells in rows):  # nothing is wrong with any of them
+        columns, rows = columns[:-1], [cells[:-1] for cells in rows]
+    table(columns, rows)
+
+
+async def _objects(client: "Client", what: What, namespace: str | None) -> list[dict[str, Any]]:
+    from argosy.api import resources
+
+    if what is What.CLUSTERS:
+        return (await client.list(resources.FEDERATED_CLUSTERS)).items
+    if what is What.POLICIES:
+        wide = [resources.CLUSTER_PROPAGATION_POLICIES, resources.CLUSTER_OVERRIDE_POLICIES]
+        narrow = [resources.PROPAGATION_POLICIES, resources.OVERRIDE_POLICIES]
+    else:
+        wide, narrow = [resources.CLUSTER_FEDERATED_OBJECTS], [resources.FEDERATED_OBJECTS]
+    found = []
+    for resource in narrow:
+        found += (await client.list(resource, namespace)).items
+    for resource in wide if namespace is None else ():
+        found += (await client.list(resource)).items
+    return found
+
+
+def _cluster_row(obj: dict[str, Any]) -> list[str]:
+    from argosy.api import keys
+
+    status = obj.get("status") or {}
+    conditions = {each["type"]: each for each in status.get("conditions") or ()}
+    ready, joined = (conditions.get(type, {}).get("status", "Unknown") for type in ("Ready", "Joined"))
+    resources = status.get("resources") or {}
+    allocatable, available = resources.get("allocatable") or {}, resources.get("available") or {}
+    taints = obj["spec"].get("taints") or ()
+    paused = (obj["metadata"].get("annotations") or {}).get(keys.PAUSED) == "true"
+    return [
+        obj["metadata"]["name"],
+        "Paused" if paused and ready == "True" else ready,
+        joined,
+        str(resources.get("schedulableNodes", "-")),
+        _free(available.get("cpu"), allocatable.get("cpu"), 1, ""),
+        _free(available.get("memory"), allocatable.get("memory"), 2**30, "Gi"),
+        ",".join(_taint(taint) for taint in taints) or "-",
+        age(obj["metadata"].get("creationTimestamp")),
+        _problem(conditions),
+    ]
+
+
+def _free(available: str | None, allocatable: str | None, unit: int, suffix: str) -> str:
+    """Both in the same unit, so that they can be compared at a glance; "-" where the member has told nothing yet."""
+    from argosy.kube.quantity import QuantityError, parse
+
+    if not available or not allocatable:
+        return "-"
+    try:
+        amounts = [parse(str(text)).nanos for text in (available, allocatable)]
+    except QuantityError:
+        return f"{available} of {allocatable}"
+    return " of ".join(f"{nanos // (unit * 10**7) / 100:g}{suffix}" for nanos in amounts)
+
+
+def _problem(conditions: dict[str, dict[str, Any]]) -> str:
+    """Why a member has not joined, or is not ready."""
+    for type in ("Joined", "Ready"):
+        condition = conditions.get(type, {})
+        if condition.get("status", "True") != "True":
+            return str(condition.get("message") or condition.get("reason") or "")
+    return ""
+
+
+def _policy_row(obj: dict[str, Any]) -> list[str]:
+    spec = obj.get("spec") or {}
+    if "overrideRules" in spec or obj["kind"].endswith("OverridePolicy"):
+        rules = spec.get("overrideRules") or ()
+        return _row(obj, obj["kind"], f"{len(rules)} rules", "-")
+    where = [each.get("cluster", "") for each in spec.get("placement") or ()]
+    selector = [f"{key}={value}" for key, value in (spec.get("clusterSelector") or {}).items()]
+    affinity = ["by affinity"] if spec.get("clusterAffinity") else []
+    return _row(obj, obj["kind"], spec.get("schedulingMode", ""), ",".join([*where, *selector, *affinity]) or "all")
+
+
+def _placement_row(obj: dict[str, Any]) -> list[str]:
+    import msgspec
+
+    from argosy.api.types import FederatedObject
+    from argosy.cli.output.report import replicas_wanted
+    from argosy.plan.explain.summary import placement_text
+    from argosy.plan.pipeline.held import held_of
+
+    federated = msgspec.convert(obj, FederatedObject)
+    template = federated.spec.template
+    propagated = next((each.status for each in federated.status.conditions if each.type == "Propagated"), "Unknown")
+    held = held_of(federated.metadata.annotations)
+    return [
+        obj["metadata"].get("namespace", ""),
+        f"{template.get('kind', '').lower()}/{_source_name(obj)}",
+        placement_text(replicas_wanted(federated)),
+        propagated,
+        held.reason if held is not None else "-",
+        age(obj["metadata"].get("creationTimestamp")),
+    ]
+
+
+def _row(obj: dict[str, Any], *middle: str) -> list[str]:
+    metadata = obj["metadata"]
+    return [metadata.get("namespace", ""), metadata["name"], *middle, age(metadata.get("creationTimestamp"))]
+
+
+def _source_name(obj: dict[str, Any]) -> str:
+    """The name of what a federated object carries; "" for everything else."""
+    template = (obj.get("spec") or {}).get("template") or {}
+    return str((template.get("metadata") or {}).get("name") or "")
+
+
+def _taint(taint: dict[str, Any]) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint.get('key', '')}{value}:{taint.get('effect', '')}"
+
+
+_TABLES = {
+    What.CLUSTERS: (
+        ["NAME", "READY", "JOINED", "NODES", "CPU FREE", "MEMORY FREE", "TAINTS", "AGE", "PROBLEM"],
+        _cluster_row,
+    ),
+    What.POLICIES: (["NAMESPACE", "NAME", "KIND", "MODE", "CLUSTERS", "AGE"], _policy_row),
+    What.PLACEMENTS: (["NAMESPACE", "OBJECT", "PLACEMENT", "PROPAGATED", "HELD", "AGE"], _placement_row),
+}

@@ -1,0 +1,211 @@
+"""`argosy join` and `argosy unjoin`: clusters come and go."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from argosy.cli.client.connection import with_client
+from argosy.cli.output.failures import Failure
+
+if TYPE_CHECKING:
+    from argosy.kube.client import Client
+    from argosy.kube.config import Connection
+
+__all__ = ["join", "unjoin"]
+
+Timeout = Annotated[float, typer.Option(min=0, help="Seconds to wait; 0 does not wait.")]
+
+
+def join(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="What the member will be called.")],
+    kubeconfig: Annotated[str, typer.Option(help="Kubeconfig of the cluster that joins.")],
+    member_context: Annotated[
+        str | None, typer.Option("--context", help="Context in it; the current one by default.")
+    ] = None,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", "-l", help="Label of the member, k=v; repeatable.")
+    ] = None,
+    use_service_account: Annotated[
+        bool | None,
+        typer.Option(
+            "--use-service-account/--keep-credentials",
+            help="Have the control plane come as a service account made in the member (the default), or with the kubeconfig's "
+            "own credentials, which it then keeps.",
+        ),
+    ] = None,
+    full_access: Annotated[
+        bool,
+        typer.Option(
+            "--full-access", help="The service account may do everything, not only what the type configs need."
+        ),
+    ] = False,
+    refresh_role: Annotated[
+        bool,
+        typer.Option(
+            "--refresh-role", help="Only bring the rights of a member's service account up to the type configs."
+        ),
+    ] = False,
+    reclaim: Annotated[
+        bool,
+        typer.Option(
+            "--reclaim",
+            help="For a member: this cluster is it from now on, though it does not carry the mark of the one that joined "
+            "(it was rebuilt, or somebody deleted the namespace kube-admiral-system there). What an earlier one has stays there.",
+        ),
+    ] = False,
+    timeout: Timeout = 60.0,
+) -> None:
+    """Make a cluster a member of the federation, and wait until it is ready.
+
+    The kubeconfig's credentials, of any kind, are used here and once, to make a service account in the cluster; the control
+    plane gets that account's token. Run again for a member, this gives it a new token and brings its rights up to date.
+
+    The control plane is chosen before the command: argosy --kubeconfig HUB join …
+
+    Examples:
+
+      argosy join paris --kubeconfig ~/.kube/paris --label region=eu
+
+      argosy join m1 --kubeconfig ~/.kube/config --context kind-m1
+    """
+    from argosy.cli.client import membership, service_account
+    from argosy.cli.output.progress import shown
+    from argosy.control.members.join import claim, claim_anew
+    from argosy.kube import config
+    from argosy.kube.names import dns_subdomain
+
+    if use_service_account is False and (full_access or refresh_role):
+        raise Failure("--full-access and --refresh-role are about service accounts, not for --keep-credentials", code=2)
+    if refresh_role and (label or reclaim):
+        raise Failure("--refresh-role is about rights alone, not for --label and --reclaim", code=2)
+    connection = config.load(kubeconfig, member_context)
+    labels = parse_labels(label or [])
+    if dns_subdomain(name):
+        raise Failure(f"{name!r} cannot be a member's name", "lower-case letters, digits, '-' and '.'", code=2)
+    _check(connection, name)
+    if refresh_role:
+
+        async def refresh(client: "Client", default: str) -> None:
+            await service_account.refresh_role(client, name, connection, full_access=full_access)
+
+        with_client(context, refresh)
+        print(f"{name}: the service account's rights are up to date")
+        return
+    _check_direct(connection, name)
+    progress = shown()
+    told: set[str] = set()
+
+    def step(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            progress.step(text)
+
+    async def work(client: "Client", default: str) -> bool:
+        account = use_service_account
+        if account is None:
+            account = full_access or await membership.uses_service_account(client, name) is not False
+        if account:
+            new = await service_account.enrol(
+                client,
+                name,
+                connection,
+                labels,
+                full_access=full_access,
+                claim=claim_anew if reclaim else claim,
+                patience=timeout,
+                step=step,
+            )
+        else:
+            _check_kept(connection, name)
+            await (service_account.reclaim if reclaim else service_account.confirm)(client, name, connection)
+            new = await membership.register(client, name, connection, labels)
+        if not new:
+            await membership.label(client, name, labels)
+        if timeout:
+            await membership.wait_ready(client, name, timeout, step)
+        return new
+
+    try:
+        new = with_client(context, work)
+    except Exception:
+        progress.failed(Failure(""))
+        raise
+    progress.ready()
+    ready = "joined and ready" if timeout else "registered"
+    print(f"{name} {ready}" if new else f"{name} was a member already: {ready}")
+
+
+def _check(connection: "Connection", name: str) -> None:
+    pair = connection.client_certificate and connection.client_key
+    if connection.credentials is None and not connection.token and not pair:
+        raise Failure(
+            f"the kubeconfig has no credentials for {name}", "its user needs a token or a client certificate and key"
+        )
+    if not connection.ca_data and not connection.insecure:
+        raise Failure(
+            f"the kubeconfig has no certificate authority for {name}",
+            "its cluster needs certificate-authority-data, or insecure-skip-tls-verify if you must",
+        )
+
+
+def _check_direct(connection: "Connection", name: str) -> None:
+    """The control plane comes to the kubeconfig's address by itself, and has nowhere to keep another way."""
+    if connection.proxy:
+        raise Failure(
+            f"the kubeconfig reaches {name} through a proxy (proxy-url), which the control plane cannot use",
+            "give a kubeconfig without proxy-url, whose server the control plane can reach directly",
+        )
+    if connection.tls_server_name:
+        raise Failure(
+            f"the kubeconfig expects the certificate of {name} to be for {connection.tls_server_name!r} (tls-server-name),"
+            " which the control plane cannot check",
+            "give a kubeconfig without tls-server-name, whose server has an address that its certificate names",
+        )
+
+
+def _check_kept(connection: "Connection", name: str) -> None:
+    """The control plane keeps the credentials and uses them from its own machine: they must work there, and last."""
+    if connection.credentials is not None:
+        raise Failure(
+            f"the kubeconfig's user for {name} gets its credentials from a plugin, a file or a password, which the control "
+            "plane cannot use",
+            "--use-service-account makes a service account there, whose token it can",
+        )
+
+
+def unjoin(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The member that leaves.")],
+    cascade: Annotated[bool, typer.Option("--cascade", help="Also remove from it what was propagated to it.")] = False,
+    timeout: Timeout = 60.0,
+) -> None:
+    """Let a member go. What runs there keeps running, unless --cascade is given.
+
+    Example:
+
+      argosy unjoin paris
+    """
+    from argosy.cli.client import membership
+    from argosy.kube.errors import NotFound
+
+    async def work(client: "Client", default: str) -> None:
+        try:
+            cluster = await membership.leave(client, name, cascade=cascade)
+        except NotFound:
+            raise Failure(f"there is no member {name!r}", "`argosy get clusters` lists them") from None
+        if timeout:
+            await membership.wait_gone(client, cluster, timeout)
+
+    with_client(context, work)
+    print(f"{name} has left" if timeout else f"{name} is leaving")
+
+
+def parse_labels(pairs: list[str]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key:
+            raise Failure(f"{pair!r} is not KEY=VALUE", code=2)
+        found[key] = value
+    return found

@@ -1,0 +1,110 @@
+"""`argosy status`: everything about one object on one screen."""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from argosy.cli.client.connection import with_client
+from argosy.cli.output.terminal import Output, print_objects, say, table
+
+if TYPE_CHECKING:
+    from argosy.cli.output.report import Report
+    from argosy.kube.client import Client
+
+__all__ = ["show", "status"]
+
+Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; the context's by default.")]
+
+
+def status(
+    context: typer.Context,
+    target: Annotated[str, typer.Argument(metavar="KIND/NAME", help="The object, for example deployment/web.")],
+    name: Annotated[str | None, typer.Argument(hidden=True)] = None,
+    namespace: Namespace = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="table, json, yaml or name.")] = Output.TABLE,
+    wait: Annotated[bool, typer.Option("--wait", help="Return once nothing is waited for any more.")] = False,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds --wait waits at most.")] = 120.0,
+) -> None:
+    """Show where an object is placed, how it does in each cluster, and what is being waited for.
+
+    Examples:
+
+      argosy status deployment/web
+
+      argosy status deploy/web -n shop -o json
+
+      argosy status deploy/web --wait --timeout 60
+    """
+    import msgspec
+
+    from argosy.cli.client.kinds import resolve, split
+    from argosy.cli.output import report
+    from argosy.cli.output.failures import Failure
+
+    kind, found_name = split(target, name)
+
+    async def work(client: "Client", default: str) -> "Report":
+        resource = await resolve(client, kind)
+        place = (namespace or default) if resource.namespaced else None
+        deadline = asyncio.get_running_loop().time() + timeout
+        while True:
+            made = report.report(await report.gather(client, resource, found_name, place))
+            late = asyncio.get_running_loop().time() >= deadline
+            if not wait or not made.waiting:
+                return made
+            if late:
+                raise Failure(
+                    f"after {timeout:g} s still waiting: {'; '.join(made.waiting)}", f"argosy status {target}"
+                )
+            await asyncio.sleep(0.2)
+
+    made = with_client(context, work)
+    if output is Output.TABLE:
+        show(made)
+        return
+    if output is Output.NAME:
+        print(f"{made.kind.lower()}/{made.name}")
+        return
+    print_objects([msgspec.to_builtins(made)], output, single=True)
+
+
+def show(report: "Report") -> None:
+    place = f" in {report.namespace}" if report.namespace else ""
+    say(f"{report.kind} {report.name}{place}", "bold")
+    policy = report.policy or ("none needed" if report.kind == "Namespace" else "none")
+    say(f"  policy     {policy}" + (f" ({report.mode})" if report.mode else ""))
+    if report.replicas is not None:
+        say(f"  replicas   {report.ready or 0} of {report.replicas} ready")
+    if report.clusters:
+        say()
+        errors = any(cluster.error for cluster in report.clusters)
+        columns = ["CLUSTER", "REPLICAS", "READY", "PROPAGATION", *(["LAST ERROR"] if errors else [])]
+        rows = []
+        for cluster in report.clusters:
+            row = [cluster.name, _number(cluster.replicas), _number(cluster.ready), cluster.propagation]
+            rows.append([*row, cluster.error] if errors else row)
+        table(columns, rows, indent="  ")
+    else:
+        say("  placed nowhere")
+    if report.overrides:
+        say()
+        say("  overrides", "bold")
+        for name, patches in report.overrides.items():
+            for patch in patches:
+                say(f"    {name}: {patch}")
+    say()
+    if report.waiting:
+        say("  waiting for", "bold")
+        for line in report.waiting:
+            say(f"    {line}", "yellow")
+    else:
+        say("  waiting for nothing: everything is as it should be", "green")
+    if report.conditions:
+        say()
+        rows = [[each["type"], each["status"], each["reason"], each["message"]] for each in report.conditions]
+        table(["CONDITION", "STATUS", "REASON", "MESSAGE"], rows, indent="  ")
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else str(value)

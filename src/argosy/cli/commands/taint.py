@@ -1,0 +1,80 @@
+"""`argosy taint`: keep work off a cluster, or let it back."""
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from argosy.cli.client.connection import with_client
+from argosy.cli.output.failures import Failure
+
+if TYPE_CHECKING:
+    from argosy.kube.client import Client
+
+__all__ = ["changed", "taint"]
+
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_TAINT = re.compile(r"(?P<key>[^=:-][^=:]*?)(=(?P<value>[^:]*))?(:(?P<effect>\w+))?(?P<remove>-)?")
+_TRIES = 5
+
+
+def taint(
+    context: typer.Context,
+    what: Annotated[str, typer.Argument(metavar="cluster", help="The word cluster.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The member.")],
+    taints: Annotated[
+        list[str], typer.Argument(metavar="KEY[=VALUE]:EFFECT[-]…", help="With - at the end: remove it.")
+    ],
+) -> None:
+    """Taint a cluster: NoSchedule keeps new work away, NoExecute also moves what is there, PreferNoSchedule discourages.
+
+    Examples:
+
+      argosy taint cluster member-2 maintenance=disk:NoExecute
+
+      argosy taint cluster member-2 maintenance-
+    """
+    if what not in ("cluster", "clusters", "fcluster", "federatedcluster"):
+        raise Failure(f"only clusters are tainted here, not {what!r}", "argosy taint cluster NAME KEY:EFFECT", code=2)
+    changed([], taints)  # bad ones are told before anything is asked
+
+    async def work(client: "Client", default: str) -> None:
+        from argosy.api import resources
+        from argosy.kube.errors import Conflict
+
+        for attempt in range(_TRIES):
+            found = await client.get(resources.FEDERATED_CLUSTERS, name)
+            body = {
+                "metadata": {"resourceVersion": found["metadata"]["resourceVersion"]},
+                "spec": {"taints": changed(found["spec"].get("taints") or [], taints)},
+            }
+            try:
+                await client.patch(resources.FEDERATED_CLUSTERS, name, body)
+            except Conflict:
+                if attempt == _TRIES - 1:
+                    raise
+                continue
+            return
+
+    with_client(context, work)
+    print(f"federatedcluster/{name} {'untainted' if all(each.endswith('-') for each in taints) else 'tainted'}")
+
+
+def changed(current: list[dict[str, Any]], wanted: list[str]) -> list[dict[str, Any]]:
+    """The taints after these changes; a key and effect is there once. Raises Failure."""
+    found = list(current)
+    for text in wanted:
+        parsed = _TAINT.fullmatch(text)
+        effect = parsed["effect"] if parsed else None
+        if parsed is None or (effect is None and not parsed["remove"]) or (effect and effect not in EFFECTS):
+            raise Failure(
+                f"{text!r} is not a taint",
+                f"KEY=VALUE:EFFECT with {', '.join(EFFECTS)}; KEY- or KEY:EFFECT- removes",
+                code=2,
+            )
+        key = parsed["key"]
+        found = [each for each in found if each.get("key") != key or (effect and each.get("effect") != effect)]
+        if not parsed["remove"]:
+            value = {"value": parsed["value"]} if parsed["value"] else {}
+            found.append({"key": key, **value, "effect": effect})
+    return found

@@ -1,0 +1,63 @@
+"""The guard on Argosy's own API server: the rule that an admission policy states on others (`api.guard`), asked of every write.
+
+Who runs the controllers is read from the binding of their roles, as it is stored. Where no federation was installed there is
+none, and no object to guard.
+"""
+
+from typing import Any
+
+from argosy.api import guard, keys, rights
+from argosy.server import status
+from argosy.server.admission.chain import AdmissionPlugin
+from argosy.server.auth.identity import Attributes
+from argosy.server.embedded import EmbeddedServer
+from argosy.server.http.request import Call
+from argosy.server.registry import Object
+from argosy.server.watchcache.entry import Entry
+
+__all__ = ["protect"]
+
+_BINDING = f"{rights.GROUP}/clusterrolebindings/{rights.CONTROLLERS}"
+
+
+def protect(server: EmbeddedServer) -> EmbeddedServer:
+    """The same server, guarded. Before it is started."""
+    server.server.admit(_Guard(server))
+    return server
+
+
+class _Guard(AdmissionPlugin):
+    def __init__(self, server: EmbeddedServer):
+        self._authorizer = server.rbac
+        self._store = server.server.store
+        #: The binding that was read last, and whom it names.
+        self._read: tuple[Entry | None, list[dict[str, str]]] = (None, [])
+
+    def create(self, call: Call, obj: Object) -> None:
+        self._check(call, obj["metadata"].get("name") or "", obj, None)
+
+    def update(self, call: Call, new: Object, old: Object) -> None:
+        self._check(call, call.name, new, old)
+
+    def delete(self, call: Call, entry: Entry) -> None:
+        self._check(call, entry.name, None, None)
+
+    def _check(self, call: Call, name: str, new: Object | None, old: Object | None) -> None:
+        kind, user = call.kind, call.user
+        if not guard.is_guarded(kind.group, kind.plural, call.subresource):
+            return
+        write = guard.Write(user.name, user.groups, kind.plural, call.subresource, new, old)
+        placing = Attributes(
+            user, "update", keys.GROUP, kind.version, kind.plural, guard.PLACEMENTS, call.namespace, name
+        )
+        why = guard.refusal(write, self._controllers(), lambda: self._authorizer.authorize(placing).allowed)
+        if why:
+            told = f"ValidatingAdmissionPolicy '{guard.NAME}' with binding '{guard.NAME}' denied request: {why}"
+            raise status.forbidden(kind, name, told)
+
+    def _controllers(self) -> list[dict[str, str]]:
+        entry = self._store.get(_BINDING)
+        if entry is not self._read[0]:
+            binding: dict[str, Any] = entry.decode() if entry is not None else {}
+            self._read = (entry, list(binding.get("subjects") or ()))
+        return self._read[1]

@@ -1,0 +1,1 @@
+"""What commands print: tables, progress, reports, errors with a hint, logs."""

@@ -1,0 +1,103 @@
+"""Catalog: the federated types right now, by name and by kind, and what is read of their member objects."""
+
+import time
+from collections.abc import Callable, Iterator
+
+from argosy.api.types import FederatedTypeConfig
+from argosy.control.caches.projection import projection
+from argosy.kube.informer import Change
+from argosy.kube.objects import HasMetadata
+
+__all__ = ["Catalog", "member_type"]
+
+
+class Catalog:
+    """Fed by the type configs' informer. Of two type configs for one kind the first one known counts."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, FederatedTypeConfig] = {}
+        self._by_name: dict[str, FederatedTypeConfig] = {}
+        self._by_kind: dict[tuple[str, str], str] = {}
+        #: Types that are federated no more, and since when.
+        self._gone: dict[str, tuple[FederatedTypeConfig, float]] = {}
+        self._listeners: list[Callable[[FederatedTypeConfig | None, FederatedTypeConfig | None], None]] = []
+
+    def get(self, name: str) -> FederatedTypeConfig | None:
+        return self._by_name.get(name)
+
+    def of_kind(self, api_version: str, kind: str) -> FederatedTypeConfig | None:
+        name = self._by_kind.get((api_version, kind))
+        return self._by_name[name] if name else None
+
+    def __iter__(self) -> Iterator[FederatedTypeConfig]:
+        return iter(list(self._by_name.values()))
+
+    def lately(self, seconds: float) -> list[FederatedTypeConfig]:
+        """The types, and those that were among them less than so many seconds ago: one may only be being replaced."""
+        now = time.monotonic()
+        self._gone = {name: gone for name, gone in self._gone.items() if now - gone[1] < seconds}
+        return [*self._by_name.values(), *(config for config, _ in self._gone.values())]
+
+    def on_change(self, listener: Callable[[FederatedTypeConfig | None, FederatedTypeConfig | None], None]) -> None:
+        self._listeners.append(listener)
+
+    def observe(self, change: Change[FederatedTypeConfig]) -> None:
+        """Handler for the type configs' informer."""
+        old, new = self._by_name.get(change.key), change.new
+        if new is not None:
+            self._known[change.key] = new
+        else:
+            self._known.pop(change.key, None)
+        kind = _kind(new) if new is not None else None
+        if old is not None and _kind(old) != kind:
+            del self._by_name[old.name]
+            del self._by_kind[_kind(old)]
+            self._gone[old.name] = (old, time.monotonic())
+        if new is not None and kind is not None:
+            if self._by_kind.setdefault(kind, new.name) == new.name:
+                self._by_name[new.name] = new
+                self._gone.pop(new.name, None)
+            else:
+                new = None  # a second type config for the kind is refused
+        if old is not None or new is not None:
+            self._tell(old, new)
+        if old is not None and _kind(old) not in self._by_kind:
+            self._succeed(old)
+
+    def _succeed(self, gone: FederatedTypeConfig) -> None:
+        """One that was refused for its sake takes its place."""
+        for config in self._known.values():
+            if _kind(config) == _kind(gone) and config.name not in self._by_name:
+                self._by_kind[_kind(config)] = config.name
+                self._by_name[config.name] = config
+                self._tell(None, config)
+                return
+
+    def _tell(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
+        for listener in self._listeners:
+            listener(old, new)
+
+
+def _kind(config: FederatedTypeConfig) -> tuple[str, str]:
+    return config.api_version, config.kind
+
+
+def member_type(config: FederatedTypeConfig) -> type[HasMetadata]:
+    """The projection in which member objects of this type are held: metadata, collected fields, numbers of replicas, status."""
+    spec = config.spec
+    paths = set(spec.status_collection.fields) if spec.status_collection.enabled else set()
+    numbers = spec.path_definition
+    paths |= {
+        path
+        for path in (
+            numbers.replicas_spec,
+            numbers.replicas_status,
+            numbers.ready_replicas_status,
+            numbers.available_replicas_status,
+        )
+        if path
+    }
+    if spec.status_aggregation.enabled:
+        paths.add("status")
+    # A path inside another one that is read anyway would split it up.
+    return projection(path for path in paths if not any(path.startswith(f"{other}.") for other in paths))

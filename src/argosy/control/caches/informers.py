@@ -1,0 +1,233 @@
+"""Caches: everything the loops read from the control plane, as informers, one per kind.
+
+Owns the informers' tasks; `run` starts them and `synced` tells when all have listed once. Source types come and go with
+the type configs. A shard keeps its own part (see `shards`).
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from argosy.api import keys, resources
+from argosy.api.names import federated_name
+from argosy.api.shards import WHOLE, Shard
+from argosy.api.types import (
+    CollectedStatus,
+    FederatedCluster,
+    FederatedTypeConfig,
+    OverridePolicy,
+    PropagationPolicy,
+    SchedulerPluginWebhookConfiguration,
+    SchedulingProfile,
+)
+from argosy.control.caches.catalog import Catalog
+from argosy.control.caches.views import FederatedView, SourceView, policy_references
+from argosy.control.sharding import shards
+from argosy.control.timings import Timings
+from argosy.kube.client import Client
+from argosy.kube.informer import Change, Informer
+from argosy.kube.objects import HasMetadata, Partial, split_key
+from argosy.kube.resource import Resource
+from argosy.kube.supervise import Supervisor
+from argosy.plan.copies.identity import Refusal, subject_of
+
+__all__ = ["Caches", "SourceKey"]
+
+T = TypeVar("T", bound=HasMetadata)
+BY_POLICY = "policy"
+_NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+Writer = Literal["federate", "dispatch", "aggregate"]
+
+
+class SourceKey(NamedTuple):
+    """A source object, and with it its federated object: the key of every loop about one object."""
+
+    type: str
+    key: str
+
+    @property
+    def federated_key(self) -> str:
+        namespace, name = split_key(self.key)
+        federated = federated_name(name, self.type)
+        return f"{namespace}/{federated}" if namespace else federated
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.key}"
+
+
+class Caches:
+    def __init__(self, client: Client, timings: Timings, tasks: Supervisor, shard: Shard = WHOLE):
+        self._client = client
+        self._timings = timings
+        self._tasks = tasks
+        self._shard = shard
+        self.catalog = Catalog()
+        self.type_configs = self._informer(resources.FEDERATED_TYPE_CONFIGS, FederatedTypeConfig)
+        self.clusters = self._informer(resources.FEDERATED_CLUSTERS, FederatedCluster)
+        self.policies = {
+            True: self._informer(resources.PROPAGATION_POLICIES, PropagationPolicy),
+            False: self._informer(resources.CLUSTER_PROPAGATION_POLICIES, PropagationPolicy),
+        }
+        self.overrides = {
+            True: self._informer(resources.OVERRIDE_POLICIES, OverridePolicy),
+            False: self._informer(resources.CLUSTER_OVERRIDE_POLICIES, OverridePolicy),
+        }
+        self.profiles = self._informer(resources.SCHEDULING_PROFILES, SchedulingProfile)
+        self.webhooks = self._informer(
+            resources.SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS, SchedulerPluginWebhookConfiguration
+        )
+        #: By scope: True holds FederatedObjects, False ClusterFederatedObjects.
+        self.federated = {
+            namespaced: Informer(
+                client,
+                resources.federated_objects(namespaced),
+                FederatedView,
+                keep_raw=True,
+                keep=shards.kept_federated(shard, namespaced),
+                liveness=timings.watch_liveness,
+            )
+            for namespaced in (True, False)
+        }
+        self.collected = {
+            True: self._informer(resources.COLLECTED_STATUSES, CollectedStatus),
+            False: self._informer(resources.CLUSTER_COLLECTED_STATUSES, CollectedStatus),
+        }
+        #: The namespace we live in, whose annotation pauses the fleet.
+        self.system: Informer[Partial] = Informer(
+            client,
+            _NAMESPACES,
+            Partial,
+            field_selector=f"metadata.name={keys.SYSTEM_NAMESPACE}",
+            liveness=timings.watch_liveness,
+        )
+        self.sources: dict[str, Informer[SourceView]] = {}
+        #: While handlers run: the loop whose own write they hear of, None for everybody else's.
+        self.writer: Writer | None = None
+        self._source_listeners: list[Callable[[str, Change[SourceView]], None]] = []
+        self.type_configs.add_handler(self.catalog.observe)
+        self.catalog.on_change(self._type_changed)
+
+    def on_source(self, listener: Callable[[str, Change[SourceView]], None]) -> None:
+        """Be told of changes of source objects, with the name of their type config. Register before `run`."""
+        self._source_listeners.append(listener)
+
+    async def run(self) -> None:
+        """Start watching; returns when every kind the loops decide by has been listed once."""
+        fixed: list[Informer[Any]] = [self.system, self.type_configs, self.clusters]
+        for pair in (self.policies, self.overrides, self.federated, self.collected):
+            fixed += pair.values()
+        if not self._shard.owns_cluster_scoped:
+            fixed.remove(self.collected[False])
+        for informer in fixed:
+            self._tasks.start(f"watch {informer.resource}", informer.run)
+        few: list[Informer[Any]] = [self.profiles, self.webhooks]
+        for informer in few:
+            self._tasks.start(f"watch {informer.resource}", informer.run)
+        await asyncio.gather(*(informer.synced.wait() for informer in fixed))
+        # Policies that name a profile which cannot be read wait; the others need not.
+        await asyncio.gather(*(informer.tried.wait() for informer in few))
+        # A type that cannot be listed (its CRD is not installed, say) must not hold up the others.
+        await asyncio.gather(*(informer.tried.wait() for informer in list(self.sources.values())))
+
+    def source(self, key: SourceKey) -> SourceView | None:
+        informer = self.sources.get(key.type)
+        return informer.get(key.key) if informer is not None else None
+
+    def source_of(self, view: FederatedView) -> SourceKey | None:
+        """Whose federated object it is, by its own name."""
+        subject = subject_of(view.metadata, {}, self.catalog)
+        return None if isinstance(subject, Refusal) else SourceKey(subject.config.name, subject.key)
+
+    def source_raw(self, key: SourceKey) -> bytes | None:
+        informer = self.sources.get(key.type)
+        return informer.raw(key.key) if informer is not None else None
+
+    def sources_synced(self, type_name: str) -> bool:
+        informer = self.sources.get(type_name)
+        return informer is not None and informer.has_synced
+
+    def sources_awaited(self, type_name: str) -> bool:
+        """Whether their first list is still on its way."""
+        informer = self.sources.get(type_name)
+        return informer is not None and not informer.tried.is_set()
+
+    def federated_view(self, key: SourceKey) -> FederatedView | None:
+        return self._federated_of(key).get(key.federated_key)
+
+    def federated_raw(self, key: SourceKey) -> bytes | None:
+        return self._federated_of(key).raw(key.federated_key)
+
+    def remember_federated(self, writer: Writer, raw: bytes, namespaced: bool) -> None:
+        """Put a loop's own write of a federated object into the cache; who hears of it can ask whose it was.
+
+        The answer may show somebody else's write as well, whose event then is no news: see `views.same_but_for_status`.
+        """
+        with self._written_by(writer):
+            self.federated[namespaced].remember(raw)
+
+    def remember_source(self, writer: Writer, raw: bytes, type_name: str) -> None:
+        """The same for a source. The write must have carried the version it was made on, so that it shows nothing else."""
+        informer = self.sources.get(type_name)
+        if informer is not None:
+            with self._written_by(writer):
+                informer.remember(raw)
+
+    @contextlib.contextmanager
+    def _written_by(self, writer: Writer) -> Iterator[None]:
+        # Handlers run within `remember`, so that a plain attribute tells them.
+        self.writer = writer
+        try:
+            yield
+        finally:
+            self.writer = None
+
+    def sources_naming(self, reference: str) -> Iterable[SourceKey]:
+        """Sources that name a policy (see `policy_references`)."""
+        # A copy here and below: types may come and go while somebody looks through, a few objects at a time.
+        for type_name, informer in list(self.sources.items()):
+            for source in informer.by_index(BY_POLICY, reference):
+                yield SourceKey(type_name, _key(source))
+
+    def all_sources(self) -> Iterable[tuple[SourceKey, SourceView]]:
+        for type_name, informer in list(self.sources.items()):
+            for source in informer.values():
+                yield SourceKey(type_name, _key(source)), source
+
+    def _federated_of(self, key: SourceKey) -> Informer[FederatedView]:
+        return self.federated["/" in key.key]
+
+    def _informer(self, resource: Resource, into: type[T]) -> Informer[T]:
+        keep = shards.kept(self._shard, resource)
+        return Informer(self._client, resource, into, keep=keep, liveness=self._timings.watch_liveness)
+
+    def _type_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
+        if old is not None and (new is None or new.resource != old.resource):
+            if self.sources.pop(old.name, None) is not None:
+                self._tasks.cancel(f"watch sources {old.name}")
+            old = None
+        if new is None or old is not None or not shards.watches_sources(self._shard, new):
+            return
+        informer: Informer[SourceView] = Informer(
+            self._client,
+            new.resource,
+            SourceView,
+            keep_raw=True,
+            indexers={BY_POLICY: lambda source: policy_references(source.metadata)},
+            keep=shards.kept(self._shard, new.resource),
+            liveness=self._timings.watch_liveness,
+        )
+        type_name = new.name
+
+        def tell(change: Change[SourceView]) -> None:
+            for listener in self._source_listeners:
+                listener(type_name, change)
+
+        informer.add_handler(tell)
+        self.sources[type_name] = informer
+        self._tasks.start(f"watch sources {type_name}", informer.run)
+
+
+def _key(view: SourceView) -> str:
+    metadata = view.metadata
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name

@@ -1,0 +1,89 @@
+"""Item: one federated object in the hands of one pass of dispatch, with what is worked out once for all its clusters."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from argosy.api import resources
+from argosy.api.types import FederatedObject, FederatedTypeConfig, PropagationEntry
+from argosy.control.caches.informers import Caches, SourceKey
+from argosy.kube.objects import decode
+from argosy.plan.copies import placement
+from argosy.plan.copies.identity import Refusal, Subject, refusal, subject_of
+from argosy.plan.copies.render import digest, template_digest
+
+__all__ = ["FederatedKey", "Item", "Nobodys", "item_of"]
+
+
+class FederatedKey(NamedTuple):
+    """A FederatedObject (namespaced) or ClusterFederatedObject."""
+
+    namespaced: bool
+    key: str
+
+    def __str__(self) -> str:
+        return f"{resources.federated_objects(self.namespaced).kind} {self.key}"
+
+
+class Item(NamedTuple):
+    key: FederatedKey
+    federated: FederatedObject
+    #: Whose copies they are: their place in members, whatever the template says.
+    subject: Subject
+    #: Why the template is not to be sent, None where it may.
+    refusal: Refusal | None
+    template_digest: str
+    #: All patches by cluster are cut out of these.
+    overrides: dict[str, Any]
+
+    @property
+    def config(self) -> FederatedTypeConfig:
+        return self.subject.config
+
+    @property
+    def member_key(self) -> str:
+        """Key of the object in members, and of its source."""
+        return self.subject.key
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.federated.metadata.annotations
+
+    @property
+    def source(self) -> SourceKey:
+        return SourceKey(self.config.name, self.member_key)
+
+    def patches(self, cluster: str) -> placement.Patches:
+        return placement.overrides_for(self.overrides, cluster, self.config.spec.controllers)
+
+    def digest(self, cluster: str) -> str:
+        """Stands for everything that decides this cluster's copy."""
+        return digest(self.template_digest, self.patches(cluster), self.annotations)
+
+    def record(self, cluster: str) -> PropagationEntry | None:
+        for entry in self.federated.status.clusters:
+            if entry.cluster == cluster:
+                return entry
+        return None
+
+
+class Nobodys(NamedTuple):
+    """A federated object of which nobody can say where in members it belongs."""
+
+    federated: FederatedObject
+    refusal: Refusal
+
+
+def item_of(caches: Caches, key: FederatedKey) -> Item | Nobodys | None:
+    """From the cache; None for one that is gone."""
+    raw = caches.federated[key.namespaced].raw(key.key)
+    if raw is None:
+        return None
+    federated = decode(raw, FederatedObject)
+    subject = subject_of(federated.metadata, federated.spec.template, caches.catalog)
+    if isinstance(subject, Refusal):
+        return Nobodys(federated, subject)
+    source = caches.source(SourceKey(subject.config.name, subject.key))
+    refused = refusal(federated, subject, source.metadata if source is not None else None)
+    overrides = {"overrides": msgspec.to_builtins(federated.spec.overrides)}
+    return Item(key, federated, subject, refused, template_digest(federated.spec.template), overrides)

@@ -1,0 +1,404 @@
+"""Operations: what is done to one object in one member, and how its answer reads in the federated object's status.
+
+An update carries the resourceVersion that was read, a delete carries uid and resourceVersion (see also `fence`). An
+object that does not carry our label is never touched unless it may be adopted.
+"""
+
+import functools
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, overload
+
+import msgspec
+
+from argosy.api import keys
+from argosy.api.conditions import Propagation
+from argosy.api.types import FederatedTypeConfig
+from argosy.control.caches.informers import Caches
+from argosy.control.collect import Collector
+from argosy.control.fence import FenceLost
+from argosy.control.members.breaker import BreakerOpen
+from argosy.control.members.member import Member
+from argosy.control.telemetry.metrics import Metrics
+from argosy.kube.client import Client
+from argosy.kube.errors import (
+    REASONS,
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Invalid,
+    NotFound,
+    ServerTimeout,
+    TransportError,
+)
+from argosy.kube.objects import Metadata, Partial, decode, encode, split_key
+from argosy.plan.copies.render import RenderError, adopted, orphaned
+from argosy.plan.status.misfit import MISSHAPEN, misfit
+
+__all__ = ["Applied", "Operations", "Render"]
+
+Object = dict[str, Any]
+#: The desired object; given what the member holds on update, None on create.
+Render = Callable[[Object | None], Object]
+#: Whether an object of the member with these annotations is left to it.
+Stays = Callable[[Mapping[str, str]], bool]
+#: Whether what the member holds already is what we would write.
+IsCurrent = Callable[[Object, Object], bool]
+
+_CONFLICT_TRIES = 3
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """How one operation ended. `status` is None when the object is verifiably not in the member."""
+
+    status: Propagation | None
+    metadata: Metadata = Metadata()
+    error: str = ""
+    #: What was sent: "create", "update", "delete", or "" when nothing had to be.
+    wrote: str = ""
+    retry_after: float | None = None
+    #: The member does not have the namespace (yet).
+    lacks_namespace: bool = False
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.error)
+
+
+class Operations:
+    def __init__(self, caches: Caches, collector: Collector, metrics: Metrics):
+        self._caches = caches
+        self._collector = collector
+        self._metrics = metrics
+
+    def is_unserved(self, member: Member, config: FederatedTypeConfig) -> bool:
+        """Whether the member is known to serve the kind in no version, so that no object of it can be there."""
+        cluster = self._caches.clusters.get(member.name)
+        served = cluster.status.api_resource_types if cluster is not None else ()
+        return bool(served) and not any((api.group, api.kind) == (config.resource.group, config.kind) for api in served)
+
+    async def apply(
+        self,
+        member: Member,
+        config: FederatedTypeConfig,
+        key: str,
+        render: Render,
+        is_current: IsCurrent,
+        *,
+        adopt: bool,
+    ) -> Applied:
+        """Make the member hold the rendered object, which is the one of that key."""
+
+        def rendered(present: Object | None) -> Object:
+            desired = render(present)
+            metadata = desired["metadata"]
+            place = f"{metadata.get('namespace')}/{metadata['name']}" if config.namespaced else metadata["name"]
+            if (place, desired["kind"]) != (key, config.kind):
+                raise AssertionError(f"a copy for {config.name} {key} was rendered as {desired['kind']} {place}")
+            return desired
+
+        try:
+            if self._certainly_absent(member, config, key):
+                return await self._create(member, config, key, rendered, is_current, adopt)
+            present = await self._read(member, config, key)
+            if present is None:
+                return await self._create(member, config, key, rendered, is_current, adopt)
+            return await self._update(member, config, key, present, rendered, is_current, adopt)
+        except _Failed as failed:
+            return failed.applied
+
+    async def remove(
+        self, member: Member, config: FederatedTypeConfig, key: str, stays: Stays = lambda annotations: False
+    ) -> Applied:
+        """Delete our object from the member, in the background as Kubernetes calls it; or, where it `stays`, leave it there
+        and no longer manage it (orphan).
+
+        Whether it is there and whether it stays is asked of the member, never of the cache: the copy of a create whose
+        answer was lost may not have come by its watch yet, and once absence was reported nobody looks there again; and a
+        cache that is still filling does not know that an object was there before us.
+        """
+        doing = "deleted"
+        try:
+            for _ in range(_CONFLICT_TRIES):
+                present = await self._read(member, config, key)
+                if present is None or not _is_managed(present):
+                    await self._confirm(member)
+                    return Applied(None)
+                metadata = decode_metadata(present)
+                try:
+                    if stays(metadata.annotations):
+                        doing = "released"
+                        return await self._release(member, config, present)
+                    if metadata.deletion_timestamp:
+                        return Applied(Propagation.WAITING_FOR_REMOVAL, metadata)
+                    if keys.RETAIN_TERMINATING_FINALIZER in metadata.finalizers:
+                        await self._drop_retain_finalizer(member, config, present)
+                        continue
+                    gone = await self._delete(member, config, metadata)
+                except Conflict:
+                    continue
+                return Applied(None if gone else Propagation.WAITING_FOR_REMOVAL, metadata, wrote="delete")
+        except _Failed as failed:
+            return failed.applied
+        failure = Propagation.LABEL_REMOVAL_FAILED if doing == "released" else Propagation.DELETION_FAILED
+        return Applied(failure, error=f"the object keeps changing while it is being {doing}")
+
+    async def absent(self, member: Member) -> Applied:
+        """What the cache does not show is gone, once the member has shown to be the one that joined."""
+        try:
+            await self._confirm(member)
+        except _Failed as failed:
+            return failed.applied
+        return Applied(None)
+
+    async def _release(self, member: Member, config: FederatedTypeConfig, present: Object) -> Applied:
+        released = functools.partial(_put, config, _made(config, present, lambda: orphaned(present)))
+        await self._write(member, "update", Propagation.LABEL_REMOVAL_FAILED, released)
+        return Applied(None, wrote="update")
+
+    async def _create(
+        self,
+        member: Member,
+        config: FederatedTypeConfig,
+        key: str,
+        render: Render,
+        is_current: IsCurrent,
+        adopt: bool,
+    ) -> Applied:
+        desired = render(None)
+        try:
+            raw = await self._write(
+                member,
+                "create",
+                Propagation.CREATION_FAILED,
+                lambda client: client.create(config.resource, desired, into=bytes),
+                handled=_may_exist(config.kind),
+            )
+        except ApiError as refused:
+            present = await self._read(member, config, key)
+            if present is None:
+                if isinstance(refused, AlreadyExists):  # gone again between the two requests
+                    return Applied(Propagation.CREATION_FAILED, error=str(refused), retry_after=0.1)
+                return Applied(Propagation.CREATION_FAILED, error=str(refused))
+            return await self._update(member, config, key, present, render, is_current, adopt)
+        self._collector.remember(member.name, config.name, raw)
+        return Applied(Propagation.OK, decode(raw, Partial).metadata, wrote="create")
+
+    async def _update(
+        self,
+        member: Member,
+        config: FederatedTypeConfig,
+        key: str,
+        present: Object,
+        render: Render,
+        is_current: IsCurrent,
+        adopt: bool,
+    ) -> Applied:
+        for _ in range(_CONFLICT_TRIES):
+            refusal = _refusal(present, adopt)
+            if refusal is not None:
+                return refusal
+            metadata = decode_metadata(present)
+            if metadata.deletion_timestamp:  # made anew when it is gone; its deletion will be seen
+                return Applied(Propagation.WAITING_FOR_REMOVAL, metadata)
+            desired = _rendered(config, present, render, is_current)
+            if desired is None:
+                return Applied(Propagation.OK, metadata)
+            try:
+                raw = await self._write(
+                    member,
+                    "update",
+                    Propagation.UPDATE_FAILED,
+                    functools.partial(_put, config, desired),
+                )
+            except Conflict:
+                fresh = await self._read(member, config, key)
+                if fresh is None:
+                    return await self._create(member, config, key, render, is_current, adopt)
+                present = fresh
+                continue
+            self._collector.remember(member.name, config.name, raw)
+            return Applied(Propagation.OK, decode(raw, Partial).metadata, wrote="update")
+        return Applied(Propagation.UPDATE_FAILED, error="the object keeps changing while it is being updated")
+
+    def _certainly_absent(self, member: Member, config: FederatedTypeConfig, key: str) -> bool:
+        """By the cache, which saves a read before a create; what is there is read live before it is changed."""
+        synced = self._collector.synced(member.name, config.name)
+        return synced and self._collector.get(member.name, config.name, key) is None
+
+    async def _read(self, member: Member, config: FederatedTypeConfig, key: str) -> Object | None:
+        namespace, name = split_key(key)
+        try:
+            return await member.call(lambda client: client.get(config.resource, name, namespace or None))
+        except NotFound as error:
+            self._take_absence(member, config, name, error, Propagation.RETRIEVAL_FAILED)
+            return None
+        except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
+            raise _Failed(_unreachable(error, Propagation.RETRIEVAL_FAILED)) from error
+
+    async def _confirm(self, member: Member) -> None:
+        """Nobody looks again for what is reported to be gone: it must have been the member that does not have it."""
+        try:
+            await member.confirm()
+        except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
+            raise _Failed(_unreachable(error, Propagation.DELETION_FAILED)) from error
+
+    def _take_absence(
+        self, member: Member, config: FederatedTypeConfig, name: str, answer: NotFound, failure: Propagation
+    ) -> None:
+        """A 404 says that the object is not there only where it names it: otherwise the version is not served (any more, or
+        not yet), or it is not the member's API server that answered."""
+        if (answer.status.get("details") or {}).get("name") != name and not self.is_unserved(member, config):
+            raise _Failed(_unreachable(answer, failure)) from answer
+
+    async def _delete(self, member: Member, config: FederatedTypeConfig, metadata: Metadata) -> bool:
+        """Whether the object is gone right away."""
+
+        async def send(client: Client) -> bytes:
+            answer = await client.delete(
+                config.resource,
+                metadata.name,
+                metadata.namespace or None,
+                uid=metadata.uid,
+                resource_version=metadata.resource_version,
+                propagation="Background",
+            )
+            return b"" if answer.get("kind") == "Status" else b"pending"
+
+        try:
+            return not await self._write(member, "delete", Propagation.DELETION_FAILED, send, handled=(NotFound,))
+        except NotFound as error:
+            self._take_absence(member, config, metadata.name, error, Propagation.DELETION_FAILED)
+            await self._confirm(member)
+            return True
+
+    async def _drop_retain_finalizer(self, member: Member, config: FederatedTypeConfig, present: Object) -> None:
+        metadata = dict(present["metadata"])
+        metadata["finalizers"] = [f for f in metadata["finalizers"] if f != keys.RETAIN_TERMINATING_FINALIZER]
+        freed = _made(config, present, lambda: {**present, "metadata": metadata})
+        await self._write(member, "update", Propagation.DELETION_FAILED, functools.partial(_put, config, freed))
+
+    async def _write(
+        self,
+        member: Member,
+        operation: str,
+        failure: Propagation,
+        request: Callable[[Client], Awaitable[bytes]],
+        handled: tuple[type[ApiError], ...] = (),
+    ) -> bytes:
+        """Send one write. Conflicts and `handled` errors are the caller's; any other end becomes a status."""
+        try:
+            raw = await member.call(request)
+        except FenceLost:  # nothing was sent, and there is nobody to tell
+            raise
+        except ApiError as error:
+            # Of what a member says, only words that are known become part of a metric.
+            self._count(member, operation, error.reason if error.reason in REASONS else str(error.code))
+            if isinstance(error, (Conflict, *handled)):
+                raise
+            lacking = operation == "create" and _is_about_namespace(error)
+            applied = Applied(failure, error=str(error), retry_after=error.retry_after, lacks_namespace=lacking)
+            raise _Failed(applied) from error
+        except (TransportError, TimeoutError, BreakerOpen) as error:
+            self._count(member, operation, type(error).__name__)
+            raise _Failed(_unreachable(error, failure)) from error
+        self._count(member, operation, "ok")
+        return raw
+
+    def _count(self, member: Member, operation: str, result: str) -> None:
+        self._metrics.member_writes.labels(member.name, operation, result).inc()
+
+
+async def _put(config: FederatedTypeConfig, obj: bytes, client: Client) -> bytes:
+    return await client.update(config.resource, obj, into=bytes)
+
+
+class _Failed(Exception):
+    def __init__(self, applied: Applied):
+        super().__init__(applied.error)
+        self.applied = applied
+
+
+def _rendered(config: FederatedTypeConfig, present: Object, render: Render, is_current: IsCurrent) -> bytes | None:
+    """The desired object after what the member holds; None where it holds that."""
+
+    def made() -> Object | None:
+        desired = render(adopted(present))
+        return None if is_current(desired, present) else desired
+
+    return _made(config, present, made)
+
+
+@overload
+def _made(config: FederatedTypeConfig, present: Object, make: Callable[[], Object]) -> bytes: ...
+@overload
+def _made(config: FederatedTypeConfig, present: Object, make: Callable[[], Object | None]) -> bytes | None: ...
+def _made(config: FederatedTypeConfig, present: Object, make: Callable[[], Object | None]) -> bytes | None:
+    """The bytes of what is made of an object in a member, if anything is. Whatever shape that has, it is the member's."""
+    try:
+        obj = make()
+        return encode(obj) if obj is not None else None
+    except RenderError:
+        raise
+    except MISSHAPEN as error:
+        why = f"the object in the member is no {config.kind}: {misfit(config, present) or repr(error)}"
+        raise _Failed(Applied(Propagation.RETRIEVAL_FAILED, error=why)) from error
+
+
+def decode_metadata(obj: Object) -> Metadata:
+    try:
+        return msgspec.convert(obj["metadata"], Metadata)
+    except msgspec.ValidationError as error:
+        why = f"the object in the member cannot be read: {error}"
+        raise _Failed(Applied(Propagation.RETRIEVAL_FAILED, error=why)) from None
+
+
+def _is_about_namespace(error: ApiError) -> bool:
+    """A create that finds no namespace; without the details it might as well be the kind that is not there."""
+    return isinstance(error, NotFound) and (error.status.get("details") or {}).get("kind") == "namespaces"
+
+
+def _is_managed(obj: Object) -> bool:
+    return (obj["metadata"].get("labels") or {}).get(keys.MANAGED_LABEL) == "true"
+
+
+def _refusal(present: Object, adopt: bool) -> Applied | None:
+    """Why an existing object is not ours to write, or None."""
+    managed = (present["metadata"].get("labels") or {}).get(keys.MANAGED_LABEL)
+    if managed == "true":
+        return None
+    if managed == "false":
+        return Applied(
+            Propagation.MANAGED_LABEL_FALSE, error=f"the object in the member carries {keys.MANAGED_LABEL}=false"
+        )
+    if adopt:
+        return None
+    return Applied(
+        Propagation.ALREADY_EXISTS,
+        error="an object of this name exists in the member and is not managed by the federation;"
+        f" to take it over, annotate the source with {keys.CONFLICT_RESOLUTION}=adopt and {keys.CLUSTERS_TO_ADOPT}",
+    )
+
+
+def _may_exist(kind: str) -> tuple[type[ApiError], ...]:
+    """Errors of a create behind which the object may be there already."""
+    if kind == "Namespace":
+        return (AlreadyExists, ServerTimeout)
+    if kind == "Service":
+        return (AlreadyExists, Invalid)
+    return (AlreadyExists,)
+
+
+_TIMED_OUT = {
+    Propagation.CREATION_FAILED: Propagation.CREATION_TIMED_OUT,
+    Propagation.UPDATE_FAILED: Propagation.UPDATE_TIMED_OUT,
+    Propagation.DELETION_FAILED: Propagation.DELETION_TIMED_OUT,
+    Propagation.LABEL_REMOVAL_FAILED: Propagation.LABEL_REMOVAL_TIMED_OUT,
+}
+
+
+def _unreachable(error: Exception, failure: Propagation) -> Applied:
+    if isinstance(error, BreakerOpen):
+        return Applied(Propagation.CLIENT_RETRIEVAL_FAILED, error=str(error), retry_after=error.retry_after)
+    if isinstance(error, TimeoutError):
+        return Applied(_TIMED_OUT.get(failure, failure), error="the member did not answer in time")
+    return Applied(failure, error=str(error))

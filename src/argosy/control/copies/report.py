@@ -1,0 +1,182 @@
+"""Report: what a round of dispatch came to, written once into the federated object's status and told in events.
+
+The only writer of federated objects' status and of dispatch's finalizer on them.
+"""
+
+import datetime
+
+import msgspec
+
+from argosy.api import resources
+from argosy.api.conditions import EventReason, Propagation
+from argosy.api.types import FederatedObject, FederatedStatus
+from argosy.control.caches.informers import Caches
+from argosy.control.copies.item import FederatedKey, Item
+from argosy.control.copies.operations import Applied
+from argosy.control.telemetry.events import ObjectRecorder, itself
+from argosy.control.telemetry.metrics import Metrics
+from argosy.kube.client import Client, Patch
+from argosy.kube.errors import NotFound
+from argosy.kube.objects import split_key
+from argosy.plan.copies import placement
+from argosy.plan.copies.identity import Refusal
+from argosy.plan.copies.render import is_replaced, version_of
+from argosy.plan.pipeline.held import held_of
+from argosy.plan.status import propagation
+
+__all__ = ["Report"]
+
+_EVENTS = (
+    ("create", EventReason.CREATE_IN_CLUSTER, "created"),
+    ("update", EventReason.UPDATE_IN_CLUSTER, "updated"),
+    ("delete", EventReason.DELETE_IN_CLUSTER, "deleted"),
+)
+
+
+class Report:
+    def __init__(self, client: Client, caches: Caches, recorder: ObjectRecorder, metrics: Metrics):
+        self._client = client
+        self._caches = caches
+        self._recorder = recorder
+        self._metrics = metrics
+        #: What users were last told of objects that fail: cluster -> (status, error). Told once, not at every try.
+        self._told: dict[FederatedKey, dict[str, tuple[str, str]]] = {}
+
+    def forget(self, key: FederatedKey) -> None:
+        """The object is gone."""
+        self._told.pop(key, None)
+
+    async def round(self, item: Item, results: dict[str, Applied], complete: bool) -> None:
+        """Write the status once, and only if it says something new."""
+        outcomes = {
+            cluster: _result(item, cluster, applied)
+            for cluster, applied in results.items()
+            if applied.status is not None
+        }
+        if not complete:  # those that have not answered yet stay as they were, or are on their way
+            placed = set(item.federated.placed)
+            for cluster in placement.may_hold_copies(item.federated) - results.keys():
+                record = item.record(cluster)
+                under_way = Propagation.PENDING_CREATE if cluster in placed else Propagation.WAITING_FOR_REMOVAL
+                outcomes[cluster] = propagation.Result(record.status if record else under_way)
+        status = propagation.propagation_status(
+            item.federated.status,
+            item.federated.metadata.generation if complete else item.federated.status.synced_generation,
+            outcomes,
+            _now(),
+            held=held_of(item.annotations),
+        )
+        self._tell(item, results)
+        if status is not None:
+            await self._write_status(item.key, status)
+
+    async def refused(self, key: FederatedKey, federated: FederatedObject, refusal: Refusal) -> None:
+        """Nothing is sent to members, and their copies stay. One that concerns no cluster is not worth a word."""
+        concerned = placement.may_hold_copies(federated)
+        if not concerned:
+            return
+        before, placed = federated.status, set(federated.placed)
+        outcomes = {
+            cluster: propagation.Result(
+                Propagation.COMPUTE_RESOURCE_FAILED if cluster in placed else Propagation.WAITING_FOR_REMOVAL
+            )
+            for cluster in concerned
+        }
+        told = self._told.get(key)
+        self._told[key] = {"": (refusal.reason, refusal.message)}
+        if told != self._told[key]:
+            self._metrics.refused.labels(refusal.reason).inc()
+            self._recorder.on(itself(federated), "Warning", refusal.reason, f"nothing is sent: {refusal.message}")
+        status = propagation.propagation_status(
+            before, before.synced_generation, outcomes, _now(), reason=refusal.reason
+        )
+        if status is not None:
+            await self._write_status(key, status)
+
+    async def held_deletion(self, item: Item, message: str) -> None:
+        """The copies stay though the object is being deleted."""
+        before = item.federated.status
+        known = {entry.cluster: propagation.Result(entry.status) for entry in before.clusters}
+        status = propagation.propagation_status(
+            before, before.synced_generation, known, _now(), reason="DeletionNotConfirmed"
+        )
+        if status is not None:
+            self._recorder.event(item.federated, "Warning", EventReason.ENSURE_DELETION_FAILED, message)
+            await self._write_status(item.key, status)
+
+    async def finalizers(self, item: Item, finalizers: list[str]) -> None:
+        resource = resources.federated_objects(item.key.namespaced)
+        namespace, name = split_key(item.key.key)
+        metadata = item.federated.metadata
+        body = {"metadata": {"finalizers": finalizers, "resourceVersion": metadata.resource_version}}
+        try:
+            raw = await self._client.patch(resource, name, body, namespace or None, kind=Patch.MERGE, into=bytes)
+        except NotFound:
+            return
+        self._metrics.control_writes.labels(resource.kind, "patch").inc()
+        if finalizers or not metadata.deletion_timestamp:
+            self._caches.remember_federated("dispatch", raw, item.key.namespaced)
+
+    def _tell(self, item: Item, results: dict[str, Applied]) -> None:
+        """One event for all clusters that had the same done to them, one for each different failure."""
+        for operation, reason, verb in _EVENTS:
+            clusters = [name for name, applied in results.items() if applied.wrote == operation and not applied.failed]
+            if clusters:
+                self._recorder.event(item.federated, "Normal", reason, f"{verb} in {', '.join(clusters)}")
+        replaced = [
+            name
+            for name, applied in results.items()
+            if applied.wrote != "create" and is_replaced(item.record(name), applied.metadata.uid)
+        ]
+        if replaced:
+            message = (
+                f"{', '.join(replaced)}: the object there is not the one that was written: somebody deleted that and made"
+                " another of its name"
+            )
+            self._recorder.event(item.federated, "Warning", EventReason.REPLACED_IN_CLUSTER, message)
+        failing = {
+            name: (str(applied.status), applied.error)
+            for name, applied in results.items()
+            if applied.failed and applied.status is not None
+        }
+        told = self._told.pop(item.key, {})
+        if failing:
+            self._told[item.key] = failing
+        failures: dict[tuple[str, str], list[str]] = {}
+        for name, failure in failing.items():
+            if told.get(name) != failure:
+                failures.setdefault(failure, []).append(name)
+        for (status, error), clusters in failures.items():
+            self._recorder.event(item.federated, "Warning", status, f"{', '.join(clusters)}: {error}")
+
+    async def _write_status(self, key: FederatedKey, status: FederatedStatus) -> None:
+        resource = resources.federated_objects(key.namespaced)
+        namespace, name = split_key(key.key)
+        # Lists that became empty are named too: what a merge patch leaves out stays. Without a version on purpose: federate
+        # may have written meanwhile, and what was seen in members stays true (see `fence` for leaders that wake up).
+        body = {"status": {"conditions": [], "clusters": [], **msgspec.to_builtins(status)}}
+        try:
+            raw = await self._client.patch(
+                resource, name, body, namespace or None, kind=Patch.MERGE, subresource="status", into=bytes
+            )
+        except NotFound:
+            return
+        self._metrics.control_writes.labels(resource.kind, "status").inc()
+        self._caches.remember_federated("dispatch", raw, key.namespaced)
+
+
+def _result(item: Item, cluster: str, applied: Applied) -> propagation.Result:
+    """The cluster's line in the status: with a new record where something was written or verified."""
+    if applied.status is not Propagation.OK or not applied.metadata.resource_version:
+        return propagation.Result(applied.status or Propagation.OK)
+    return propagation.Result(
+        Propagation.OK,
+        applied.metadata.generation,
+        version_of(applied.metadata),
+        item.digest(cluster),
+        applied.metadata.uid,
+    )
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

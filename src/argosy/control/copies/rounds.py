@@ -1,0 +1,103 @@
+"""Rounds: one object's work in several members at once, without waiting for the slowest.
+
+What is not over after the patience goes on by itself and wakes the object when it ends; no second try starts meanwhile.
+So a member that accepts everything and answers nothing keeps no worker from its work. Results that come late are handed to
+the object's next round, unless that wants something else by then. Work that breaks off with an exception is one cluster's
+failure; only that nothing may be sent any more is everybody's.
+"""
+
+import asyncio
+import functools
+import logging
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+from argosy.api.conditions import Propagation
+from argosy.control.copies.operations import Applied
+from argosy.control.fence import FenceLost
+
+__all__ = ["Rounds", "Work"]
+
+K = TypeVar("K", bound=Hashable)
+log = logging.getLogger(__name__)
+
+
+class Work(NamedTuple):
+    """What is to be done in one cluster; works with the same `aim` are the same."""
+
+    aim: str
+    run: Callable[[], Awaitable[Applied]]
+
+
+class _Late(NamedTuple):
+    aim: str
+    task: asyncio.Future[Applied]
+
+
+class Rounds(Generic[K]):
+    def __init__(self, patience: float, wake: Callable[[K], None]):
+        self._patience = patience
+        self._wake = wake
+        self._late: dict[tuple[K, str], _Late] = {}
+
+    async def run(self, key: K, works: Mapping[str, Work]) -> dict[str, Applied]:
+        """Results by cluster; those that are still under way are not among them."""
+        results: dict[str, Applied] = {}
+        tasks: dict[str, asyncio.Future[Applied]] = {}
+        for cluster, work in works.items():
+            late = self._late.get((key, cluster))
+            if late is not None and not late.task.done():
+                continue
+            self._late.pop((key, cluster), None)
+            if late is not None and late.aim == work.aim and _succeeded(late.task):
+                results[cluster] = late.task.result()
+            else:
+                tasks[cluster] = asyncio.ensure_future(work.run())
+                tasks[cluster].add_done_callback(_looked_at)
+        try:
+            if tasks:
+                await asyncio.wait(tasks.values(), timeout=self._patience)
+        except asyncio.CancelledError:
+            for task in tasks.values():
+                task.cancel()
+            raise
+        for cluster, task in tasks.items():
+            if not task.done():
+                self._late[key, cluster] = _Late(works[cluster].aim, task)
+                task.add_done_callback(functools.partial(self._ended, key))
+        return results | {cluster: _result(key, cluster, task) for cluster, task in tasks.items() if task.done()}
+
+    def _ended(self, key: K, task: asyncio.Future[Applied]) -> None:
+        if task.cancelled():
+            return
+        if task.exception() is not None:  # the next round meets it again, and tells
+            log.debug("%s: %s", key, task.exception())
+        self._wake(key)
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        tasks = [late.task for late in self._late.values()]
+        self._late.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _looked_at(task: asyncio.Future[Applied]) -> None:
+    """Of several that fail together (all do, when the lease is lost) one is told, and the others need not be."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _result(key: Hashable, cluster: str, task: asyncio.Future[Applied]) -> Applied:
+    try:
+        return task.result()
+    except FenceLost:
+        raise
+    except Exception as error:
+        log.exception("%s in %s", key, cluster)
+        return Applied(Propagation.COMPUTE_RESOURCE_FAILED, error=f"{type(error).__name__}: {error}"[:300])
+
+
+def _succeeded(task: asyncio.Future[Applied]) -> bool:
+    return not task.cancelled() and task.exception() is None

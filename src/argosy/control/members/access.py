@@ -1,0 +1,421 @@
+"""Access: the way into each joined member. Its connection, its service account's token, and its rights there.
+
+A connection follows the secret: when what is in there changed, the new credentials are tried first, and only if the member
+that joined answers to them do they replace the old ones (`connection`), so a mistake in a secret cuts nothing that works. Tokens
+are renewed well before they end, by the account itself, or with the user's credentials where the secret has them. The
+account's role follows the type configs as far as Kubernetes lets it.
+
+Credentials go only where they may (`secrets`), and only to the cluster that joined (`identity`).
+
+Called by `clusters` for one cluster at a time; it writes the token into the secret, nothing else on the control plane.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from argosy.api import conditions as texts
+from argosy.api import keys
+from argosy.api.types import FederatedCluster
+from argosy.control.caches.catalog import Catalog
+from argosy.control.members import join, role
+from argosy.control.members.connect import Connector
+from argosy.control.members.connection import MemberConnection
+from argosy.control.members.identity import IdentityGate, Recognition, WrongCluster
+from argosy.control.members.member import Member, Members
+from argosy.control.members.secrets import MemberSecrets
+from argosy.control.timings import Timings
+from argosy.fleet.credentials import (
+    Connection,
+    CredentialsError,
+    CredentialsWithheld,
+)
+from argosy.fleet.identity import Identity, recorded
+from argosy.fleet.tokens import life_of, renewal_time
+from argosy.kube.client import Client
+from argosy.kube.errors import ApiError, Forbidden, TransportError
+from argosy.plan.status.misfit import MISSHAPEN
+
+__all__ = ["Access", "Problem"]
+
+#: How long credentials that are being tried may take to bring an answer.
+_TRIAL = 10.0
+_LONGEST_MESSAGE = 1000
+
+_FAILURES = (ApiError, TransportError, TimeoutError)
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Why a member's Authorized condition is not True."""
+
+    reason: str
+    message: str
+
+
+class _Entry:
+    """What is remembered of the way into one member while it is connected."""
+
+    def __init__(self, connection: Connection, link: MemberConnection, gate: IdentityGate, recognition: Recognition):
+        self.connection = connection
+        self.link = link
+        self.gate = gate
+        #: By what it is told from other clusters.
+        self.recognition = recognition
+        self.problems: dict[str, str] = {}
+        #: Until when a renewal that failed is not tried again.
+        self.patience = 0.0
+        #: The rules its role was last seen to have.
+        self.rules: list[dict[str, Any]] | None = None
+
+
+class Access:
+    def __init__(
+        self,
+        secrets: MemberSecrets,
+        members: Members,
+        catalog: Catalog,
+        connect: Connector,
+        timings: Timings,
+    ):
+        self._secrets = secrets
+        self._members = members
+        self._catalog = catalog
+        self._connect = connect
+        self._timings = timings
+        self._entries: dict[str, _Entry] = {}
+        #: Why members that should be connected are not, or were not when they were last heard of.
+        self._shut_out: dict[str, Problem] = {}
+        #: Called with the name of a member that does not accept our credentials any more.
+        self.on_rejected: Callable[[str], None] = lambda name: None
+        #: ... and of one in whose place another cluster answered.
+        self.on_mismatch: Callable[[str], None] = lambda name: None
+
+    @asynccontextmanager
+    async def visit(
+        self, cluster: FederatedCluster, bootstrap: bool | None = None, identity: Identity | None = None
+    ) -> AsyncIterator[Client]:
+        """A client of its own with the credentials in the secret, closed afterwards. Raises CredentialsError.
+
+        With an identity, whatever is not that cluster is WrongCluster with the first request, and with every other.
+
+        Where the secret went before its cluster did, as a deletion in the foreground has it, with those that are in use.
+        """
+        try:
+            connection = self._secrets.connection(cluster, bootstrap)
+        except CredentialsError:
+            in_use = self.in_use(cluster.name)
+            if bootstrap is not None or in_use is None or not cluster.terminating or self._secrets.has(cluster):
+                raise
+            connection = in_use
+        challenge = self._expect(identity, connection).challenge if identity is not None else None
+        client = self._connect(cluster.name, connection, challenge)
+        try:
+            yield client
+        finally:
+            await client.close()
+
+    # Being connected.
+
+    async def connected(self, cluster: FederatedCluster) -> Member | None:
+        """The member over a connection with what is in the secret, or with what was there before if that is of no use.
+
+        Raises CredentialsError, or WrongCluster where another cluster answers.
+        """
+        try:
+            member = await self._connected(cluster)
+        except WrongCluster as error:
+            self._shut_out[cluster.name] = _problem(texts.CLUSTER_IDENTITY_CHANGED_REASON, str(error))
+            raise
+        except CredentialsError as error:
+            self._shut_out[cluster.name] = _problem(_reason(error), str(error))
+            raise
+        if self._entries[cluster.name].gate.is_open:
+            self._shut_out.pop(cluster.name, None)
+        return member
+
+    async def _connected(self, cluster: FederatedCluster) -> Member | None:
+        name = cluster.name
+        entry, member = self._entries.get(name), self._members.get(name)
+        if entry is not None and not entry.recognition.fits(recorded(cluster)):
+            # Nothing that was heard here holds any more, and what is there now is asked over connections of its own.
+            await self._drop(name)
+            entry = member = None
+        if entry is not None and not entry.gate.is_open:
+            await self._recognize(name, entry.gate)
+        try:
+            connection = self._secrets.connection(cluster)
+            if entry is None or member is None:
+                return await self._connect_first(cluster, connection)
+            if entry.connection != connection:
+                member = await self._exchange(cluster, entry, member, connection)
+        except (CredentialsError, *_FAILURES) as error:
+            if entry is None:
+                if isinstance(error, WrongCluster | CredentialsError):
+                    raise
+                raise CredentialsError(_told(error)) from None
+            self._forget_unusable(entry)
+            entry.problems[_reason(error)] = (
+                f'what is in secret "{cluster.spec.secret_ref.name}" cannot be used, the earlier credentials stay in use:'
+                f" {_told(error)}"
+            )
+            return member
+        self._forget_unusable(entry)
+        return member
+
+    async def _connect_first(self, cluster: FederatedCluster, connection: Connection) -> Member:
+        """One that does not answer now is asked again with each request, and what is not the member is not written to."""
+        recognition = self._expect(recorded(cluster), connection)
+        link = self._link(cluster.name, self._connect(cluster.name, connection, recognition.challenge))
+        gate = IdentityGate(link, recognition, self._timings.identity_period)
+        try:
+            await self._recognize(cluster.name, gate)
+        except BaseException:
+            await link.close()
+            raise
+        return await self._take(cluster.name, _Entry(connection, link, gate, recognition))
+
+    async def _recognize(self, name: str, gate: IdentityGate) -> None:
+        """Ask who is there, which may give no answer. Raises WrongCluster."""
+        try:
+            async with asyncio.timeout(min(_TRIAL, self._timings.health_period / 2)):
+                await gate.confirm()
+        except WrongCluster:
+            await self._drop(name)
+            raise
+        except _FAILURES:
+            return
+
+    def _forget_unusable(self, entry: _Entry) -> None:
+        for reason in (texts.CREDENTIALS_UNUSABLE_REASON, texts.CREDENTIALS_WITHHELD_REASON):
+            entry.problems.pop(reason, None)
+
+    def _expect(self, identity: Identity, connection: Connection) -> Recognition:
+        return Recognition(identity, connection.server, self._mismatched)
+
+    def _mismatched(self, recognition: Recognition) -> None:
+        name = recognition.identity.cluster
+        entry = self._entries.get(name)
+        if entry is not None and entry.recognition is recognition:
+            self.on_mismatch(name)
+
+    def _link(self, name: str, client: Client) -> MemberConnection:
+        return MemberConnection(name, client.transport, on_rejected=lambda: self.on_rejected(name))
+
+    async def _take(self, name: str, entry: _Entry) -> Member:
+        """Have it as the member of this name, about which nothing is known yet."""
+        member = Member(name, Client(entry.gate), self._timings, entry.gate.confirm)
+        self._entries[name] = entry
+        await self._members.connect(member)
+        return member
+
+    async def _exchange(
+        self, cluster: FederatedCluster, entry: _Entry, member: Member, connection: Connection
+    ) -> Member:
+        """Go over to other credentials, or another address, once the member answers to them."""
+        recognition = self._expect(recorded(cluster), connection)
+        client = self._connect(cluster.name, connection, recognition.challenge)
+        gate = IdentityGate(client.transport, recognition, self._timings.identity_period)
+        try:
+            async with asyncio.timeout(_TRIAL):
+                await gate.confirm()
+        except BaseException:
+            await client.close()
+            raise
+        if entry.recognition.identity != recognition.identity:
+            # It was claimed anew, or had not answered before: nothing that is known of the one before holds here.
+            link = self._link(cluster.name, client)
+            gate = IdentityGate(link, recognition, self._timings.identity_period)
+            return await self._take(cluster.name, _Entry(connection, link, gate, recognition))
+        entry.connection = connection
+        entry.rules = None
+        entry.problems.pop(texts.TOKEN_NOT_RENEWED_REASON, None)
+        entry.link.exchange(client.transport)
+        entry.gate.exchange(recognition)
+        entry.recognition = recognition
+        return member
+
+    def in_use(self, name: str) -> Connection | None:
+        """What a connected member is reached with right now."""
+        entry = self._entries.get(name)
+        return entry.connection if entry is not None else None
+
+    def member_uid(self, name: str) -> str:
+        """What a connected member is known by, once it was seen."""
+        entry = self._entries.get(name)
+        return entry.recognition.identity.namespace_uid if entry is not None and entry.gate.is_open else ""
+
+    async def disconnect(self, name: str) -> None:
+        self._shut_out.pop(name, None)
+        await self._drop(name)
+
+    async def _drop(self, name: str) -> None:
+        self._entries.pop(name, None)
+        await self._members.disconnect(name)
+
+    def problem(self, name: str) -> Problem | None:
+        """What keeps us from working in the member as we should; the most telling one."""
+        entry, shut_out = self._entries.get(name), self._shut_out.get(name)
+        if entry is None or shut_out is not None:
+            return shut_out
+        found = dict(entry.problems)
+        if entry.link.rejected:
+            why = found.get(texts.TOKEN_NOT_RENEWED_REASON, "")
+            message = "The member does not accept the credentials any more (401 Unauthorized)"
+            found[texts.CREDENTIALS_REJECTED_REASON] = f"{message}; {why}" if why else message
+        refusals = entry.link.refusals()
+        if refusals:
+            more = f" (and {len(refusals) - 1} more)" if len(refusals) > 1 else ""
+            found[texts.RIGHTS_MISSING_REASON] = f"{refusals[0]}{more}"
+        for reason in _BY_WEIGHT:
+            if reason in found:
+                return _problem(reason, found[reason])
+        return None
+
+    # The service account.
+
+    async def renew_token(self, cluster: FederatedCluster) -> bool:
+        """Have the account's next token in the secret when it is time; whether it was."""
+        entry = self._entries[cluster.name]
+        if (
+            not cluster.spec.use_service_account
+            or time.monotonic() < entry.patience
+            or not self._is_due(cluster, entry)
+        ):
+            return False
+        # Whether this one was not to be had, could not be kept, or is refused too: asking at once for another would not help.
+        entry.patience = time.monotonic() + self._timings.health_period
+        try:
+            await self._secrets.keep_token(cluster, await self._next_token(cluster, entry))
+        except (CredentialsError, *_FAILURES) as error:
+            entry.problems[texts.TOKEN_NOT_RENEWED_REASON] = (
+                f"the service account's token was not renewed: {_told(error)}; to give it a new one, run:"
+                f" argosy join {cluster.name} --kubeconfig <of an administrator of the member>"
+            )
+            return False
+        entry.problems.pop(texts.TOKEN_NOT_RENEWED_REASON, None)
+        return True
+
+    def _is_due(self, cluster: FederatedCluster, entry: _Entry) -> bool:
+        if entry.link.rejected:
+            return True
+        try:
+            life = life_of(self._secrets.connection(cluster).token)
+        except CredentialsError:
+            return False
+        return life is not None and time.time() >= renewal_time(life, self._timings.token_renewal, cluster.name)
+
+    async def _next_token(self, cluster: FederatedCluster, entry: _Entry) -> bytes:
+        try:
+            async with asyncio.timeout(_TRIAL):
+                return await join.new_token(Client(entry.gate), self._timings.token_lifetime)
+        except _FAILURES as error:
+            if not self._secrets.has_bootstrap(cluster):
+                raise
+            first = error
+        try:
+            async with self.visit(cluster, True, entry.recognition.identity) as client, asyncio.timeout(_TRIAL):
+                return await self.equip(client, cluster, await join.claim(client, cluster))
+        except join.NotTheMember as error:
+            raise CredentialsError(str(error)) from None
+        except (join.Unjoinable, join.StillLeaving):
+            raise first from None
+
+    async def equip(self, client: Client, cluster: FederatedCluster, namespace: dict[str, Any]) -> bytes:
+        """The service account and its rights in a member that was claimed; its token."""
+        await join.furnish(client, namespace, self._rules(cluster))
+        return await join.new_token(client, self._timings.token_lifetime)
+
+    def _rules(self, cluster: FederatedCluster) -> list[dict[str, Any]]:
+        return role.rules_for(cluster, self._catalog)
+
+    # Its rights.
+
+    async def follow_role(self, cluster: FederatedCluster, member: Member) -> bool:
+        """Have the account's role say what the type configs ask for; whether it had to be written."""
+        entry = self._entries[cluster.name]
+        # An account that gives up a right may not be able to take it again: it waits whether the type comes back.
+        lately = self._catalog.lately(self._timings.rights_kept)
+        wanted = role.rules_for(cluster, lately)
+        if not cluster.spec.use_service_account or (entry.rules == wanted and not entry.link.refusals()):
+            return False
+        try:
+            async with asyncio.timeout(_TRIAL):
+                present = await member.client.get(join.ROLES, keys.MEMBER_CLUSTER_ROLE)
+        except _FAILURES:
+            # Its own rights are not even readable (KubeAdmiral's are), or it is away: the probe and refusals tell.
+            return False
+        if not role.is_ours(present) or present.get("rules") == wanted:
+            entry.rules = wanted
+            entry.problems.pop(texts.ROLE_OUTDATED_REASON, None)
+            return False
+        try:
+            await self._write_role(cluster, member, {**present, "rules": wanted})
+        except (CredentialsError, *_FAILURES) as error:
+            entry.problems[texts.ROLE_OUTDATED_REASON] = (
+                f"the member's role does not fit the type configs ({_difference(present.get('rules') or [], wanted)}) and may"
+                f" not be changed from here; run: argosy join {cluster.name} --refresh-role --kubeconfig <of an administrator"
+                f" of the member> ({_told(error).splitlines()[0]})"
+            )
+            return False
+        entry.rules = wanted
+        entry.problems.pop(texts.ROLE_OUTDATED_REASON, None)
+        return True
+
+    async def _write_role(self, cluster: FederatedCluster, member: Member, role: dict[str, Any]) -> None:
+        async with asyncio.timeout(_TRIAL):
+            try:
+                await member.client.update(join.ROLES, role)
+                return
+            except Forbidden:
+                if not self._secrets.has_bootstrap(cluster):
+                    raise
+            async with self.visit(cluster, True, self._entries[cluster.name].recognition.identity) as client:
+                await client.update(join.ROLES, role)
+
+
+#: The most telling first.
+_BY_WEIGHT = (
+    texts.CREDENTIALS_REJECTED_REASON,
+    texts.CREDENTIALS_WITHHELD_REASON,
+    texts.CREDENTIALS_UNUSABLE_REASON,
+    texts.TOKEN_NOT_RENEWED_REASON,
+    texts.ROLE_OUTDATED_REASON,
+    texts.RIGHTS_MISSING_REASON,
+)
+
+
+def _reason(error: Exception) -> str:
+    withheld = isinstance(error, CredentialsWithheld)
+    return texts.CREDENTIALS_WITHHELD_REASON if withheld else texts.CREDENTIALS_UNUSABLE_REASON
+
+
+def _problem(reason: str, message: str) -> Problem:
+    return Problem(reason, message[:_LONGEST_MESSAGE])
+
+
+def _told(error: BaseException) -> str:
+    return str(error) or "no answer in time"
+
+
+def _difference(present: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> str:
+    """The kinds that rights are missing for, and those that have too many."""
+    try:
+        held, needed = _kinds(present), _kinds(wanted)
+    except MISSHAPEN:
+        return "its rules cannot be read"
+    missing, spare = sorted(needed - held), sorted(held - needed)
+    parts = [f"{word}: {', '.join(kinds)}" for word, kinds in (("missing", missing), ("not needed", spare)) if kinds]
+    return "; ".join(parts) or "other verbs"
+
+
+def _kinds(rules: list[dict[str, Any]]) -> set[str]:
+    return {
+        f"{resource}.{group}" if group else resource
+        for rule in rules
+        for group in rule.get("apiGroups") or ()
+        for resource in rule.get("resources") or ()
+    }

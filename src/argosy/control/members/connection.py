@@ -1,0 +1,156 @@
+"""The connection to one member: its transport can be exchanged while it is in use, and it remembers what was refused.
+
+New credentials are a new transport. Requests and watches under way end on the old one, which is closed when the last
+of them has; everything after that goes over the new one. So informers keep what they know and no write is cut short.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+
+from argosy.kube.errors import ApiError, from_response
+from argosy.kube.transport import Event, Page, Request, Response, Transport
+
+__all__ = ["MemberConnection"]
+
+#: How authorizers put it; other refusals with the same code (a quota, an admission webhook) are about the object.
+_NO_RIGHT = re.compile(r"cannot \w+ (resource|path) ")
+#: Whoever was refused tries again sooner than this; a refusal that is not heard any more is over.
+_REMEMBERED = 150.0
+_MOST = 50
+
+
+class _Line:
+    """One transport and how many requests and watches are under way on it."""
+
+    def __init__(self, transport: Transport):
+        self.transport = transport
+        self.used = 0
+        self.retired = False
+
+
+class MemberConnection:
+    """A `Transport` over other transports, one at a time."""
+
+    def __init__(self, member: str, transport: Transport, *, on_rejected: Callable[[], None] = lambda: None):
+        self.name = f"member {member}"
+        self._line = _Line(transport)
+        self._retired: set[_Line] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+        self._on_rejected = on_rejected
+        #: Whether the last answer was that it does not accept who we are (401).
+        self.rejected = False
+        #: (method, path without names) -> the server's words and when they were last heard.
+        self._refusals: dict[tuple[str, str], tuple[str, float]] = {}
+
+    def refusals(self) -> list[str]:
+        """Rights that are missing, in the server's words: which verb on which resource."""
+        limit = time.monotonic() - _REMEMBERED
+        return sorted({message for message, heard in self._refusals.values() if heard >= limit})
+
+    def exchange(self, transport: Transport) -> None:
+        """Use this line from now on."""
+        old, self._line = self._line, _Line(transport)
+        self.rejected = False
+        self._refusals.clear()
+        old.retired = True
+        self._retired.add(old)
+        self._close_if_idle(old)
+
+    async def send(self, request: Request) -> Response:
+        with self._used() as line:
+            response = await line.transport.send(request)
+        if line is self._line:
+            self._note(request, response)
+        return response
+
+    async def list(self, request: Request) -> Page:
+        with self._used() as line:
+            try:
+                page = await line.transport.list(request)
+            except ApiError as error:
+                if line is self._line:
+                    self._note_error(request, error)
+                raise
+        if line is self._line:
+            self._accepted(request)
+        return page
+
+    def watch(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
+        return self._watch(request)
+
+    @asynccontextmanager
+    async def _watch(self, request: Request) -> AsyncIterator[AsyncIterator[Event]]:
+        with self._used() as line:
+            try:
+                async with line.transport.watch(request) as events:
+                    if line is self._line:
+                        self._accepted(request)
+                    yield events
+            except ApiError as error:
+                if line is self._line:
+                    self._note_error(request, error)
+                raise
+
+    async def close(self) -> None:
+        for line in (self._line, *self._retired):
+            await line.transport.close()
+        self._retired.clear()
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    @contextmanager
+    def _used(self) -> Iterator[_Line]:
+        line = self._line
+        line.used += 1
+        try:
+            yield line
+        finally:
+            line.used -= 1
+            self._close_if_idle(line)
+
+    def _close_if_idle(self, line: _Line) -> None:
+        if line.retired and not line.used and line in self._retired:
+            self._retired.discard(line)
+            task = asyncio.ensure_future(line.transport.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    def _note(self, request: Request, response: Response) -> None:
+        if response.status in (401, 403):
+            self._note_error(request, from_response(response.status, response.headers, response.body))
+        else:
+            self._accepted(request)
+
+    def _note_error(self, request: Request, error: ApiError) -> None:
+        if error.code == 401:
+            if not self.rejected:
+                self.rejected = True
+                self._on_rejected()
+        elif error.code == 403 and _NO_RIGHT.search(error.message):
+            self.rejected = False
+            self._refusals.pop(_asked(request), None)
+            while len(self._refusals) >= _MOST:  # the one heard longest ago
+                del self._refusals[next(iter(self._refusals))]
+            self._refusals[_asked(request)] = (error.message, time.monotonic())
+        elif error.code < 500:
+            self._accepted(request)
+
+    def _accepted(self, request: Request) -> None:
+        self.rejected = False
+        if self._refusals:
+            self._refusals.pop(_asked(request), None)
+
+
+def _asked(request: Request) -> tuple[str, str]:
+    """What was asked, whatever the object's name: /api/v1/namespaces/x/pods/y is /api/v1/namespaces/x/pods."""
+    parts = request.path.split("/")
+    start = 3 if parts[1:2] == ["api"] else 4
+    if parts[start : start + 1] == ["namespaces"] and len(parts) > start + 2:
+        start += 2
+    watch = ("watch", "true") in request.query or ("watch", "1") in request.query
+    several = len(parts) == start + 1 and request.method == "GET"
+    verb = "watch" if watch else "list" if several else request.method
+    return verb, "/".join(parts[: start + 1])

@@ -1,0 +1,179 @@
+"""Members: the clusters we can talk to, each with its client, its limits and its own tasks.
+
+`control/clusters` connects and disconnects them; everybody else only looks them up. A member that is disconnected takes its
+informers with it.
+"""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar
+
+from argosy.control.members.breaker import Breaker, BreakerOpen
+from argosy.control.timings import Timings
+from argosy.kube.client import Client
+from argosy.kube.errors import TransportError
+from argosy.kube.informer import Informer
+from argosy.kube.supervise import Supervisor
+
+__all__ = ["Member", "Members"]
+
+T = TypeVar("T")
+_MOST_DOUBTS = 100
+
+
+class Member:
+    """One connected member. Calls go through `call`, which keeps a silent member from holding up the others."""
+
+    #: Requests under way to one member at a time; more would only queue up in the member, each on a connection of its own.
+    CONCURRENCY = 16
+
+    def __init__(self, name: str, client: Client, timings: Timings, confirm: Callable[[], Awaitable[None]]):
+        self.name = name
+        self.client = client
+        self._confirm = confirm
+        self.breaker = Breaker(timings.breaker_failures, timings.breaker_open)
+        self.tasks = Supervisor()
+        #: Called when a member that did not answer answers again.
+        self.on_recovery: Callable[[], None] = lambda: None
+        self._slots = asyncio.Semaphore(self.CONCURRENCY)
+        self._timeout = timings.member_write
+        self._silence = timings.member_silence
+        #: When the requests under way were sent, oldest first, and when the last answer came.
+        self._sent: dict[int, float] = {}
+        self._numbers = itertools.count()
+        self._answered = 0.0
+        self._in_trouble = False
+        self._informers: dict[str, Informer[Any]] = {}
+        #: What turned out to be something else than it should, and why.
+        self._doubts: dict[str, str] = {}
+
+    def follow(self, task: str, informer: Informer[Any]) -> None:
+        """Run an informer among the member's tasks, under this name.
+
+        Nobody asks these how they are: a watch that died would look like one where nothing happens.
+        """
+        self._informers[task] = informer
+        self.tasks.start(task, informer.run, restart=True)
+
+    def unfollow(self, task: str) -> None:
+        self._informers.pop(task, None)
+        self.tasks.cancel(task)
+
+    def doubt(self, what: str, why: str) -> None:
+        """Note that something of the member's is not what it should be; without a reason, that it is."""
+        self._doubts.pop(what, None)
+        if why and len(self._doubts) < _MOST_DOUBTS:
+            self._doubts[what] = why
+
+    def troubles(self) -> list[str]:
+        """What the member sends that cannot be understood."""
+        heard = [f"{each.resource}: {each.trouble}" for each in self._informers.values() if each.trouble is not None]
+        return sorted({*heard, *(f"{what}: {why}" for what, why in self._doubts.items())})
+
+    @property
+    def silent(self) -> bool:
+        """Whether requests are under way and nothing has been heard for long."""
+        oldest = next(iter(self._sent.values()), None)
+        return oldest is not None and time.monotonic() - max(oldest, self._answered) > self._silence
+
+    async def call(self, request: Callable[[Client], Awaitable[T]]) -> T:
+        """Make one request. Raises BreakerOpen without sending, TransportError or TimeoutError without an answer."""
+        if self.silent:
+            self._in_trouble = True
+            raise BreakerOpen(self._silence)
+        self.breaker.check()
+        try:
+            async with asyncio.timeout(self._timeout), self._slots:
+                answer = await self._send(request)
+        except (TransportError, TimeoutError):
+            self._in_trouble = True
+            self.breaker.failed()
+            raise
+        except asyncio.CancelledError:  # nothing was learned, but a try that was under way is over
+            self.breaker.abandoned()
+            raise
+        except BaseException:  # any answer, an error too, shows that the member is there
+            self._is_there()
+            raise
+        self._is_there()
+        return answer
+
+    async def confirm(self) -> None:
+        """Return when the member has shown, after this call, to be the one that joined: what it said before it did say.
+
+        Raises as `call` does, and for an error answer.
+        """
+        await self.call(lambda client: self._confirm())
+
+    async def _send(self, request: Callable[[Client], Awaitable[T]]) -> T:
+        number = next(self._numbers)
+        self._sent[number] = time.monotonic()
+        try:
+            return await request(self.client)
+        finally:
+            del self._sent[number]
+
+    def _is_there(self) -> None:
+        self._answered = time.monotonic()
+        self.breaker.succeeded()
+        if self._in_trouble:
+            self._in_trouble = False
+            self.on_recovery()
+
+    async def close(self) -> None:
+        await self.tasks.close()
+        await self.client.close()
+
+
+class Members:
+    """All connected members by name."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, Member] = {}
+        self._listeners: list[Callable[[str, Member | None], None]] = []
+        self._recovery_listeners: list[Callable[[str], None]] = []
+
+    def get(self, name: str) -> Member | None:
+        return self._members.get(name)
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(list(self._members.values()))
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def on_change(self, listener: Callable[[str, Member | None], None]) -> None:
+        """Be told of each member that is connected (with the member) or disconnected (with None)."""
+        self._listeners.append(listener)
+
+    def on_recovery(self, listener: Callable[[str], None]) -> None:
+        """Be told of each member that did not answer and answers again."""
+        self._recovery_listeners.append(listener)
+
+    def _recovered(self, name: str) -> None:
+        for listener in self._recovery_listeners:
+            listener(name)
+
+    async def connect(self, member: Member) -> None:
+        """Use this connection from now on, in place of an earlier one."""
+        await self.disconnect(member.name)
+        self._members[member.name] = member
+        member.on_recovery = lambda: self._recovered(member.name)
+        self._tell(member.name, member)
+
+    async def disconnect(self, name: str) -> None:
+        member = self._members.pop(name, None)
+        if member is None:
+            return
+        self._tell(name, None)
+        await member.close()
+
+    async def close(self) -> None:
+        for name in list(self._members):
+            await self.disconnect(name)
+
+    def _tell(self, name: str, member: Member | None) -> None:
+        for listener in self._listeners:
+            listener(name, member)

@@ -1,0 +1,207 @@
+"""Probing a joined member: its health, the APIs it serves, and what its nodes and pods leave free.
+
+Node and pod watches run under the member's supervisor and feed running totals; a probe reads the totals, it lists nothing.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from argosy.api.types import APIResource, ClusterResources
+from argosy.control.caches.livefleet import LiveFleet
+from argosy.control.members.member import Member, Members
+from argosy.control.timings import Timings
+from argosy.fleet.apis import ordered
+from argosy.fleet.capacity import Capacity, NodeView, PodView
+from argosy.fleet.health import Health, probe_failed, probe_result
+from argosy.fleet.katalyst import NodeResources
+from argosy.fleet.replicasets import Pods, PodsByReplicaSet
+from argosy.kube.discovery import Discovery
+from argosy.kube.errors import ApiError, BadAnswer, TooManyRequests, TransportError
+from argosy.kube.informer import Change, Informer
+from argosy.kube.resource import Resource
+from argosy.kube.selectors import LabelSelector
+
+__all__ = ["Observation", "Prober"]
+
+_NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+_PODS = Resource("", "v1", "pods", "Pod")
+_LONGEST_PROBE = 30.0
+#: Pods change often; the snapshot follows them at most this often.
+_CAPACITY_PERIOD = 0.25
+
+
+class Observation(NamedTuple):
+    """What one probe found; resources and APIs are None where they could not be read and the old ones stay."""
+
+    health: Health
+    resources: ClusterResources | None = None
+    apis: tuple[APIResource, ...] | None = None
+
+
+class Prober:
+    def __init__(
+        self, members: Members, fleet: LiveFleet, timings: Timings, excluded_nodes: tuple[LabelSelector, ...] = ()
+    ):
+        self._fleet = fleet
+        self._timings = timings
+        self._excluded = excluded_nodes
+        self._watched: dict[str, _Watched] = {}
+        #: Since when clusters are not heard of that never were.
+        self._missed: dict[str, float] = {}
+        #: Told of each pod (cluster, pod's key, uid of its ReplicaSet) that came, went, got a node or failed to.
+        self.on_pod: Callable[[str, str, str], None] = lambda cluster, pod, replica_set: None
+        #: What a cluster's nodes offer besides their own allocatable.
+        self.further: Callable[[str], NodeResources | None] = lambda cluster: None
+        members.on_change(self._member_changed)
+
+    def capacity_changed(self, cluster: str) -> None:
+        """Something besides nodes and pods changed what the cluster offers."""
+        watched = self._watched.get(cluster)
+        if watched is not None:
+            watched.changed.set()
+
+    def judge_figures(self, now: float) -> None:
+        """Note which clusters' figures are stale: their nodes or pods have not been heard of for long."""
+        for name in self._fleet.snapshot.names:
+            watched = self._watched.get(name)
+            heard = watched.last_heard if watched is not None else 0.0
+            # Until the first word of a connection, the time from when it is missed counts.
+            since = heard or self._missed.setdefault(name, now)
+            if heard:
+                self._missed.pop(name, None)
+            self._fleet.set_stale(name, now - since > self._timings.capacity_stale)
+        for name in self._missed.keys() - set(self._fleet.snapshot.names):
+            del self._missed[name]
+
+    def pods_of(self, cluster: str, replica_set: str) -> Pods | None:
+        """The pods of a ReplicaSet, by its uid; None while the member's pods are not known."""
+        watched = self._watched.get(cluster)
+        return watched.by_replica_set.of(replica_set) if watched is not None and watched.pods.has_synced else None
+
+    async def observe(self, member: Member, known: tuple[APIResource, ...] = ()) -> Observation:
+        """Probe once. Never raises for what a member does or does not answer. `known` is what it served before."""
+        limit = min(self._timings.health_period / 2, _LONGEST_PROBE)
+        try:
+            async with asyncio.timeout(limit):
+                answer = await member.client.healthz()
+        except TooManyRequests as error:
+            return Observation(probe_failed(busy=error.message))
+        except ApiError as error:
+            answer = error.message
+        except BadAnswer as error:
+            return Observation(probe_failed(healthz=str(error)))
+        except (TransportError, TimeoutError):
+            return Observation(probe_result(None))
+        health = probe_result(answer)
+        if health.ready != "True":
+            return Observation(health)
+        try:
+            resources = await self._resources(member)
+        except _Unread as error:
+            return Observation(probe_failed(resources=str(error)))
+        try:
+            async with asyncio.timeout(limit):
+                found = await member.client.discover()
+        except (ApiError, TransportError, TimeoutError) as error:
+            return Observation(probe_failed(discovery=str(error) or "timed out"), resources)
+        return Observation(health, resources, _listed(found, known))
+
+    async def _resources(self, member: Member) -> ClusterResources:
+        watched = self._watched[member.name]
+        try:
+            async with asyncio.timeout(self._timings.capacity_sync):
+                await watched.nodes.synced.wait()
+                await watched.pods.synced.wait()
+        except TimeoutError:
+            # Why, if the member said so: a right that is missing, say.
+            why = [informer.last_error for informer in (watched.nodes, watched.pods) if not informer.has_synced]
+            raise _Unread(next(filter(None, why), "timed out waiting for the node and pod caches")) from None
+        try:
+            return watched.capacity.resources(self.further(member.name))
+        except ValueError as error:
+            raise _Unread(str(error)) from None
+
+    def _member_changed(self, name: str, member: Member | None) -> None:
+        self._watched.pop(name, None)
+        self._fleet.drop_capacity(name)
+        if member is None:
+            return
+        watched = _Watched(member, self._excluded, self._timings, lambda pod, made_by: self.on_pod(name, pod, made_by))
+        self._watched[name] = watched
+        member.follow(f"watch nodes in {name}", watched.nodes)
+        member.follow(f"watch pods in {name}", watched.pods)
+        member.tasks.start(f"capacity of {name}", lambda: self._follow(name, watched), restart=True)
+
+    async def _follow(self, name: str, watched: "_Watched") -> None:
+        """Carry changed totals into the fleet snapshot, many pod events at a time."""
+        await watched.nodes.synced.wait()
+        await watched.pods.synced.wait()
+        while True:
+            await watched.changed.wait()
+            watched.changed.clear()
+            with contextlib.suppress(ValueError):  # the probe tells
+                self._fleet.set_capacity(name, watched.capacity.resources(self.further(name)))
+            await asyncio.sleep(_CAPACITY_PERIOD)
+
+
+class _Unread(Exception):
+    """Nodes or pods are not known; the message says why."""
+
+
+class _Watched:
+    """The watches on one member's nodes and pods and what they add up to."""
+
+    def __init__(
+        self,
+        member: Member,
+        excluded: tuple[LabelSelector, ...],
+        timings: Timings,
+        on_pod: Callable[[str, str], None],
+    ):
+        self.capacity = Capacity(excluded)
+        self.by_replica_set = PodsByReplicaSet()
+        self._on_pod = on_pod
+        self.changed = asyncio.Event()
+        liveness, backoff = timings.watch_liveness, timings.watch_backoff
+        self.nodes: Informer[NodeView] = Informer(member.client, _NODES, NodeView, liveness=liveness, backoff=backoff)
+        self.pods: Informer[PodView] = Informer(member.client, _PODS, PodView, liveness=liveness, backoff=backoff)
+        self.nodes.add_handler(self._node)
+        self.pods.add_handler(self._pod)
+
+    @property
+    def last_heard(self) -> float:
+        """When there was the last word of both, by the monotonic clock; 0 where there was none yet."""
+        return min(self.nodes.last_event, self.pods.last_event)
+
+    def _node(self, change: Change[NodeView]) -> None:
+        self.capacity.set_node(change.key, change.new)
+        self.changed.set()
+
+    def _pod(self, change: Change[PodView]) -> None:
+        self.capacity.set_pod(change.key, change.new)
+        self.changed.set()
+        made_by = self.by_replica_set.change(change.key, change.old, change.new)
+        if made_by is not None:
+            self._on_pod(change.key, made_by.uid)
+
+
+def _listed(found: Discovery, known: tuple[APIResource, ...]) -> tuple[APIResource, ...]:
+    """What a FederatedCluster's status is to list.
+
+    A group version that could not be read keeps what was known of it: not knowing must not look like not serving.
+    """
+    listed = {
+        APIResource(
+            group=resource.group,
+            version=resource.version,
+            kind=resource.kind,
+            plural_name=resource.plural,
+            scope="Namespaced" if resource.namespaced else "Cluster",
+        )
+        for resource in found.resources
+    }
+    unread = {name.rpartition("/")[::2] for name in found.failures}
+    listed |= {api for api in known if (api.group, api.version) in unread}
+    return ordered(listed)

@@ -1,0 +1,54 @@
+"""Placed workloads: keeps the fleet's index of placed workloads up to date, for rules that look at other workloads.
+
+Fed by federated objects (where) and their sources (labels); with shards it knows the workloads of its own part.
+"""
+
+from collections.abc import Callable
+
+from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.caches.views import FederatedView, SourceView
+from argosy.fleet.workloads import WorkloadKey, Workloads
+from argosy.kube.informer import Change
+from argosy.kube.objects import split_key
+from argosy.plan.kinds.registry import KINDS
+
+__all__ = ["PlacedWorkloads"]
+
+
+class PlacedWorkloads:
+    def __init__(self, caches: Caches, workloads: Workloads, moved: Callable[[], None]) -> None:
+        self._caches = caches
+        self._workloads = workloads
+        #: Called whenever a workload came to a cluster or left one.
+        self._moved = moved
+
+    def federated_changed(self, change: Change[FederatedView]) -> None:
+        view = change.new or change.old
+        if view is None or (change.old and change.new and change.old.spec == change.new.spec):
+            return
+        source = self._caches.source_of(view)
+        if source is not None:
+            self._set(source, change.new)
+
+    def source_changed(self, type_name: str, change: Change[SourceView]) -> None:
+        """Only its labels matter here; where a source that is gone still runs, its federated object tells."""
+        if change.new is None or (change.old and change.old.metadata.labels == change.new.metadata.labels):
+            return
+        source = SourceKey(type_name, change.key)
+        view = self._caches.federated_view(source)
+        if view is not None:
+            self._set(source, view)
+
+    def _set(self, source: SourceKey, view: FederatedView | None) -> None:
+        config = self._caches.catalog.get(source.type)
+        if config is None:
+            return
+        kind = KINDS.get((config.resource.group, config.kind))
+        if kind is None or not kind.pod_spec:
+            return
+        namespace, name = split_key(source.key)
+        known = self._caches.source(source)
+        key = WorkloadKey(config.resource.group, config.kind, namespace, name)
+        labels = known.metadata.labels if known is not None else {}
+        if self._workloads.set(key, labels, view.placed if view is not None else ()):
+            self._moved()

@@ -1,0 +1,176 @@
+"""Profiles: which scheduling plugins there are at the moment, and whom another profile, or another plugin, concerns.
+
+Plugins are those built in, those installed as Python packages, and webhooks; profiles choose among them. A profile that cannot
+be used says so in an event of its own, besides what the objects say that wait for it. While packages are being loaded, a name
+that nobody has may be a plugin of theirs: whoever decides asks for it and waits, and nothing is said about the profile.
+
+Decides nothing: what a profile means is `plan.scheduling.profile`. Owns a task for each profile whose arguments a Python package
+is asked about; `close` ends them.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator
+
+from argosy.api import keys, resources
+from argosy.api.conditions import EventReason
+from argosy.api.types import PropagationPolicy, SchedulingProfile
+from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.scheduling.plugin_workers import PluginWorkers
+from argosy.control.scheduling.webhooks import Webhooks
+from argosy.kube.events import EventRecorder
+from argosy.kube.informer import Change
+from argosy.kube.objects import key_of
+from argosy.plan.scheduling.framework import FrameworkError, Remote
+from argosy.plan.scheduling.profile import POINTS, Registry, enabled_names, unused
+from argosy.plan.scheduling.schedule import profile_of
+
+__all__ = ["Profiles"]
+
+
+class Profiles:
+    def __init__(
+        self,
+        caches: Caches,
+        webhooks: Webhooks,
+        installed: Registry,
+        events: EventRecorder | None = None,
+        workers: PluginWorkers | None = None,
+    ) -> None:
+        """Without a recorder nothing is told: somebody else of this control plane does.
+
+        With `workers`, what is installed is what they have, now and as they come to know of more.
+        """
+        self._workers = workers
+        self._checking: set[asyncio.Task[None]] = set()
+        self._caches = caches
+        self._webhooks = webhooks
+        self._installed = installed
+        self._events = events
+        self._listeners: list[Callable[[str], None]] = []
+        self.registry = installed
+        #: Names in profiles that may be plugins of a package that is being loaded.
+        self._awaited: frozenset[str] = frozenset()
+        if workers is not None:
+            workers.on_change(self._package_loaded)
+
+    def on_change(self, listener: Callable[[str], None]) -> None:
+        """Be told of profiles that came, went or mean something else than before; see `naming`."""
+        self._listeners.append(listener)
+
+    def of(self, policy: PropagationPolicy | None) -> SchedulingProfile | None:
+        """The profile a policy names, if it is there."""
+        name = policy.spec.scheduling_profile if policy is not None else ""
+        return self._caches.profiles.get(name) if name else None
+
+    def profile_changed(self, change: Change[SchedulingProfile]) -> None:
+        """Handler for the profiles' informer."""
+        if change.old is not None and change.new is not None and change.old.spec == change.new.spec:
+            return
+        if change.new is not None:
+            if any(_is_unknown(name, self.registry) for name in enabled_names(change.new.spec)):
+                self._look_up()
+            self._check(change.new)
+        self._changed(change.key)
+
+    def webhook_changed(self, name: str) -> None:
+        """A webhook came, went or is another one than before."""
+        self._look_up()
+        if self._installed.points_of(name):
+            configuration = self._caches.webhooks.get(name)
+            if configuration is not None:
+                why = "another plugin has this name: profiles that name it cannot be used"
+                self._webhooks.tell(configuration, "Warning", EventReason.WEBHOOK_CONFIGURATION_ERROR, why)
+        for profile in self._caches.profiles.values():
+            if name in enabled_names(profile.spec):
+                self._check(profile)
+                self._changed(profile.metadata.name)
+
+    def _package_loaded(self) -> None:
+        """One was loaded, or could not be: who named a plugin of it now knows what that is."""
+        assert self._workers is not None
+        awaited, before = self._awaited, self.registry
+        self._installed = self._workers.registry
+        self._look_up()
+        for profile in self._caches.profiles.values():
+            for name in enabled_names(profile.spec):
+                if name in awaited - self._awaited or before.unusable.get(name) != self.registry.unusable.get(name):
+                    self._check(profile)
+                    self._changed(profile.metadata.name)
+                    break
+
+    def _look_up(self) -> None:
+        """Which plugins there are."""
+        known = self._installed.with_remotes(self._webhooks.remotes()).without(self._webhooks.unusable)
+        awaited: dict[str, str] = {}
+        if self._workers is not None and self._workers.loading:
+            wanted = {name for profile in self._caches.profiles.values() for name in enabled_names(profile.spec)}
+            unknown = (name for name in wanted if _is_unknown(name, known))
+            awaited = {name: package for name in unknown if (package := self._workers.awaited_from(name))}
+        for name, package in awaited.items():
+            # At which stage it belongs is not known either. The package is part of what a decision was based on: most likely it
+            # is the same as before, so that nothing is decided anew only because we have started.
+            known = known.with_plugins((Remote(name, point, packaged=True) for point in POINTS), package)
+        self._awaited, self.registry = frozenset(awaited), known
+
+    def _changed(self, profile: str) -> None:
+        for listener in self._listeners:
+            listener(profile)
+
+    def naming(self, profiles: Collection[str]) -> Iterator[SourceKey]:
+        """The objects whose policies name one of the profiles."""
+        labels = {True: keys.PROPAGATION_POLICY_LABEL, False: keys.CLUSTER_PROPAGATION_POLICY_LABEL}
+        for namespaced, policies in self._caches.policies.items():
+            for policy in policies.values():
+                if policy.spec.scheduling_profile in profiles:
+                    yield from self._caches.sources_naming(f"{labels[namespaced]}={key_of(policy.metadata)}")
+
+    def check_all(self) -> None:
+        """Once all are known: until then a profile may name what has only not come yet."""
+        for profile in self._caches.profiles.values():
+            self._check(profile)
+
+    def _check(self, profile: SchedulingProfile) -> None:
+        if self._events is None or not self._caches.webhooks.has_synced:
+            return
+        if not self._awaited.isdisjoint(enabled_names(profile.spec)):
+            return
+        try:
+            plugins = profile_of(profile, self.registry)
+        except FrameworkError as error:
+            self._tell(profile, EventReason.PROFILE_INVALID, str(error))
+            return
+        ignored = unused(plugins, profile.spec)
+        if ignored:
+            message = f"arguments for plugins that take none, or are not enabled: {', '.join(ignored)}"
+            self._tell(profile, EventReason.PROFILE_ARGUMENTS_UNUSED, message)
+        every = (*plugins.filters, *plugins.scores, *plugins.selects, *plugins.replicas.values())
+        given = {one.name: one for one in every if isinstance(one, Remote) and one.arguments}
+        if given and self._workers is not None:
+            task = asyncio.ensure_future(self._check_arguments(profile, self._workers, list(given.values())))
+            self._checking.add(task)
+            task.add_done_callback(self._checking.discard)
+
+    async def _check_arguments(self, profile: SchedulingProfile, workers: PluginWorkers, given: list[Remote]) -> None:
+        """What arguments mean is the plugins' own matter."""
+        for remote in given:
+            if why := await workers.refuses(remote):
+                self._tell(profile, EventReason.PROFILE_INVALID, why)
+
+    async def close(self) -> None:
+        if self._workers is not None:
+            self._workers.forget(self._package_loaded)
+        tasks = tuple(self._checking)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _tell(self, profile: SchedulingProfile, reason: EventReason, message: str) -> None:
+        if self._events is None:
+            return
+        kind, metadata = resources.SCHEDULING_PROFILES.kind, profile.metadata
+        about = {"apiVersion": keys.API_VERSION, "kind": kind, "name": metadata.name, "uid": metadata.uid}
+        self._events.event(about, "Warning", reason, message)
+
+
+def _is_unknown(name: str, registry: Registry) -> bool:
+    return name not in registry.unusable and not registry.points_of(name)

@@ -1,0 +1,186 @@
+"""Reservations: the fleet that decisions are made on: the live one, less what was decided and does not run yet.
+
+Fed by federated objects, own writes included, and by the copies the collector sees; decisions that are being written count
+from the moment they were made. What it holds follows from those alone (see `fleet.reservations`) and is stored nowhere.
+What other shards decided is heard from them (`sharding.peers`).
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from argosy.api.conditions import Propagation
+from argosy.api.federated import FederatedObject
+from argosy.api.types import FederatedCluster, FederatedTypeConfig
+from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.caches.livefleet import LiveFleet
+from argosy.control.caches.projection import as_object
+from argosy.control.caches.views import FederatedView
+from argosy.control.collect import Collector
+from argosy.control.sharding.peers import PeerReservations, added
+from argosy.fleet.reservations import Copy, Reservations
+from argosy.fleet.snapshot import Fleet
+from argosy.kube.informer import Change
+from argosy.kube.objects import DecodeError, HasMetadata, decode
+from argosy.plan.fields import Json, number
+from argosy.plan.kinds.registry import KINDS
+from argosy.plan.scheduling.unit import (
+    current_placement,
+    desired_replicas,
+    request_of_template,
+)
+
+__all__ = ["ReservedFleet"]
+
+
+class ReservedFleet:
+    def __init__(self, caches: Caches, collector: Collector, fleet: LiveFleet) -> None:
+        self._caches = caches
+        self._collector = collector
+        self._fleet = fleet
+        #: Called where something that was reserved will not come after all.
+        self.released: Callable[[], None] = lambda: None
+        self._reservations: Reservations[SourceKey] = Reservations()
+        self._known: tuple[Fleet, int, int, Fleet] | None = None
+        #: What other shards have reserved.
+        self.peers: PeerReservations | None = None
+        collector.on_change(self._member_object_changed)
+
+    @property
+    def totals(self) -> dict[str, dict[str, int]]:
+        """What is reserved, by resource and cluster."""
+        return self._reservations.totals
+
+    @property
+    def snapshot(self) -> Fleet:
+        """The fleet as its members tell it."""
+        return self._fleet.snapshot
+
+    def fleet(self, key: SourceKey, *, own: bool = False) -> Fleet:
+        """The fleet as a decision about this source should see it: what is still to come of its own is at its disposal.
+
+        With `own` that is taken as well: who is given room beyond what was placed must not be given it twice.
+        """
+        snapshot, reservations = self._fleet.snapshot, self._reservations
+        others, heard = (self.peers.totals, self.peers.version) if self.peers is not None else ({}, 0)
+        reserved = reservations.totals if own else reservations.without(key)
+        if reserved is not reservations.totals:
+            return snapshot.with_reserved(added(reserved, others))
+        known = self._known
+        if known is None or known[0] is not snapshot or known[1:3] != (reservations.version, heard):
+            fleet = snapshot.with_reserved(added(reserved, others))
+            known = self._known = (snapshot, reservations.version, heard, fleet)
+        return known[3]
+
+    @contextlib.contextmanager
+    def decided(self, key: SourceKey, federated: Json) -> Iterator[None]:
+        """While a decision is being written: others decide meanwhile."""
+        config = self._counted(key)
+        if config is None:
+            yield
+            return
+        parts = {"metadata": federated["metadata"], "spec": federated["spec"]}
+        self._place(key, config, msgspec.convert(parts, FederatedObject), None)
+        try:
+            yield
+        finally:
+            self._follow(key, config)
+
+    # What is heard.
+
+    def federated_changed(self, change: Change[FederatedView]) -> None:
+        view = change.new or change.old
+        key = self._caches.source_of(view) if view is not None else None
+        config = self._counted(key) if key is not None else None
+        if key is None or config is None:
+            return
+        old, new = change.old, change.new
+        if old is None or new is None or _decided(old) != _decided(new):
+            self._follow(key, config)
+        elif old.status != new.status:
+            self._reservations.observe_all(key, lambda cluster: self._copy(key, config, new, cluster))
+
+    def cluster_changed(self, change: Change[FederatedCluster]) -> None:
+        if change.new is None:
+            self._reservations.drop_cluster(change.key)
+
+    def _member_object_changed(self, cluster: str, type_name: str, change: Change[HasMetadata]) -> None:
+        key = SourceKey(type_name, change.key)
+        config = self._counted(key)
+        view = self._caches.federated_view(key) if config is not None else None
+        if config is not None and view is not None:
+            self._reservations.observe(key, cluster, self._copy(key, config, view, cluster))
+
+    # What it means.
+
+    def _follow(self, key: SourceKey, config: FederatedTypeConfig) -> None:
+        """Be of one mind with the cache."""
+        view, raw = self._caches.federated_view(key), self._caches.federated_raw(key)
+        before = self._reservations.released
+        if view is None or raw is None or view.metadata.deletion_timestamp:
+            self._reservations.drop(key)
+        else:
+            try:
+                federated = decode(raw, FederatedObject)
+            except DecodeError:
+                self._reservations.drop(key)
+            else:
+                self._place(key, config, federated, view)
+        if self._reservations.released != before:
+            self.released()
+
+    def _place(
+        self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject, view: FederatedView | None
+    ) -> None:
+        template = federated.spec.template
+        # Kubernetes takes one that is not stated for 1.
+        whole = desired_replicas(template, config.spec.path_definition.replicas_spec)
+        placed = {
+            cluster: (1 if whole is None else whole) if number is None else number
+            for cluster, number in current_placement(federated, config).items()
+        }
+        self._reservations.place(
+            key,
+            request_of_template(template).amounts,
+            placed,
+            lambda cluster: self._copy(key, config, view, cluster),
+        )
+
+    def _counted(self, key: SourceKey) -> FederatedTypeConfig | None:
+        """Of kinds that run pods, those whose numbers of replicas can be followed."""
+        config = self._caches.catalog.get(key.type)
+        if config is None or not config.spec.path_definition.replicas_status:
+            return None
+        kind = KINDS.get((config.resource.group, config.kind))
+        return config if kind is not None and kind.pod_spec else None
+
+    def _copy(
+        self, key: SourceKey, config: FederatedTypeConfig, view: FederatedView | None, cluster: str
+    ) -> Copy | None:
+        if cluster not in self._fleet.snapshot:
+            return None
+        found = self._collector.get(cluster, config.name, key.key)
+        reported = view if view is not None else self._caches.federated_view(key)
+        entries = reported.status.clusters if reported is not None else ()
+        entry = next((each for each in entries if each.cluster == cluster), None)
+        if found is None:
+            # Where its first list is not in yet, only what was never carried there is known not to run.
+            return Copy(0) if entry is None or self._collector.synced(cluster, config.name) else None
+        paths, content = config.spec.path_definition, as_object(found)
+        current = (
+            view is not None
+            and view.status.synced_generation == view.metadata.generation
+            and entry is not None
+            and entry.status == Propagation.OK
+        )
+        return Copy(
+            number(content, paths.replicas_status) or 0,
+            number(content, paths.replicas_spec) if current else None,
+        )
+
+
+def _decided(view: FederatedView) -> tuple[Any, ...]:
+    metadata = view.metadata
+    return metadata.uid, metadata.generation, bool(metadata.deletion_timestamp)

@@ -1,0 +1,116 @@
+"""Election of a shard: no two layouts of shards are in force at a time.
+
+A shard's lease keeps a second process away from the same shard. It says nothing about a process that divides otherwise: shard
+1/3 owns namespaces of shard 0/2, and a process without shards owns everything. So whoever has got its lease looks at all
+leases of controllers before it begins: where one of another division may still be held, it lets go of its own and waits.
+Everybody shows its lease first and looks then, so of two that come at the same moment at least one sees the other, and
+nobody begins beside one that has begun. To go from n shards to another number is to stop the old processes and start the new
+ones, in any order: the new ones begin when the last of the old ones has let go or was silent for the length of its lease.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from argosy.api import keys
+from argosy.api.shards import Shard, shard_of_lease
+from argosy.kube.client import Client
+from argosy.kube.errors import ApiError, Conflict, NotFound, TransportError
+from argosy.kube.lease import LEASES, RETRY, LeaderElector, LeaseLost, Sightings, elapsed
+
+__all__ = ["OtherLayoutActive", "ShardElection"]
+
+log = logging.getLogger(__name__)
+
+
+class OtherLayoutActive(Exception):
+    """Somebody who divides the objects otherwise may be at work."""
+
+
+class ShardElection:
+    def __init__(self, client: Client, shard: Shard, *, retry: float = RETRY, clock: Callable[[], float] = elapsed):
+        self._client = client
+        self._count = shard.count
+        self._retry = retry
+        self._sightings = Sightings(clock)
+        self._rivals = ""
+        self._elector: LeaderElector | None = None
+
+    @property
+    def waiting(self) -> str:
+        """What is being waited for, for people."""
+        holder = self._elector.holder if self._elector is not None else ""
+        return self._rivals or f"the lease, held by {holder or 'nobody yet'}"
+
+    async def run(
+        self, elector_of: Callable[[], LeaderElector], lead: Callable[[LeaderElector], Awaitable[None]]
+    ) -> None:
+        """Lead whenever the shard's lease is ours and nobody divides otherwise, until `lead` ends by itself."""
+        while True:
+            self._elector = elector = elector_of()
+            await self._settled()
+            try:
+                return await elector.run(partial(self._lead, elector, lead))
+            except (LeaseLost, OtherLayoutActive) as why:
+                log.warning("%s; standing again", why)
+                # Two that saw each other must not step back and come again in step.
+                await asyncio.sleep(self._retry * random.random())
+
+    async def _lead(self, elector: LeaderElector, lead: Callable[[LeaderElector], Awaitable[None]]) -> None:
+        await self._begin()
+        await lead(elector)
+
+    async def _settled(self) -> None:
+        """Return once nobody of another division seems to be at work: who only waits must not show a lease."""
+        while True:
+            try:
+                others = [_described(lease) for lease in await self._others() if self._sightings.free_in(lease) > 0]
+            except (ApiError, TransportError) as error:
+                others = [f"an answer about the leases ({error})"]
+            rivals = ", ".join(others)
+            if rivals and rivals != self._rivals:
+                log.info("waiting for %s, who divides the objects otherwise", rivals)
+            self._rivals = rivals
+            if not rivals:
+                return
+            await asyncio.sleep(self._retry)
+
+    async def _begin(self) -> None:
+        """Make sure of it, with the lease in hand: raises Divided when somebody may be at work after all."""
+        try:
+            for lease in await self._others():
+                if self._sightings.free_in(lease) > 0:
+                    raise OtherLayoutActive(f"{_described(lease)} divides the objects otherwise")
+                await self._retire(lease)
+        except (ApiError, TransportError) as error:
+            raise OtherLayoutActive(f"the leases of other divisions cannot be read: {error}") from error
+
+    async def _others(self) -> list[dict[str, Any]]:
+        """The leases of other divisions that somebody took and did not give back."""
+        listed = await self._client.list(LEASES, keys.SYSTEM_NAMESPACE)
+        return [lease for lease in listed.items if self._is_taken(lease)]
+
+    def _is_taken(self, lease: dict[str, Any]) -> bool:
+        shard = shard_of_lease(lease["metadata"]["name"])
+        return shard is not None and shard.count != self._count and bool(_holder(lease))
+
+    async def _retire(self, lease: dict[str, Any]) -> None:
+        """Of somebody who is dead: given back in their name, or every new process would have to watch it for its length."""
+        spec = {**lease["spec"], "holderIdentity": ""}
+        try:
+            await self._client.update(LEASES, {**lease, "spec": spec}, keys.SYSTEM_NAMESPACE)
+        except NotFound:
+            return
+        except Conflict:
+            raise OtherLayoutActive(f"{_described(lease)} came back") from None
+
+
+def _holder(lease: dict[str, Any]) -> str:
+    return str((lease.get("spec") or {}).get("holderIdentity") or "")
+
+
+def _described(lease: dict[str, Any]) -> str:
+    return f"{_holder(lease)} with the lease {lease['metadata']['name']}"

@@ -1,0 +1,73 @@
+"""Adoption: what becomes of a member's object that the federation did not make, and what is left behind on deletion.
+
+The annotations controllers own win over the user's.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from argosy.api import keys
+from argosy.plan.copies.retain import recorded_keys
+from argosy.plan.scheduling import expressions
+
+__all__ = ["AdoptionError", "adopted_mark", "adopts", "is_derived_service", "may_adopt", "orphans"]
+
+
+class AdoptionError(ValueError):
+    """The clusters-to-adopt annotation cannot be read."""
+
+
+class _ClustersToAdopt(msgspec.Struct, frozen=True):
+    clusters: tuple[str, ...] | None = ()
+    regexp: str | None = ""
+
+
+def _stated(annotations: Mapping[str, str], internal: str, own: str) -> str | None:
+    return annotations.get(internal, annotations.get(own))
+
+
+def adopts(annotations: Mapping[str, str]) -> bool:
+    """Whether existing objects are taken over at all."""
+    return _stated(annotations, keys.INTERNAL_CONFLICT_RESOLUTION, keys.CONFLICT_RESOLUTION) == keys.ADOPT
+
+
+def may_adopt(annotations: Mapping[str, str], cluster: str) -> bool:
+    """Whether existing objects are taken over in this cluster: it is listed, or the expression is found in its name."""
+    text = _stated(annotations, keys.INTERNAL_CLUSTERS_TO_ADOPT, keys.CLUSTERS_TO_ADOPT)
+    if not text:
+        return False
+    try:
+        wanted = msgspec.json.decode(text, type=_ClustersToAdopt)
+        if cluster in (wanted.clusters or ()):
+            return True
+        return bool(wanted.regexp and expressions.parse(wanted.regexp).search(cluster))
+    except (msgspec.MsgspecError, expressions.ExpressionError, RecursionError) as error:
+        raise AdoptionError(f"{keys.CLUSTERS_TO_ADOPT}: {error}") from None
+
+
+def orphans(annotations: Mapping[str, str], member_annotations: Mapping[str, str]) -> bool:
+    """Whether a member's copy stays, without the managed label, when the federated object is deleted."""
+    match _stated(annotations, keys.INTERNAL_ORPHAN, keys.ORPHAN):
+        case keys.ORPHAN_ALL:
+            return True
+        case keys.ORPHAN_ADOPTED:
+            return adopted_mark(member_annotations) == "true"
+        case _:
+            return False
+
+
+def adopted_mark(member_annotations: Mapping[str, str]) -> str | None:
+    """What a member's copy says of whether it was there before us. None but the copy itself can say it.
+
+    Earlier versions, and KubeAdmiral, let a template say it too, and so overwrite what was true. Such a copy counts as adopted:
+    rather is one of ours left behind than somebody's own deleted.
+    """
+    if keys.ADOPTED in recorded_keys(member_annotations, keys.PROPAGATED_ANNOTATION_KEYS):
+        return "true"
+    return member_annotations.get(keys.ADOPTED)
+
+
+def is_derived_service(annotations: Mapping[str, str] | None) -> bool:
+    """A derived service has the name of the service it stands for, and is another object all the same."""
+    return keys.DERIVED_SERVICE in (annotations or {})

@@ -1,0 +1,211 @@
+"""Render: the object a member cluster is to have, and whether what it has already is that.
+
+Rendering is skipped where a cluster's record says that this very template with these very patches was written and the
+member's object has not changed since.
+"""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+
+import orjson
+
+from argosy.api import keys
+from argosy.api.conditions import Propagation
+from argosy.api.federated import PropagationEntry
+from argosy.api.typeconfigs import FederatedTypeConfig
+from argosy.kube.objects import Metadata
+from argosy.plan.copies.adoption import adopted_mark
+from argosy.plan.copies.placement import Patches
+from argosy.plan.copies.retain import retain, retain_replicas
+from argosy.plan.fields import Json, equal
+from argosy.plan.kinds.registry import kind_of
+from argosy.plan.metadata import annotations_of, labels_of, meta_equivalent
+from argosy.plan.pipeline.override import OverrideError, apply_patches
+
+__all__ = [
+    "RenderError",
+    "adopted",
+    "digest",
+    "in_bucket",
+    "is_current",
+    "is_replaced",
+    "needs_update",
+    "orphaned",
+    "render",
+    "template_digest",
+    "version_of",
+]
+
+
+class RenderError(ValueError):
+    """The desired object cannot be built; `status` is the state reported for the cluster."""
+
+    def __init__(self, status: Propagation, message: str):
+        super().__init__(message)
+        self.status = status
+
+
+def render(
+    template: Json,
+    patches: Patches,
+    observed: Json | None,
+    annotations: Mapping[str, str],
+    type_config: FederatedTypeConfig,
+) -> Json:
+    """The object to write: to create it where `observed` is None, else to update that one.
+
+    `annotations` are the federated object's.
+    """
+    desired = kind_of(template).strip(_without_generation(template))
+    finalizers = (observed or {}).get("metadata", {}).get("finalizers") or []
+    desired = {**desired, "metadata": {**desired["metadata"], "finalizers": list(finalizers)}}
+    try:
+        desired = apply_patches(desired, patches)
+    except OverrideError as error:
+        raise RenderError(Propagation.APPLY_OVERRIDES_FAILED, str(error)) from None
+    desired = _marked(desired, _generation(template))
+    if observed is None:
+        return desired
+    desired = retain_replicas(
+        retain(desired, observed), observed, annotations, type_config.spec.path_definition.replicas_spec
+    )
+    desired = _adopted_as(desired, adopted_mark(annotations_of(observed)))
+    unique = list(dict.fromkeys(desired["metadata"].get("finalizers") or ()))
+    return {**desired, "metadata": {**desired["metadata"], "finalizers": unique}}
+
+
+def _generation(template: Json) -> int:
+    return template["metadata"].get("generation") or 0
+
+
+def _without_generation(template: Json) -> Json:
+    """A member counts its own generations."""
+    metadata = {key: value for key, value in template["metadata"].items() if key != "generation"}
+    return {**template, "metadata": metadata}
+
+
+def _marked(desired: Json, generation: int) -> Json:
+    """With the managed label, the source's generation, and the lists of the keys that come from us: later we know which ones we
+    took away. All of it after the patches, which say none of it; and whether it was adopted is none of ours to say."""
+    labels = {**labels_of(desired), keys.MANAGED_LABEL: "true"}
+    annotations = {key: value for key, value in annotations_of(desired).items() if key != keys.ADOPTED}
+    if generation:
+        annotations[keys.SOURCE_GENERATION] = str(generation)
+    recorded = {
+        keys.PROPAGATED_LABEL_KEYS: ",".join(sorted(labels)),
+        keys.PROPAGATED_ANNOTATION_KEYS: ",".join(sorted(annotations)),
+    }
+    return {
+        **desired,
+        "metadata": {**desired["metadata"], "labels": labels, "annotations": {**annotations, **recorded}},
+    }
+
+
+def _adopted_as(desired: Json, mark: str | None) -> Json:
+    annotations = {key: value for key, value in annotations_of(desired).items() if key != keys.ADOPTED}
+    if mark is not None:
+        annotations[keys.ADOPTED] = mark
+    return {**desired, "metadata": {**desired["metadata"], "annotations": annotations}}
+
+
+def adopted(observed: Json) -> Json:
+    """An existing object as the one to update; where nobody managed it yet, it is marked as adopted."""
+    if keys.MANAGED_LABEL in labels_of(observed):
+        return observed
+    annotations = {**annotations_of(observed), keys.ADOPTED: "true"}
+    return {**observed, "metadata": {**observed["metadata"], "annotations": annotations}}
+
+
+def in_bucket(desired: Json, bucket: int) -> Json:
+    """A rendered object with the label by which shards tell theirs apart. It does not count among what comes from the user:
+    a copy keeps it when shards are switched off, and is not written for the lack of it when they are switched on
+    (`needs_update`)."""
+    labels = {**labels_of(desired), keys.BUCKET_LABEL: str(bucket)}
+    return {**desired, "metadata": {**desired["metadata"], "labels": labels}}
+
+
+def orphaned(observed: Json) -> Json:
+    """A member's object as it is left behind: no longer managed, everything else as it is."""
+    metadata = dict(observed["metadata"])
+    ours = (keys.MANAGED_LABEL, keys.BUCKET_LABEL)
+    metadata["labels"] = {key: value for key, value in labels_of(observed).items() if key not in ours}
+    finalizers = metadata.get("finalizers") or []
+    metadata["finalizers"] = [name for name in finalizers if name != keys.RETAIN_TERMINATING_FINALIZER]
+    return {**observed, "metadata": metadata}
+
+
+# What was written, and whether it still is what is there.
+
+
+def template_digest(template: Json) -> str:
+    """Stands for a template; computed once an object, not once a cluster."""
+    return blake2b(orjson.dumps(template, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()
+
+
+def digest(template_digest: str, patches: Patches, annotations: Mapping[str, str]) -> str:
+    """Stands for everything that decides one cluster's object."""
+    retains = annotations.get(keys.RETAIN_REPLICAS) == "true"
+    content = orjson.dumps([template_digest, patches, retains], option=orjson.OPT_SORT_KEYS)
+    return blake2b(content, digest_size=8).hexdigest()
+
+
+def version_of(metadata: Metadata) -> str:
+    """A version that changes with the spec where the kind counts generations, else with any write."""
+    return f"gen:{metadata.generation}" if metadata.generation else f"rv:{metadata.resource_version}"
+
+
+def is_replaced(record: PropagationEntry | None, uid: str) -> bool:
+    """Whether the member's object is not the one that was written: somebody deleted that and made another of its name, which
+    counts its generations from the beginning."""
+    return record is not None and bool(record.uid and uid) and record.uid != uid
+
+
+def is_current(
+    record: PropagationEntry | None, digest: str, observed: Metadata, template: Json, patches: Patches
+) -> bool:
+    """Whether the member's object certainly is as wanted, told without rendering it.
+
+    Labels and annotations do not count in a generation, so those that come from us are looked at one by one; where
+    patches touch the metadata only rendering can tell.
+    """
+    if record is None or record.digest != digest or record.version != version_of(observed):
+        return False
+    if is_replaced(record, observed.uid):
+        return False
+    if not observed.generation:
+        return True
+    if any(patch["path"].startswith("/metadata") or patch["path"] == "" for patch in patches):
+        return False
+    marked = _marked(template, _generation(template))
+    return (
+        labels_of(marked).items() <= observed.labels.items()
+        and annotations_of(marked).items() <= observed.annotations.items()
+    )
+
+
+def needs_update(desired: Json, observed: Json, record: PropagationEntry | None, digest: str, version: str) -> bool:
+    """Whether to write a rendered object over the member's, whose version is `version`.
+
+    With a record that matches, only metadata can have drifted unseen: the rest may differ by what the member's defaults
+    and webhooks made of it. Without one, writing an object over its equal would change nothing and is left out.
+    """
+    if keys.BUCKET_LABEL not in labels_of(observed):
+        desired = _without_bucket(desired)
+    if is_replaced(record, observed["metadata"].get("uid", "")):
+        record = None
+    if record is not None and record.digest == digest and record.version == version:
+        return version.startswith("gen:") and not meta_equivalent(desired, observed)
+    return not _same(desired, observed)
+
+
+def _without_bucket(desired: Json) -> Json:
+    labels = {key: value for key, value in labels_of(desired).items() if key != keys.BUCKET_LABEL}
+    return {**desired, "metadata": {**desired["metadata"], "labels": labels}}
+
+
+def _same(desired: Json, observed: Json) -> bool:
+    content = [
+        {key: value for key, value in each.items() if key not in ("metadata", "status")} for each in (desired, observed)
+    ]
+    finalizers = [each["metadata"].get("finalizers") or [] for each in (desired, observed)]
+    return equal(content[0], content[1]) and finalizers[0] == finalizers[1] and meta_equivalent(desired, observed)

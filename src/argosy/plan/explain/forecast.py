@@ -1,0 +1,233 @@
+"""Forecast: what a change of one or many federated objects means to their clusters, in numbers people ask for.
+
+Compares two versions of a federated object and adds up. It decides nothing; how the second version comes about is
+`whatif`'s matter.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from argosy.api import keys
+from argosy.api.typeconfigs import FederatedTypeConfig
+from argosy.plan import fields
+from argosy.plan.copies.placement import overrides_by_cluster, placed
+from argosy.plan.explain.snapshot import replicas_path
+from argosy.plan.fields import Json, equal
+from argosy.plan.metadata import annotations_of
+from argosy.plan.pipeline import pending
+from argosy.plan.pipeline.held import Held
+
+__all__ = ["ClusterChange", "Copies", "Counts", "Forecast", "ObjectChange", "Totals", "object_change", "summed"]
+
+
+class ClusterChange(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What happens to an object's copy in one cluster. Replica numbers are None for kinds without, and where it is not."""
+
+    cluster: str
+    copy: Literal["added", "removed", "kept"]
+    replicas_before: int | None = None
+    replicas_after: int | None = None
+    #: A copy that stays gets another content.
+    updated: bool = False
+    #: Its overrides become others than they were (for a new copy: it has some); `op path = value`.
+    overridden: bool = False
+    overrides: tuple[str, ...] = ()
+
+    @property
+    def more(self) -> int:
+        """Replicas that start, or stop if negative."""
+        return (self.replicas_after or 0) - (self.replicas_before or 0)
+
+
+class ObjectChange(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What happens to one object. `clusters` has only those where something does."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str = ""
+    clusters: tuple[ClusterChange, ...] = ()
+    #: Why its placement will be held, where that is not the case today already; and whether it will no longer be.
+    held: Held | None = None
+    released: bool = False
+    #: Replicas that stop in one cluster and start in another, and those that only start or stop.
+    moved: int = 0
+    started: int = 0
+    stopped: int = 0
+
+    @property
+    def changes(self) -> bool:
+        return bool(self.clusters) or self.held is not None or self.released
+
+    @property
+    def placed_nowhere(self) -> bool:
+        return self.held is not None and self.held.reason == "Unschedulable"
+
+
+class Counts(msgspec.Struct, frozen=True, rename="camel"):
+    """What happens in one cluster: replicas started and stopped, and copies."""
+
+    started: int = 0
+    stopped: int = 0
+    added: int = 0
+    removed: int = 0
+    updated: int = 0
+    overridden: int = 0
+
+
+class Totals(Counts, frozen=True, rename="camel"):
+    """Over all clusters. Replicas that move neither start nor stop."""
+
+    objects: int = 0
+    moved: int = 0
+    unschedulable: int = 0
+    #: Held for another reason than that nothing fits.
+    held: int = 0
+    released: int = 0
+
+
+class Forecast(msgspec.Struct, frozen=True, rename="camel"):
+    """Everything that would follow."""
+
+    total: Totals = Totals()
+    clusters: dict[str, Counts] = {}
+    objects: tuple[ObjectChange, ...] = ()
+    #: How many objects were looked at.
+    examined: int = 0
+    #: Objects that are about to change whether or not the supposed happens; their changes so far are not counted.
+    unsettled: tuple[str, ...] = ()
+    #: Objects the change concerns and that stay as they are, and what keeps them.
+    deferred: dict[str, str] = {}
+    #: What was assumed, and what could not be told.
+    notes: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        return bool(self.objects)
+
+
+def object_change(
+    config: FederatedTypeConfig,
+    source: Json,
+    before: Json | None,
+    after: Json | None,
+    *,
+    held_before: Held | None,
+    held: Held | None,
+) -> ObjectChange:
+    """Between two versions of a federated object; None is where there is none.
+
+    One that is held before a step of the pipeline is not carried anywhere: what its members have stays. When it goes on, they
+    get what waited, and in which version they have it is not known here.
+    """
+    old, new = Copies(config, before), Copies(config, after)
+    waits, goes_on = _is_stopped(after, held), _is_stopped(before, held_before)
+    names = [] if waits else sorted(old.clusters | new.clusters)
+    same_content = equal(old.content, new.content) and not goes_on
+    changes = [_cluster_change(name, old, new, same_content=same_content) for name in names]
+    clusters = tuple(change for change in changes if change is not None)
+    more = sum(each.more for each in clusters if each.more > 0)
+    fewer = -sum(each.more for each in clusters if each.more < 0)
+    moved = min(more, fewer)
+    metadata = source["metadata"]
+    return ObjectChange(
+        api_version=source["apiVersion"],
+        kind=source["kind"],
+        name=metadata["name"],
+        namespace=metadata.get("namespace") or "",
+        clusters=clusters,
+        held=held if held is not None and (held_before is None or held_before.reason != held.reason) else None,
+        released=held is None and held_before is not None,
+        moved=moved,
+        started=more - moved,
+        stopped=fewer - moved,
+    )
+
+
+def _is_stopped(federated: Json | None, held: Held | None) -> bool:
+    if federated is None or held is None:
+        return False
+    return not pending.finished(annotations_of(federated).get(keys.PENDING_CONTROLLERS))
+
+
+def summed(objects: Iterable[ObjectChange]) -> tuple[Totals, dict[str, Counts]]:
+    totals: dict[str, int] = dict.fromkeys(Totals.__struct_fields__, 0)
+    clusters: dict[str, dict[str, int]] = {}
+    for each in objects:
+        totals["objects"] += 1
+        for field in ("moved", "started", "stopped"):
+            totals[field] += getattr(each, field)
+        totals["unschedulable"] += each.placed_nowhere
+        totals["held"] += each.held is not None and not each.placed_nowhere
+        totals["released"] += each.released
+        for change in each.clusters:
+            counts = clusters.setdefault(change.cluster, dict.fromkeys(Counts.__struct_fields__, 0))
+            counts["started"] += max(change.more, 0)
+            counts["stopped"] += max(-change.more, 0)
+            for field, happens in (
+                ("added", change.copy == "added"),
+                ("removed", change.copy == "removed"),
+                ("updated", change.updated),
+                ("overridden", change.overridden),
+            ):
+                counts[field] += happens
+                totals[field] += happens
+    return Totals(**totals), {name: Counts(**clusters[name]) for name in sorted(clusters)}
+
+
+class Copies:
+    """What a federated object makes of its clusters."""
+
+    def __init__(self, config: FederatedTypeConfig, federated: Json | None) -> None:
+        spec: Mapping[str, Any] = federated["spec"] if federated is not None else {}
+        self.clusters = frozenset(placed(spec))
+        path = replicas_path(config)
+        self._pointer = "/" + path.replace(".", "/")
+        template = spec.get("template") or {}
+        base = fields.get(template, path, None)
+        self._replicas = base if isinstance(base, int) else None
+        # Another generation alone is no other content, and the number of replicas is told apart.
+        self.content = fields.without(fields.without(template, path), "metadata.generation")
+        entries, steps = spec.get("overrides") or (), config.spec.controllers
+        self._patches = overrides_by_cluster(entries, steps)
+        own = [entry for entry in entries if entry["controller"] == keys.GLOBAL_SCHEDULER]
+        others = [entry for entry in entries if entry["controller"] != keys.GLOBAL_SCHEDULER]
+        self._scheduled = overrides_by_cluster(own, steps)
+        self._overrides = overrides_by_cluster(others, steps)
+
+    def replicas(self, cluster: str) -> int | None:
+        if cluster not in self.clusters or self._replicas is None:
+            return None
+        numbers = [patch.get("value") for patch in self._patches.get(cluster, ()) if patch["path"] == self._pointer]
+        return numbers[-1] if numbers and isinstance(numbers[-1], int) else self._replicas
+
+    def scheduled(self, cluster: str) -> list[Json]:
+        """What scheduling itself overrides there besides the number of replicas."""
+        return [patch for patch in self._scheduled.get(cluster, ()) if patch["path"] != self._pointer]
+
+    def overrides(self, cluster: str) -> list[Json]:
+        return self._overrides.get(cluster, []) if cluster in self.clusters else []
+
+
+def _cluster_change(name: str, old: Copies, new: Copies, *, same_content: bool) -> ClusterChange | None:
+    was, will_be = name in old.clusters, name in new.clusters
+    overrides = new.overrides(name)
+    overridden = will_be and old.overrides(name) != overrides
+    change = ClusterChange(
+        cluster=name,
+        copy="kept" if was and will_be else "added" if will_be else "removed",
+        replicas_before=old.replicas(name),
+        replicas_after=new.replicas(name),
+        updated=was and will_be and not (same_content and old.scheduled(name) == new.scheduled(name)),
+        overridden=overridden,
+        overrides=tuple(_text(patch) for patch in overrides) if overridden else (),
+    )
+    same = change.copy == "kept" and change.replicas_before == change.replicas_after
+    return None if same and not change.updated and not change.overridden else change
+
+
+def _text(patch: Json) -> str:
+    value = f" = {msgspec.json.encode(patch['value']).decode()}" if "value" in patch else ""
+    return f"{patch.get('op') or 'replace'} {patch['path']}{value}"

@@ -1,0 +1,210 @@
+"""What if: the real pipeline on two snapshots, today's and a supposed one, and what differs in the end.
+
+Each object the change concerns is first brought to rest on today's snapshot (what is on its way already is nobody's
+doing), then passed through the pipeline once more on the supposed one: the difference is the forecast. Nothing is
+written anywhere. Objects are looked at by priority and then by name, and what was decided for one counts for the next
+(`decided_fleet`); where they compete for the same room, another order may divide it otherwise.
+"""
+
+from collections.abc import Generator, Iterable
+from typing import Any, TypeVar
+
+from argosy.api.policies import PropagationPolicy
+from argosy.fleet.snapshot import Fleet
+from argosy.kube.objects import Metadata, Partial, decode
+from argosy.plan.explain.decided_fleet import DecidedFleet, looks_at_others
+from argosy.plan.explain.forecast import Forecast, ObjectChange, object_change, summed
+from argosy.plan.explain.snapshot import ObjectKey, Snapshot
+from argosy.plan.failover.failover import rank
+from argosy.plan.fields import Json
+from argosy.plan.metadata import annotations_of, labels_of
+from argosy.plan.pipeline.federate import NameTaken
+from argosy.plan.pipeline.held import HeldReason, held_of
+from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
+from argosy.plan.pipeline.run import Outcome, federate_steps
+from argosy.plan.scheduling.framework import Ask, Reply
+from argosy.plan.scheduling.priority import priority_class_of
+from argosy.plan.scheduling.schedule import unasked
+
+__all__ = ["WhatIf", "changes", "concerned", "forecast", "pass_over"]
+
+K = TypeVar("K")
+UNPROPAGATED = "names no policy, so that it is not propagated"
+
+
+def forecast(before: Snapshot, after: Snapshot) -> Forecast:
+    """Everything that would follow, with nobody to ask: objects whose profile has plugins elsewhere are held."""
+    question = WhatIf(before, after)
+    for key in question.keys:
+        unasked(question.steps(key))
+    return question.forecast()
+
+
+class WhatIf:
+    """One question. Run `steps` of each of `keys`, in their order, then ask for the `forecast`."""
+
+    def __init__(self, before: Snapshot, after: Snapshot) -> None:
+        self._before = before
+        self._after = after
+        self.keys = concerned(before, after)
+        self._today, self._then = DecidedFleet(before), DecidedFleet(after)
+        self._changes: list[ObjectChange] = []
+        self._unsettled: list[str] = []
+        self._deferred: dict[str, str] = {}
+        self._notes: list[str] = []
+
+    def steps(self, key: ObjectKey) -> Generator[Ask, Reply, None]:
+        """Look at one object. Yields what it has to ask plugins that live elsewhere."""
+        source = self._after.source(key)
+        if source is None or source["metadata"].get("deletionTimestamp"):
+            return
+        existing = self._before.federated_object(key)
+        if existing is not None and existing["metadata"].get("deletionTimestamp"):
+            self._unsettled.append(key.text)
+            return
+        try:
+            settled = existing
+            if key in self._before.sources:
+                today = yield from pass_over(self._before, key, existing, self._today.fleet_for(key))
+                if today.object is not None:
+                    settled = today.object
+                    if changes(self._before, key, existing, today):
+                        self._unsettled.append(key.text)
+            outcome = yield from pass_over(self._after, key, settled, self._then.fleet_for(key))
+        except NameTaken as error:
+            self._notes.append(f"{key.text}: {error}")
+            return
+        result = outcome.object if outcome.object is not None else settled
+        if result is None:
+            self._notes.append(f"{key.text}: {UNPROPAGATED}")
+            return
+        self._then.decided(key, source, settled, result)
+        self._after.note_placed(key, result["spec"])
+        change = object_change(
+            self._after.type_configs[key.type],
+            source,
+            settled,
+            result,
+            held_before=held_of(annotations_of(settled)) if settled is not None else None,
+            held=outcome.held,
+        )
+        if change.changes:
+            self._changes.append(change)
+        elif outcome.deferred:
+            self._deferred[key.text] = outcome.deferred
+
+    def forecast(self) -> Forecast:
+        total, clusters = summed(self._changes)
+        return Forecast(
+            total=total,
+            clusters=clusters,
+            objects=tuple(self._changes),
+            examined=len(self.keys),
+            unsettled=tuple(self._unsettled),
+            deferred=self._deferred,
+            notes=tuple(self._notes),
+        )
+
+
+def changes(snapshot: Snapshot, key: ObjectKey, existing: Json | None, outcome: Outcome) -> bool:
+    """Whether a pass has more to write than records of itself: those may wait while the placement stays."""
+    source = snapshot.source(key)
+    if outcome.object is None or source is None:
+        return False
+    held_before = held_of(annotations_of(existing)) if existing is not None else None
+    config = snapshot.type_configs[key.type]
+    return (
+        existing is None
+        or object_change(config, source, existing, outcome.object, held_before=held_before, held=outcome.held).changes
+    )
+
+
+def pass_over(
+    snapshot: Snapshot, key: ObjectKey, existing: Json | None, fleet: Fleet | None = None
+) -> Generator[Ask, Reply, Outcome]:
+    """One pass of the pipeline over an object of the snapshot, on top of this federated object."""
+    source = snapshot.source(key)
+    if source is None:
+        return Outcome()
+    labels = labels_of(source)
+    ref = propagation_ref(labels, key.namespace)
+    policy = snapshot.policies.get(ref) if ref is not None else None
+    profile = snapshot.profiles.get(policy.spec.scheduling_profile) if policy is not None else None
+    found = {
+        ref: snapshot.override_policies[ref]
+        for ref in override_refs(labels, key.namespace)
+        if ref in snapshot.override_policies
+    }
+    return (
+        yield from federate_steps(
+            source,
+            existing,
+            snapshot.type_configs[key.type],
+            fleet=DecidedFleet(snapshot).fleet_for(key) if fleet is None else fleet,
+            policy=policy,
+            profile=profile,
+            registry=snapshot.registry,
+            override_policies=found,
+            now=snapshot.now,
+            katalyst=snapshot.katalyst,
+        )
+    )
+
+
+def concerned(before: Snapshot, after: Snapshot) -> tuple[ObjectKey, ...]:
+    """The objects for which something differs between the two, in the order they are looked at."""
+
+    def order(key: ObjectKey) -> tuple[bool, int, ObjectKey]:
+        """Those that look at where others are come last, those that matter most first."""
+        name = priority_class_of(after.sources[key]) if after.priorities else ""
+        priority = after.priorities.get(name, after.priorities.get("", 0))
+        return waiting and looks_at_others(_policy(after, key)), rank(priority), key
+
+    waiting = any(looks_at_others(policy) for policy in after.policies.values())
+    if before.fleet.members != after.fleet.members:
+        return tuple(sorted(after.sources, key=order))
+    types = _differing(before.type_configs, after.type_configs)
+    profiles = _differing(before.profiles, after.profiles)
+    policies = _differing(before.policies, after.policies)
+    policies |= {ref for ref, each in after.policies.items() if each.spec.scheduling_profile in profiles}
+    overrides = _differing(before.override_policies, after.override_policies)
+    sources = _differing(before.sources, after.sources)
+
+    def concerns(key: ObjectKey) -> bool:
+        if key in sources or key.type in types:
+            return True
+        if not policies and not overrides:
+            return False
+        metadata = decode(after.sources[key], Partial).metadata
+        return _names(metadata, key.namespace, policies, overrides)
+
+    found = [key for key in after.sources if concerns(key)]
+    if found and waiting:
+        chosen = set(found)
+        found += [key for key in after.sources if key not in chosen and _waits_for_others(after, key)]
+    return tuple(sorted(found, key=order))
+
+
+def _waits_for_others(snapshot: Snapshot, key: ObjectKey) -> bool:
+    """Whether it found no cluster, and might once another workload is elsewhere."""
+    raw = snapshot.federated.get(key)
+    held = held_of(decode(raw, Partial).metadata.annotations) if raw is not None else None
+    return held is not None and held.reason == HeldReason.UNSCHEDULABLE and looks_at_others(_policy(snapshot, key))
+
+
+def _policy(snapshot: Snapshot, key: ObjectKey) -> PropagationPolicy | None:
+    ref = propagation_ref(decode(snapshot.sources[key], Partial).metadata.labels, key.namespace)
+    return snapshot.policies.get(ref) if ref is not None else None
+
+
+def _names(metadata: Metadata, namespace: str, policies: set[PolicyRef], overrides: set[PolicyRef]) -> bool:
+    if propagation_ref(metadata.labels, namespace) in policies:
+        return True
+    return not overrides.isdisjoint(override_refs(metadata.labels, namespace))
+
+
+def _differing(before: dict[K, Any], after: dict[K, Any]) -> set[K]:
+    if before is after:
+        return set()
+    every: Iterable[K] = before.keys() | after.keys()
+    return {key for key in every if before.get(key) is not after.get(key) and before.get(key) != after.get(key)}

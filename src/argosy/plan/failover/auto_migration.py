@@ -1,0 +1,195 @@
+"""Auto migration: from the pods members could not place to what a member can be trusted with.
+
+Pods that fit no node for longer than the policy's threshold lower their cluster's estimated capacity for this workload;
+scheduling then finds the rest of the replicas another home. An estimate outlives the pods it was made from while the
+cluster has no room for one more of them, so that the next scaling does not try the same full cluster again; it goes once
+there is room, or once the cluster runs more than that. What was only asked of a full cluster never raises it: the copy and
+its pods come by two watches, and one that is behind shows many wanted and nobody waiting. A cluster that cannot be seen
+keeps what was known of it.
+Values in, values out: pods, ReplicaSets and the time are brought by `control/migrate`.
+"""
+
+import datetime
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import orjson
+
+from argosy.api import keys
+from argosy.fleet.member import CPU, Member
+from argosy.fleet.replicasets import Pods
+from argosy.fleet.snapshot import MEMORY
+from argosy.kube import duration
+from argosy.kube.objects import DecodeError, decode
+from argosy.plan.fields import Json, equal
+from argosy.plan.scheduling.unit import AutoMigrationInfo, ResourceRequest
+
+__all__ = [
+    "Counted",
+    "Picture",
+    "count",
+    "has_room",
+    "info_of",
+    "migration_info",
+    "newest_replica_set",
+    "picture",
+    "relevant",
+    "same_pod_template",
+    "text_of",
+    "threshold_of",
+]
+
+_HASH = "pod-template-hash"
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """Pods with a node, pods stuck for longer than the threshold, and when the next one will be."""
+
+    scheduled: int
+    stuck: int
+    next_crossing: datetime.timedelta | None = None
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """What one member makes of its share of a workload. `capacity` is None where it runs all it is asked for."""
+
+    scheduled: int
+    capacity: int | None = None
+    next_crossing: datetime.timedelta | None = None
+
+
+def threshold_of(annotation: str | None) -> datetime.timedelta | None:
+    """How long a pod may wait, as the federated object's annotation says; None where nothing migrates."""
+    try:
+        return datetime.timedelta(microseconds=duration.parse(annotation or "") // 1000)
+    except (ValueError, OverflowError):
+        return None
+
+
+def count(pods: Pods, now: datetime.datetime, threshold: datetime.timedelta) -> Counted:
+    stuck, crossings = 0, []
+    for since in pods.waiting.values():
+        left = threshold - (now - _time(since, now))
+        if left > datetime.timedelta():
+            crossings.append(left)
+        else:
+            stuck += 1
+    return Counted(pods.scheduled, stuck, min(crossings, default=None))
+
+
+def _time(text: str, now: datetime.datetime) -> datetime.datetime:
+    """A pod that does not say since when it waits has begun just now."""
+    try:
+        time = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return now
+    return time if time.tzinfo is not None else now
+
+
+def picture(
+    desired: int, replicas: int, ready: int, pods: Pods | None, now: datetime.datetime, threshold: datetime.timedelta
+) -> Picture:
+    """What a member says: `replicas` and `ready` by its object's status, `pods` of the newest ReplicaSet.
+
+    `pods` need not be known where all replicas are ready. None otherwise: the ReplicaSet is not made yet.
+    """
+    if replicas == ready:
+        return Picture(replicas)
+    if pods is None:
+        return Picture(0)
+    counted = count(pods, now, threshold)
+    capacity = max(pods.total, desired) - counted.stuck
+    lacking = max(capacity, 0) if capacity < desired else None
+    return Picture(counted.scheduled, lacking, counted.next_crossing)
+
+
+def migration_info(
+    pictures: Mapping[str, Picture | None], stored: AutoMigrationInfo, full: Collection[str]
+) -> AutoMigrationInfo:
+    """What scheduling is told: of each cluster the workload is placed in its picture, None where nobody can see it.
+
+    `stored` is what it was told before, `full` names the clusters that have no room for one more of the pods.
+    """
+    elsewhere = stored.estimated_capacity.keys() - pictures.keys()
+    capacity = {cluster: stored.estimated_capacity[cluster] for cluster in elsewhere if cluster in full}
+    scheduled = {}
+    for cluster, seen in pictures.items():
+        known = stored.estimated_capacity.get(cluster)
+        if seen is None:
+            if cluster in stored.scheduled_replicas:
+                scheduled[cluster] = stored.scheduled_replicas[cluster]
+            if known is not None:
+                capacity[cluster] = known
+            continue
+        scheduled[cluster] = seen.scheduled
+        estimate = seen.capacity
+        if known is not None and cluster in full and (estimate is not None or seen.scheduled <= known):
+            proven = max(known, seen.scheduled)
+            estimate = proven if estimate is None else min(estimate, proven)
+        if estimate is not None:
+            capacity[cluster] = estimate
+    return AutoMigrationInfo(dict(sorted(capacity.items())), dict(sorted(scheduled.items())))
+
+
+def has_room(member: Member, request: ResourceRequest) -> bool:
+    """Whether a pod might find room there. One that asks for nothing is stuck for other reasons: then nobody can tell."""
+    wanted = {CPU: request.milli_cpu, MEMORY: request.memory, **request.scalars}
+    return all(amount <= member.available.get(name, 0) for name, amount in wanted.items() if amount > 0)
+
+
+def info_of(annotation: str | None) -> AutoMigrationInfo:
+    """What a federated object carries; empty where it carries nothing readable."""
+    try:
+        return decode((annotation or "{}").encode(), AutoMigrationInfo)
+    except DecodeError:
+        return AutoMigrationInfo()
+
+
+def text_of(info: AutoMigrationInfo) -> str:
+    shown = {"estimatedCapacity": info.estimated_capacity, "scheduledReplicas": info.scheduled_replicas}
+    return orjson.dumps({k: v for k, v in shown.items() if v}, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def relevant(annotation: str | None, strategy: str) -> str:
+    """The part of the annotation a placement rests on: only bin-packing looks at where pods have a node."""
+    if annotation is None or strategy == keys.BINPACK:
+        return annotation or ""
+    estimates = info_of(annotation).estimated_capacity
+    return text_of(AutoMigrationInfo(estimates)) if estimates else ""
+
+
+# Which pods are those of the present template.
+
+
+def newest_replica_set(deployment: Json, replica_sets: Sequence[Json]) -> Json | None:
+    """The ReplicaSet of the Deployment's present template: of several, the oldest. None where it is not made yet."""
+    uid = deployment["metadata"].get("uid") or ""
+    template = deployment["spec"]["template"]
+    own = [
+        each
+        for each in replica_sets
+        if _controlled_by(each, uid) and same_pod_template(each["spec"]["template"], template)
+    ]
+    return min(own, key=_age, default=None)
+
+
+def same_pod_template(a: Json, b: Json) -> bool:
+    """Whether two pod templates are one but for the hash the Deployment controller adds."""
+    return equal(_without_hash(a), _without_hash(b))
+
+
+def _without_hash(template: Json) -> Json:
+    metadata = template.get("metadata") or {}
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != _HASH}
+    return {**template, "metadata": {**metadata, "labels": labels}}
+
+
+def _controlled_by(obj: Json, uid: str) -> bool:
+    owners: Sequence[Any] = obj["metadata"].get("ownerReferences") or ()
+    return any(owner.get("controller") and (owner.get("uid") or "") == uid for owner in owners)
+
+
+def _age(replica_set: Json) -> tuple[str, str]:
+    metadata = replica_set["metadata"]
+    return metadata.get("creationTimestamp") or "", metadata.get("name") or ""

@@ -1,0 +1,150 @@
+"""Federate: what of a source object goes into its federated object, and where the rest goes.
+
+The template is the source without what belongs to one cluster's copy; labels and annotations are told apart by their
+keys. Whether anything wants the object propagated is decided in `run`.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+import orjson
+
+from argosy.api import keys
+from argosy.api.federated import FederatedObject
+from argosy.api.names import federated_name
+from argosy.api.resources import federated_objects
+from argosy.api.typeconfigs import FederatedTypeConfig
+from argosy.kube import owners
+from argosy.plan.fields import Json, equal
+from argosy.plan.metadata import SERVERS_OWN, annotations_of, labels_of, with_finalizers
+
+__all__ = [
+    "NameTaken",
+    "classify_annotations",
+    "classify_labels",
+    "federated_object",
+    "template_of",
+    "up_to_date",
+]
+
+
+class NameTaken(ValueError):
+    """Another source's federated object has this name."""
+
+
+class Classified(msgspec.Struct, frozen=True):
+    """A source's labels or annotations, by where they go."""
+
+    federated: dict[str, str]
+    template: dict[str, str]
+    #: Those that are the federation's own in members, and go nowhere from here.
+    marks: frozenset[str]
+
+
+def classify_labels(labels: Mapping[str, str]) -> Classified:
+    return _classified(labels, keys.POLICY_LABELS, frozenset())
+
+
+def classify_annotations(annotations: Mapping[str, str]) -> Classified:
+    return _classified(annotations, keys.FEDERATED_ANNOTATIONS, keys.IGNORED_ANNOTATIONS)
+
+
+def _classified(values: Mapping[str, str], federated: frozenset[str], ignored: frozenset[str]) -> Classified:
+    elsewhere = federated | ignored | keys.MARKS
+    return Classified(
+        {key: value for key, value in values.items() if key in federated},
+        {key: value for key, value in values.items() if key not in elsewhere},
+        keys.MARKS.intersection(values),
+    )
+
+
+def template_of(source: Json) -> Json:
+    """What is carried to members. Labels and annotations are always there, so that a patch can add a single key."""
+    metadata = {key: value for key, value in source["metadata"].items() if key not in SERVERS_OWN}
+    metadata["labels"] = classify_labels(labels_of(source)).template
+    metadata["annotations"] = classify_annotations(annotations_of(source)).template
+    return {**{key: value for key, value in source.items() if key != "status"}, "metadata": metadata}
+
+
+def federated_object(source: Json, existing: Json | None, type_config: FederatedTypeConfig) -> Json:
+    """The federated object as far as the source decides it; placements, overrides and the rest are carried over."""
+    metadata = source["metadata"]
+    name = federated_name(metadata["name"], type_config.name)
+    if existing is not None:
+        _check_owner(existing, source)
+    kind = federated_objects(type_config.namespaced).kind
+    before = existing or {"apiVersion": keys.API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": {}}
+    meta = {key: value for key, value in before["metadata"].items() if key != "managedFields"}
+    if type_config.namespaced:
+        meta["namespace"] = metadata["namespace"]
+    meta["labels"] = {**classify_labels(labels_of(source)).federated, source["apiVersion"]: source["kind"]}
+    meta["annotations"] = _annotations(source, annotations_of(before))
+    meta["finalizers"] = with_finalizers(meta.get("finalizers") or (), [keys.SYNC_FINALIZER])
+    meta["ownerReferences"] = _owner_references(source, before)
+    return {**before, "metadata": meta, "spec": {**before["spec"], "template": template_of(source)}}
+
+
+def _annotations(source: Json, existing: Mapping[str, str]) -> dict[str, str]:
+    """Annotations of the federated class mirror the source; others on the federated object stay."""
+    own = classify_annotations(annotations_of(source))
+    kept = {key: value for key, value in existing.items() if key not in keys.FEDERATED_ANNOTATIONS}
+    labels = classify_labels(labels_of(source))
+    return {
+        **kept,
+        **own.federated,
+        keys.OBSERVED_ANNOTATIONS: _observed(own),
+        keys.OBSERVED_LABELS: _observed(labels),
+        keys.TEMPLATE_MERGE_PATCH: _merge_patch(source, own, labels),
+    }
+
+
+def _observed(values: Classified) -> str:
+    """`federated|other` keys, sorted; the feedback the federation itself puts on the source is not among them."""
+    if not values.federated and not values.template:
+        return ""
+    return f"{','.join(sorted(values.federated))}|{','.join(sorted(values.template))}"
+
+
+def _merge_patch(source: Json, annotations: Classified, labels: Classified) -> str:
+    """The merge patch from source to template.
+
+    It names every field that is taken away, present or not: status and feedback written to the source later leave the
+    patch as it is, and so do not make the federated object be written again. The marks of copies nobody writes to a source
+    as a rule: they are named where they are.
+    """
+    metadata: Json = dict.fromkeys(SERVERS_OWN)
+    metadata["annotations"] = dict.fromkeys({*annotations.federated, *annotations.marks, *keys.IGNORED_ANNOTATIONS})
+    metadata["labels"] = dict.fromkeys({*labels.federated, *labels.marks})
+    return orjson.dumps({"metadata": metadata, "status": None}, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _owner_references(source: Json, existing: Json) -> list[Json]:
+    own = owners.owner_reference(source, controller=True, block_owner_deletion=True)
+    others = [reference for reference in owners.owners_of(existing) if not reference.get("controller")]
+    return [own, *others]
+
+
+def _check_owner(existing: Json, source: Json) -> None:
+    owner = owners.controller_of(existing)
+    if owner is None:
+        return
+    if (owner.get("apiVersion"), owner.get("kind"), owner.get("name")) != (
+        source["apiVersion"],
+        source["kind"],
+        source["metadata"]["name"],
+    ):
+        raise NameTaken(
+            f"{existing['metadata']['name']} is the federated object of {owner.get('kind')} {owner.get('name')}"
+        )
+
+
+def up_to_date(source: Json, federated: FederatedObject) -> bool:
+    """Whether the federated object reflects this source and every cluster has it."""
+    own = classify_annotations(annotations_of(source)).federated
+    stored = {key: value for key, value in federated.metadata.annotations.items() if key in keys.FEDERATED_ANNOTATIONS}
+    return (
+        own == stored
+        and equal(template_of(source), federated.spec.template)
+        and federated.status.synced_generation == federated.metadata.generation
+        and all(entry.status == "OK" for entry in federated.status.clusters)
+    )

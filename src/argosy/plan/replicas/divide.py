@@ -1,0 +1,113 @@
+"""Divide: from how many replicas each cluster gets to what is different in each cluster's copy.
+
+For most kinds that is the number alone. A kind that divides more than a number (ordinals, completions) may also say that
+other clusters get other numbers: what is in a cluster already may have to stay there. What was given before is read from
+the overrides stored with the object; nothing else is remembered.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from argosy.api import keys
+from argosy.fleet.snapshot import LARGEST, Column
+from argosy.plan.copies.placement import Patches
+from argosy.plan.kinds.kind import Kind, Shares, by_number
+from argosy.plan.kinds.registry import kind_of
+from argosy.plan.replicas.demand import demand_of
+from argosy.plan.scheduling.schedule import Decision
+
+__all__ = ["Divided", "Division", "division_of"]
+
+Placements = Mapping[str, int | None]
+
+
+class Divided(NamedTuple):
+    """Where the object is and with how many replicas, what makes each copy differ, and what found no cluster."""
+
+    placements: Placements
+    patches: dict[str, Patches]
+    missing: str = ""
+
+
+class Division(msgspec.Struct, frozen=True):
+    """How one object is shared."""
+
+    kind: Kind
+    template: dict[str, Any]
+    pointer: str
+    #: The scheduler's patches as they are stored.
+    before: Mapping[str, Patches]
+    #: None where no decision was made anew: then only the clusters placed keep what they have.
+    decision: Decision | None
+
+    @property
+    def by_number(self) -> bool:
+        return self.kind.divide is by_number
+
+    def arranged(self, placements: Placements) -> dict[str, int | None]:
+        """The placements with the numbers that come of them."""
+        return dict(placements if self.by_number else self.divided(placements).placements)
+
+    def divided(self, placements: Placements) -> Divided:
+        wanted = {cluster: number for cluster, number in placements.items() if number is not None}
+        if self.by_number or not wanted or len(wanted) < len(placements):
+            return Divided(placements, by_number(self._shares(wanted)).patches)
+        patches, missing = self.kind.divide(self._stable(wanted))
+        return Divided(self._numbers(patches), patches, missing)
+
+    def _numbers(self, patches: Mapping[str, Patches]) -> dict[str, int | None]:
+        return {
+            cluster: next((patch["value"] for patch in theirs if patch["path"] == self.pointer), None)
+            for cluster, theirs in sorted(patches.items())
+        }
+
+    def _shares(self, wanted: Mapping[str, int]) -> Shares:
+        return Shares(template=self.template, pointer=self.pointer, wanted=wanted)
+
+    def _stable(self, wanted: Mapping[str, int]) -> Shares:
+        """With what clusters may keep: also those that passed all filters and were not selected this time."""
+        shares = msgspec.structs.replace(
+            self._shares(wanted),
+            before={cluster: patches for cluster, patches in self.before.items() if cluster in wanted},
+        )
+        decision = self.decision
+        if decision is None or decision.unschedulable or decision.filtered is None:
+            return shares
+        fleet = decision.fleet
+        feasible = decision.filtered.feasible
+        before = {
+            cluster: patches
+            for cluster, patches in self.before.items()
+            if cluster in wanted or (cluster in fleet and feasible[fleet.index[cluster]])
+        }
+        rows = fleet.rows_of(sorted({*before, *wanted}))
+        names = fleet.names_of(rows)
+        demand = demand_of(decision.unit, fleet, rows)
+        return msgspec.structs.replace(
+            shares,
+            before=before,
+            room=_stated(names, demand.room),
+            limited=_stated(names, demand.limited),
+            most_clusters=decision.unit.max_clusters,
+        )
+
+
+def division_of(spec: Mapping[str, Any], replicas_path: str, decision: Decision | None) -> Division:
+    """For a federated object's spec as it is stored; `replicas_path` is its type config's."""
+    template = spec["template"]
+    return Division(kind_of(template), template, "/" + replicas_path.replace(".", "/"), _patches(spec), decision)
+
+
+def _patches(spec: Mapping[str, Any]) -> dict[str, Patches]:
+    return {
+        item["cluster"]: list(item.get("patches") or ())
+        for entry in spec.get("overrides") or ()
+        if entry["controller"] == keys.GLOBAL_SCHEDULER
+        for item in entry.get("clusters") or ()
+    }
+
+
+def _stated(names: list[str], column: Column) -> dict[str, int]:
+    return {name: number for name, number in zip(names, column.tolist(), strict=True) if number < LARGEST}

@@ -1,0 +1,236 @@
+"""The weighted planner: how many replicas each selected cluster runs.
+
+Arithmetic over columns: it knows what is demanded of the clusters, their weights and an order among equals, and nothing of
+objects, policies or the fleet. Numbers are 64 bits wide where every product fits, else Python's own, so that weights of
+any size divide exactly.
+
+Two ideas. The *desired* distribution divides by weight after serving the minimums, whatever runs today. With
+`avoid_disruption` the plan then only walks from the present towards it: scaling in stops replicas only where there are
+more than desired, scaling out starts them only where there are fewer, and nothing moves.
+
+Each round of the division goes through the clusters in order, heavier ones first, and gives each its share until nothing
+is left. As sums: whoever comes before the point where the shares in front add up to what there is gets its share, the one
+at that point gets the rest.
+"""
+
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from argosy.fleet.snapshot import LARGEST, Column, Rows
+from argosy.plan.replicas.demand import Demand
+
+__all__ = ["plan_replicas", "stays", "tie_breaks"]
+
+#: Sums over a fleet of products below this fit 64 bits.
+_PRODUCTS_FIT: Final = 2**62
+_POSITION_BITS: Final = 15
+_FNV_PRIME: Final = 16777619
+_PRIME: Final = np.array(_FNV_PRIME, dtype=np.uint32)
+_BYTES: Final = [np.array(byte, dtype=np.uint32) for byte in range(256)]
+
+_Numbers = npt.NDArray[Any]
+"""64-bit integers, or Python's."""
+
+
+class _Division(NamedTuple):
+    replicas: _Numbers
+    overflow: _Numbers
+    #: Replicas that found no cluster.
+    homeless: int
+
+
+def plan_replicas(demand: Demand, weights: Column, ties: Column) -> tuple[Column, Column]:
+    """Replicas, and those kept beyond a cluster's estimated capacity, for each cluster.
+
+    All columns are in the order of the clusters' names. `ties` decides among equal weights, the smaller first, then the
+    name. A negative weight is none.
+    """
+    heaviest, largest = int(weights.max(initial=0)), max(demand.total, int(demand.current.max(initial=0)))
+    exact = _needs_exact_numbers(len(weights), heaviest, largest)
+    weights = np.maximum(_numbers(weights, exact), 0)
+    if len(weights) < 2**_POSITION_BITS:
+        # The position goes into the tie-break: then nothing is equal, and sorting gives positions back.
+        ties = ties << _POSITION_BITS | np.arange(len(weights))
+    desired = _desired(_in_python_numbers(demand) if exact else demand, weights, heaviest, ties)
+    overflow = desired.overflow
+    if not demand.avoid_disruption:
+        # The overflow stays even where it is not to be kept: dropping it would raise the estimate again, the next plan
+        # would put the replicas back, and the two plans would alternate for ever.
+        return _column(desired.replicas), _column(overflow)
+    if not demand.keep_unschedulable:
+        overflow = np.minimum(overflow, desired.homeless)
+    return _column(_walked(demand, desired.replicas, largest, ties, exact=exact)), _column(overflow)
+
+
+def stays(demand: Demand, weights: Column) -> bool:
+    """Whether the plan is what runs today, told without planning: all that is wanted runs, and nothing bounds it."""
+    return (
+        demand.avoid_disruption
+        and int(demand.current.sum()) == demand.total
+        and int(weights.max(initial=0)) > 0
+        and _is_unbounded(demand, demand.ceilings)
+    )
+
+
+def _is_unbounded(demand: Demand, caps: Column) -> bool:
+    """Whether each cluster could take all replicas, and none has to take any."""
+    return not demand.least.any() and int(np.minimum(caps, demand.estimated).min(initial=LARGEST)) >= demand.total
+
+
+def _desired(demand: Demand, weights: _Numbers, heaviest: int, ties: Column) -> _Division:
+    caps = demand.ceilings
+    if _is_unbounded(demand, caps):
+        shares = _shared(demand.total, weights, heaviest, ties)
+        return _Division(shares, np.zeros_like(shares), demand.total if heaviest <= 0 else 0)
+    return _divided(demand, _order(weights, heaviest, ties), weights, caps)
+
+
+def _walked(demand: Demand, desired: _Numbers, largest: int, ties: Column, *, exact: bool) -> _Numbers:
+    """The present distribution, changed by no more than the difference of the sums.
+
+    `largest` is what no cluster runs more than, today or by the wish.
+    """
+    present = _numbers(demand.present, exact)
+    gap = desired - present
+    change = int(gap.sum())
+    if change == 0:
+        return present
+    if change < 0:
+        return present - _shared(-change, np.maximum(-gap, 0), largest, ties)
+    starting = np.maximum(gap, 0)
+    if not (desired > demand.most).any():
+        return present + _shared(change, starting, largest, ties)
+    # A minimum is above its maximum: only then is the wish no bound by itself.
+    room = np.where(demand.most == LARGEST, LARGEST, demand.most - present)
+    room = np.where(starting > 0, room, 0)
+    nothing, unlimited = np.zeros_like(gap), np.full_like(gap, LARGEST)
+    bounded = Demand(change, nothing, nothing, room, unlimited, unlimited)
+    return present + _divided(bounded, _order(starting, largest, ties), starting, room).replicas
+
+
+def _shared(total: int, weights: _Numbers, heaviest: int, ties: Column) -> _Numbers:
+    """One round where nothing bounds anybody: each in order gets its share, rounded up, until nothing is left."""
+    all_weights = int(weights.sum())
+    if total <= 0 or all_weights <= 0:
+        return np.zeros_like(weights)
+    shares = -(-total * weights // all_weights)
+    order = _order(weights, heaviest, ties)
+    sums = shares[order].cumsum()
+    last = int((sums >= total).argmax())
+    shares[order[last + 1 :]] = 0
+    shares[order[last]] += total - sums[last]
+    return shares
+
+
+def _divided(demand: Demand, order: Rows, weights: _Numbers, caps: _Numbers) -> _Division:
+    """Minimums first, then by weight in rounds until nothing is left or every cluster is full.
+
+    `caps` are maximums and limited capacities together; minimums heed only the latter.
+    """
+    weights, caps, estimated = weights[order], caps[order], demand.estimated[order]
+    plan, overflow = _minimums(demand.total, np.minimum(demand.least, demand.limited)[order], estimated)
+    remaining = demand.total - int(plan.sum())
+    room = np.minimum(caps, estimated)
+    active = np.arange(len(order))
+    while remaining > 0:
+        division = weights[active]
+        all_weights = int(division.sum())
+        if all_weights <= 0:
+            break
+        have = plan[active]
+        shares = -(-remaining * division // all_weights)
+        fitting = room[active] - have
+        gains = np.minimum(shares, fitting)
+        sums = np.cumsum(gains)
+        reached = sums >= remaining
+        last = int(reached.argmax())
+        offered = np.minimum(shares, remaining - (sums - gains))
+        if reached[last]:
+            # This one gets what is left, and whoever comes later is offered nothing.
+            offered[last + 1 :] = 0
+            gains[last] += remaining - sums[last]
+            gains[last + 1 :] = 0
+        surplus = np.minimum(have + offered, caps[active]) - estimated[active]
+        overflow[active] += np.maximum(surplus, 0)
+        plan[active] = have + gains
+        remaining -= int(gains.sum())
+        if reached[last] or not (gains > 0).any():
+            break
+        active = active[shares <= fitting]
+    return _Division(_unordered(plan, order), _unordered(overflow, order), remaining)
+
+
+def _minimums(total: int, least: _Numbers, estimated: _Numbers) -> tuple[_Numbers, _Numbers]:
+    """What each gets of the total for its minimum, in order, and how much of that does not fit."""
+    nothing = np.zeros_like(estimated)
+    if not least.any():
+        return nothing, nothing.copy()
+    fitting = np.minimum(np.minimum(least, estimated), total)
+    offered = np.maximum(total - (np.cumsum(fitting) - fitting), 0)
+    return np.minimum(fitting, offered), np.maximum(np.minimum(least, offered) - estimated, 0)
+
+
+def _order(weights: _Numbers, heaviest: int, ties: Column) -> Rows:
+    """Heavier first, then by tie-break. No weight is above `heaviest`."""
+    if weights.dtype == np.object_:
+        listed = sorted(zip((-weights).tolist(), ties.tolist(), range(len(weights)), strict=True))
+        return np.array([position for _, _, position in listed], dtype=np.intp)
+    if heaviest < 2**16 and len(weights) < 2**_POSITION_BITS:
+        # All in one number of 63 bits: sorting it is several times as quick as sorting by keys.
+        return np.sort((heaviest - weights) << (32 + _POSITION_BITS) | ties) & (2**_POSITION_BITS - 1)
+    return np.lexsort((ties, -weights))
+
+
+def _unordered(ordered: _Numbers, order: Rows) -> _Numbers:
+    back = np.empty_like(ordered)
+    back[order] = ordered
+    return back
+
+
+def _numbers(column: Column, exact: bool) -> _Numbers:
+    return column.astype(np.object_) if exact else column
+
+
+def _in_python_numbers(demand: Demand) -> Demand:
+    columns = ("current", "least", "most", "limited", "estimated")
+    return demand._replace(**{name: getattr(demand, name).astype(np.object_) for name in columns})
+
+
+def _column(numbers: _Numbers) -> Column:
+    return numbers.astype(np.int64) if numbers.dtype == np.object_ else numbers
+
+
+def _needs_exact_numbers(count: int, heaviest: int, largest: int) -> bool:
+    """Whether some product or sum does not fit 64 bits. Shares in scaling are weighed by replicas, so those count too."""
+    return max(heaviest, largest * count) * max(largest, count) * 2 >= _PRODUCTS_FIT
+
+
+def tie_breaks(name_hashes: npt.NDArray[np.uint32], key: str) -> Column:
+    """32-bit FNV-1 of each cluster's name followed by the key, from the hashes of the names.
+
+    What a byte of the key adds depends on the lowest byte of the hash alone, so the key is run through once for the 256
+    possible ones, whatever the number of clusters.
+    """
+    namespace, slash, name = key.rpartition("/")
+    ends = _after(_after_namespace(namespace + slash), name.encode())
+    power = np.uint32(pow(_FNV_PRIME, len(key.encode()), 2**32))
+    lowest = name_hashes & np.uint32(0xFF)
+    hashes: Column = (ends[lowest] + (name_hashes - lowest) * power).astype(np.int64)
+    return hashes
+
+
+@lru_cache(maxsize=1024)
+def _after_namespace(namespace: str) -> npt.NDArray[np.uint32]:
+    """Kept, since the workloads of a namespace share it."""
+    return _after(np.arange(256, dtype=np.uint32), namespace.encode())
+
+
+def _after(starts: npt.NDArray[np.uint32], text: bytes) -> npt.NDArray[np.uint32]:
+    ends = starts.copy()
+    for byte in text:
+        np.multiply(ends, _PRIME, ends)
+        np.bitwise_xor(ends, _BYTES[byte], ends)
+    return ends

@@ -1,0 +1,168 @@
+"""Evaluation of the clusters for an object, before its replicas are divided: who is refused and why, scores, the order.
+
+An evaluation is the same for all objects that ask the same of clusters and run in the same ones of those that treat who is there
+otherwise (`Fleet.particular`), so it is kept with the fleet: of a thousand objects of one policy most find it ready. So
+are the parts of a decision's record that follow from it alone. What the filters say does not change with what is available,
+and holds for longer.
+"""
+
+from collections.abc import Generator
+from typing import NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from argosy.fleet.snapshot import Column, Fleet
+from argosy.plan.explain.packing import Packing
+from argosy.plan.scheduling.framework import (
+    Ask,
+    Filtered,
+    FrameworkError,
+    Profile,
+    Ranked,
+    Reply,
+    Scored,
+    run_filters,
+    run_scores,
+    run_selects,
+)
+from argosy.plan.scheduling.unit import Unit
+
+__all__ = ["Evaluation", "Summary", "look", "unasked"]
+
+NOBODY_TO_ASK = "there is nobody to ask {phase} plugin {plugin!r}"
+
+#: Reasons come from plugins of any origin; what is said of them stays short.
+_REASONS_KEPT = 32
+_LONGEST_REASON = 160
+_OTHER_REASON = "another reason"
+_LARGEST_SCORE = 2**38
+
+T = TypeVar("T")
+
+
+class Evaluation(msgspec.Struct, frozen=True, eq=False):
+    """As far as it came: without a feasible cluster there are no scores. Does not know the fleet that keeps it."""
+
+    filter_run: "FilterRun"
+    scored: Scored | None = None
+    #: Who was chosen, best first.
+    ranked: Ranked | None = None
+    _summary: list["Summary"] = msgspec.field(default_factory=list)
+
+    @property
+    def filtered(self) -> Filtered:
+        return self.filter_run.filtered
+
+    def summary(self, fleet: Fleet) -> "Summary":
+        """What a record says of it, worked out when it is first asked for."""
+        if not self._summary:
+            self._summary.append(_summary(self, fleet))
+        return self._summary[0]
+
+
+class Refusals(NamedTuple):
+    """Filter and reason, each once, and which of them (from 1) excluded a cluster; 0 where none did."""
+
+    texts: tuple[tuple[str, str], ...]
+    codes: Column
+    packing: Packing
+
+
+class FilterRun(msgspec.Struct, frozen=True, eq=False):
+    """What the filters said, and of whom it was asked."""
+
+    unit: Unit
+    filtered: Filtered
+    _refusals: list[Refusals] = msgspec.field(default_factory=list)
+
+    def refusals(self, fleet: Fleet) -> Refusals:
+        """Why, worked out when it is first asked for."""
+        if not self._refusals:
+            self._refusals.append(_refusals(self, fleet))
+        return self._refusals[0]
+
+
+def _refusals(filter_run: FilterRun, fleet: Fleet) -> Refusals:
+    refused = np.zeros(len(fleet), dtype=np.int64)
+    codes: dict[tuple[str, str], int] = {}
+    for position in filter_run.filtered.refused_by():
+        plugin = filter_run.filtered.plugins[position].name
+        rows, reasons = filter_run.filtered.reasons(filter_run.unit, fleet, position)
+        of_text = []
+        for text in reasons.texts:
+            kept = text[:_LONGEST_REASON] if len(codes) < _REASONS_KEPT else _OTHER_REASON
+            of_text.append(codes.setdefault((plugin, kept), len(codes) + 1))
+        refused[rows] = of_text[0] if len(of_text) == 1 else np.array(of_text, dtype=np.int64)[reasons.codes]
+    return Refusals(tuple(codes), refused, Packing().add(refused))
+
+
+class Summary(msgspec.Struct, frozen=True, eq=False):
+    """What a decision's record says of its outlook."""
+
+    #: Filter and reason, each once, and which of them (from 1) excluded a cluster; 0 where none did.
+    refusals: tuple[tuple[str, str], ...]
+    refused: Column
+    #: Whether the selection is the best clusters in the order of their scores, and so need not be written down.
+    follows_scores: bool
+    #: Refusals and scores.
+    packing: Packing
+
+
+def _summary(evaluation: Evaluation, fleet: Fleet) -> Summary:
+    refusals = evaluation.filter_run.refusals(fleet)
+    scores = () if evaluation.scored is None else (column for _, column in evaluation.scored.by_plugin)
+    follows = _follows_scores(evaluation, len(fleet))
+    return Summary(refusals.texts, refusals.codes, follows, refusals.packing.add(*scores))
+
+
+def _follows_scores(evaluation: Evaluation, clusters: int) -> bool:
+    if evaluation.ranked is None or evaluation.scored is None or not len(evaluation.ranked.rows):
+        return True
+    rows, scores = evaluation.scored.ranked
+    if int(np.abs(scores).max()) > _LARGEST_SCORE:
+        return False
+    # One number a cluster that grows from the best to the worst.
+    place = np.zeros(clusters, dtype=np.int64)
+    place[rows] = rows - (scores << 24)
+    chosen = place[evaluation.ranked.rows]
+    if not (chosen[1:] > chosen[:-1]).all():
+        return False
+    return len(chosen) == len(rows) or int((place[rows] <= chosen[-1]).sum()) == len(chosen)
+
+
+def look(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Evaluation]:
+    """Filter, score and select. Raises FrameworkError."""
+    question = unit.question if profile.shared_as else None
+    if question is None:
+        filter_run = yield from _filter_run(unit, fleet, profile)
+        return (yield from _looked(filter_run, unit, fleet, profile))
+    key = (profile.shared_as, question, fleet.mask_of(unit.current)[fleet.particular].tobytes())
+    filter_run = fleet.remembered(("filter_run", key), lambda: unasked(_filter_run(unit, fleet, profile)), "facts")
+    return fleet.remembered(
+        ("evaluation", key), lambda: unasked(_looked(filter_run, unit, fleet, profile)), "evaluations"
+    )
+
+
+def _filter_run(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, FilterRun]:
+    return FilterRun(unit, (yield from run_filters(profile.filters, unit, fleet)))
+
+
+def _looked(filter_run: FilterRun, unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Evaluation]:
+    feasible = filter_run.filtered.feasible
+    if not feasible.any():
+        return Evaluation(filter_run)
+    scored = yield from run_scores(profile.scores, unit, fleet, feasible)
+    ranked = yield from run_selects(profile.selects, unit, fleet, scored.ranked)
+    return Evaluation(filter_run, scored, ranked)
+
+
+def unasked(steps: Generator[Ask, Reply, T]) -> T:
+    """Runs to the end what may ask, where there is nobody to ask."""
+    try:
+        ask = next(steps)
+        while True:
+            ask = steps.throw(FrameworkError(NOBODY_TO_ASK.format(phase=ask.plugin.phase, plugin=ask.plugin.name)))
+    except StopIteration as done:
+        result: T = done.value
+        return result

@@ -1,0 +1,381 @@
+"""The scheduling framework: runs filter, score, select and replicas plugins over the whole fleet at once.
+
+It owns what is common to all plugins: their order, which filter excluded a cluster first, normalisation, weighing and
+summing of scores. A plugin answers for all clusters in one call and knows
+nothing of the others. A plugin that lives elsewhere (`Remote`) is not called: the run yields an `Ask` and is sent the
+`Reply`, so that nothing here waits. Who is placed where in the end, and what to do when nothing fits, is `schedule`'s
+matter.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from argosy.fleet.snapshot import Column, Fleet, Mask, Rows
+from argosy.plan.scheduling.unit import Unit
+
+__all__ = [
+    "MAX_SCORE",
+    "Always",
+    "Ask",
+    "Division",
+    "Filter",
+    "Filtered",
+    "FrameworkError",
+    "Profile",
+    "Ranked",
+    "Reasons",
+    "Remote",
+    "Replicas",
+    "Reply",
+    "Score",
+    "Scored",
+    "Select",
+    "asked_to_divide",
+    "by_score",
+    "run_filters",
+    "run_scores",
+    "run_selects",
+    "share_of_best",
+]
+
+MAX_SCORE = 100
+REFUSED_REMOTELY = "cluster(s) were filtered by webhookPlugin({name})"
+
+
+class FrameworkError(ValueError):
+    """Scheduling with this profile or unit is impossible until someone changes it; the message says what."""
+
+
+class Ranked(NamedTuple):
+    """Clusters by their rows in the fleet, in order of preference once selection has run, and their scores."""
+
+    rows: Rows
+    scores: Column
+
+
+def by_score(rows: Rows, scores: Column) -> Rows:
+    """The positions of the best score first; equal ones by row, which is by name."""
+    return np.lexsort((rows, -scores))
+
+
+class Division(msgspec.Struct, frozen=True, eq=False):
+    """Replicas for each of the rows asked for, and those kept there beyond what the cluster can run.
+
+    `steps` is how the planner came to it, in its own words.
+    """
+
+    replicas: Column
+    overflow: Column
+    steps: tuple[str, ...] = ()
+
+
+class Always(msgspec.Struct, frozen=True):
+    """A reason that is the same for every cluster."""
+
+    text: str
+
+    def __call__(self, unit: Unit, fleet: Fleet, row: int) -> str:
+        return self.text
+
+
+class Reasons(NamedTuple):
+    """The reasons of many rows: each distinct text once, and which of them holds for each row."""
+
+    texts: tuple[str, ...]
+    codes: npt.NDArray[np.int64]
+
+
+class Filter(NamedTuple):
+    """`feasible` answers for every cluster; `reason` says why the cluster at a row was refused.
+
+    A filter that has nothing to say of a unit returns `fleet.everyone`, which costs nothing. A filter whose reasons differ
+    from cluster to cluster may also answer for many rows at once with `reasons`. `remedy` tells people what would have to
+    change for a refused cluster to pass.
+    """
+
+    name: str
+    feasible: Callable[[Unit, Fleet], Mask]
+    reason: Callable[[Unit, Fleet, int], str]
+    configure: Callable[[Any], "Filter"] | None = None
+    reasons: Callable[[Unit, Fleet, Rows], Reasons] | None = None
+    remedy: str = ""
+
+
+def _as_it_is(scores: Column) -> Column:
+    return scores
+
+
+def share_of_best(scores: Column) -> Column:
+    """The best score becomes 100 and the others their share of it; all stay where nothing is above 0."""
+    best = int(scores.max(initial=0))
+    if best <= 0:
+        return scores
+    if best > 2**56:
+        return np.array([MAX_SCORE * score // best for score in scores.tolist()], dtype=np.int64)
+    return MAX_SCORE * scores // best
+
+
+class Score(NamedTuple):
+    """`score` answers for every cluster, `normalize` maps the feasible clusters' scores to 0–100.
+
+    A plugin that has nothing to say of a unit returns `fleet.zeros`, which costs nothing.
+    """
+
+    name: str
+    score: Callable[[Unit, Fleet], Column]
+    normalize: Callable[[Column], Column] = _as_it_is
+    weight: int = 1
+    configure: Callable[[Any], "Score"] | None = None
+
+
+class Select(NamedTuple):
+    """Reorders or shortens the list; gets what the select plugin before it returned. May raise FrameworkError."""
+
+    name: str
+    select: Callable[[Unit, Fleet, Ranked], Ranked]
+    configure: Callable[[Any], "Select"] | None = None
+
+
+class Replicas(NamedTuple):
+    """Divides the unit's replicas over the rows given. May raise FrameworkError."""
+
+    name: str
+    divide: Callable[[Unit, Fleet, Rows], Division]
+    configure: Callable[[Any], "Replicas"] | None = None
+
+
+class Remote(NamedTuple):
+    """A plugin that is not a function here: the decision asks, and somebody else answers.
+
+    It is a webhook, or (`package_plugins`) a function of a Python package that runs in a process of its own.
+    """
+
+    name: str
+    phase: Literal["filter", "score", "select", "replicas"]
+    weight: int = 1
+    packaged: bool = False
+    #: Whether it takes arguments, and what the profile has for it: one value, or none. Of those that are packaged.
+    configurable: bool = False
+    arguments: tuple[Any, ...] = ()
+
+
+class Ask(NamedTuple):
+    """A question to a Remote. `ranked` are the rows in question; scores are zeros but for select."""
+
+    plugin: Remote
+    unit: Unit
+    fleet: Fleet
+    ranked: Ranked
+
+
+class Reply(NamedTuple):
+    """The answer to an Ask. `passed` and `scores` are aligned with the rows asked about, `rows` are those selected.
+
+    `errors` are by position in the rows asked about; `error` fails the whole phase.
+    """
+
+    passed: Mask | None = None
+    scores: Column | None = None
+    rows: Rows | None = None
+    errors: Mapping[int, str] = {}
+    error: str = ""
+    #: Why a cluster was refused, by position; where nothing is said, whose plugin refused it has to do.
+    reasons: Mapping[int, str] = {}
+    #: Of replicas.
+    division: Division | None = None
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """The plugins of one run, in order. `replicas` is by strategy, since a policy chooses it."""
+
+    filters: tuple[Filter | Remote, ...] = ()
+    scores: tuple[Score | Remote, ...] = ()
+    selects: tuple[Select | Remote, ...] = ()
+    replicas: dict[str, Replicas | Remote] = {}
+    #: The name under which objects that ask the same share what filters, scores and selection say: for plugins that look
+    #: at nothing of an object but its `question` and in which particular clusters it runs, and filters that do not look at
+    #: what is available.
+    #: Empty where that is not known.
+    shared_as: str = ""
+
+
+class Filtered(msgspec.Struct, frozen=True, eq=False):
+    """Who passed all filters, and for each cluster that did not: the first filter it failed."""
+
+    plugins: tuple[Filter | Remote, ...]
+    #: One entry a cluster: the position of the first filter it failed, -1 where it passed all.
+    failed: npt.NDArray[np.int16]
+    feasible: Mask
+    #: Reasons that somebody else gave, by row, and errors where there was no answer.
+    told: dict[int, str]
+    unanswered: dict[int, str]
+
+    def reasons(self, unit: Unit, fleet: Fleet, position: int) -> tuple[Rows, Reasons]:
+        """The rows that one filter was the first to refuse, and why."""
+        rows = (self.failed == position).nonzero()[0]
+        plugin = self.plugins[position]
+        if isinstance(plugin, Filter) and not self.unanswered.keys() & set(rows.tolist()):
+            if plugin.reasons is not None:
+                return rows, plugin.reasons(unit, fleet, rows)
+            if isinstance(plugin.reason, Always):
+                return rows, Reasons((plugin.reason.text,), np.zeros(len(rows), dtype=np.int64))
+        texts: dict[str, int] = {}
+        codes = [texts.setdefault(self._reason(plugin, unit, fleet, row), len(texts)) for row in rows.tolist()]
+        return rows, Reasons(tuple(texts), np.array(codes, dtype=np.int64))
+
+    def _reason(self, plugin: Filter | Remote, unit: Unit, fleet: Fleet, row: int) -> str:
+        told = self.unanswered.get(row) or self.told.get(row)
+        if told is not None:
+            return told
+        return (
+            REFUSED_REMOTELY.format(name=plugin.name) if isinstance(plugin, Remote) else plugin.reason(unit, fleet, row)
+        )
+
+    def refused_by(self) -> list[int]:
+        """The positions of the filters that refused somebody."""
+        counts = np.bincount(self.failed + 1, minlength=1)
+        refusing: list[int] = counts[1:].nonzero()[0].tolist()
+        return refusing
+
+    def message(self, unit: Unit, fleet: Fleet) -> str:
+        """The text users know from Kubernetes: how many clusters were refused for which reason."""
+        counts: Counter[str] = Counter()
+        for position in self.refused_by():
+            _, reasons = self.reasons(unit, fleet, position)
+            for text, count in zip(reasons.texts, np.bincount(reasons.codes).tolist(), strict=False):
+                counts[text] += count
+        listed = sorted(f"{count} {reason}" for reason, count in counts.items())
+        return f"0/{len(self.failed)} clusters are available: {', '.join(listed)}"
+
+
+class Scored(msgspec.Struct, frozen=True, eq=False):
+    """The feasible clusters with the sum of their scores, in fleet order, and what each plugin gave (weighed)."""
+
+    ranked: Ranked
+    by_plugin: tuple[tuple[str, Column], ...]
+
+
+def run_filters(filters: Sequence[Filter | Remote], unit: Unit, fleet: Fleet) -> Generator[Ask, Reply, Filtered]:
+    """A filter that fails, or gives no answer for a cluster, excludes: what cannot be checked is not allowed."""
+    remaining = fleet.everyone
+    failed = np.full(len(fleet), -1, dtype=np.int16)
+    told: dict[int, str] = {}
+    unanswered: dict[int, str] = {}
+    for position, plugin in enumerate(filters):
+        if isinstance(plugin, Remote):
+            if not remaining.any():
+                break
+            passed = yield from _asked_to_filter(plugin, unit, fleet, remaining, told, unanswered)
+        else:
+            try:
+                passed = plugin.feasible(unit, fleet)
+            except FrameworkError as error:
+                passed = np.zeros(len(fleet), dtype=np.bool_)
+                unanswered.update(dict.fromkeys(np.flatnonzero(remaining).tolist(), str(error)))
+        if passed is fleet.everyone:
+            continue
+        failed[remaining > passed] = position
+        remaining = remaining & passed
+    return Filtered(tuple(filters), failed, remaining, told, unanswered)
+
+
+def _asked_to_filter(
+    plugin: Remote,
+    unit: Unit,
+    fleet: Fleet,
+    remaining: Mask,
+    told: dict[int, str],
+    unanswered: dict[int, str],
+) -> Generator[Ask, Reply, Mask]:
+    rows = np.flatnonzero(remaining)
+    reply = yield Ask(plugin, unit, fleet, Ranked(rows, np.zeros(len(rows), dtype=np.int64)))
+    passed = np.zeros(len(fleet), dtype=np.bool_)
+    if reply.error or reply.passed is None or len(reply.passed) != len(rows):
+        unanswered.update(dict.fromkeys(rows.tolist(), reply.error or f"{plugin.name} gave no answer"))
+        return passed
+    passed[rows] = reply.passed
+    told.update((int(rows[at]), reason) for at, reason in reply.reasons.items())
+    for at, error in reply.errors.items():
+        passed[rows[at]] = False
+        unanswered[int(rows[at])] = error
+    return passed
+
+
+def run_scores(
+    scores: Sequence[Score | Remote], unit: Unit, fleet: Fleet, feasible: Mask
+) -> Generator[Ask, Reply, Scored]:
+    """The weighed sum of all score plugins for each feasible cluster, in fleet order."""
+    rows = feasible.nonzero()[0]
+    everyone = len(rows) == len(fleet)
+    total = np.zeros(len(rows), dtype=np.int64)
+    by_plugin: list[tuple[str, Column]] = []
+    for plugin in scores if len(rows) else ():
+        if isinstance(plugin, Remote):
+            given = yield from _asked_to_score(plugin, unit, fleet, rows)
+        else:
+            raw = plugin.score(unit, fleet)
+            if raw is fleet.zeros:
+                continue
+            given = plugin.normalize(raw if everyone else raw[rows])
+        if plugin.weight != 1:
+            given = given * plugin.weight
+        total += given
+        by_plugin.append((plugin.name, given))
+    return Scored(Ranked(rows, total), tuple(by_plugin))
+
+
+def _asked_to_score(plugin: Remote, unit: Unit, fleet: Fleet, rows: Rows) -> Generator[Ask, Reply, Column]:
+    reply = yield Ask(plugin, unit, fleet, Ranked(rows, np.zeros(len(rows), dtype=np.int64)))
+    _raise_first(plugin, fleet, rows, reply)
+    if reply.scores is None or len(reply.scores) != len(rows):
+        raise FrameworkError(f"score plugin {plugin.name!r} gave no answer")
+    return reply.scores if plugin.packaged else share_of_best(reply.scores)
+
+
+def run_selects(
+    selects: Sequence[Select | Remote], unit: Unit, fleet: Fleet, scored: Ranked
+) -> Generator[Ask, Reply, Ranked]:
+    chosen = scored
+    for plugin in selects:
+        if isinstance(plugin, Remote):
+            chosen = yield from _asked_to_select(plugin, unit, fleet, chosen)
+        else:
+            chosen = plugin.select(unit, fleet, chosen)
+    return chosen
+
+
+def _asked_to_select(plugin: Remote, unit: Unit, fleet: Fleet, ranked: Ranked) -> Generator[Ask, Reply, Ranked]:
+    reply = yield Ask(plugin, unit, fleet, ranked)
+    _raise_first(plugin, fleet, ranked.rows, reply)
+    score_of = dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
+    rows = None if reply.rows is None else reply.rows.tolist()
+    if rows is None or len(set(rows)) != len(rows) or not score_of.keys() >= set(rows):
+        raise FrameworkError(f"select plugin {plugin.name!r} did not choose from the clusters it was given")
+    scores = reply.scores if plugin.packaged else None
+    if scores is None or len(scores) != len(rows):
+        scores = np.array([score_of[row] for row in rows], dtype=np.int64)
+    return Ranked(np.array(rows, dtype=np.intp), scores)
+
+
+def asked_to_divide(plugin: Remote, unit: Unit, fleet: Fleet, rows: Rows, reply: Reply) -> Division:
+    """What a plugin elsewhere makes of a unit's replicas. Raises FrameworkError."""
+    _raise_first(plugin, fleet, rows, reply)
+    division = reply.division
+    if division is None or len(division.replicas) != len(rows) or len(division.overflow) != len(rows):
+        raise FrameworkError(f"replicas plugin {plugin.name!r} gave no answer")
+    return division
+
+
+def _raise_first(plugin: Remote, fleet: Fleet, rows: Rows, reply: Reply) -> None:
+    """A score or a selection that is not whole is none."""
+    if reply.error:
+        raise FrameworkError(
+            reply.error if plugin.packaged else f"{plugin.phase} plugin {plugin.name!r}: {reply.error}"
+        )
+    for at, error in sorted(reply.errors.items()):
+        raise FrameworkError(f"{plugin.phase} plugin {plugin.name!r}, cluster {fleet.names[rows[at]]}: {error}")

@@ -1,0 +1,234 @@
+"""Triggers: whether an object must be scheduled again.
+
+What the last scheduling rested on is kept with the object as a short record: hashes of what belongs to the object, and
+the fleet's fingerprint. Changes of the object itself always schedule; changes of policy and clusters schedule if the
+policy's `rescheduleWhen` says so, else they are deferred: the old record stays, nothing is written, and the same
+difference is looked at again next time. Of the clusters' labels only those count that scheduling read: another one is
+no reason to move anything. An object that was placed nowhere is always tried again.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from argosy.api import keys
+from argosy.api.policies import PropagationPolicy, PropagationPolicySpec
+from argosy.api.typeconfigs import FederatedTypeConfig
+from argosy.fleet.fingerprint import Fingerprint, FleetChange
+from argosy.fleet.member import digest
+from argosy.fleet.snapshot import Fleet
+from argosy.plan.failover.auto_migration import relevant
+from argosy.plan.fields import Json
+from argosy.plan.scheduling import triggers_kubeadmiral as kubeadmiral
+from argosy.plan.scheduling.unit import desired_replicas, request_of_template
+
+__all__ = ["Difference", "Triggers", "Verdict", "decide", "triggers_of", "verdict"]
+
+FIRST = "not scheduled before"
+UNPLACED = "not placed anywhere"
+#: The names of labels in a record, written out.
+_LONGEST_LABELS = 120
+UNREADABLE = "the record of the last scheduling is unreadable"
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is stored. Short texts: it is part of every federated object."""
+
+    annotations: str
+    replicas: int
+    request: str
+    clusters: Fingerprint
+    #: The labels of clusters that were read, and that the fingerprint is about; None for all of them.
+    reads: tuple[str, ...] | None = None
+    policy: str = ""
+    content: str = ""
+    migration: str = ""
+    #: Of the profile the policy names, and the plugins in it.
+    profile: str = ""
+    #: Some plugin did not tell all it was asked: whatever comes next, it is asked again.
+    unanswered: bool = False
+
+
+class Triggers(msgspec.Struct, frozen=True):
+    """What scheduling would rest on now; `text` is the record to store when it does."""
+
+    record: Record
+    fleet: Fleet
+    #: The same in KubeAdmiral's terms, made only when such a record is met.
+    inputs: kubeadmiral.Inputs
+
+    @property
+    def text(self) -> str:
+        return msgspec.json.encode(self.record).decode()
+
+    @property
+    def text_unanswered(self) -> str:
+        """The record to store where the decision lacked answers."""
+        return msgspec.json.encode(msgspec.structs.replace(self.record, unanswered=True)).decode()
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """What changed since the record was made: names of the object's own triggers, policy content, the clusters."""
+
+    stable: tuple[str, ...] = ()
+    content: bool = False
+    fleet: FleetChange = FleetChange()
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Schedule or not, and why. `deferred` names the settings that hold a known change back."""
+
+    schedule: bool
+    reason: str = ""
+    deferred: tuple[str, ...] = ()
+
+    @property
+    def deferred_reasons(self) -> str:
+        return "; ".join(self.deferred)
+
+
+def triggers_of(
+    template: Json,
+    annotations: Mapping[str, str],
+    policy: PropagationPolicy | None,
+    type_config: FederatedTypeConfig,
+    fleet: Fleet,
+    profile: str = "",
+) -> Triggers:
+    """The present triggers of an object: its template, its federated object's annotations, its policy, the fleet.
+
+    `profile` is the content of the profile the policy names (see `profile.content_of`).
+    """
+    # One that has just joined and was not looked at yet cannot be chosen: it counts as joined when it can.
+    joined = fleet.surveyed_only()
+    replicas = desired_replicas(template, type_config.spec.path_definition.replicas_spec) or 0
+    request = request_of_template(template)
+    stated = {key: value for key, value in annotations.items() if key in keys.SCHEDULING_ANNOTATIONS}
+    migrates = policy is not None and policy.spec.auto_migration is not None
+    migration = annotations.get(keys.AUTO_MIGRATION_INFO) if migrates else None
+    migrated = relevant(migration, policy.spec.replicas_strategy) if policy is not None else ""
+    reads = _labels_read(policy.spec) if policy is not None and not stated else None
+    record = Record(
+        annotations=_hash(sorted(stated.items())),
+        replicas=replicas,
+        request=_hash([request.milli_cpu, request.memory, request.ephemeral_storage, sorted(request.scalars.items())]),
+        clusters=joined.hashes.reading(reads).fingerprint,
+        reads=reads,
+        policy=f"{policy.kind}/{policy.metadata.name}" if policy is not None else "",
+        content=_content(policy) if policy is not None else "",
+        migration=_hash(migrated) if migrated else "",
+        profile=profile,
+    )
+    return Triggers(record, joined, kubeadmiral.Inputs(stated, replicas, request, migration, policy))
+
+
+def decide(stored: str | None, now: Triggers, policy: PropagationPolicy | None, *, placed: bool) -> Verdict:
+    """Whether to schedule, given the record stored with the object (None or empty: there is none)."""
+    if not stored:
+        return Verdict(True, FIRST)
+    if not placed and policy is not None:
+        return Verdict(True, UNPLACED)
+    if stored == now.text:
+        return Verdict(False)
+    difference = _difference(stored, now)
+    if difference is None:
+        return Verdict(True, UNREADABLE)
+    return verdict(difference, policy.spec if policy is not None else None)
+
+
+def verdict(difference: Difference, policy: PropagationPolicySpec | None) -> Verdict:
+    """The rules, whatever form the record had."""
+    changed = difference.fleet
+    if policy is None:
+        anything = difference != Difference()
+        return Verdict(anything, "changed without a policy" if anything else "")
+    if difference.stable:
+        return Verdict(True, f"changed: {', '.join(difference.stable)}")
+    if difference == Difference():
+        return Verdict(False)
+    if policy.sticky:
+        return Verdict(False, deferred=("disableRescheduling:true",))
+    when = policy.reschedule_policy.reschedule_when if policy.reschedule_policy is not None else None
+    if when is None:
+        return Verdict(False, deferred=("rescheduleWhen:nil",))
+    deferred = []
+    for setting, differs, allowed in (
+        ("policyContentChanged", difference.content, when.policy_content_changed),
+        ("clusterLabelsChanged", changed.labels, when.cluster_labels_changed),
+        ("clusterTaintsChanged", changed.taints, True),
+        ("clusterAPIResourcesChanged", changed.apis, when.cluster_api_resources_changed),
+        ("clusterJoined", changed.joined, when.cluster_joined),
+    ):
+        if differs and allowed:
+            return Verdict(True, setting)
+        if differs:
+            deferred.append(f"{setting}:false")
+    return Verdict(False, deferred=tuple(deferred))
+
+
+def _difference(stored: str, now: Triggers) -> Difference | None:
+    """None where the stored text is no record."""
+    if kubeadmiral.is_record(stored):
+        return _difference_kubeadmiral(stored, now)
+    try:
+        then = msgspec.json.decode(stored, type=Record)
+    except msgspec.MsgspecError:
+        return None
+    record = now.record
+    stable = ("annotations", "replicas", "request", "policy", "migration", "unanswered")
+    return Difference(
+        stable=tuple(field for field in stable if getattr(then, field) != getattr(record, field)),
+        content=(then.content, then.profile) != (record.content, record.profile),
+        fleet=now.fleet.hashes.reading(then.reads).since(then.clusters),
+    )
+
+
+def _difference_kubeadmiral(stored: str, now: Triggers) -> Difference | None:
+    """An object taken over from KubeAdmiral: compared in its terms, so that taking over reschedules nothing."""
+    then = kubeadmiral.parse(stored)
+    if then is None:
+        return None
+    record = kubeadmiral.record_for_takeover(now.inputs, now.fleet, then)
+    return Difference(
+        stable=then.stable_changes(record),
+        content=then.policy_content_hash != record.policy_content_hash,
+        fleet=then.fleet_change(record),
+    )
+
+
+def _labels_read(spec: PropagationPolicySpec) -> tuple[str, ...] | None:
+    """The labels of clusters that a policy looks at. What the plugins of a profile look at, they alone know."""
+    if spec.scheduling_profile:
+        return None
+    read = set(spec.cluster_selector)
+    for term in (*spec.cluster_affinity, *(each.preference for each in spec.preferred_cluster_affinity)):
+        read.update(requirement.key for requirement in term.match_expressions)
+    read.update(constraint.topology_key for constraint in spec.topology_spread_constraints)
+    for affinity in (spec.workload_affinity, spec.workload_anti_affinity):
+        if affinity is not None:
+            read.update(term.topology_key for term in affinity.required_during_scheduling_ignored_during_execution)
+            preferred = affinity.preferred_during_scheduling_ignored_during_execution
+            read.update(each.workload_affinity_term.topology_key for each in preferred)
+    if spec.locality is not None:
+        read.update(term.topology_key for term in spec.locality.near)
+    if spec.failure_domain is not None:
+        read.add(spec.failure_domain.topology_key)
+    if spec.compute_power is not None:
+        read.add(keys.COMPUTE_POWER)
+    if spec.cost is not None:
+        read.add(keys.PRICE_PER_CORE_HOUR)
+    found = tuple(sorted(read - {""}))
+    # The record is part of every object: where it would grow long, any label counts.
+    return found if sum(len(key) + 3 for key in found) <= _LONGEST_LABELS else None
+
+
+def _content(policy: PropagationPolicy) -> str:
+    """Everything of the policy that shapes a placement. Auto migration has its own trigger, and works without one."""
+    content = msgspec.structs.replace(policy.spec, auto_migration=None)
+    refuses = policy.metadata.annotations.get(keys.REFUSE_OBJECT_OVERRIDES, "")
+    return _hash([msgspec.to_builtins(content, order="deterministic"), refuses])
+
+
+def _hash(value: Any) -> str:
+    return f"{digest(value):016x}"

@@ -1,0 +1,88 @@
+"""Propagation: the status of a federated object, made of what became of it in each cluster.
+
+A status that says the same is not written again; times move only with what they tell of.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from argosy.api.conditions import CHECK_CLUSTERS, PROPAGATED, Propagation
+from argosy.api.federated import FederatedCondition, FederatedStatus, PropagationEntry
+from argosy.plan.pipeline.held import CONDITION, Held
+
+__all__ = ["Result", "propagation_status"]
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What became of the object in one cluster.
+
+    `version` is empty where the member's object was neither written nor checked; what is on record then stays, so that
+    a cluster that comes back is not written without need.
+    """
+
+    status: str
+    generation: int = 0
+    version: str = ""
+    digest: str = ""
+    uid: str = ""
+
+
+def propagation_status(
+    before: FederatedStatus,
+    generation: int,
+    results: Mapping[str, Result],
+    now: str,
+    *,
+    reason: str = "",
+    held: Held | None = None,
+) -> FederatedStatus | None:
+    """The status after a round over the clusters in `results`, None when it is the one before.
+
+    `generation` is the federated object's generation the round carried out; `reason` says why a round failed as a whole.
+    """
+    known = {entry.cluster: entry for entry in before.clusters}
+    clusters = tuple(_entry(name, results[name], known.get(name)) for name in sorted(results))
+    conditions = (_propagated(clusters, reason), *_scheduled(held))
+    unchanged = (
+        clusters == before.clusters
+        and generation == before.synced_generation
+        and conditions == tuple(_without_times(condition) for condition in before.conditions)
+    )
+    if unchanged:
+        return None
+    return FederatedStatus(
+        synced_generation=generation,
+        conditions=tuple(_timed(condition, before, now) for condition in conditions),
+        clusters=clusters,
+    )
+
+
+def _entry(cluster: str, result: Result, before: PropagationEntry | None) -> PropagationEntry:
+    if not result.version and before is not None:
+        return msgspec.structs.replace(before, status=result.status)
+    entry = PropagationEntry(cluster, result.status, result.generation, result.version, result.digest, result.uid)
+    # A record of an earlier version has no uid: it gets one with the next news, and not for its own sake.
+    return before if before == msgspec.structs.replace(entry, uid="") else entry
+
+
+def _propagated(clusters: tuple[PropagationEntry, ...], reason: str) -> FederatedCondition:
+    if not reason and any(entry.status != Propagation.OK for entry in clusters):
+        reason = CHECK_CLUSTERS
+    return FederatedCondition(PROPAGATED, "False" if reason else "True", reason=reason)
+
+
+def _scheduled(held: Held | None) -> tuple[FederatedCondition, ...]:
+    return () if held is None else (FederatedCondition(CONDITION, "False", reason=held.reason),)
+
+
+def _without_times(condition: FederatedCondition) -> FederatedCondition:
+    return msgspec.structs.replace(condition, last_update_time=None, last_transition_time=None)
+
+
+def _timed(condition: FederatedCondition, before: FederatedStatus, now: str) -> FederatedCondition:
+    transition = now
+    for other in before.conditions:
+        if other.type == condition.type and other.status == condition.status and other.last_transition_time:
+            transition = other.last_transition_time
+    return msgspec.structs.replace(condition, last_update_time=now, last_transition_time=transition)

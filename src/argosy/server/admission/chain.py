@@ -1,0 +1,118 @@
+"""Admission: what may look at, change or refuse a write after it was authorised and before it is validated.
+
+Each plugin is a small class with the hooks it needs; they run in the order they were given. Pure apart from reading the store.
+"""
+
+from collections.abc import Callable, Sequence
+
+from argosy.server import status
+from argosy.server.fielderrors import FieldError
+from argosy.server.http.request import Call
+from argosy.server.registry import Object
+from argosy.server.watchcache.entry import Entry
+
+__all__ = ["Admission", "AdmissionPlugin", "NamespaceGuard"]
+
+IMMORTAL_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
+
+
+class AdmissionPlugin:
+    """Hooks raise the error to answer; the objects they are given belong to the request and may be changed."""
+
+    def create(self, call: Call, obj: Object) -> None:
+        """Before anything was prepared; a name that is to be generated is not there yet.
+
+        Of a large object once more right before it is committed, since others write while it is looked at.
+        """
+
+    def authorize_update(self, call: Call, new: Object, old: Object) -> None:
+        """Of the object itself, as it was sent and defaulted, before its version is compared: may this be written?"""
+
+    def update(self, call: Call, new: Object, old: Object) -> None:
+        """Of the object, or through one of its subresources, its fields prepared."""
+
+    def delete(self, call: Call, entry: Entry) -> None:
+        """Before anything was marked or removed."""
+
+    def prepare(self, call: Call, new: Object, old: Object | None) -> list[FieldError]:
+        """Of a create (`old` is None) or update whose fields are prepared, right before it is validated.
+
+        What is returned is told alone.
+        """
+        return []
+
+    def settle(self, call: Call, new: Object, old: Object | None) -> None:
+        """Of a create or update that is valid, right before it is committed; of a large one maybe twice.
+
+        Replaces fields at the top level of `new` and changes nothing inside them: they may be encoded already.
+        """
+
+    def abandon(self, call: Call, new: Object, old: Object | None) -> None:
+        """The create or update did not happen: give back what was taken for it."""
+
+
+class Admission:
+    def __init__(self, plugins: Sequence[AdmissionPlugin] = ()):
+        self.plugins = list(plugins)
+
+    def create(self, call: Call, obj: Object) -> None:
+        for plugin in self.plugins:
+            plugin.create(call, obj)
+
+    def authorize_update(self, call: Call, new: Object, old: Object) -> None:
+        for plugin in self.plugins:
+            plugin.authorize_update(call, new, old)
+
+    def update(self, call: Call, new: Object, old: Object) -> None:
+        for plugin in self.plugins:
+            plugin.update(call, new, old)
+
+    def delete(self, call: Call, entry: Entry) -> None:
+        for plugin in self.plugins:
+            plugin.delete(call, entry)
+
+    def prepare(self, call: Call, new: Object, old: Object | None) -> list[FieldError]:
+        return [error for plugin in self.plugins for error in plugin.prepare(call, new, old)]
+
+    def settle(self, call: Call, new: Object, old: Object | None) -> None:
+        for plugin in self.plugins:
+            plugin.settle(call, new, old)
+
+    def abandon(self, call: Call, new: Object, old: Object | None) -> None:
+        for plugin in self.plugins:
+            plugin.abandon(call, new, old)
+
+
+class NamespaceGuard(AdmissionPlugin):
+    """Nothing is created in a namespace that is absent or on its way out; the base namespaces are not deleted."""
+
+    def __init__(self, get: Callable[[str], Entry | None]):
+        self._get = get
+
+    def create(self, call: Call, obj: Object) -> None:
+        if not call.kind.namespaced or not call.namespace:
+            return
+        namespace = self._get(f"core/namespaces/{call.namespace}")
+        if namespace is None:
+            raise status.namespace_not_found(call.namespace)
+        if not namespace.deleting:
+            return
+        # Access reviews store nothing and are answered to the end.
+        if call.kind.group == "authorization.k8s.io":
+            return
+        raise status.forbidden(
+            call.kind,
+            obj["metadata"].get("name", ""),
+            f"unable to create new content in namespace {call.namespace} because it is being terminated",
+            [
+                {
+                    "reason": "NamespaceTerminating",
+                    "message": f"namespace {call.namespace} is being terminated",
+                    "field": "metadata.namespace",
+                }
+            ],
+        )
+
+    def delete(self, call: Call, entry: Entry) -> None:
+        if call.kind.storage_key == "core/namespaces" and entry.name in IMMORTAL_NAMESPACES:
+            raise status.forbidden(call.kind, entry.name, "this namespace may not be deleted")

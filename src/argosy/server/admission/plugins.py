@@ -1,0 +1,145 @@
+"""The admission plugins a Kubernetes API server runs by default, as far as this one needs them."""
+
+from argosy.server import status
+from argosy.server.admission.chain import AdmissionPlugin
+from argosy.server.crd import CustomResources, accept_names
+from argosy.server.crd.strategy import CustomResourceStrategy
+from argosy.server.fielderrors import FieldError, too_many
+from argosy.server.http.request import Call
+from argosy.server.kinds.pods.pods import apply_priority_class, missing_priority_class
+from argosy.server.kinds.services.ips import Exhausted, Refused, ServiceAllocator, held_by
+from argosy.server.registry import Object
+from argosy.server.watchcache.store import Store, StoreEvent
+
+__all__ = ["Definitions", "Priorities", "Requesters", "ServiceAddresses"]
+
+#: Ports of a service: more than there are node ports, and all of them are looked at with each of its changes.
+MAX_PORTS = 5000
+_DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
+
+
+class Priorities(AdmissionPlugin):
+    """A pod gets the value of the PriorityClass it names, or of the default one."""
+
+    def __init__(self, store: Store):
+        self._store = store
+
+    def prepare(self, call: Call, new: Object, old: Object | None) -> list[FieldError]:
+        if call.kind.storage_key != "core/pods" or old is not None:
+            return []
+        name = missing_priority_class(new)
+        if name is not None:
+            found = self._store.get(f"scheduling.k8s.io/priorityclasses/{name}")
+            if found is None:
+                why = f"no PriorityClass with name {name} was found"
+                raise status.forbidden(call.kind, new["metadata"]["name"], why)
+            apply_priority_class(new, found.decode())
+        elif not new["spec"].get("priorityClassName"):
+            default = self._default()
+            if default is not None:
+                apply_priority_class(new, default)
+        return []
+
+    def _default(self) -> Object | None:
+        """Of several default classes the one with the lowest value counts, as in Kubernetes."""
+        entries = self._store.table("scheduling.k8s.io/priorityclasses").entries.values()
+        found = [entry.decode() for entry in entries if b'"globalDefault":true' in entry.value]
+        return min(found, key=lambda obj: int(obj.get("value", 0)), default=None)
+
+
+class ServiceAddresses(AdmissionPlugin):
+    """Cluster IPs and node ports: taken before a service is validated, given back when it goes or was not written."""
+
+    def __init__(self, store: Store, allocator: ServiceAllocator):
+        self._store = store
+        self._allocator = allocator
+        #: What was taken for the objects of writes under way (by identity: they are not stored yet).
+        self._holding: dict[int, list[str | int]] = {}
+
+    def start(self) -> None:
+        table = self._store.table("core/services")
+        self._allocator.rebuild(entry.decode() for entry in table.entries.values())
+        self._store.subscribe(self._observe)
+
+    def prepare(self, call: Call, new: Object, old: Object | None) -> list[FieldError]:
+        # A PUT to /status that makes a service gives it no address, here as there.
+        if call.kind.storage_key != "core/services" or call.subresource:
+            return []
+        ports = len(new["spec"].get("ports") or ())
+        if ports > MAX_PORTS:
+            return [too_many("spec.ports", ports, MAX_PORTS)]
+        try:
+            taken = self._allocator.allocate(new, old, dry_run=bool(call.dry_run))
+        except Refused as refused:
+            return refused.errors
+        except Exhausted as error:
+            raise status.internal(str(error)) from None
+        if taken:
+            self._holding[id(new)] = taken
+        return []
+
+    def abandon(self, call: Call, new: Object, old: Object | None) -> None:
+        self._allocator.give_back(self._holding.pop(id(new), ()))
+
+    def _observe(self, event: StoreEvent) -> None:
+        if not event.entry.key.startswith("core/services/"):
+            return
+        kept = None if event.deleted else event.entry.decode()
+        if kept is not None:
+            # Nobody else was given the same, so this is the write it was taken for.
+            held = set(held_by(kept))
+            self._holding = {key: taken for key, taken in self._holding.items() if not held.issuperset(taken)}
+            # A write that is given up while it is committed has given back what is stored now.
+            self._allocator.take(kept)
+        if event.previous is not None:
+            self._allocator.release(event.previous.decode(), kept)
+
+
+class Definitions(AdmissionPlugin):
+    """A CustomResourceDefinition is stored with its names accepted, so it is served once its write is acknowledged.
+
+    Nothing is created of one that has gone, nor of one that was made anew since the request came.
+    """
+
+    def __init__(self, store: Store, resources: CustomResources):
+        self._store = store
+        self._resources = resources
+        #: Names of definitions -> when they were deleted last.
+        self._deleted: dict[str, int] = {}
+        store.subscribe(self._observe)
+
+    def create(self, call: Call, obj: Object) -> None:
+        if not isinstance(call.kind.strategy, CustomResourceStrategy):
+            return
+        name = call.kind.resource
+        definition = self._store.get(f"{_DEFINITIONS}/{name}")
+        # A kind served before its definition went is not the one that is served now.
+        if definition is None or self._deleted.get(name, 0) > call.kind.rules_since:
+            raise status.not_served()
+        if definition.deleting:
+            why = "create not allowed while custom resource definition is terminating"
+            raise status.forbidden(call.kind, obj["metadata"].get("name", ""), why)
+
+    def settle(self, call: Call, new: Object, old: Object | None) -> None:
+        if call.kind.storage_key != _DEFINITIONS:
+            return
+        new["status"] = accept_names(new, self._resources.names())
+
+    def _observe(self, event: StoreEvent) -> None:
+        if event.deleted and event.entry.key.startswith(f"{_DEFINITIONS}/"):
+            self._deleted[event.entry.name] = event.version
+
+
+class Requesters(AdmissionPlugin):
+    """A certificate signing request says who made it."""
+
+    def settle(self, call: Call, new: Object, old: Object | None) -> None:
+        if call.kind.plural != "certificatesigningrequests" or old is not None:
+            return
+        user = call.user
+        spec = {**new["spec"], "username": user.name, "groups": list(user.groups)}
+        if user.uid:
+            spec["uid"] = user.uid
+        if user.extra:
+            spec["extra"] = {key: list(values) for key, values in user.extra.items()}
+        new["spec"] = spec

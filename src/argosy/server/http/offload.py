@@ -1,0 +1,130 @@
+"""Offload: what a large request costs in computing is paid by a few threads, not by the event loop.
+
+Decoding, patching, defaulting, validating, encoding and rendering are pure functions of values that belong to one request, so
+they may run anywhere; what reads the store or changes shared state stays on the loop. Small work is done in place, at once: the
+way to a thread and back takes longer. A thread gives the interpreter back every millisecond
+(`cli.local.loop`), so the loop goes on.
+
+Each user's work waits in a queue of its own, and the queues take turns: whoever sends much waits for itself. A thread cannot be
+stopped: a request that is given up meanwhile is answered at once, its work is dropped if it has not begun, and otherwise counts
+until it ends. `close` lets the threads finish what they do.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from argosy.kube.errors import ApiError
+from argosy.server import status
+from argosy.server.http.limits import Limits
+from argosy.server.metrics import Metrics
+
+__all__ = ["Offload"]
+
+T = TypeVar("T")
+
+
+class _Job:
+    __slots__ = ("done", "queued", "work")
+
+    def __init__(self, work: Callable[[], Any], done: "asyncio.Future[Any]"):
+        self.work = work
+        self.done = done
+        self.queued = time.perf_counter()
+
+
+class Offload:
+    def __init__(self, limits: Limits, metrics: Metrics):
+        self._limits = limits
+        self._metrics = metrics
+        self._threads: ThreadPoolExecutor | None = None
+        #: Work by user, the user whose turn is next first.
+        self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
+        self.waiting = 0
+        self.running = 0
+        self._closed = False
+
+    def large(self, effort: int) -> bool:
+        """Whether work on so many bytes is too much for the loop."""
+        return effort >= self._limits.offload_bytes
+
+    def admit(self, user: str) -> None:
+        """Raises 429 when too much is waiting. Asked once, before anything is done: what was begun is finished."""
+        queue = self._waiting.get(user)
+        of_user = len(queue) if queue is not None else 0
+        if self.waiting >= self._limits.offload_waiting or of_user >= self._limits.offload_waiting_of_user:
+            self._metrics.offload_refused.inc()
+            raise status.too_many_requests()
+
+    async def run(self, user: str, work: Callable[[], T]) -> T:
+        """Do it in a thread. Raises what it raises, and 503 once this is closed."""
+        if self._closed:
+            raise _stopping()
+        job = _Job(work, asyncio.get_running_loop().create_future())
+        if self.running < self._limits.offload_threads:
+            self._start(job)
+        else:
+            self._queue(user, job)
+        try:
+            result: T = await job.done
+            return result
+        finally:
+            del job  # it holds the error, which holds this frame
+
+    def close(self) -> None:
+        """What runs is finished; what waits fails."""
+        self._closed = True
+        for queue in self._waiting.values():
+            for job in queue:
+                if not job.done.done():
+                    job.done.set_exception(_stopping())
+        self._waiting.clear()
+        self.waiting = 0
+        if self._threads is not None:
+            self._threads.shutdown(wait=False)
+            self._threads = None
+
+    def _queue(self, user: str, job: _Job) -> None:
+        if user not in self._waiting:
+            self._waiting[user] = deque()
+        self._waiting[user].append(job)
+        self.waiting += 1
+
+    def _start(self, job: _Job) -> None:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._limits.offload_threads, "offload")
+        self.running += 1
+        started = time.perf_counter()
+        self._metrics.offload_waited.observe(started - job.queued)
+        loop = asyncio.get_running_loop()
+
+        def ended(result: "Future[Any]") -> None:
+            self._metrics.offload_worked.observe(time.perf_counter() - started)
+            self.running -= 1
+            self._next()
+            if job.done.done():  # given up
+                return
+            error = result.exception()
+            if error is not None:
+                job.done.set_exception(error)
+            else:
+                job.done.set_result(result.result())
+
+        self._threads.submit(job.work).add_done_callback(lambda result: loop.call_soon_threadsafe(ended, result))
+
+    def _next(self) -> None:
+        while self._waiting and self.running < self._limits.offload_threads and self._threads is not None:
+            user, queue = self._waiting.popitem(last=False)
+            job = queue.popleft()
+            self.waiting -= 1
+            if queue:
+                self._waiting[user] = queue  # at the end: the others come first
+            if not job.done.done():
+                self._start(job)
+
+
+def _stopping() -> ApiError:
+    return status.unavailable("the server is stopping")

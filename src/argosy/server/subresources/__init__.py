@@ -1,0 +1,1 @@
+"""Subresources that do something instead of being stored: bindings, evictions, scale."""

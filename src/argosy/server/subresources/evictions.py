@@ -1,0 +1,194 @@
+"""Evictions: deleting a pod, if the disruption budget over it has room.
+
+A budget is counted down before the pod goes, so that two evictions at once never spend the same room; whoever keeps the
+budget's status (a disruption controller) counts anew afterwards. Pods that do not run are deleted without asking.
+"""
+
+import msgspec
+import orjson
+
+from argosy.kube import schema
+from argosy.kube.conditions import find, is_true, set_condition
+from argosy.kube.errors import ApiError
+from argosy.kube.selectors import SelectorError, from_label_selector
+from argosy.kube.transport import Response
+from argosy.server import status
+from argosy.server.app import Handler
+from argosy.server.http.request import Call
+from argosy.server.kinds import policy
+from argosy.server.metadata import now
+from argosy.server.registry import Kind, Object
+from argosy.server.storage.base import Changed
+from argosy.server.verbs.base import Api, answer, current, decode_served, read_object
+from argosy.server.verbs.commit import encoder
+from argosy.server.verbs.delete import DeleteOptions, remove
+from argosy.server.verbs.update import TRIES
+from argosy.server.watchcache.entry import Entry
+
+__all__ = ["eviction_handler"]
+
+_SUCCESS = orjson.dumps({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
+_BUDGETS = "policy/poddisruptionbudgets"
+_REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
+_SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+_ALLOWED = "DisruptionAllowed"
+#: Evictions that no controller has confirmed yet; more of them than this mean that nobody does.
+_MAX_UNCONFIRMED = 2000
+
+
+def eviction_handler(api: Api) -> Handler:
+    """Handles create of pods/eviction."""
+    kind = policy.eviction(schema.load())
+
+    async def handle(call: Call) -> Response:
+        if call.verb != "create":
+            raise status.method_not_allowed()
+        options = await _options(api, call.but(kind=kind))
+        counted = False
+        for _ in range(TRIES):
+            entry = current(api, call)
+            pod = await api.run(call, len(entry.value), decode_served, call.kind, entry)
+            if not counted and _is_guarded(entry, pod):
+                await _count(api, pod, dry_run=bool(options.dry_run))
+                counted = True
+            marked = entry if options.dry_run else await _mark(api, call.kind, entry, pod, options)
+            if marked is None:
+                continue
+            if await remove(api, call.but(subresource=""), marked, options) is not None:
+                return answer(call, _SUCCESS, 201)
+        raise status.conflict(call.kind, call.name)
+
+    return handle
+
+
+async def _options(api: Api, call: Call) -> DeleteOptions:
+    eviction = await read_object(api, call, call.write_options("CreateOptions").validation)
+    if eviction["metadata"].get("name") != call.name:
+        raise status.bad_request("name in URL does not match name in Eviction object")
+    try:
+        options = msgspec.convert(eviction.get("deleteOptions") or {}, DeleteOptions)
+    except msgspec.ValidationError as error:
+        raise status.bad_request(f"decoding Eviction: {error}") from None
+    if call.dry_run:
+        options.dry_run = ["All"]
+    return options
+
+
+def _is_guarded(entry: Entry, pod: Object) -> bool:
+    """Whether a budget counts: what has ended, is ending or never started disrupts nobody by going."""
+    return not entry.deleting and (pod.get("status") or {}).get("phase") not in ("Pending", "Succeeded", "Failed")
+
+
+async def _count(api: Api, pod: Object, *, dry_run: bool) -> None:
+    """Take one disruption from the pod's budget, if it has one. Raises 429 where there is no room."""
+    kind = api.registry.find("policy", "v1", "poddisruptionbudgets")
+    if kind is None:
+        return
+    for _ in range(TRIES):
+        entries = _budgets(api, pod)
+        if len(entries) > 1:
+            raise status.plain(500, _SEVERAL)
+        if not entries:
+            return
+        budget = decode_served(kind, entries[0])
+        if _may_go_unready(pod, budget):
+            return
+        _spend(kind, budget, pod["metadata"]["name"])
+        if dry_run:
+            return
+        try:
+            await api.store.replace(entries[0].key, entries[0].version, encoder(kind, budget))
+            return
+        except Changed:
+            continue
+    raise status.conflict(kind, budget["metadata"]["name"])
+
+
+def _budgets(api: Api, pod: Object) -> list[Entry]:
+    labels = pod["metadata"].get("labels") or {}
+    prefix = f"{_BUDGETS}/{pod['metadata']['namespace']}/"
+    found = []
+    for key, entry in api.store.table(_BUDGETS).entries.items():
+        if not key.startswith(prefix):
+            continue
+        try:
+            selector = from_label_selector((entry.decode().get("spec") or {}).get("selector"))
+        except SelectorError:
+            continue
+        if selector.matches(labels):
+            found.append(entry)
+    return found
+
+
+def _may_go_unready(pod: Object, budget: Object) -> bool:
+    """A pod that is not ready counts for nobody, so it may go if its budget is kept without it (or says it may)."""
+    if is_true((pod.get("status") or {}).get("conditions"), "Ready"):
+        return False
+    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    told = budget.get("status") or {}
+    desired = told.get("desiredHealthy") or 0
+    return desired > 0 and (told.get("currentHealthy") or 0) >= desired
+
+
+def _spend(kind: Kind, budget: Object, pod: str) -> None:
+    name, told = budget["metadata"]["name"], budget.setdefault("status", {})
+    if (told.get("observedGeneration") or 0) < (budget["metadata"].get("generation") or 0):
+        raise _refused(f"The disruption budget {name} is still being processed by the server.", seconds=10)
+    allowed = told.get("disruptionsAllowed") or 0
+    shown = msgspec.structs.replace(kind, plural="poddisruptionbudget")
+    if allowed < 0:
+        raise status.forbidden(shown, name, "pdb disruptions allowed is negative")
+    if len(told.get("disruptedPods") or {}) > _MAX_UNCONFIRMED:
+        why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise status.forbidden(shown, name, why)
+    if not allowed:
+        raise _refused(_no_room(name, told), seconds=0)
+    told["disruptionsAllowed"] = allowed - 1
+    told["disruptedPods"] = {**(told.get("disruptedPods") or {}), pod: now()}
+    if allowed == 1:
+        told["conditions"] = set_condition(
+            told.get("conditions"), _ALLOWED, "False", "InsufficientPods", "", now(), told.get("observedGeneration")
+        )
+
+
+def _no_room(name: str, told: Object) -> str:
+    condition = find(told.get("conditions"), _ALLOWED) or {}
+    message = (condition.get("message") or "") if condition.get("status") == "False" else ""
+    current, desired = told.get("currentHealthy") or 0, told.get("desiredHealthy") or 0
+    # The counts of a budget whose last count failed say nothing.
+    if message and condition.get("reason") == "SyncFailed":
+        return f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}"
+    if current <= desired:
+        return f"The disruption budget {name} needs {desired} healthy pods and has {current} currently"
+    if message:
+        reason = condition.get("reason", "")
+        return f"The disruption budget {name} does not allow evicting pods currently ({reason}): {message}"
+    return f"The disruption budget {name} does not allow evicting pods currently"
+
+
+def _refused(why: str, *, seconds: int) -> ApiError:
+    return status.too_many_requests(_REFUSED, seconds, [{"reason": "DisruptionBudget", "message": why}])
+
+
+async def _mark(api: Api, kind: Kind, entry: Entry, pod: Object, options: DeleteOptions) -> Entry | None:
+    """Tell in the pod's status why it goes. None: it changed meanwhile."""
+    wanted = options.preconditions
+    if wanted is not None and (
+        wanted.uid not in (None, entry.uid) or wanted.resource_version not in (None, str(entry.version))
+    ):
+        # The deletion will say what does not fit.
+        return entry
+    told = pod.setdefault("status", {})
+    told["conditions"] = set_condition(
+        told.get("conditions"), "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting", now()
+    )
+    kind.strategy.default(pod)
+    try:
+        record = await api.store.replace(entry.key, entry.version, encoder(kind, pod))
+    except Changed:
+        return None
+    marked = Entry.of(record)
+    if wanted is not None and wanted.resource_version is not None:
+        wanted.resource_version = str(marked.version)
+    return marked

@@ -1,0 +1,1 @@
+"""All current objects in memory in front of a storage, and the watches that follow them."""
