@@ -6,7 +6,7 @@ import pytest
 
 from argosy.api import keys, resources, rights
 from argosy.cli.local import access
-from argosy.cli.local.guard import protect
+from argosy.cli.local.guard import Guard
 from argosy.control.install.installer import Installation, install
 from argosy.kube.errors import Forbidden
 from argosy.plan.pipeline.run import _Pass
@@ -17,7 +17,7 @@ from tests.harness import guarding
 
 @pytest.fixture
 async def plane() -> AsyncIterator[EmbeddedServer]:
-    server = protect(EmbeddedServer())
+    server = EmbeddedServer(admission=(Guard,))
     await server.start()
     try:
         await install(server.client(), chosen=access.INSTALLATION)

@@ -8,19 +8,19 @@ import sys
 from pathlib import Path
 
 import orjson
-from msgspec import structs
 
 from argosy.cli.local.loop import run, stop_on_signals
 from argosy.kube.transport import Request, Response
 from argosy.server import kubeconfig
 from argosy.server.auth.identity import User
 from argosy.server.embedded import ADMIN, EmbeddedServer
+from argosy.server.http.limits import Limits
 
 
 async def main(folder: Path, patience: float) -> None:
-    served = EmbeddedServer(folder, tokens={"admin-token": ADMIN})
+    limits = Limits(receive_seconds=patience, idle_seconds=60.0)
+    served = EmbeddedServer(folder, tokens={"admin-token": ADMIN}, limits=limits)
     server = served.server
-    server.limits = structs.replace(server.limits, receive_seconds=patience, idle_seconds=60.0)
 
     async def counts(request: Request, user: User) -> Response | None:
         if request.path != "/counts":

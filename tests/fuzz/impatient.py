@@ -7,13 +7,13 @@ could not tell that from what is lost.
 import sys
 
 from argosy.cli import main
-from argosy.server import app
+from argosy.server.lifecycle import compaction
 from argosy.server.storage import schema
 
 HISTORY = 15.0
 
 if __name__ == "__main__":
-    app.HISTORY_SECONDS = HISTORY
-    app.COMPACTION_PERIOD = HISTORY / 5
+    compaction.HISTORY_SECONDS = HISTORY
+    compaction.PERIOD = HISTORY / 5
     schema.CACHE_KIB = 1024
     sys.exit(main())

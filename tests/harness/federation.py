@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from argosy.api import keys, resources
-from argosy.cli.local.guard import protect
+from argosy.cli.local.guard import Guard
 from argosy.control.install.installer import install
 from argosy.control.manager import Manager, Options
 from argosy.control.scheduling.plugin_workers import PluginWorkers
@@ -111,7 +111,7 @@ class Federation(User):
         self.data = data
         self.names = [f"m{number}" for number in range(1, members + 1)]
         self._cpus = dict(zip(self.names, cpus or (16,) * members, strict=True))
-        self.plane = protect(EmbeddedServer(data / "plane" if data else None))
+        self.plane = EmbeddedServer(data / "plane" if data else None, admission=(Guard,))
         self.servers = {name: EmbeddedServer(data / name if data else None) for name in self.names}
         self.manager: Manager | None = None
         self._run: asyncio.Task[None] | None = None

@@ -209,8 +209,7 @@ class Double(Outsider):
         self.writes: list[tuple[str, str, str]] = []
 
     async def __aenter__(self) -> EmbeddedServer:
-        self._server = server = EmbeddedServer(tokens=self._tokens)
-        server.authority = self._of.authority
+        self._server = server = EmbeddedServer(tokens=self._tokens, authority=self._of.authority)
         server.server.authorizer = _Noting(server.rbac, self.writes)
         await server.start()
         return server

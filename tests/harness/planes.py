@@ -8,7 +8,7 @@ from typing import Protocol
 
 from argosy.api import rights
 from argosy.cli.local import access
-from argosy.cli.local.guard import protect
+from argosy.cli.local.guard import Guard
 from argosy.control.install.installer import Installation, install
 from argosy.kube.client import Client
 from argosy.kube.config import Connection
@@ -70,7 +70,7 @@ class EmbeddedPlane:
         return f"https://127.0.0.1:{self._port}"
 
     async def start(self) -> None:
-        self.server = protect(EmbeddedServer(self._folder, port=self._port))
+        self.server = EmbeddedServer(self._folder, port=self._port, admission=(Guard,))
         await self.server.start()
         self._port = self.server.port
 

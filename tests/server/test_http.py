@@ -110,8 +110,7 @@ async def test_what_is_not_a_request_gets_an_error_and_the_door(
 
 
 async def test_a_client_that_never_finishes_its_request_is_dropped() -> None:
-    server = EmbeddedServer()
-    server.server.limits = Limits(receive_seconds=0.2)
+    server = EmbeddedServer(limits=Limits(receive_seconds=0.2))
     await server.start()
     async with raw(server) as (reader, writer):
         writer.write(b"POST /api HTTP/1.1\r\ncontent-")
@@ -209,7 +208,7 @@ async def test_health_version_and_metrics(memory_server: EmbeddedServer) -> None
         assert verbose.endswith("readyz check passed\n")
         assert (await client.get("/livez/ping")).raw == b"ok"
         assert (await client.get("/livez/nonesuch")).code == 404
-        memory_server.server.health.live["broken"] = lambda: "it broke"
+        memory_server.server.health.add("broken", live=lambda: "it broke")
         failed = await client.get("/livez")
         assert (failed.code, b"[-]broken failed" in failed.raw) == (500, True)
         version = (await client.get("/version")).body

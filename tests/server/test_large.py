@@ -1,24 +1,26 @@
 """Large objects, whose work is done in threads: the same answers as for small ones, and the same promises."""
 
 import asyncio
+import contextlib
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 import yaml
-from msgspec import structs
 
 from argosy.server import embedded
 from argosy.server.admission.chain import AdmissionPlugin
 from argosy.server.auth.token_requests import TokenRequests
 from argosy.server.embedded import EmbeddedServer
+from argosy.server.http.limits import Limits
 from argosy.server.http.request import Call
 from argosy.server.registry import Object
 from tests.harness.definitions import large_definition
 from tests.harness.eventually import eventually
-from tests.server.conftest import HttpClient
+from tests.server.conftest import TOKENS, HttpClient
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -68,8 +70,9 @@ async def test_writers_of_one_large_object_lose_nothing(server: EmbeddedServer, 
 class Pause(AdmissionPlugin):
     """Keeps all threads busy from the moment a large object was admitted, until it is told to let them go."""
 
-    def __init__(self, server: EmbeddedServer):
-        self._server = server.server
+    def __init__(self, limits: Limits):
+        self.server = EmbeddedServer(tokens=TOKENS, limits=limits, admission=(lambda store, authorizer: self,))
+        self._server = self.server.server
         self.admitted = asyncio.Event()
         self.let_go = threading.Event()
         self._kept: list[asyncio.Future[Any]] = []
@@ -83,32 +86,36 @@ class Pause(AdmissionPlugin):
         return []
 
 
-async def test_nothing_is_created_in_a_namespace_that_went_meanwhile(memory_server: EmbeddedServer) -> None:
-    pause = Pause(memory_server)
-    memory_server.server.admit(pause)
-    async with HttpClient(memory_server) as client:
+@contextlib.asynccontextmanager
+async def pausing(limits: Limits | None = None) -> AsyncIterator[Pause]:
+    pause = Pause(limits or Limits())
+    await pause.server.start()
+    yield pause
+    await pause.server.stop()
+
+
+async def test_nothing_is_created_in_a_namespace_that_went_meanwhile() -> None:
+    async with pausing() as pause, HttpClient(pause.server) as client:
+        store = pause.server.server.store
         await client.post("/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "going"}})
         path = "/api/v1/namespaces/going/configmaps"
         creating = asyncio.create_task(client.post(path, config_map("paused")))
         await asyncio.wait_for(pause.admitted.wait(), 30)
         await client.delete("/api/v1/namespaces/going")
-        await eventually(lambda: memory_server.server.store.get("core/namespaces/going") is None)
+        await eventually(lambda: store.get("core/namespaces/going") is None)
         pause.let_go.set()
         answer = await creating
         assert (answer.code, answer.body["reason"]) == (404, "NotFound")
-        assert memory_server.server.store.get("core/configmaps/going/paused") is None
+        assert store.get("core/configmaps/going/paused") is None
 
 
 @pytest.mark.parametrize("anew", [False, True])
-async def test_nothing_is_created_of_a_definition_that_went_meanwhile(
-    memory_server: EmbeddedServer, anew: bool
-) -> None:
-    pause, store = Pause(memory_server), memory_server.server.store
-    memory_server.server.admit(pause)
+async def test_nothing_is_created_of_a_definition_that_went_meanwhile(anew: bool) -> None:
     definition, key = large_definition("large", 0), "apiextensions.k8s.io/customresourcedefinitions/"
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = anything
-    async with HttpClient(memory_server) as client:
+    async with pausing() as pause, HttpClient(pause.server) as client:
+        store = pause.server.server.store
         assert (await client.post(CRDS, definition)).code == 201
         spec = {"free": {f"k{number}": "v" * 10 for number in range(2000)}}
         named = {"apiVersion": "large.example.com/v1", "kind": "Large", "metadata": {"name": "paused"}}
@@ -126,12 +133,9 @@ async def test_nothing_is_created_of_a_definition_that_went_meanwhile(
             assert (await client.post(LARGES, {**named, "spec": spec})).code == 201
 
 
-async def test_a_request_that_takes_too_long_is_answered_and_others_are_served(memory_server: EmbeddedServer) -> None:
-    server = memory_server.server
-    server.limits = structs.replace(server.limits, request_seconds=0.5)
-    pause = Pause(memory_server)
-    server.admit(pause)
-    async with HttpClient(memory_server) as client:
+async def test_a_request_that_takes_too_long_is_answered_and_others_are_served() -> None:
+    async with pausing(Limits(request_seconds=0.5)) as pause, HttpClient(pause.server) as client:
+        server = pause.server.server
         answer = await client.post(MAPS, config_map("paused"))
         assert (answer.code, answer.body["reason"]) == (504, "Timeout")
         small = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "small"}}

@@ -6,11 +6,10 @@ import re
 
 import pytest
 
-from argosy.kube.pace import Pace
 from argosy.kube.queue import Result
 from argosy.server.embedded import EmbeddedServer
 from argosy.server.lifecycle.loop import Loop
-from argosy.server.watchcache.store import StoreEvent
+from argosy.server.trusted import StoreEvent
 from tests.harness.eventually import eventually
 from tests.server.conftest import HttpClient
 
@@ -34,6 +33,7 @@ class _Spins(Loop):
 
 class _Hangs(_Spins):
     name = "a loop that hangs"
+    patience = 0.05
 
     async def reconcile(self, key: str) -> Result | None:
         await asyncio.Event().wait()
@@ -41,7 +41,7 @@ class _Hangs(_Spins):
 
 
 async def test_a_loop_that_spins_is_counted_and_everybody_is_answered(memory_server: EmbeddedServer) -> None:
-    loop = _Spins(memory_server.server)
+    loop = _Spins(memory_server.trusted, memory_server.server.metrics.spinning)
     loop.start()
     loop.queue.add("a")
     async with HttpClient(memory_server) as client:
@@ -56,8 +56,7 @@ async def test_a_loop_that_spins_is_counted_and_everybody_is_answered(memory_ser
 
 
 async def test_a_loop_that_hangs_fails_livez(memory_server: EmbeddedServer, caplog: pytest.LogCaptureFixture) -> None:
-    loop = _Hangs(memory_server.server)
-    loop._pace = Pace(loop.name, patience=0.05)
+    loop = _Hangs(memory_server.trusted, memory_server.server.metrics.spinning)
     loop.start()
     loop.queue.add("default/web")
     async with HttpClient(memory_server) as client:

@@ -69,7 +69,7 @@ async def test_a_restart_keeps_objects_pods_certificates_and_ports(tmp_path: Pat
         assert fleet.kubeconfig()["clusters"] == config_before["clusters"]
         member = fleet["one"]
         assert {pod["metadata"]["uid"]: pod["status"]["podIP"] for pod in pods(member)} == before
-        for controller in member.cluster.controllers:
+        for controller in member.manager.controllers:
             await controller.queue.idle()
         assert member.embedded.server.store.version == version
         await member.client().patch(DEPLOYMENTS, "web", {"spec": {"replicas": 4}}, "default")

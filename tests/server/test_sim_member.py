@@ -337,7 +337,7 @@ async def test_a_settled_member_writes_nothing(member: Member) -> None:
     version = member.embedded.server.store.version
     # A second look at everything finds nothing to write.
     for controller, table in ((ReplicaSets, "apps/replicasets"), (Deployments, "apps/deployments")):
-        queue = next(one.queue for one in member.cluster.controllers if isinstance(one, controller))
+        queue = next(one.queue for one in member.manager.controllers if isinstance(one, controller))
         for obj in stored(member, table):
             queue.add(f"{table}/default/{obj['metadata']['name']}")
         await queue.idle()
@@ -442,7 +442,7 @@ async def test_a_deployment_of_one_costs_thirteen_writes(patient: Member) -> Non
     await apply(patient, deployment(replicas=1))
     await until(patient, rolled_out(patient))
     await patient.cluster.flush_events()
-    for controller in patient.cluster.controllers:
+    for controller in patient.manager.controllers:
         await controller.queue.idle()
     # Fewer where the machine is slow and changes are seen together.
     assert Counter(writes) <= Counter({"deployments": 4, "replicasets": 3, "pods": 3, "events": 3})

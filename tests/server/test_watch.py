@@ -156,8 +156,9 @@ async def test_a_slow_watcher_is_cut_off_and_others_go_on(
     from argosy.server.embedded import ADMIN
 
     request = Request("GET", LEASES, (("watch", "true"),))
-    slow = await local.watch(request, ADMIN)
-    quick = await local.watch(request, ADMIN)
+    reader = watcher.Reader(wake=lambda: None, cut=lambda: None)
+    slow = await local.watch(request, ADMIN, reader)
+    quick = await local.watch(request, ADMIN, reader)
     async with HttpClient(memory_server) as client:
         for number in range(20):
             await client.post(LEASES, lease(f"l{number}"))

@@ -1,15 +1,13 @@
-"""Server: a Kubernetes API server put together from its parts, and the way of a request through them.
+"""Server: the way of a request through the parts of the API server.
 
-Authorise → find the kind → the verb. Who asks was decided at the door (`http`, `local`). Owns one background task, the compaction
-of old history; the tasks of `lifecycle` are started beside it. `stop` ends them all.
+Authorise → find the kind → the verb. Who asks was decided where the request came in (`http`, `local`). Runs no task. `assembly`
+makes it, with everything it is given here.
 """
 
-import asyncio
-import contextlib
 import logging
 import platform
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import orjson
 from msgspec import structs
@@ -17,19 +15,15 @@ from msgspec import structs
 from argosy.kube.errors import ApiError, NotFound
 from argosy.kube.transport import Page, Request, Response
 from argosy.server import status
-from argosy.server.admission.chain import Admission, AdmissionPlugin, NamespaceGuard
-from argosy.server.auth.identity import Attributes, Authenticator, Authorizer, Decision, User
+from argosy.server.auth.identity import Attributes, Authenticator, User
 from argosy.server.auth.impersonation import Impersonation, ImpersonationDenied, ImpersonationIncomplete
-from argosy.server.health import Check, Health
-from argosy.server.http.buffers import Buffers
+from argosy.server.health import Health
 from argosy.server.http.holding import Steps
 from argosy.server.http.limits import InFlight, Limits
-from argosy.server.http.offload import Offload
 from argosy.server.http.request import Call, Target, parse_target
 from argosy.server.metrics import Metrics
 from argosy.server.printers.rendering import render_list, render_object, watch_renderer
-from argosy.server.registry import Kind, Registry, Strategy
-from argosy.server.storage.base import Storage
+from argosy.server.registry import Strategy
 from argosy.server.verbs.base import Api, warned
 from argosy.server.verbs.create import create
 from argosy.server.verbs.delete import delete
@@ -40,15 +34,19 @@ from argosy.server.verbs.patch import patch
 from argosy.server.verbs.scale import scale
 from argosy.server.verbs.update import update
 from argosy.server.verbs.watch import watch
-from argosy.server.watchcache.store import Store
-from argosy.server.watchcache.watcher import Watcher
+from argosy.server.watchcache.store import Watch
+from argosy.server.watchcache.watcher import Reader, Watcher
 
-__all__ = ["Handler", "MastersOnly", "Responder", "Server"]
+__all__ = ["Handler", "Handlers", "Responder", "Server", "Views"]
 
 log = logging.getLogger(__name__)
 
 #: Answers for one subresource, or for a kind that is asked and never stored.
 Handler = Callable[[Call], Awaitable[Response]]
+#: By (group, plural, subresource); an empty subresource is a kind that is only asked.
+Handlers = Mapping[tuple[str, str, str], Handler]
+#: The strategy of writes through a subresource, by (group, plural, subresource).
+Views = Mapping[tuple[str, str, str], Strategy]
 #: Answers for a path outside of the resources (discovery, OpenAPI); None when it is not theirs.
 Responder = Callable[[Request, User], Awaitable[Response | None]]
 
@@ -72,95 +70,50 @@ _PAGE_NOT_FOUND = Response(404, {"content-type": "text/plain; charset=utf-8"}, b
 #: Seconds for which a request may hold the event loop without being counted, and without being told in the log.
 SHORT_HOLD = 0.005
 LONG_HOLD = 0.05
-HISTORY_SECONDS = 600.0
-COMPACTION_PERIOD = 30.0
-
-
-class MastersOnly:
-    """The authorizer of a server that was given none: the group system:masters may do everything, nobody else anything."""
-
-    def authorize(self, attributes: Attributes) -> Decision:
-        return Decision("system:masters" in attributes.user.groups)
 
 
 class Server:
     def __init__(
         self,
-        storage: Storage,
+        api: Api,
         *,
-        kinds: Iterable[Kind],
-        authenticator: Authenticator | None = None,
-        authorizer: Authorizer | None = None,
-        limits: Limits | None = None,
-        git_version: str = "v1.36.3",
+        authenticator: Authenticator,
+        impersonation: Impersonation,
+        limits: Limits,
+        in_flight: InFlight,
+        metrics: Metrics,
+        health: Health,
+        handlers: Handlers,
+        views: Views,
+        responders: Sequence[Responder],
+        git_version: str,
     ):
-        self.registry = Registry()
-        for kind in kinds:
-            self.registry.add(kind)
-        self.limits = limits or Limits()
-        self.metrics = Metrics()
-        self.store = Store(storage, Buffers(self.limits.watch_bytes, self.metrics.watches_cut_off.inc))
-        self.admission = Admission([NamespaceGuard(self.store.get)])
-        self.authenticator = authenticator
-        self.authorizer = authorizer or MastersOnly()
-        self._impersonation = Impersonation(self.authorizer)
-        self.in_flight = InFlight(self.limits)
-        self.offload = Offload(self.limits, self.metrics)
-        self.api = Api(self.registry, self.store, self.authorizer, self.admission, self.offload)
-        self.health = Health()
-        #: (group, plural, subresource) -> handler; an empty subresource is a kind that is only asked.
-        self.handlers: dict[tuple[str, str, str], Handler] = {}
-        #: (group, plural, subresource) -> the strategy of writes through that subresource.
-        self.views: dict[tuple[str, str, str], Strategy] = {}
-        self.responders: list[Responder] = []
-        self._openers: list[Callable[[], None]] = []
+        self.api = api
+        self.registry = api.registry
+        self.store = api.store
+        self.authorizer = api.authorizer
+        self.offload = api.offload
+        self.limits = limits
+        self.in_flight = in_flight
+        self.metrics = metrics
+        self.health = health
         self.git_version = git_version
-        self.watchers: set[Watcher] = set()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._started = False
+        self.responders = list(responders)
+        self._authenticator = authenticator
+        self._impersonation = impersonation
+        self._handlers = handlers
+        self._views = views
 
-    def admit(self, plugin: AdmissionPlugin) -> None:
-        self.admission.plugins.append(plugin)
-
-    def on_open(self, work: Callable[[], None]) -> None:
-        """Called when the store has been read and before anything is served."""
-        self._openers.append(work)
-
-    async def start(self) -> None:
-        await self.store.open(self.metrics.batch)
-        for work in self._openers:
-            work()
-        self.health.ready["storage"] = lambda: self.store.room.problem() if self._started else "not open"
-        self._started = True
-        self.run("history compaction", self._compact())
-        self.run("room on the disk", self.store.room.run())
-
-    def run(self, name: str, work: Awaitable[None], problem: Check = lambda: None) -> None:
-        """Run a part's loop until the server stops; one that dies, or has a problem by its own account, fails /livez."""
-        task: asyncio.Task[None] = asyncio.ensure_future(work)
-        task.set_name(name)
-        self._tasks.append(task)
-        self.health.live[name] = lambda: f"{name} ended" if task.done() else problem()
-
-    async def stop(self) -> None:
-        """Ends watches and background tasks, then closes the storage; requests under way were finished by the doors."""
-        self._started = False
-        for watcher in tuple(self.watchers):
-            watcher.close()
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        self._tasks.clear()
-        await self.store.close()
-        self.offload.close()
+    @property
+    def watchers(self) -> set[Watch]:
+        """The watches that are open."""
+        return self.store.watchers()
 
     def authenticate(
         self, headers: Mapping[str, str], peer_certificate: bytes | None, request: Callable[[], Request]
     ) -> User:
         """Who sent a request, impersonation applied; `request` tells what it is about. Raises 401 and 403."""
-        user = self.authenticator.authenticate(headers, peer_certificate) if self.authenticator is not None else None
+        user = self._authenticator.authenticate(headers, peer_certificate)
         if user is None:
             raise status.unauthorized()
         try:
@@ -218,12 +171,12 @@ class Server:
         target = self._target(request)
         return await list_page(self.api, self._call(target, request, user))
 
-    async def watch(self, request: Request, user: User, longest: float | None = None) -> Watcher:
+    async def watch(self, request: Request, user: User, reader: Reader, longest: float | None = None) -> Watcher:
         """Open a watch; whoever opened it closes it. It ends by itself after the time-out the request names, or `longest`.
 
         Raises ApiError, for whatever went wrong.
         """
-        steps = Steps(self._watch(request, user, longest))
+        steps = Steps(self._watch(request, user, reader, longest))
         try:
             return await steps
         except ApiError:
@@ -233,16 +186,12 @@ class Server:
         finally:
             self._tell_hold(request, steps.longest)
 
-    async def _watch(self, request: Request, user: User, longest: float | None) -> Watcher:
+    async def _watch(self, request: Request, user: User, reader: Reader, longest: float | None) -> Watcher:
         target = self._target(request)
         call = self._call(target, request, user)
         if target.verb != "watch" or "watch" not in call.kind.verbs or call.subresource:
             raise status.method_not_allowed()
-        watcher = await watch(self.api, call, watch_renderer(call), longest)
-        if not watcher.ended:
-            self.watchers.add(watcher)
-            watcher.on_close = lambda: self.watchers.discard(watcher)
-        return watcher
+        return await watch(self.api, call, reader, watch_renderer(call), longest)
 
     def _serves(self, group: str) -> bool:
         return any(kind.group == group for kind in self.registry)
@@ -277,13 +226,13 @@ class Server:
             return warned(call, status.as_response(error))
 
     async def _act(self, call: Call, named: tuple[str, str, str]) -> Response:
-        handler = self.handlers.get((*named[:2], call.subresource.partition("/")[0]))
+        handler = self._handlers.get((*named[:2], call.subresource.partition("/")[0]))
         if handler is not None:
             return await handler(call)
         if call.subresource == "scale":
             await self.api.ready(call)
             return await scale(self.api, call)
-        view = self.views.get(named)
+        view = self._views.get(named)
         if view is not None and call.verb in _VIEWS["status"]:
             call = call.but(kind=structs.replace(call.kind, strategy=view), subresource="")
         elif call.subresource:
@@ -332,21 +281,6 @@ class Server:
         self.metrics.offload_running.set(self.offload.running)
         for name, table in self.store.tables().items():
             self.metrics.objects.labels(name).set(len(table.entries))
-
-    async def _compact(self) -> None:
-        """Keep about ten minutes of history: enough for any client that comes back, bounded on disk."""
-        marks: list[tuple[float, int]] = []
-        while True:
-            await asyncio.sleep(COMPACTION_PERIOD)
-            marks.append((time.monotonic(), self.store.version))
-            old = [version for at, version in marks if at <= marks[-1][0] - HISTORY_SECONDS]
-            if not old:
-                continue
-            marks = marks[len(old) - 1 :]
-            try:
-                await self.store.compact(old[-1])
-            except Exception:
-                log.exception("history could not be compacted; trying again later")
 
 
 def _failed(request: Request) -> ApiError:

@@ -11,7 +11,8 @@ from typing import Any
 
 import orjson
 
-from argosy.kube.transport import Response
+from argosy.kube.transport import Request, Response
+from argosy.server.auth.identity import User
 from argosy.server.http.accept import media_types
 from argosy.server.registry import Kind, Registry
 
@@ -98,6 +99,10 @@ class Discovery:
             kept = {name: answer.headers[name] for name in ("etag", "vary", "cache-control")}
             return Response(304, kept, b"")
         return answer
+
+    async def answer(self, request: Request, user: User) -> Response | None:
+        """The same to everybody."""
+        return self.respond(request.path, request.headers)
 
     def _refresh(self) -> None:
         if self._generation == self._registry.generation:

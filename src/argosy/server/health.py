@@ -19,19 +19,30 @@ _TEXT = {"content-type": "text/plain; charset=utf-8", "x-content-type-options": 
 
 class Health:
     def __init__(self) -> None:
-        #: Checks of life; those in `ready` are asked by /readyz only.
-        self.live: dict[str, Check] = {"ping": lambda: None}
-        self.ready: dict[str, Check] = {}
+        self._live: dict[str, Check] = {"ping": lambda: None}
+        self._ready: dict[str, Check] = {}
+        self._notes: dict[str, Callable[[], str]] = {}
         self._told: dict[str, str | None] = {}
-        #: By check: what is not well and yet no failure; told in the verbose answer.
-        self.notes: dict[str, Callable[[], str]] = {}
+
+    def add(
+        self, name: str, *, live: Check | None = None, ready: Check | None = None, note: Callable[[], str] | None = None
+    ) -> None:
+        """Ask one more part from now on: `live` for every answer, `ready` for /readyz only.
+
+        A `note` says what is not well and yet no failure; it is told in the verbose answer.
+        """
+        for checks, check in ((self._live, live), (self._ready, ready)):
+            if check is not None:
+                checks[name] = check
+        if note is not None:
+            self._notes[name] = note
 
     def respond(self, path: str, query: Mapping[str, str], excluded: frozenset[str] = frozenset()) -> Response | None:
         """None when the path is not one of ours."""
         root, _, single = path.strip("/").partition("/")
         if root not in ("livez", "readyz", "healthz"):
             return None
-        checks = self.live | self.ready if root == "readyz" else self.live
+        checks = self._live | self._ready if root == "readyz" else self._live
         if single:
             if single not in checks:
                 return None
@@ -49,7 +60,7 @@ class Health:
         return Response(500 if failed else 200, _TEXT, ("\n".join(lines) + "\n").encode())
 
     def _note(self, name: str) -> str:
-        note = self.notes[name]() if name in self.notes else ""
+        note = self._notes[name]() if name in self._notes else ""
         return f": {note}" if note else ""
 
     def _tell(self, root: str, results: Mapping[str, str | None]) -> None:

@@ -12,7 +12,7 @@ from argosy.kube.errors import TransportError
 from argosy.kube.transport import Event, Page, Request, Response
 from argosy.server.app import Server
 from argosy.server.auth.identity import User
-from argosy.server.watchcache.watcher import Watcher
+from argosy.server.watchcache.watcher import Reader, Watcher
 
 __all__ = ["LocalTransport"]
 
@@ -38,9 +38,11 @@ class LocalTransport:
     @asynccontextmanager
     async def watch(self, request: Request) -> AsyncIterator[AsyncIterator[Event]]:
         self._check_open()
-        watcher = await self._server.watch(request, self._user)
+        ready = asyncio.Event()
+        # One that is cut off has ended, and ends its reader that way.
+        watcher = await self._server.watch(request, self._user, Reader(wake=ready.set, cut=ready.set))
         try:
-            yield _events(watcher)
+            yield _events(watcher, ready)
         finally:
             watcher.drop()
 
@@ -52,9 +54,7 @@ class LocalTransport:
             raise TransportError("the transport is closed")
 
 
-async def _events(watcher: Watcher) -> AsyncIterator[Event]:
-    ready = asyncio.Event()
-    watcher.wake = ready.set
+async def _events(watcher: Watcher, ready: asyncio.Event) -> AsyncIterator[Event]:
     while True:
         ready.clear()
         events = watcher.take_events()

@@ -4,7 +4,7 @@
 come from `kinds/`, one file an API group; custom ones from `crd/` as their definitions come and go.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -201,9 +201,11 @@ class Kind(msgspec.Struct, frozen=True):
 class Registry:
     """The kinds served right now. `generation` grows with every change, so that discovery can be cached."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: Iterable[Kind] = ()) -> None:
         self.generation = 0
         self._kinds: dict[tuple[str, str, str], Kind] = {}
+        for kind in kinds:
+            self.add(kind)
 
     def add(self, kind: Kind) -> None:
         """Serve a kind, replacing an earlier definition of the same group, version and plural."""

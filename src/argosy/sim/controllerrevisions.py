@@ -59,7 +59,7 @@ class History:
 
     def template(self, owner: Object, name: str) -> Mapping[str, Any] | None:
         """The template of a revision, if it is still kept."""
-        entry = self._cluster.store.get(f"{_TABLE}{owner['metadata']['namespace']}/{name}")
+        entry = self._cluster.access.get(f"{_TABLE}{owner['metadata']['namespace']}/{name}")
         if entry is None:
             return None
         template = dict(entry.decode()["data"]["spec"]["template"])
@@ -78,5 +78,5 @@ class History:
                 continue
 
     def _of(self, owner: Object) -> list[Object]:
-        entries = self._cluster.store.dependents(owner["metadata"]["uid"])
+        entries = self._cluster.access.dependents(owner["metadata"]["uid"])
         return [entry.decode() for entry in entries if entry.key.startswith(_TABLE)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.watchcache.store import StoreEvent
+from argosy.server.trusted import StoreEvent
 from argosy.sim.affinity import matches_node
 from argosy.sim.cluster import NODES, Cluster, Object
 from argosy.sim.controllerrevisions import REVISION_LABEL, History
@@ -50,11 +50,11 @@ class DaemonSets(Workload):
     def observe(self, event: StoreEvent) -> None:
         super().observe(event)
         if event.entry.key.startswith(NODES):
-            for key in self.cluster.store.table(self.table[:-1]).keys:
-                self.queue.add(key, after=self.cluster.timings.settle)
+            for entry in self.cluster.access.entries(self.table[:-1]):
+                self.queue.add(entry.key, after=self.cluster.timings.settle)
 
     async def reconcile(self, key: str) -> Result | None:
-        entry = self.cluster.store.get(key)
+        entry = self.cluster.access.get(key)
         if entry is None:
             return None
         obj = entry.decode()
@@ -106,7 +106,7 @@ class DaemonSets(Workload):
         await self.control.delete(obj, [*idle, *busy[: max(0, limit - down)]])
 
     def _revision(self, pod: Pod) -> str:
-        entry = self.cluster.store.get(pod.key)
+        entry = self.cluster.access.get(pod.key)
         return entry.labels.get(REVISION_LABEL, "") if entry is not None else ""
 
     async def _report(self, obj: Object, wanted: Sequence[str], hashed: str) -> Result | None:
@@ -132,7 +132,7 @@ class DaemonSets(Workload):
         }
         if status != (obj.get("status") or {}):
             obj["status"] = status
-            await self.cluster.write_back(self.resource, obj)
+            await self.cluster.access.update(self.resource, obj)
         wait = min((one for one in waits if 0 < one < float("inf")), default=0.0)
         return Result(requeue_after=wait) if wait else None
 

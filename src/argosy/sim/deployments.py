@@ -15,9 +15,10 @@ from argosy.kube.events import EventRecorder
 from argosy.kube.owners import is_controlled_by, owner_reference
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.watchcache.store import StoreEvent
+from argosy.server.trusted import StoreEvent
 from argosy.sim import deploystatus, revisions, rollout
-from argosy.sim.cluster import Cluster, Controller, Object, now_text, reference
+from argosy.sim.cluster import Cluster, Object, now_text, reference
+from argosy.sim.controllers import Controller
 from argosy.sim.podcontrol import parse_selector
 from argosy.sim.pods import TERMINAL
 from argosy.sim.replicasets import REPLICASETS
@@ -84,12 +85,11 @@ class Deployments(Controller):
                 self.queue.add(f"{TABLE}{entry.namespace}/{owner.name}", after=settle)
             elif owner is None and not event.deleted:
                 self._orphans.add(entry.key)
-                for key in self.cluster.store.table(TABLE[:-1]).keys:
-                    if key.startswith(f"{TABLE}{entry.namespace}/"):
-                        self.queue.add(key, after=settle)
+                for deployment in self.cluster.access.entries(TABLE[:-1], entry.namespace):
+                    self.queue.add(deployment.key, after=settle)
 
     async def reconcile(self, key: str) -> Result | None:
-        entry = self.cluster.store.get(key)
+        entry = self.cluster.access.get(key)
         if entry is None:
             return None
         deployment = entry.decode()
@@ -105,7 +105,7 @@ class Deployments(Controller):
             return
         namespace = deployment["metadata"]["namespace"]
         for key in [one for one in self._orphans if one.startswith(f"{SETS}{namespace}/")]:
-            entry = self.cluster.store.get(key)
+            entry = self.cluster.access.get(key)
             if entry is not None and not entry.deleting and selector.matches(entry.labels):
                 mine = owner_reference(deployment, controller=True, block_owner_deletion=True)
                 body = {
@@ -134,7 +134,7 @@ class _Sync:
 
     def _load(self) -> None:
         uid = self.deployment["metadata"]["uid"]
-        entries = [one for one in self.cluster.store.dependents(uid) if one.key.startswith(SETS)]
+        entries = [one for one in self.cluster.access.dependents(uid) if one.key.startswith(SETS)]
         found = [entry.decode() for entry in entries]
         self.sets = [one for one in found if is_controlled_by(one, uid)]
         self.new = revisions.current_of(self.deployment, self.sets)
@@ -331,7 +331,7 @@ class _Sync:
             self.deployment["status"] = status
             if self.annotations:
                 metadata["annotations"] = self.annotations
-            await self.cluster.write_back(DEPLOYMENTS, self.deployment)
+            await self.cluster.access.update(DEPLOYMENTS, self.deployment)
         left = deploystatus.seconds_to_deadline(self.deployment, status, time.time(), speed)
         if self.spec.get("paused") or abs(left) == float("inf"):
             return None

@@ -11,7 +11,7 @@ from argosy.kube.client import Patch
 from argosy.kube.conditions import is_true, set_condition
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.watchcache.store import StoreEvent
+from argosy.server.trusted import StoreEvent
 from argosy.sim import jobstatus
 from argosy.sim.cluster import PODS, PODS_RESOURCE, Object, now_text, reference
 from argosy.sim.podcontrol import deletion_order
@@ -46,7 +46,7 @@ class Jobs(Workload):
     def _owner_key(self, pod: Pod) -> str | None:
         """The key of the Job a pod belongs to, if it is there."""
         key = f"{self.table}{pod.namespace}/{pod.owner_name}"
-        entry = self.cluster.store.get(key) if pod.owner_kind == "Job" else None
+        entry = self.cluster.access.get(key) if pod.owner_kind == "Job" else None
         return key if entry is not None and entry.uid == pod.owner else None
 
     async def reconcile(self, key: str) -> Result | None:
@@ -55,7 +55,7 @@ class Jobs(Workload):
             if pod is not None and self._owner_key(pod) is None:
                 await self._let_go(pod)
             return None
-        entry = self.cluster.store.get(key)
+        entry = self.cluster.access.get(key)
         if entry is None:
             return None
         obj = entry.decode()
@@ -71,7 +71,7 @@ class Jobs(Workload):
             self._conclude(obj, status)
         if status != old:
             obj["status"] = status
-            await self.cluster.write_back(self.resource, obj)
+            await self.cluster.access.update(self.resource, obj)
         # Only what is stored as noted may go, else it would not be counted.
         await asyncio.gather(*(self._let_go(pod) for pod in ended))
         if jobstatus.finished(status):
@@ -166,7 +166,7 @@ class Jobs(Workload):
             await self.cluster.change_pod(pod, _untrack)
             return
         # Without its last finalizer the server has to remove it, so this goes the long way.
-        entry = self.cluster.store.get(pod.key)
+        entry = self.cluster.access.get(pod.key)
         if entry is None or entry.uid != pod.uid:
             return
         obj = entry.decode()
@@ -206,7 +206,7 @@ class Jobs(Workload):
             return {}
         found = {}
         for pod in pods:
-            entry = self.cluster.store.get(pod.key)
+            entry = self.cluster.access.get(pod.key)
             text = entry.labels.get(_INDEX, "") if entry is not None else ""
             if text.isdecimal():
                 found[pod.uid] = int(text)

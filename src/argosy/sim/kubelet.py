@@ -8,17 +8,16 @@ import asyncio
 from typing import Any
 
 from argosy.kube.queue import Result
-from argosy.kube.resource import Resource
-from argosy.server.watchcache.store import StoreEvent
+from argosy.server.trusted import StoreEvent
 from argosy.sim import podstatus
-from argosy.sim.cluster import Cluster, Controller, Object, now_text
+from argosy.sim.cluster import PODS_RESOURCE, Cluster, Object, now_text
+from argosy.sim.controllers import Controller
 from argosy.sim.images import SLOWNESS, Fate, fate
 from argosy.sim.nodes import Node
 from argosy.sim.pods import TERMINAL, Pod, Shape
 
 __all__ = ["Kubelet"]
 
-_PODS = Resource("", "v1", "pods", "Pod")
 _HOSTS = 254
 
 
@@ -59,7 +58,7 @@ class Kubelet(Controller):
         if wait > 0:
             return Result(requeue_after=wait)
         if pod.deleting:
-            await self._client.delete(_PODS, pod.name, pod.namespace, uid=pod.uid, grace_period=0)
+            await self._client.delete(PODS_RESOURCE, pod.name, pod.namespace, uid=pod.uid, grace_period=0)
         elif pod.phase == "Running" and pod.ready == pod.held:
             await self.cluster.change_pod(pod, _readiness)
         elif pod.phase == "Running":

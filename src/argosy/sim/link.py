@@ -15,12 +15,16 @@ _CHUNK = 65536
 
 class Link:
     def __init__(self, host: str, port: int, latency: float):
-        """To the server at `host` and `port`; `latency` may be changed at any time."""
-        self.latency = latency
+        """To the server at `host` and `port`."""
+        self._latency = latency
         self.port = 0
         self._target = (host, port)
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+
+    def set_latency(self, seconds: float) -> None:
+        """For what comes from now on."""
+        self._latency = seconds
 
     async def open(self, host: str, port: int) -> None:
         self._server = await asyncio.start_server(self._connected, host, port)
@@ -48,7 +52,7 @@ class Link:
                 self._writers.discard(one)
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Bytes leave in the order and the rhythm they came, each `latency` later."""
+        """Bytes leave in the order and the rhythm they came, each by the latency later."""
         loop = asyncio.get_running_loop()
         held: deque[tuple[float, bytes]] = deque()
         arrived = asyncio.Event()
@@ -56,9 +60,9 @@ class Link:
         async def receive() -> None:
             with contextlib.suppress(ConnectionError):
                 while data := await reader.read(_CHUNK):
-                    held.append((loop.time() + self.latency, data))
+                    held.append((loop.time() + self._latency, data))
                     arrived.set()
-            held.append((loop.time() + self.latency, b""))
+            held.append((loop.time() + self._latency, b""))
             arrived.set()
 
         receiving = asyncio.create_task(receive())

@@ -12,6 +12,7 @@ from typing import Any
 from argosy.kube.client import Client
 from argosy.server.embedded import EmbeddedServer
 from argosy.sim.cluster import Cluster
+from argosy.sim.controllers import ControllerManager
 from argosy.sim.daemonsets import DaemonSets
 from argosy.sim.deployments import Deployments
 from argosy.sim.jobs import Jobs
@@ -45,9 +46,22 @@ class Member:
         # With a line in between the line has the port that is known outside.
         port = 0 if spec.latency is not None else spec.port
         self.embedded = EmbeddedServer(data, host=_HOST, port=port, accept_data_loss=accept_data_loss)
-        self.cluster = Cluster(self.embedded.server, self.timings, turns)
-        self._kubelet = Kubelet(self.cluster)
-        self._nodes = NodeLife(self.cluster, self._kubelet)
+        self.cluster = cluster = Cluster(self.embedded.trusted, self.timings, turns)
+        kubelet = Kubelet(cluster)
+        self._nodes = NodeLife(cluster, kubelet)
+        self.manager = ControllerManager(
+            cluster,
+            (
+                Scheduler(cluster),
+                kubelet,
+                self._nodes,
+                ReplicaSets(cluster),
+                Deployments(cluster),
+                StatefulSets(cluster),
+                DaemonSets(cluster),
+                Jobs(cluster),
+            ),
+        )
         self._link: Link | None = None
         self._port = spec.port
 
@@ -63,20 +77,8 @@ class Member:
         """Ready when this returns: nodes registered, controllers running, the API served."""
         await self.embedded.start()
         try:
-            cluster = self.cluster
-            cluster.start(
-                [
-                    Scheduler(cluster),
-                    self._kubelet,
-                    self._nodes,
-                    ReplicaSets(cluster),
-                    Deployments(cluster),
-                    StatefulSets(cluster),
-                    DaemonSets(cluster),
-                    Jobs(cluster),
-                ]
-            )
-            await self._nodes.register(list(self.spec.nodes()), self.embedded.server.git_version)
+            self.manager.start()
+            await self._nodes.register(list(self.spec.nodes()))
             await self._open_link()
         except BaseException:
             await self.close()
@@ -106,7 +108,7 @@ class Member:
     ) -> None:
         """One more machine, whose node is Ready when this returns. It goes when its node is deleted."""
         index = len(self.cluster.nodes.nodes)
-        await self._nodes.register([NodeSpec(name, index, capacity, labels, taints)], self.embedded.server.git_version)
+        await self._nodes.register([NodeSpec(name, index, capacity, labels, taints)])
 
     def lose_node(self, name: str) -> None:
         """A node falls silent: unreachable after a while, its pods replaced when their tolerations are over."""
@@ -119,7 +121,7 @@ class Member:
         """Only for a member whose spec has a latency (0 will do): others have no line that could be slow."""
         if self._link is None:
             raise ValueError(f"{self.name} was not set up with a latency")
-        self._link.latency = seconds
+        self._link.set_latency(seconds)
 
     def client(self) -> Client:
         """The administrator, in this process."""

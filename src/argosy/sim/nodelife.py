@@ -12,9 +12,10 @@ from argosy.kube.conditions import set_condition
 from argosy.kube.errors import AlreadyExists
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.watchcache.store import StoreEvent
+from argosy.server.trusted import StoreEvent
 from argosy.sim import podstatus
-from argosy.sim.cluster import NODES, Cluster, Controller, Object, now_text, reference
+from argosy.sim.cluster import NODES, PODS_RESOURCE, Cluster, Object, now_text, reference
+from argosy.sim.controllers import Controller
 from argosy.sim.kubelet import Kubelet
 from argosy.sim.nodes import NO_EXECUTE, NO_SCHEDULE, Node, stay
 from argosy.sim.pods import TERMINAL, Pod, timestamp
@@ -23,7 +24,6 @@ from argosy.sim.spec import NodeSpec
 __all__ = ["NodeLife"]
 
 _NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
-_PODS = Resource("", "v1", "pods", "Pod")
 UNREACHABLE = "node.kubernetes.io/unreachable"
 _HEALTHY = {
     "MemoryPressure": ("False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -45,12 +45,13 @@ class NodeLife(Controller):
         self._kubelet = kubelet
         self._lost_at: dict[str, float] = {}
 
-    async def register(self, specs: list[NodeSpec], version: str) -> None:
+    async def register(self, specs: list[NodeSpec]) -> None:
         """Nodes that are not there yet; those that are keep what users made of them."""
         for spec in specs:
-            if self.cluster.store.get(NODES + spec.name) is None:
+            if self.cluster.access.get(NODES + spec.name) is None:
+                manifest = _manifest(spec, self.cluster.access.git_version)
                 try:
-                    await self._client.create(_NODES, _manifest(spec, version), into=bytes)
+                    await self._client.create(_NODES, manifest, into=bytes)
                 except AlreadyExists:
                     continue
 
@@ -155,7 +156,7 @@ class NodeLife(Controller):
         text = f"Marking for deletion Pod {pod.namespace}/{pod.name}"
         self._evictions.event(pod.reference, "Normal", "TaintManagerEviction", text)
         await self.cluster.change_pod(pod, lambda obj: podstatus.disrupted(obj, now_text()))
-        await self._client.delete(_PODS, pod.name, pod.namespace, uid=pod.uid)
+        await self._client.delete(PODS_RESOURCE, pod.name, pod.namespace, uid=pod.uid)
 
     def _leaves_at(self, pod: Pod, taint: Any) -> float:
         timings = self.cluster.timings
@@ -166,7 +167,9 @@ class NodeLife(Controller):
         return since + timings.real(seconds)
 
     async def _remove(self, pods: list[Pod]) -> None:
-        deletes = [self._client.delete(_PODS, pod.name, pod.namespace, uid=pod.uid, grace_period=0) for pod in pods]
+        deletes = [
+            self._client.delete(PODS_RESOURCE, pod.name, pod.namespace, uid=pod.uid, grace_period=0) for pod in pods
+        ]
         await asyncio.gather(*deletes, return_exceptions=True)
 
 

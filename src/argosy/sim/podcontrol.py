@@ -10,14 +10,12 @@ from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, NotFound
 from argosy.kube.events import EventRecorder
 from argosy.kube.owners import owner_reference
-from argosy.kube.resource import Resource
 from argosy.kube.selectors import LabelSelector, SelectorError, from_label_selector
-from argosy.sim.cluster import Cluster, Object, reference
+from argosy.sim.cluster import PODS_RESOURCE, Cluster, Object, reference
 from argosy.sim.pods import Pod
 
-__all__ = ["PODS", "PodControl", "available", "deletion_order", "parse_selector"]
+__all__ = ["PodControl", "available", "deletion_order", "parse_selector"]
 
-PODS = Resource("", "v1", "pods", "Pod")
 #: Pods made or stopped by one reconcile at most; the rest follows in the next.
 BURST = 500
 _PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
@@ -59,15 +57,16 @@ class PodControl:
         if name is not None:
             metadata["name"] = name
         metadata["ownerReferences"] = [owner_reference(owner, controller=True, block_owner_deletion=True)]
+        metadata["namespace"] = owner["metadata"]["namespace"]
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
         # The server changes what it is given, and the template is for more pods than this one.
         own = orjson.loads(orjson.dumps(pod))
-        await self._cluster.create_pod(own, owner["metadata"]["namespace"], self._client.field_manager)
+        await self._cluster.access.create(self._client.field_manager, PODS_RESOURCE, own)
         self._events.event(reference(owner), "Normal", "SuccessfulCreate", f"Created pod: {own['metadata']['name']}")
 
     async def delete(self, owner: Object, pods: Iterable[Pod]) -> None:
         doomed = list(pods)
-        deletes = [self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid) for pod in doomed]
+        deletes = [self._client.delete(PODS_RESOURCE, pod.name, pod.namespace, uid=pod.uid) for pod in doomed]
         for pod, result in zip(doomed, await asyncio.gather(*deletes, return_exceptions=True), strict=True):
             if isinstance(result, NotFound):
                 continue
@@ -79,7 +78,7 @@ class PodControl:
         """Take the pods nobody controls and the selector matches."""
         namespace = owner["metadata"]["namespace"]
         for pod in [one for one in self._cluster.pods.orphans.values() if one.namespace == namespace and one.active]:
-            entry = self._cluster.store.get(pod.key)
+            entry = self._cluster.access.get(pod.key)
             if entry is None or not selector.matches(entry.labels):
                 continue
             references = entry.decode()["metadata"].get("ownerReferences") or []
@@ -90,7 +89,7 @@ class PodControl:
         """Let go of pods whose labels the selector no longer matches."""
         uid = owner["metadata"]["uid"]
         for key in suspects:
-            pod, entry = self._cluster.pods.get(key), self._cluster.store.get(key)
+            pod, entry = self._cluster.pods.get(key), self._cluster.access.get(key)
             if pod is None or entry is None or pod.owner != uid or selector.matches(entry.labels):
                 continue
             references = entry.decode()["metadata"].get("ownerReferences") or []
@@ -98,7 +97,7 @@ class PodControl:
 
     async def _own(self, pod: Pod, references: list[Object], version: int) -> None:
         body = {"metadata": {"ownerReferences": references, "uid": pod.uid, "resourceVersion": str(version)}}
-        await self._client.patch(PODS, pod.name, body, pod.namespace, kind=Patch.MERGE, into=bytes)
+        await self._client.patch(PODS_RESOURCE, pod.name, body, pod.namespace, kind=Patch.MERGE, into=bytes)
 
 
 def parse_selector(spec: Mapping[str, Any]) -> LabelSelector | None:

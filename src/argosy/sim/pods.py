@@ -12,7 +12,7 @@ import msgspec
 import orjson
 
 from argosy.server.kinds.pods.totals import container_sum
-from argosy.server.watchcache.store import StoreEvent
+from argosy.server.trusted import StoreEvent
 
 __all__ = ["TERMINAL", "TRACKING", "Pod", "PodBook", "Shape", "timestamp"]
 
@@ -105,6 +105,50 @@ class Pod:
         self.moved = True
         #: Why the scheduler left it, and why a container waits; as last written to its status.
         self.scheduled_message = self.waiting = ""
+
+    def claim(self, node: str) -> None:
+        """Its requests are counted on this node from now on; "" is none."""
+        self.claimed = node
+
+    def update(self, seen: "_Projection", shape: Shape, now: float) -> None:
+        """Take in what is stored of it."""
+        counted = self._counted()
+        metadata, status = seen.metadata, seen.status
+        self.shape = shape
+        self.generation = metadata.generation
+        self.created = self.created or timestamp(metadata.creation_timestamp)
+        owner = next((one for one in metadata.owner_references or () if one.controller), None)
+        self.owner, self.owner_kind, self.owner_name = (owner.uid, owner.kind, owner.name) if owner else ("", "", "")
+        self.gated = bool(seen.spec.scheduling_gates)
+        if seen.spec.node_name and not self.node:
+            self.node = seen.spec.node_name
+            self.bound_at = now
+        if metadata.deletion_timestamp is not None and not self.deleted_at:
+            self.deleted_at = now
+        self.tracked = TRACKING in (metadata.finalizers or ())
+        self.grace = metadata.deletion_grace_period_seconds or 0
+        cost = (metadata.annotations or {}).get(_DELETION_COST, "0")
+        self.cost = int(cost) if cost.removeprefix("-").isdecimal() else 0
+        self.phase = status.phase
+        self.host = int(status.pod_ip.rpartition(".")[2] or 0) if "." in status.pod_ip else 0
+        self.waiting = next(
+            (one.state.waiting.reason or "" for one in status.container_statuses or () if one.state.waiting), ""
+        )
+        self.held = False
+        if seen.spec.readiness_gates:
+            met = {condition.type for condition in status.conditions or () if condition.status == "True"}
+            self.held = any(gate.condition_type not in met for gate in seen.spec.readiness_gates)
+        self.ready = False
+        for condition in status.conditions or ():
+            if condition.type == "Ready":
+                self.ready = condition.status == "True"
+                self.ready_since = timestamp(condition.last_transition_time)
+            elif condition.type == "PodScheduled":
+                self.scheduled_message = "" if condition.status == "True" else condition.message or ""
+        self.moved = self._counted() != counted
+
+    def _counted(self) -> tuple[str, bool, bool, str, bool]:
+        return self.phase, self.ready, self.deleting, self.owner, self.tracked
 
     @property
     def reference(self) -> dict[str, str]:
@@ -252,18 +296,16 @@ class PodBook:
             if gone is not None:
                 self._unlink(gone)
                 return gone
-        seen = _decode(entry.value)
+        seen, shape = _decode(entry.value), None
         pod = self._pods.get(entry.key)
         if pod is None or pod.uid != entry.uid:
             if pod is not None:
                 self._unlink(pod)
             pod = Pod(entry.key, entry.namespace, entry.name, entry.uid, self._shape(seen.spec))
-            pod.created = timestamp(seen.metadata.creation_timestamp)
         elif pod.generation != seen.metadata.generation:
-            pod.shape = self._shape(seen.spec)
-        owner, counted = pod.owner, _counted(pod)
-        _update(pod, seen, now)
-        pod.moved = _counted(pod) != counted
+            shape = self._shape(seen.spec)
+        owner = pod.owner
+        pod.update(seen, shape or pod.shape, now)
         if owner != pod.owner:
             _discard(self._by_owner, owner, pod.key)
         if not event.deleted:
@@ -300,40 +342,3 @@ def _discard(index: dict[str, dict[str, Pod]], name: str, key: str) -> None:
         pods.pop(key, None)
         if not pods:
             del index[name]
-
-
-def _counted(pod: Pod) -> tuple[str, bool, bool, str, bool]:
-    return pod.phase, pod.ready, pod.deleting, pod.owner, pod.tracked
-
-
-def _update(pod: Pod, seen: _Projection, now: float) -> None:
-    metadata, status = seen.metadata, seen.status
-    pod.generation = metadata.generation
-    owner = next((one for one in metadata.owner_references or () if one.controller), None)
-    pod.owner, pod.owner_kind, pod.owner_name = (owner.uid, owner.kind, owner.name) if owner else ("", "", "")
-    pod.gated = bool(seen.spec.scheduling_gates)
-    if seen.spec.node_name and not pod.node:
-        pod.node = seen.spec.node_name
-        pod.bound_at = now
-    if metadata.deletion_timestamp is not None and not pod.deleted_at:
-        pod.deleted_at = now
-    pod.tracked = TRACKING in (metadata.finalizers or ())
-    pod.grace = metadata.deletion_grace_period_seconds or 0
-    cost = (metadata.annotations or {}).get(_DELETION_COST, "0")
-    pod.cost = int(cost) if cost.removeprefix("-").isdecimal() else 0
-    pod.phase = status.phase
-    pod.host = int(status.pod_ip.rpartition(".")[2] or 0) if "." in status.pod_ip else 0
-    pod.waiting = next(
-        (one.state.waiting.reason or "" for one in status.container_statuses or () if one.state.waiting), ""
-    )
-    pod.held = False
-    if seen.spec.readiness_gates:
-        met = {condition.type for condition in status.conditions or () if condition.status == "True"}
-        pod.held = any(gate.condition_type not in met for gate in seen.spec.readiness_gates)
-    pod.ready = False
-    for condition in status.conditions or ():
-        if condition.type == "Ready":
-            pod.ready = condition.status == "True"
-            pod.ready_since = timestamp(condition.last_transition_time)
-        elif condition.type == "PodScheduled":
-            pod.scheduled_message = "" if condition.status == "True" else condition.message or ""

@@ -10,7 +10,7 @@ from argosy.kube.conditions import remove_condition, set_condition
 from argosy.kube.errors import ApiError
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.watchcache.store import StoreEvent
+from argosy.server.trusted import StoreEvent
 from argosy.sim.cluster import Cluster, Object, now_text
 from argosy.sim.podcontrol import BURST, available, deletion_order, parse_selector
 from argosy.sim.pods import Pod
@@ -46,15 +46,11 @@ class ReplicaSets(Workload):
             and (before is None or before.owners or before.labels != event.entry.labels)
         ):
             # Nobody controls it: its former owner counts it no longer, and whoever selects it may want it.
-            for key in self._in_namespace(pod.namespace):
-                self.queue.add(key, after=self.cluster.timings.settle)
-
-    def _in_namespace(self, namespace: str) -> list[str]:
-        table = self.cluster.store.table(TABLE[:-1])
-        return [key for key in table.keys if key.startswith(f"{TABLE}{namespace}/")]
+            for entry in self.cluster.access.entries(TABLE[:-1], pod.namespace):
+                self.queue.add(entry.key, after=self.cluster.timings.settle)
 
     async def reconcile(self, key: str) -> Result | None:
-        entry = self.cluster.store.get(key)
+        entry = self.cluster.access.get(key)
         if entry is None:
             return None
         obj = entry.decode()
@@ -101,7 +97,7 @@ class ReplicaSets(Workload):
             status["conditions"] = conditions
         if status != old:
             obj["status"] = status
-            await self.cluster.write_back(REPLICASETS, obj)
+            await self.cluster.access.update(REPLICASETS, obj)
         if failure is not None:
             return Result(error=f"{failure[0]}: {failure[1].message}")
         if len(active) != spec["replicas"] and "deletionTimestamp" not in metadata:

@@ -11,10 +11,10 @@ from typing import Any
 
 from argosy.kube.conditions import set_condition
 from argosy.kube.queue import Result
-from argosy.server.kinds.pods.pods import BindRefused, bind
-from argosy.server.watchcache.store import StoreEvent
+from argosy.server.trusted import StoreEvent
 from argosy.sim.affinity import matches_node
-from argosy.sim.cluster import Cluster, Controller, Object, now_text
+from argosy.sim.cluster import Cluster, Object, now_text
+from argosy.sim.controllers import Controller
 from argosy.sim.nodes import NO_EXECUTE, NO_SCHEDULE, Node, tolerates
 from argosy.sim.pods import Pod, Shape
 
@@ -40,7 +40,6 @@ class Scheduler(Controller):
         self._events = cluster.recorder("default-scheduler")
         self._start = 0
         self._retry: asyncio.TimerHandle | None = None
-        cluster.on_room = self._room
 
     def observe_pod(self, pod: Pod, event: StoreEvent) -> None:
         if event.deleted or pod.node or pod.deleting:
@@ -60,7 +59,7 @@ class Scheduler(Controller):
             return None
         self.cluster.claim(pod, node.name)
         try:
-            bound = await self.cluster.change_pod(pod, lambda obj: _bind(obj, node.name))
+            bound = await self.cluster.access.bind(pod.key, pod.uid, node.name)
         finally:
             self.cluster.unclaim(pod)
         if bound:
@@ -117,7 +116,7 @@ class Scheduler(Controller):
         if waiting is not None and waiting.pop(pod.key, None) is not None and not waiting:
             del self._parked[pod.shape]
 
-    def _room(self) -> None:
+    def observe_room(self) -> None:
         if self._parked and self._retry is None:
             loop = asyncio.get_running_loop()
             self._retry = loop.call_later(self.cluster.timings.settle, self._try_parked)
@@ -167,11 +166,3 @@ def _message(total: int, reasons: Counter[str], hopeless: int) -> str:
     why = ", ".join(sorted(f"{count} {text}" for count, text in second if count))
     first = f"0/{total} nodes are available"
     return f"{first}: {listed}. no new claims to deallocate, preemption: {first}: {why}."
-
-
-def _bind(pod: Object, node: str) -> bool:
-    try:
-        bind(pod, {"target": {"name": node}}, now_text())
-    except BindRefused:
-        return False
-    return True

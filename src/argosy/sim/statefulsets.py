@@ -28,7 +28,7 @@ class StatefulSets(Workload):
         self._history = History(cluster, self.client, "controller.kubernetes.io/hash")
 
     async def reconcile(self, key: str) -> Result | None:
-        entry = self.cluster.store.get(key)
+        entry = self.cluster.access.get(key)
         if entry is None:
             return None
         obj = entry.decode()
@@ -48,7 +48,7 @@ class StatefulSets(Workload):
         return found
 
     def _revision(self, pod: Pod) -> str:
-        entry = self.cluster.store.get(pod.key)
+        entry = self.cluster.access.get(pod.key)
         return entry.labels.get(REVISION_LABEL, "") if entry is not None else ""
 
     def _is_available(self, obj: Object, pod: Pod) -> bool:
@@ -142,7 +142,7 @@ class StatefulSets(Workload):
         }
         if status != old:
             obj["status"] = status
-            await self.cluster.write_back(self.resource, obj)
+            await self.cluster.access.update(self.resource, obj)
         if update and current == update:
             await self._history.prune(obj, {update})
         wait = min((one for one in waits if 0 < one < float("inf")), default=0.0)

@@ -3,8 +3,9 @@
 import msgspec
 
 from argosy.kube.resource import Resource
-from argosy.server.watchcache.store import StoreEvent
-from argosy.sim.cluster import Cluster, Controller
+from argosy.server.trusted import StoreEvent
+from argosy.sim.cluster import Cluster
+from argosy.sim.controllers import Controller
 from argosy.sim.podcontrol import PodControl
 from argosy.sim.pods import Pod
 

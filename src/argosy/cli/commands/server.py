@@ -61,14 +61,16 @@ async def _serve(
 ) -> None:
     import errno
 
-    from argosy.cli.local.guard import protect
+    from argosy.cli.local.guard import Guard
     from argosy.cli.local.loop import stop_on_signals
     from argosy.kube.watchdog import Watchdog
     from argosy.server import kubeconfig
     from argosy.server.embedded import EmbeddedServer
 
     folder = data if storage is StorageKind.SQLITE else None
-    served = protect(EmbeddedServer(folder, host=host, port=port, limits=limits, accept_data_loss=accept_data_loss))
+    served = EmbeddedServer(
+        folder, host=host, port=port, limits=limits, admission=(Guard,), accept_data_loss=accept_data_loss
+    )
     try:
         await served.start()
     except OSError as error:

@@ -9,27 +9,21 @@ from typing import Any
 from argosy.api import guard, keys, rights
 from argosy.server import status
 from argosy.server.admission.chain import AdmissionPlugin
-from argosy.server.auth.identity import Attributes
-from argosy.server.embedded import EmbeddedServer
+from argosy.server.auth.identity import Attributes, Authorizer
 from argosy.server.http.request import Call
 from argosy.server.registry import Object
 from argosy.server.watchcache.entry import Entry
+from argosy.server.watchcache.store import Store
 
-__all__ = ["protect"]
+__all__ = ["Guard"]
 
 _BINDING = f"{rights.GROUP}/clusterrolebindings/{rights.CONTROLLERS}"
 
 
-def protect(server: EmbeddedServer) -> EmbeddedServer:
-    """The same server, guarded. Before it is started."""
-    server.server.admit(_Guard(server))
-    return server
-
-
-class _Guard(AdmissionPlugin):
-    def __init__(self, server: EmbeddedServer):
-        self._authorizer = server.rbac
-        self._store = server.server.store
+class Guard(AdmissionPlugin):
+    def __init__(self, store: Store, authorizer: Authorizer):
+        self._store = store
+        self._authorizer = authorizer
         #: The binding that was read last, and whom it names.
         self._read: tuple[Entry | None, list[dict[str, str]]] = (None, [])
 

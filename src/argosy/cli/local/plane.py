@@ -21,7 +21,7 @@ from argosy.cli.client import membership
 from argosy.cli.local import access
 from argosy.cli.local.controllers import LocalControllers
 from argosy.cli.local.folder import DataFolder
-from argosy.cli.local.guard import protect
+from argosy.cli.local.guard import Guard
 from argosy.cli.local.loop import stop_on_signals
 from argosy.cli.local.members import SimulatedMembers
 from argosy.cli.output.failures import Failure
@@ -120,9 +120,10 @@ async def _server(settings: Settings, folder: DataFolder) -> AsyncIterator[Embed
         folder.control_plane,
         host=settings.host,
         limits=settings.limits,
+        admission=(Guard,),
         accept_data_loss=settings.accept_data_loss,
     )
-    server = protect(make(port=port))
+    server = make(port=port)
     try:
         await server.start()
     except OSError as error:
@@ -136,7 +137,7 @@ async def _server(settings: Settings, folder: DataFolder) -> AsyncIterator[Embed
                 "choose another with --port, or leave it out for a free one",
             ) from None
         log.warning("port %d of last time is in use; a free one is taken", port)
-        server = protect(make(port=0))
+        server = make(port=0)
         await server.start()
     try:
         yield server
@@ -159,10 +160,9 @@ async def _controllers(
     ours = server.client(User(access.CONTROLLERS, ("system:authenticated",)))
     standing = LocalControllers(ours, settings.endpoints, settings.timings)
     server.server.metrics.registry.register(standing.metrics.registry)
-    server.server.health.live["controllers"] = lambda: standing.problems or None
-    server.server.health.ready["controllers"] = lambda: standing.waiting or None
-    server.server.health.live["plugins"] = lambda: standing.stuck or None
-    server.server.health.notes["plugins"] = lambda: standing.notes
+    health = server.server.health
+    health.add("controllers", live=lambda: standing.problems or None, ready=lambda: standing.waiting or None)
+    health.add("plugins", live=lambda: standing.stuck or None, note=lambda: standing.notes)
     async with _running(standing.run(), "controllers") as task:
         ready = asyncio.ensure_future(standing.ready.wait())
         done, _ = await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE)

@@ -6,12 +6,14 @@ Each plugin is a small class with the hooks it needs; they run in the order they
 from collections.abc import Callable, Sequence
 
 from argosy.server import status
+from argosy.server.auth.identity import Authorizer
 from argosy.server.fielderrors import FieldError
 from argosy.server.http.request import Call
 from argosy.server.registry import Object
 from argosy.server.watchcache.entry import Entry
+from argosy.server.watchcache.store import Store
 
-__all__ = ["Admission", "AdmissionPlugin", "NamespaceGuard"]
+__all__ = ["Admission", "AdmissionPlugin", "MakePlugin", "NamespaceGuard"]
 
 IMMORTAL_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 
@@ -51,9 +53,13 @@ class AdmissionPlugin:
         """The create or update did not happen: give back what was taken for it."""
 
 
+#: Makes a plugin that is not the server's own, out of the store it reads and the authorizer it may ask.
+MakePlugin = Callable[[Store, Authorizer], AdmissionPlugin]
+
+
 class Admission:
-    def __init__(self, plugins: Sequence[AdmissionPlugin] = ()):
-        self.plugins = list(plugins)
+    def __init__(self, plugins: Sequence[AdmissionPlugin]):
+        self.plugins = tuple(plugins)
 
     def create(self, call: Call, obj: Object) -> None:
         for plugin in self.plugins:

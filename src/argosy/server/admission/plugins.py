@@ -2,7 +2,7 @@
 
 from argosy.server import status
 from argosy.server.admission.chain import AdmissionPlugin
-from argosy.server.crd import CustomResources, accept_names
+from argosy.server.crd import DEFINITIONS, CustomResources, accept_names
 from argosy.server.crd.strategy import CustomResourceStrategy
 from argosy.server.fielderrors import FieldError, too_many
 from argosy.server.http.request import Call
@@ -15,7 +15,6 @@ __all__ = ["Definitions", "Priorities", "Requesters", "ServiceAddresses"]
 
 #: Ports of a service: more than there are node ports, and all of them are looked at with each of its changes.
 MAX_PORTS = 5000
-_DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
 
 
 class Priorities(AdmissionPlugin):
@@ -57,9 +56,8 @@ class ServiceAddresses(AdmissionPlugin):
         self._holding: dict[int, list[str | int]] = {}
 
     def start(self) -> None:
-        table = self._store.table("core/services")
-        self._allocator.rebuild(entry.decode() for entry in table.entries.values())
-        self._store.subscribe(self._observe)
+        """Once the store is open."""
+        self._store.follow(self._observe, "core/services")
 
     def prepare(self, call: Call, new: Object, old: Object | None) -> list[FieldError]:
         # A PUT to /status that makes a service gives it no address, here as there.
@@ -82,8 +80,6 @@ class ServiceAddresses(AdmissionPlugin):
         self._allocator.give_back(self._holding.pop(id(new), ()))
 
     def _observe(self, event: StoreEvent) -> None:
-        if not event.entry.key.startswith("core/services/"):
-            return
         kept = None if event.deleted else event.entry.decode()
         if kept is not None:
             # Nobody else was given the same, so this is the write it was taken for.
@@ -106,13 +102,16 @@ class Definitions(AdmissionPlugin):
         self._resources = resources
         #: Names of definitions -> when they were deleted last.
         self._deleted: dict[str, int] = {}
-        store.subscribe(self._observe)
+
+    def start(self) -> None:
+        """Once the store is open."""
+        self._store.follow(self._observe, DEFINITIONS)
 
     def create(self, call: Call, obj: Object) -> None:
         if not isinstance(call.kind.strategy, CustomResourceStrategy):
             return
         name = call.kind.resource
-        definition = self._store.get(f"{_DEFINITIONS}/{name}")
+        definition = self._store.get(f"{DEFINITIONS}/{name}")
         # A kind served before its definition went is not the one that is served now.
         if definition is None or self._deleted.get(name, 0) > call.kind.rules_since:
             raise status.not_served()
@@ -121,12 +120,12 @@ class Definitions(AdmissionPlugin):
             raise status.forbidden(call.kind, obj["metadata"].get("name", ""), why)
 
     def settle(self, call: Call, new: Object, old: Object | None) -> None:
-        if call.kind.storage_key != _DEFINITIONS:
+        if call.kind.storage_key != DEFINITIONS:
             return
         new["status"] = accept_names(new, self._resources.names())
 
     def _observe(self, event: StoreEvent) -> None:
-        if event.deleted and event.entry.key.startswith(f"{_DEFINITIONS}/"):
+        if event.deleted:
             self._deleted[event.entry.name] = event.version
 
 

@@ -8,6 +8,7 @@ up in sets, a role that is bound many times is looked at once, and what a grant 
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -15,11 +16,19 @@ import msgspec
 
 from argosy.server.auth.identity import Attributes, Decision, User
 from argosy.server.status import aggregate
+from argosy.server.watchcache.store import Store, StoreEvent
 
-__all__ = ["GROUP", "MAX_NAMED", "SUPERUSERS", "Rbac", "Rule", "named", "rules_of"]
+__all__ = ["GROUP", "KINDS", "MAX_NAMED", "SUPERUSERS", "Rbac", "Rule", "named", "rules_of"]
 
 Object = dict[str, Any]
 GROUP = "rbac.authorization.k8s.io"
+#: The four kinds by their plural.
+KINDS = {
+    "roles": "Role",
+    "clusterroles": "ClusterRole",
+    "rolebindings": "RoleBinding",
+    "clusterrolebindings": "ClusterRoleBinding",
+}
 #: The group whose members may do everything, whatever the roles say.
 SUPERUSERS = "system:masters"
 #: Verbs, groups, resources, names and URLs of one role. Kubernetes has no such limit; hundreds of kinds take thousands.
@@ -120,6 +129,14 @@ class Rbac:
         self._roles: dict[tuple[str, str, str], _Rules] = {}
         self._bindings: dict[tuple[str, str, str], _Binding] = {}
         self._by_subject: dict[str, dict[tuple[str, str, str], _Binding]] = {}
+
+    def follow(self, store: Store) -> None:
+        """Decisions follow the stored roles and bindings from the moment a write is durable."""
+        for plural, kind in KINDS.items():
+            store.follow(partial(self._changed, kind), f"{GROUP}/{plural}")
+
+    def _changed(self, kind: str, event: StoreEvent) -> None:
+        self.observe(kind, event.entry.value, deleted=event.deleted)
 
     def observe(self, kind: str, value: bytes, *, deleted: bool = False) -> None:
         """A role or binding was created, changed or deleted; `value` is what is stored of it, or was."""

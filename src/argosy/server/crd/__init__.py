@@ -5,8 +5,8 @@ defaulting and validation (`strategy`). Schemas themselves are judged by `struct
 changes apiVersion.
 """
 
-from argosy.server.crd.definitions import CustomResources
+from argosy.server.crd.definitions import DEFINITIONS, CustomResources
 from argosy.server.crd.naming import accept_names
 from argosy.server.crd.structural import rule_warnings
 
-__all__ = ["CustomResources", "accept_names", "rule_warnings"]
+__all__ = ["DEFINITIONS", "CustomResources", "accept_names", "rule_warnings"]

@@ -16,8 +16,12 @@ import msgspec
 from argosy.kube.conditions import is_true
 from argosy.server.crd.strategy import CustomResourceStrategy, Version
 from argosy.server.registry import Kind, Object, Registry, ScalePaths
+from argosy.server.watchcache.store import Store, StoreEvent
 
-__all__ = ["CustomResources"]
+__all__ = ["DEFINITIONS", "CustomResources"]
+
+#: The table of the stored definitions.
+DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
 
 
 class _Identity(msgspec.Struct, rename="camel"):
@@ -58,11 +62,19 @@ _decode = msgspec.json.Decoder(_Definition).decode
 
 
 class CustomResources:
-    """Keeps the registry's custom kinds in step with the stored definitions. Not a task: the core calls `observe`."""
+    """Keeps the registry's custom kinds in step with the stored definitions. Not a task."""
 
     def __init__(self, registry: Registry):
         self._registry = registry
         self._names: dict[str, Object] = {}
+
+    def follow(self, store: Store) -> None:
+        """From within each commit: a definition whose write is acknowledged is served."""
+        store.follow(self._changed, DEFINITIONS)
+
+    def _changed(self, event: StoreEvent) -> None:
+        new = None if event.deleted else event.entry.value
+        self.observe(new, event.previous.value if event.previous is not None else None)
 
     def names(self) -> Iterable[Object]:
         """Of each definition what others have to know of it: its name, its group and the names it was given."""

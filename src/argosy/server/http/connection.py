@@ -27,7 +27,7 @@ from argosy.server import status
 from argosy.server.auth.identity import User
 from argosy.server.http.buffers import Share
 from argosy.server.http.limits import time_limit
-from argosy.server.watchcache.watcher import Watcher
+from argosy.server.watchcache.watcher import Reader, Watcher
 
 if TYPE_CHECKING:
     from argosy.server.http.listener import Listener
@@ -339,7 +339,9 @@ class Connection(asyncio.Protocol):
             # Between once and twice the limit, so that streams opened together do not all end together.
             longest = self._limits.watch_seconds * random.uniform(1, 2)
             async with time_limit(self._limits.request_seconds):
-                watcher = await server.watch(request, user, longest)
+                # A client that was cut off takes nothing, not even an end.
+                reader = Reader(wake=self._schedule_pump, cut=self.abort)
+                watcher = await server.watch(request, user, reader, longest)
             await self._stream(watcher)
         finally:
             server.in_flight.leave_watch()
@@ -353,8 +355,6 @@ class Connection(asyncio.Protocol):
             self._transport.write(f"{head}cache-control: no-cache, private\r\ndate: {_date()}\r\n\r\n".encode())
             self._watcher = watcher
             self._watch_done = asyncio.get_running_loop().create_future()
-            watcher.wake = self._schedule_pump
-            watcher.on_cut = self.abort  # its client takes nothing, not even an end
             self._schedule_pump()
             await self._watch_done
         finally:

@@ -2,14 +2,15 @@
 
 import base64
 
+from prometheus_client import Counter
+
 from argosy.kube.client import Patch
 from argosy.kube.errors import AlreadyExists
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.app import Server
 from argosy.server.auth.tokens import ServiceAccountTokens
 from argosy.server.lifecycle.loop import Loop
-from argosy.server.watchcache.store import StoreEvent
+from argosy.server.trusted import StoreEvent, TrustedAccess
 
 __all__ = ["ServiceAccounts"]
 
@@ -29,8 +30,8 @@ _LONG = 10 * 365 * 24 * 3600
 class ServiceAccounts(Loop):
     name = "service accounts"
 
-    def __init__(self, server: Server, tokens: ServiceAccountTokens, ca: bytes):
-        super().__init__(server)
+    def __init__(self, access: TrustedAccess, spinning: Counter, tokens: ServiceAccountTokens, ca: bytes):
+        super().__init__(access, spinning)
         self._tokens = tokens
         self._ca = ca
 
@@ -46,8 +47,8 @@ class ServiceAccounts(Loop):
         elif kind == "secrets" and not event.deleted and _TOKEN_TYPE.encode() in event.entry.value:
             self.queue.add(f"secret/{name}")
         if kind == "serviceaccounts" and not event.deleted:
-            for entry in list(self.store.table("core/secrets").entries.values()):
-                if entry.namespace == event.entry.namespace and _TOKEN_TYPE.encode() in entry.value:
+            for entry in self.access.entries("core/secrets", event.entry.namespace):
+                if _TOKEN_TYPE.encode() in entry.value:
                     self.queue.add(f"secret/{entry.namespace}/{entry.name}")
 
     async def reconcile(self, key: str) -> Result | None:
@@ -59,13 +60,13 @@ class ServiceAccounts(Loop):
         return None
 
     async def _furnish(self, namespace: str) -> None:
-        entry = self.store.get(f"core/namespaces/{namespace}")
+        entry = self.access.get(f"core/namespaces/{namespace}")
         if entry is None or entry.deleting:
             return
         metadata = {"name": "default", "namespace": namespace}
-        if self.store.get(f"core/serviceaccounts/{namespace}/default") is None:
+        if self.access.get(f"core/serviceaccounts/{namespace}/default") is None:
             await self._create(_ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
-        if self.store.get(f"core/configmaps/{namespace}/{_CA_NAME}") is None:
+        if self.access.get(f"core/configmaps/{namespace}/{_CA_NAME}") is None:
             description = (
                 "Contains a CA bundle that can be used to verify the kube-apiserver when using internal "
                 "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across "
@@ -93,14 +94,14 @@ class ServiceAccounts(Loop):
 
     async def _fill(self, namespace: str, name: str) -> None:
         """Put token, CA and namespace into a service-account-token secret whose account exists."""
-        entry = self.store.get(f"core/secrets/{namespace}/{name}")
+        entry = self.access.get(f"core/secrets/{namespace}/{name}")
         if entry is None or entry.deleting:
             return
         secret = entry.decode()
         if secret.get("type") != _TOKEN_TYPE or "token" in (secret.get("data") or {}):
             return
         account_name = (secret["metadata"].get("annotations") or {}).get(_ACCOUNT_NAME)
-        account = self.store.get(f"core/serviceaccounts/{namespace}/{account_name}")
+        account = self.access.get(f"core/serviceaccounts/{namespace}/{account_name}")
         if account_name is None or account is None:
             return
         bound = {"secret": {"name": name, "uid": entry.uid}}

@@ -1,30 +1,32 @@
 """Custom resource definitions on their way out: their objects are deleted first, then the definition may go."""
 
+from prometheus_client import Counter
+
 from argosy.kube.client import Patch
 from argosy.kube.conditions import set_condition
 from argosy.kube.errors import NotFound
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.app import Server
+from argosy.server.crd import DEFINITIONS
 from argosy.server.kinds.apiextensions import CLEANUP
 from argosy.server.lifecycle.loop import Loop
 from argosy.server.metadata import now
 from argosy.server.registry import Object
-from argosy.server.watchcache.store import StoreEvent
+from argosy.server.trusted import StoreEvent, TrustedAccess
 
 __all__ = ["DefinitionCleanup"]
 
 _DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
-_TABLE = "apiextensions.k8s.io/customresourcedefinitions/"
+_TABLE = f"{DEFINITIONS}/"
 
 
 class DefinitionCleanup(Loop):
     name = "definition cleanup"
 
-    def __init__(self, server: Server):
-        super().__init__(server)
+    def __init__(self, access: TrustedAccess, spinning: Counter):
+        super().__init__(access, spinning)
         #: Tables of definitions that wait for their objects to go -> the definition.
         self._waiting: dict[str, str] = {}
 
@@ -40,7 +42,7 @@ class DefinitionCleanup(Loop):
                 self.queue.add(waiting)
 
     async def reconcile(self, key: str) -> Result | None:
-        entry = self.store.get(_TABLE + key)
+        entry = self.access.get(_TABLE + key)
         if entry is None or not entry.deleting:
             return None
         definition = entry.decode()
@@ -58,7 +60,7 @@ class DefinitionCleanup(Loop):
 
     async def _empty(self, definition: Object, table: str) -> bool:
         """Delete whatever is there; true when nothing is left."""
-        entries = list(self.store.table(table).entries.values())
+        entries = self.access.entries(table)
         if not entries:
             return True
         await self._tell(definition)
@@ -72,7 +74,7 @@ class DefinitionCleanup(Loop):
                     await self.client.delete(resource, entry.name, entry.namespace or None, uid=entry.uid)
                 except NotFound:
                     continue
-        return not self.store.table(table).entries
+        return not self.access.entries(table)
 
     async def _tell(self, definition: Object) -> None:
         conditions = list((definition.get("status") or {}).get("conditions") or ())

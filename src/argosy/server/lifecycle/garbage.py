@@ -15,16 +15,17 @@ from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Any
 
+from prometheus_client import Counter
+
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import NotFound
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.app import Server
 from argosy.server.lifecycle.loop import Loop
 from argosy.server.metadata import FOREGROUND, ORPHAN
-from argosy.server.registry import Kind
-from argosy.server.watchcache.entry import Entry, object_key
-from argosy.server.watchcache.store import StoreEvent
+from argosy.server.registry import Kind, Registry
+from argosy.server.trusted import Entry, StoreEvent, TrustedAccess
+from argosy.server.watchcache.entry import object_key
 
 __all__ = ["GarbageCollector"]
 
@@ -45,8 +46,9 @@ class _Owner(Enum):
 class GarbageCollector(Loop):
     name = "garbage collection"
 
-    def __init__(self, server: Server):
-        super().__init__(server)
+    def __init__(self, access: TrustedAccess, spinning: Counter, registry: Registry):
+        super().__init__(access, spinning)
+        self._registry = registry
         #: The uids of all objects that wait for their dependents, and where they are.
         self._waiting: dict[str, str] = {}
 
@@ -54,7 +56,7 @@ class GarbageCollector(Loop):
         entry, before = event.entry, event.previous
         if event.deleted:
             self._waiting.pop(entry.uid, None)
-            self._wake(*(dependent.key for dependent in self.store.dependents(entry.uid)))
+            self._wake(*(dependent.key for dependent in self.access.dependents(entry.uid)))
             self._wake_waiting(before.blocks if before is not None else entry.blocks)
             return
         if before is not None:
@@ -63,7 +65,7 @@ class GarbageCollector(Loop):
             if _waits(entry) and not (before is not None and _waits(before)):
                 self._waiting[entry.uid] = entry.key
                 # Its dependents first: those that do not block it are to see that it waits, too.
-                self._wake(*(dependent.key for dependent in self.store.dependents(entry.uid)), entry.key)
+                self._wake(*(dependent.key for dependent in self.access.dependents(entry.uid)), entry.key)
             elif ORPHAN in entry.finalizers:
                 self._wake(entry.key)
         elif entry.owners and (before is None or before.owners != entry.owners):
@@ -78,7 +80,7 @@ class GarbageCollector(Loop):
         self._wake(*(self._waiting[uid] for uid in uids if uid in self._waiting))
 
     async def reconcile(self, key: str) -> Result | None:
-        entry = self.store.get(key)
+        entry = self.access.get(key)
         kind = self._kind_of(entry) if entry is not None else None
         if entry is None or kind is None:
             return None
@@ -101,7 +103,7 @@ class GarbageCollector(Loop):
             if len(kept) < len(references):
                 await self._patch(kind, entry, {"ownerReferences": kept})
             return None
-        dependents = self.store.dependents(entry.uid)
+        dependents = self.access.dependents(entry.uid)
         if _Owner.WAITING in found and dependents:
             if entry.blocks and any(map(_waits, dependents)):
                 # Between an owner and a dependent that both wait this one may close a circle. Whether its owner is still there
@@ -117,7 +119,7 @@ class GarbageCollector(Loop):
 
     async def _finish_foreground(self, kind: Kind, entry: Entry) -> None:
         """The finalizer goes when no dependent is left that blocks its owner; each one's end wakes this object again."""
-        blocking = [dependent for dependent in self.store.dependents(entry.uid) if entry.uid in dependent.blocks]
+        blocking = [dependent for dependent in self.access.dependents(entry.uid) if entry.uid in dependent.blocks]
         if not blocking:
             await self._patch(kind, entry, {"finalizers": [name for name in entry.finalizers if name != FOREGROUND]})
             return
@@ -135,7 +137,7 @@ class GarbageCollector(Loop):
         looked_at = 0
         while stack:
             uid = stack.pop()
-            for dependent in self.store.dependents(uid):
+            for dependent in self.access.dependents(uid):
                 looked_at += 1
                 if looked_at % SLICE == 0:
                     await asyncio.sleep(0)
@@ -153,28 +155,28 @@ class GarbageCollector(Loop):
         await self._patch(kind, entry, {"ownerReferences": references})
 
     async def _orphan_dependents(self, kind: Kind, entry: Entry) -> None:
-        for dependent in self.store.dependents(entry.uid):
+        for dependent in self.access.dependents(entry.uid):
             dependent_kind = self._kind_of(dependent)
             if dependent_kind is None:
                 return  # released it would not be, and without its owner it would be garbage
             kept = [reference for reference in _references(dependent) if reference.get("uid") != entry.uid]
             with contextlib.suppress(NotFound):  # it has gone meanwhile
                 await self._patch(dependent_kind, dependent, {"ownerReferences": kept})
-        if (latest := self.store.get(entry.key)) is not None and latest.uid == entry.uid:
+        if (latest := self.access.get(entry.key)) is not None and latest.uid == entry.uid:
             await self._patch(kind, latest, {"finalizers": [name for name in latest.finalizers if name != ORPHAN]})
 
     def _state(self, reference: Object, namespace: str) -> _Owner:
         kind = self._kind_named(str(reference.get("apiVersion", "")), str(reference.get("kind", "")))
         if kind is None or (kind.namespaced and not namespace):
             return _Owner.UNKNOWN  # the latter nobody can look up: nothing says in which namespace it would be
-        owner = self.store.get(object_key(kind, namespace, str(reference.get("name", ""))))
+        owner = self.access.get(object_key(kind, namespace, str(reference.get("name", ""))))
         if owner is None or owner.uid != reference.get("uid"):
             return _Owner.GONE
         return _Owner.WAITING if _waits(owner) else _Owner.SOLID
 
     def _kind_named(self, api_version: str, kind_name: str) -> Kind | None:
         group = api_version.rpartition("/")[0]
-        for kind in self.server.registry:
+        for kind in self._registry:
             if kind.group == group and kind.kind == kind_name:
                 return kind
         return None
@@ -182,7 +184,7 @@ class GarbageCollector(Loop):
     def _kind_of(self, entry: Entry) -> Kind | None:
         """As it is stored, or in any version that is served where that one is not."""
         group, plural = entry.key.split("/", 2)[:2]
-        kinds = [kind for kind in self.server.registry if kind.storage_key == f"{group}/{plural}"]
+        kinds = [kind for kind in self._registry if kind.storage_key == f"{group}/{plural}"]
         return next((kind for kind in kinds if kind.api_version == entry.api_version), kinds[0] if kinds else None)
 
     async def _patch(self, kind: Kind, entry: Entry, metadata: Object) -> None:

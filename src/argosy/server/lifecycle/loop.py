@@ -1,40 +1,34 @@
 """The loop every part of `lifecycle` runs: keys from the change feed into a queue, a few workers that reconcile them.
 
-Writes go through the server's own verbs, in process, as the system's user: validation, versions and events as for anybody.
+Writes go through the server's own verbs, in process, as `system:apiserver`: validation, versions and events as for anybody.
 """
 
-from collections.abc import Awaitable, Callable
+from prometheus_client import Counter
 
-from argosy.kube.client import Client
-from argosy.kube.errors import Conflict, NotFound
-from argosy.kube.pace import Pace
+from argosy.kube.errors import NotFound
+from argosy.kube.pace import PATIENCE, Pace
 from argosy.kube.queue import Result, WorkQueue, run_workers
-from argosy.server.app import Server
-from argosy.server.auth.identity import User
-from argosy.server.local import LocalTransport
-from argosy.server.watchcache.store import StoreEvent
+from argosy.server.trusted import StoreEvent, TrustedAccess
 
-__all__ = ["SYSTEM", "Loop", "system_client"]
+__all__ = ["Loop"]
 
-SYSTEM = User("system:apiserver", ("system:masters", "system:authenticated"))
 _WORKERS = 8
-
-
-def system_client(server: Server) -> Client:
-    return Client(LocalTransport(server, SYSTEM), field_manager="argosy-server")
+_CONFLICT_DELAY = 0.02
 
 
 class Loop:
     """Subclasses say which changes concern them (`observe`) and what to do about a key (`reconcile`)."""
 
     name = "loop"
+    #: Seconds after which a reconcile that does not end fails /livez.
+    patience = PATIENCE
 
-    def __init__(self, server: Server):
-        self.server = server
-        self.store = server.store
-        self.client = system_client(server)
+    def __init__(self, access: TrustedAccess, spinning: Counter):
+        """`spinning` counts by loop the runs that were put off because their key came up again and again."""
+        self.access = access
+        self.client = access.client("apiserver")
         self.queue: WorkQueue[str] = WorkQueue()
-        self._pace: Pace[str] = Pace(self.name, server.metrics.spinning.labels(self.name).inc)
+        self._pace: Pace[str] = Pace(self.name, spinning.labels(self.name).inc, patience=self.patience)
 
     def observe(self, event: StoreEvent) -> None:
         raise NotImplementedError
@@ -44,24 +38,13 @@ class Loop:
 
     def start(self) -> None:
         """Look at everything that is stored, then follow the changes until the server stops."""
-        self.store.subscribe(self.observe)
-        for table in self.store.tables().values():
-            for entry in list(table.entries.values()):
-                self.observe(StoreEvent(entry, None, deleted=False))
-        work = run_workers(self.queue, self._quietly(self.reconcile), _WORKERS, pace=self._pace)
-        self.server.run(self.name, work, self._pace.problem)
+        self.access.follow(self.observe)
+        work = run_workers(self.queue, self._quietly, _WORKERS, pace=self._pace, conflict_delay=_CONFLICT_DELAY)
+        self.access.run(self.name, work, self._pace.problem)
 
-    def _quietly(
-        self, reconcile: Callable[[str], Awaitable[Result | None]]
-    ) -> Callable[[str], Awaitable[Result | None]]:
-        """An object that vanished or changed meanwhile is no failure: its own event comes by."""
-
-        async def run(key: str) -> Result | None:
-            try:
-                return await reconcile(key)
-            except NotFound:
-                return None
-            except Conflict:
-                return Result(requeue_after=0.02)
-
-        return run
+    async def _quietly(self, key: str) -> Result | None:
+        """An object that vanished meanwhile is no failure: its own event comes by."""
+        try:
+            return await self.reconcile(key)
+        except NotFound:
+            return None

@@ -1,6 +1,8 @@
 """Namespaces: the base ones exist from the start; one that is deleted goes when everything in it has gone."""
 
-from collections import Counter
+import collections
+
+from prometheus_client import Counter
 
 from argosy.kube.client import Patch
 from argosy.kube.conditions import set_condition
@@ -9,8 +11,8 @@ from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
 from argosy.server.lifecycle.loop import Loop
 from argosy.server.metadata import now
-from argosy.server.watchcache.entry import Entry
-from argosy.server.watchcache.store import StoreEvent
+from argosy.server.registry import Registry
+from argosy.server.trusted import Entry, StoreEvent, TrustedAccess
 
 __all__ = ["BASE_NAMESPACES", "NamespaceLifecycle"]
 
@@ -41,10 +43,14 @@ Remaining = dict[str, list[Entry]]
 class NamespaceLifecycle(Loop):
     name = "namespace life cycle"
 
+    def __init__(self, access: TrustedAccess, spinning: Counter, registry: Registry):
+        super().__init__(access, spinning)
+        self._registry = registry
+
     async def create_base(self) -> None:
         """Before the server is ready."""
         for name in BASE_NAMESPACES:
-            if self.store.get(_TABLE + name) is None:
+            if self.access.get(_TABLE + name) is None:
                 manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
                 try:
                     await self.client.create(_NAMESPACES, manifest)
@@ -57,12 +63,12 @@ class NamespaceLifecycle(Loop):
             if entry.deleting and not event.deleted:
                 self.queue.add(entry.name)
         elif event.deleted and entry.namespace:
-            namespace = self.store.get(_TABLE + entry.namespace)
+            namespace = self.access.get(_TABLE + entry.namespace)
             if namespace is not None and namespace.deleting:
                 self.queue.add(entry.namespace)
 
     async def reconcile(self, key: str) -> Result | None:
-        namespace = self.store.get(_TABLE + key)
+        namespace = self.access.get(_TABLE + key)
         if namespace is None or not namespace.deleting:
             return None
         left = await self._empty(key)
@@ -89,13 +95,11 @@ class NamespaceLifecycle(Loop):
         """Delete whatever is there; answers what finalizers still keep."""
         seen: set[str] = set()
         left: Remaining = {}
-        for kind in self.server.registry:
+        for kind in self._registry:
             if not kind.namespaced or kind.storage_key in seen:
                 continue
             seen.add(kind.storage_key)
-            table = self.store.table(kind.storage_key)
-            prefix = f"{kind.storage_key}/{namespace}/"
-            entries = [entry for key, entry in table.entries.items() if key.startswith(prefix)]
+            entries = self.access.entries(kind.storage_key, namespace)
             resource = Resource(kind.group, kind.version, kind.plural, kind.kind)
             for entry in entries:
                 if entry.deleting:
@@ -107,7 +111,7 @@ class NamespaceLifecycle(Loop):
                     )
                 except (NotFound, MethodNotAllowed):
                     continue
-            kept = [entry for entry in map(table.entries.get, (entry.key for entry in entries)) if entry is not None]
+            kept = [entry for entry in (self.access.get(entry.key) for entry in entries) if entry is not None]
             if kept:
                 left[f"{kind.plural}.{kind.group}"] = kept
         return left
@@ -115,7 +119,7 @@ class NamespaceLifecycle(Loop):
 
 def _conditions(left: Remaining) -> list[tuple[str, str, str, str]]:
     resources = ", ".join(f"{name} has {len(entries)} resource instances" for name, entries in sorted(left.items()))
-    finalizers = Counter(
+    finalizers = collections.Counter(
         name
         for entries in left.values()
         for entry in entries

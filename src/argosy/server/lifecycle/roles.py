@@ -10,19 +10,14 @@ from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
 from argosy.kube.selectors import SelectorError, from_match
 from argosy.server.auth.bootstrap import bootstrap_objects, reconciled
+from argosy.server.auth.rbac import GROUP, KINDS
 from argosy.server.lifecycle.loop import Loop
-from argosy.server.watchcache.store import StoreEvent
+from argosy.server.trusted import StoreEvent
 
 __all__ = ["Roles"]
 
-_GROUP = "rbac.authorization.k8s.io"
-_TABLE = f"{_GROUP}/clusterroles/"
-_PLURALS = {
-    "Role": "roles",
-    "ClusterRole": "clusterroles",
-    "RoleBinding": "rolebindings",
-    "ClusterRoleBinding": "clusterrolebindings",
-}
+_CLUSTER_ROLES = f"{GROUP}/clusterroles"
+_PLURALS = {kind: plural for plural, kind in KINDS.items()}
 
 
 class Roles(Loop):
@@ -33,9 +28,9 @@ class Roles(Loop):
         for wanted in bootstrap_objects():
             kind = wanted["kind"]
             namespace = wanted["metadata"].get("namespace", "")
-            resource = Resource(_GROUP, "v1", _PLURALS[kind], kind, bool(namespace))
+            resource = Resource(GROUP, "v1", _PLURALS[kind], kind, bool(namespace))
             place = f"{namespace}/" if namespace else ""
-            stored = self.store.get(f"{_GROUP}/{resource.plural}/{place}{wanted['metadata']['name']}")
+            stored = self.access.get(f"{GROUP}/{resource.plural}/{place}{wanted['metadata']['name']}")
             if stored is None:
                 try:
                     await self.client.create(resource, wanted, namespace or None)
@@ -47,14 +42,14 @@ class Roles(Loop):
                 await self.client.update(resource, changed, namespace or None)
 
     def observe(self, event: StoreEvent) -> None:
-        if not event.entry.key.startswith(_TABLE):
+        if not event.entry.key.startswith(f"{_CLUSTER_ROLES}/"):
             return
-        for entry in list(self.store.table(f"{_GROUP}/clusterroles").entries.values()):
+        for entry in self.access.entries(_CLUSTER_ROLES):
             if b'"aggregationRule"' in entry.value:
                 self.queue.add(entry.name)
 
     async def reconcile(self, key: str) -> Result | None:
-        entry = self.store.get(_TABLE + key)
+        entry = self.access.get(f"{_CLUSTER_ROLES}/{key}")
         if entry is None or entry.deleting:
             return None
         role = entry.decode()
@@ -65,7 +60,7 @@ class Roles(Loop):
         if rules != (role.get("rules") or []):
             patch = {"metadata": {"resourceVersion": str(entry.version)}, "rules": rules}
             await self.client.patch(
-                Resource(_GROUP, "v1", "clusterroles", "ClusterRole", namespaced=False), key, patch, kind=Patch.MERGE
+                Resource(GROUP, "v1", "clusterroles", "ClusterRole", namespaced=False), key, patch, kind=Patch.MERGE
             )
         return None
 
@@ -76,9 +71,7 @@ class Roles(Loop):
                 wanted = from_match(selector.get("matchLabels"), selector.get("matchExpressions"))
             except SelectorError:
                 continue
-            entries = self.store.table(f"{_GROUP}/clusterroles").entries
-            for name in sorted(entries):
-                entry = entries[name]
+            for entry in self.access.entries(_CLUSTER_ROLES):
                 if entry.name != own_name and wanted.matches(entry.labels):
                     for rule in entry.decode().get("rules") or []:
                         rules.setdefault(orjson.dumps(rule, option=orjson.OPT_SORT_KEYS), rule)

@@ -1,9 +1,9 @@
 """OpenAPI: what kinds look like and which requests they take, for `kubectl explain`, validation and generated clients.
 
-`documents` answers requests and keeps what it made; `schemas` holds the components, `operations` the paths. Version 3 is
-served as one document a group and version, version 2 as one for all.
+`documents` are made of `schemas` and `operations`, and answered by `serving`: version 3 by group and version, version 2 as one.
 """
 
 from argosy.server.openapi.documents import OpenApi
+from argosy.server.openapi.serving import OpenApiResponder
 
-__all__ = ["OpenApi"]
+__all__ = ["OpenApi", "OpenApiResponder"]

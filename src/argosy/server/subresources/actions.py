@@ -6,48 +6,44 @@ What would need a node (logs, exec, port-forward, proxies) says so in one line.
 from collections.abc import Callable
 
 import msgspec
-import orjson
 
 from argosy.kube.transport import Response
 from argosy.server import status
-from argosy.server.app import Handler, Server
+from argosy.server.app import Handler, Handlers
 from argosy.server.http.request import Call
 from argosy.server.kinds.pods.pods import BindRefused, bind
 from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object
 from argosy.server.storage.base import Changed
 from argosy.server.subresources.evictions import eviction_handler
-from argosy.server.verbs.base import Api, answer, current, decode_served, read_object
+from argosy.server.subresources.shared import done, only_create
+from argosy.server.verbs.base import Api, current, decode_served, read_object
 from argosy.server.verbs.commit import encoder
 from argosy.server.verbs.update import TRIES
 
-__all__ = ["install"]
+__all__ = ["action_handlers"]
 
 _NEED_A_NODE = ("log", "exec", "attach", "portforward", "proxy")
-_SUCCESS = orjson.dumps({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 
 
-def install(server: Server) -> None:
-    """Give the server its handlers, for those of the kinds it serves."""
-    api = server.api
-    for kind in server.registry:
-        for subresource in _NEED_A_NODE:
-            if subresource in kind.subresources:
-                server.handlers[kind.group, kind.plural, subresource] = _needs_a_node(api)
-    server.handlers["", "pods", "eviction"] = eviction_handler(api)
-    binding = server.registry.find("", "v1", "bindings")
+def action_handlers(api: Api) -> Handlers:
+    """For those of the kinds that are served."""
+    handlers: dict[tuple[str, str, str], Handler] = {
+        (kind.group, kind.plural, subresource): _needs_a_node(api)
+        for kind in api.registry
+        for subresource in _NEED_A_NODE
+        if subresource in kind.subresources
+    }
+    handlers["", "pods", "eviction"] = eviction_handler(api)
+    binding = api.registry.find("", "v1", "bindings")
     if binding is not None:
-        server.handlers["", "pods", "binding"] = server.handlers["", "bindings", ""] = _binding(api, binding)
-
-
-def _only_create(call: Call) -> None:
-    if call.verb != "create":
-        raise status.method_not_allowed()
+        handlers["", "pods", "binding"] = handlers["", "bindings", ""] = _binding(api, binding)
+    return handlers
 
 
 def _binding(api: Api, kind: Kind) -> Handler:
     async def handle(call: Call) -> Response:
-        _only_create(call)
+        only_create(call)
         order = await read_object(api, call.but(kind=kind), call.write_options("CreateOptions").validation)
         errors = kind.strategy.validate(order)
         if errors:
@@ -67,7 +63,7 @@ def _binding(api: Api, kind: Kind) -> Handler:
                 raise status.conflict(shown, target.name, str(refused)) from None
 
         await _modify(api, target, change)
-        return answer(call, _SUCCESS, 201)
+        return done(call)
 
     return handle
 

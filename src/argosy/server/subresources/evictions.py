@@ -5,7 +5,6 @@ budget's status (a disruption controller) counts anew afterwards. Pods that do n
 """
 
 import msgspec
-import orjson
 
 from argosy.kube import schema
 from argosy.kube.conditions import find, is_true, set_condition
@@ -19,7 +18,8 @@ from argosy.server.kinds import policy
 from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object
 from argosy.server.storage.base import Changed
-from argosy.server.verbs.base import Api, answer, current, decode_served, read_object
+from argosy.server.subresources.shared import done, only_create
+from argosy.server.verbs.base import Api, current, decode_served, read_object
 from argosy.server.verbs.commit import encoder
 from argosy.server.verbs.delete import DeleteOptions, remove
 from argosy.server.verbs.update import TRIES
@@ -27,7 +27,6 @@ from argosy.server.watchcache.entry import Entry
 
 __all__ = ["eviction_handler"]
 
-_SUCCESS = orjson.dumps({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 _BUDGETS = "policy/poddisruptionbudgets"
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -41,8 +40,7 @@ def eviction_handler(api: Api) -> Handler:
     kind = policy.eviction(schema.load())
 
     async def handle(call: Call) -> Response:
-        if call.verb != "create":
-            raise status.method_not_allowed()
+        only_create(call)
         options = await _options(api, call.but(kind=kind))
         counted = False
         for _ in range(TRIES):
@@ -55,7 +53,7 @@ def eviction_handler(api: Api) -> Handler:
             if marked is None:
                 continue
             if await remove(api, call.but(subresource=""), marked, options) is not None:
-                return answer(call, _SUCCESS, 201)
+                return done(call)
         raise status.conflict(call.kind, call.name)
 
     return handle

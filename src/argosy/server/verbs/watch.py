@@ -12,7 +12,7 @@ from argosy.server.verbs.list import REQUIREMENT_EFFORT, matching, parse_version
 from argosy.server.watchcache.entry import Entry, served_as_stored
 from argosy.server.watchcache.selection import Selection
 from argosy.server.watchcache.store import Store, StoreEvent, Table
-from argosy.server.watchcache.watcher import Item, Renderer, Watcher, judge
+from argosy.server.watchcache.watcher import Item, Reader, Renderer, Watcher, judge
 
 __all__ = ["watch"]
 
@@ -21,7 +21,9 @@ __all__ = ["watch"]
 MAX_REQUIREMENTS = 50_000
 
 
-async def watch(api: Api, call: Call, renderer: Renderer | None = None, longest: float | None = None) -> Watcher:
+async def watch(
+    api: Api, call: Call, reader: Reader, renderer: Renderer | None = None, longest: float | None = None
+) -> Watcher:
     """A version that is no longer known ends the stream at once with an ERROR event (410), as with kube-apiserver."""
     selection = await select(api, call, watch=True)
     version = parse_version(call.query.get("resourceVersion", ""), partial(status.plain, 500))
@@ -50,7 +52,7 @@ async def watch(api: Api, call: Call, renderer: Renderer | None = None, longest:
     try:
         past = await _judged(api, call, selection, version)
     except Compacted:
-        watcher = Watcher(store, selection)
+        watcher = Watcher(store, selection, reader)
         watcher.fail(status.expired(f"too old resource version: {version} ({table.window_start})"))
         return watcher
     if selection.many and table.requirements + selection.many > MAX_REQUIREMENTS:
@@ -58,6 +60,7 @@ async def watch(api: Api, call: Call, renderer: Renderer | None = None, longest:
     return Watcher(
         store,
         selection,
+        reader,
         initial=present,
         past=past,
         mark_initial_end=marked,

@@ -11,6 +11,7 @@ import logging
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol
 
 import msgspec
 import orjson
@@ -33,7 +34,7 @@ from argosy.server.storage.room import Room
 from argosy.server.watchcache.entry import Entry
 from argosy.server.watchcache.selection import Selection
 
-__all__ = ["Store", "StoreEvent", "Table"]
+__all__ = ["Observer", "Store", "StoreEvent", "Table", "Watch"]
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ REPLAY_BYTES = 64 * 1024 * 1024
 #: What of the past is made anew in one go, without looking at the clock.
 _SLICE = 256
 _LEASES = "coordination.k8s.io/leases/"
+_FAILED = "a receiver of changes failed on %s"
 
 
 class StoreEvent(msgspec.Struct, gc=False, eq=False):
@@ -71,6 +73,30 @@ class StoreEvent(msgspec.Struct, gc=False, eq=False):
     def type(self) -> str:
         return "DELETED" if self.deleted else "ADDED" if self.previous is None else "MODIFIED"
 
+    def hold(self) -> int:
+        """One more watcher has yet to send it; how many have."""
+        self.waited_for += 1
+        return self.waited_for
+
+    def release(self) -> int:
+        """One watcher fewer has; how many are left."""
+        self.waited_for -= 1
+        return self.waited_for
+
+
+#: Called for each change, before the writer is answered; it must be quick.
+Observer = Callable[[StoreEvent], None]
+
+
+class Watch(Protocol):
+    """An open watch, as the store knows it."""
+
+    def offer(self, event: StoreEvent) -> None:
+        """A change of an object of the table."""
+        ...
+
+    def close(self) -> None: ...
+
 
 class Table:
     """The objects of one resource."""
@@ -82,16 +108,38 @@ class Table:
         self.window: deque[StoreEvent] = deque()
         self.window_start = version
         self._window_bytes = 0
-        self.watchers: set[Callable[[StoreEvent], None]] = set()
+        #: Parts of the server that follow this table alone; they hear of a change before anybody else.
+        self.observers: list[Observer] = []
+        self.watchers: set[Watch] = set()
         #: Of the selectors of those watchers that have many: each is looked at in each change.
         self.requirements = 0
+
+    def tell(self, observe: Observer) -> None:
+        """Call `observe` for each object, as if it was created now."""
+        for entry in tuple(self.entries.values()):
+            observe(StoreEvent(entry, None, deleted=False))
+
+    def attach(self, watch: Watch, requirements: int) -> None:
+        """Offer it each change from now on; `requirements` are those of its selector, where it has many."""
+        self.watchers.add(watch)
+        self.requirements += requirements
+
+    def detach(self, watch: Watch, requirements: int) -> None:
+        self.watchers.discard(watch)
+        self.requirements -= requirements
 
     def select(self, selection: Selection) -> Sequence[Entry]:
         """The entries the selection's key or prefix names, in key order; selectors are not applied yet."""
         if selection.key:
             entry = self.entries.get(selection.key)
             return (entry,) if entry is not None else ()
-        return [self.entries[key] for key in self.keys[self._slice(selection.prefix)]]
+        return self.under(selection.prefix)
+
+    def under(self, prefix: str) -> list[Entry]:
+        """The entries whose keys begin with a prefix, which ends in "/", in key order."""
+        start = bisect_left(self.keys, prefix)
+        end = bisect_left(self.keys, prefix[:-1] + chr(ord("/") + 1), start)
+        return [self.entries[key] for key in self.keys[start:end]]
 
     def select_at(self, selection: Selection, version: int) -> Sequence[Entry]:
         """As `select`, at a version not before `window_start`."""
@@ -117,10 +165,6 @@ class Table:
                 break
             newest_first.append(event)
         return reversed(newest_first)
-
-    def _slice(self, prefix: str) -> slice:
-        start = bisect_left(self.keys, prefix)
-        return slice(start, bisect_left(self.keys, prefix[:-1] + chr(ord("/") + 1), start))
 
     def after(self, entries: Sequence[Entry], key: str) -> Sequence[Entry]:
         """The part of a key-ordered list behind a key."""
@@ -160,26 +204,39 @@ class Table:
 
 
 class Store:
-    def __init__(self, storage: Storage, buffers: Buffers | None = None):
+    def __init__(self, storage: Storage, buffers: Buffers, on_batch: OnBatch):
         self.storage = storage
-        self.buffers = buffers or Buffers()
+        self.buffers = buffers
         self.room = Room(storage)
         self.version = 0
+        self._on_batch = on_batch
         self._tables: dict[str, Table] = {}
+        self._open = False
         self._started = 0
-        self._subscribers: list[Callable[[StoreEvent], None]] = []
+        self._subscribers: list[Observer] = []
         self._dependents: dict[str, set[str]] = {}
 
-    async def open(self, on_batch: OnBatch = lambda writes, seconds: None) -> None:
-        records = await self.storage.open(self._committed, on_batch)
+    async def open(self) -> None:
+        records = await self.storage.open(self._committed, self._on_batch)
         self.version = self._started = self.storage.version
         for record in records:
             entry = Entry.of(record)
             self.table(_table_name(record.key)).load(entry)
             self._index(entry)
+        self._open = True
 
     async def close(self) -> None:
         await self.storage.close()
+
+    def close_watches(self) -> None:
+        """The server stops: /readyz says so, and every watch ends."""
+        self._open = False
+        for watch in self.watchers():
+            watch.close()
+
+    def problem(self) -> str | None:
+        """For /readyz."""
+        return self.room.problem() if self._open else "not open"
 
     def table(self, storage_key: str) -> Table:
         table = self._tables.get(storage_key)
@@ -195,10 +252,26 @@ class Store:
     def tables(self) -> dict[str, Table]:
         return dict(self._tables)
 
-    def subscribe(self, callback: Callable[[StoreEvent], None]) -> Callable[[], None]:
-        """Call `callback` for each change, before the writer is answered; it must be quick. Returns the way to stop it."""
-        self._subscribers.append(callback)
-        return lambda: self._subscribers.remove(callback) if callback in self._subscribers else None
+    def watchers(self) -> set[Watch]:
+        return {watch for table in self._tables.values() for watch in table.watchers}
+
+    def subscribe(self, observe: Observer) -> Callable[[], None]:
+        """Call `observe` for each change from now on. Returns the way to stop it."""
+        self._subscribers.append(observe)
+        return lambda: self._subscribers.remove(observe) if observe in self._subscribers else None
+
+    def follow(self, observe: Observer, *tables: str) -> None:
+        """Call `observe` for each object of these tables, then for each change of theirs. The store is open."""
+        for name in tables:
+            table = self.table(name)
+            table.tell(observe)
+            table.observers.append(observe)
+
+    def follow_all(self, observe: Observer, *first: str) -> None:
+        """Call `observe` for each object, table by table and those of `first` before the others, then for each change."""
+        self._subscribers.append(observe)
+        for name in (*first, *sorted(self._tables.keys() - set(first))):
+            self.table(name).tell(observe)
 
     def dependents(self, uid: str) -> Sequence[Entry]:
         """The objects that name this uid among their owners."""
@@ -286,10 +359,17 @@ class Store:
             if not change.deleted:
                 self._index(entry)
             self.version = change.version
-            for subscriber in tuple(self._subscribers):
-                _call(subscriber, event)
-            for watcher in tuple(table.watchers):
-                _call(watcher, event)
+            # One that is broken keeps neither the writer nor the others from the change.
+            for observe in (*table.observers, *self._subscribers):
+                try:
+                    observe(event)
+                except Exception:
+                    log.exception(_FAILED, change.key)
+            for watch in tuple(table.watchers):
+                try:
+                    watch.offer(event)
+                except Exception:
+                    log.exception(_FAILED, change.key)
 
     def _index(self, entry: Entry) -> None:
         for uid in entry.owners:
@@ -311,14 +391,6 @@ def _table_name(key: str) -> str:
 def _event(change: Change) -> StoreEvent:
     previous = Entry.of(change.previous) if change.previous is not None else None
     return StoreEvent(Entry.of(Record(change.key, change.version, change.value)), previous, deleted=change.deleted)
-
-
-def _call(receiver: Callable[[StoreEvent], None], event: StoreEvent) -> None:
-    # One broken receiver keeps neither the writer nor the other receivers from the change.
-    try:
-        receiver(event)
-    except Exception:
-        log.exception("a receiver of changes failed on %s", event.entry.key)
 
 
 def _failed(error: StorageError) -> ApiError:

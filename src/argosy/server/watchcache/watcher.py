@@ -1,6 +1,6 @@
 """Watcher: one watch stream, from its place in the past to live events.
 
-Runs no task: the store offers it events, the front door takes what has gathered. When something can be taken, `wake` is called
+Runs no task: the store offers it events, its reader takes what has gathered. When something can be taken, the reader is woken
 once. What waits is bounded, for one reader here and over all of them by the store's `buffers`: a reader that does not keep up is
 cut off and resumes from its last version. Whoever took something holds it until it takes more.
 """
@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain, islice
 from typing import Protocol
 
+import msgspec
 import orjson
 
 from argosy.kube.errors import ApiError
@@ -20,7 +21,7 @@ from argosy.server.watchcache.entry import Entry, served
 from argosy.server.watchcache.selection import Selection
 from argosy.server.watchcache.store import Store, StoreEvent
 
-__all__ = ["BUFFER", "Item", "Renderer", "Watcher", "judge"]
+__all__ = ["BUFFER", "Item", "Reader", "Renderer", "Watcher", "judge"]
 
 #: Live events waiting for a reader that is slower than the writers.
 BUFFER = 4096
@@ -50,11 +51,21 @@ class Renderer(Protocol):
         ...
 
 
+class Reader(msgspec.Struct, frozen=True):
+    """Who takes from a watcher, and how it hears of it."""
+
+    #: Something can be taken, or the watch has ended.
+    wake: Callable[[], None]
+    #: So much waited that it was dropped.
+    cut: Callable[[], None]
+
+
 class Watcher:
     def __init__(
         self,
         store: Store,
         selection: Selection,
+        reader: Reader,
         *,
         past: Iterable[Item] = (),
         initial: Iterable[Entry] = (),
@@ -66,6 +77,7 @@ class Watcher:
     ):
         """Starts at once: everything committed after this call is seen, and `past` (see `judge`) ends right before it."""
         self._store = store
+        self._reader = reader
         self._selection = selection
         self._kind = selection.kind
         self._since = since
@@ -88,12 +100,8 @@ class Watcher:
         )
         self._error: ApiError | None = None
         self.ended = False
-        self.wake: Callable[[], None] = _nothing
-        self.on_close: Callable[[], None] = _nothing
-        self.on_cut: Callable[[], None] = _nothing
         self._table = store.table(self._kind.storage_key)
-        self._table.watchers.add(self._offer)
-        self._table.requirements += selection.many
+        self._table.attach(self, selection.many)
         loop = asyncio.get_running_loop()
         self._bookmarks = bookmarks
         self._bookmark_timer = loop.call_later(BOOKMARK_PERIOD, self._periodic_bookmark) if bookmarks else None
@@ -104,14 +112,11 @@ class Watcher:
         if self.ended:
             return
         self.ended = True
-        self._table.watchers.discard(self._offer)
-        self._table.requirements -= self._selection.many
+        self._table.detach(self, self._selection.many)
         for timer in (self._bookmark_timer, self._timeout_timer):
             if timer is not None:
                 timer.cancel()
-        on_close, self.on_close = self.on_close, _nothing  # it knows this watcher: a circle
-        on_close()
-        self.wake()
+        self._reader.wake()
 
     def drop(self) -> None:
         """The reader is gone: as `close`, and nothing is kept for it."""
@@ -128,7 +133,7 @@ class Watcher:
     def cut(self) -> None:
         """Too much waits for a reader that does not read."""
         self.drop()
-        self.on_cut()
+        self._reader.cut()
 
     def unsent(self, size: int) -> None:
         """So many bytes of what was taken lie in the buffers of the reader's connection."""
@@ -208,10 +213,8 @@ class Watcher:
         size = _size(item)
         self.waiting += size
         source = item[1]
-        if isinstance(source, StoreEvent):
-            source.waited_for += 1
-            if source.waited_for > 1:
-                return
+        if isinstance(source, StoreEvent) and source.hold() > 1:
+            return
         self._buffers.hold(size)
 
     def _release(self, item: Item) -> None:
@@ -219,8 +222,7 @@ class Watcher:
         source = item[1]
         self.waiting -= size
         if isinstance(source, StoreEvent):
-            source.waited_for -= 1
-            if source.waited_for:
+            if source.release():
                 return
             size += sum(map(len, source.frames.values()))
             source.frames.clear()
@@ -235,7 +237,7 @@ class Watcher:
         elif more:
             self._buffers.release(-more)
 
-    def _offer(self, event: StoreEvent) -> None:
+    def offer(self, event: StoreEvent) -> None:
         item = judge(self._selection, event) if event.version > self._since else None
         if item is None:
             return
@@ -249,7 +251,7 @@ class Watcher:
         self._hold(item)
         self._live.append(item)
         if len(self._live) == 1:
-            self.wake()
+            self._reader.wake()
 
     def _rendered(self, type: str, source: Entry | StoreEvent | bytes) -> bytes:
         if isinstance(source, bytes):
@@ -306,10 +308,6 @@ class Watcher:
         if self._bookmarks:
             self._push(("BOOKMARK", self._bookmark()))
         self.close()
-
-
-def _nothing() -> None:
-    """Nobody has asked to be told."""
 
 
 def judge(selection: Selection, event: StoreEvent) -> Item | None:

@@ -1,7 +1,7 @@
 """Cluster IPs and node ports: which are taken, and handing them out.
 
-State, unlike everything else in this package: one `ServiceAllocator` lives as long as the server that owns it and is
-rebuilt from the stored services at its start. A service gets its addresses before it is validated; whoever calls
+State, unlike everything else in this package: one `ServiceAllocator` lives as long as the server that owns it, and takes what
+the stored services hold at its start. A service gets its addresses before it is validated; whoever calls
 `allocate` gives back what it took when the write did not happen, and calls `release` for the old object when it did. Not
 thread-safe: the server core calls it from its one loop.
 """
@@ -54,16 +54,8 @@ class ServiceAllocator:
         self._ranges = {family_of(str(network.network_address)): _Addresses(network) for network in networks}
         self._ports = _Ports(node_ports)
 
-    def rebuild(self, services: Iterable[Object]) -> None:
-        """Forget everything and take what these services hold, in range or not."""
-        for addresses in self._ranges.values():
-            addresses.taken.clear()
-        self._ports.taken.clear()
-        for service in services:
-            self.take(service)
-
     def take(self, service: Object) -> None:
-        """What a stored service holds is taken, whether it was before or not."""
+        """What a stored service holds is taken, in range or not, whether it was before or not."""
         for address in _held_ips(service):
             self._take(address)
         self._ports.taken.update(_held_ports(service))
