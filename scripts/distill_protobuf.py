@@ -4,7 +4,7 @@
 
 Source: the Go modules of MODULES. Their generated.proto files tell number and type of each field; the tags in types.go tell its
 JSON name, whether it is inlined, and whether JSON shows its zero value: that of a pointer, of a field without omitempty, and of
-a struct without omitzero. Only stable versions (v1, v2) are taken. `argosy.server.protobuf` documents the table it reads.
+a struct without omitzero. Only stable versions (v1, v2) are taken. `argosy.server.protobuf.objects` documents the table it reads.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""What may look at, change or refuse a write before it is validated: the chain, and the plugins Kubernetes runs by default."""
+"""Admission: what may look at, change or refuse a write. The chain, and the plugins Kubernetes runs by default."""

@@ -1,1 +1,1 @@
-"""Access: who may talk to the server and what they may do (certificates, tokens, RBAC, reviews)."""
+"""Access: who may talk to the server and what they may do. Certificates, tokens, impersonation, RBAC, reviews."""

@@ -1,8 +1,6 @@
-"""Custom resources: kinds the server learns while it runs, from CustomResourceDefinition objects.
+"""Custom resources: kinds the server learns while it runs, from CustomResourceDefinition objects (`definitions`).
 
-`definitions` keeps the registry in step; a version's schema is compiled once, when it is first needed, into pruning,
-defaulting and validation (`strategy`). Schemas themselves are judged by `structural`. Conversion between versions only
-changes apiVersion.
+Schemas are judged by `structural`, and compiled by `strategy` into pruning, defaulting and validation when first needed.
 """
 
 from argosy.server.crd.definitions import DEFINITIONS, CustomResources

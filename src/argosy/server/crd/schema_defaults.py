@@ -33,15 +33,9 @@ def _validate(default: Any, schema: dict[str, Any], path: str) -> list[FieldErro
     if pruned != default:
         return [invalid(path, default, "must not have unknown fields")]
     if structure.embedded and isinstance(default, dict):
-        embedded = validate_embedded({"": default}, _holding(structure), (None, path))
+        # As the only property of another one, so that its own root is treated as embedded.
+        holding = Structure({"properties": {"": schema}})
+        embedded = validate_embedded({"": default}, holding, (None, path))
         if embedded:
             return embedded
     return fields(compile_schema(schema)(default) or (), path)
-
-
-def _holding(structure: Structure) -> Structure:
-    """A structure with the given one as its only property, so that its own root is treated as embedded."""
-    outer = Structure({})
-    outer.properties = {"": structure}
-    outer.embedded_below = True
-    return outer

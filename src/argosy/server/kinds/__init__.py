@@ -1,4 +1,7 @@
-"""The built-in kinds: what is special about each when it is written, one module an API group (the core group has several)."""
+"""The built-in kinds: what is special about each when it is written, one module or folder an API group.
+
+The core group is in `core`, `pods` and `services`; what groups share is in `shared`.
+"""
 
 from argosy.kube import schema
 from argosy.server.kinds import (

@@ -1,2 +1,4 @@
-"""What a Kubernetes control plane does by itself: namespaces come and go whole, dependents follow their owners, every
-namespace has its service account, and the bootstrap roles exist. Each part is a loop over the server's own change feed."""
+"""What a Kubernetes control plane does by itself, each part a loop: namespaces, garbage collection, service accounts, roles.
+
+Besides them: definitions on their way out, events that expire, history that is compacted.
+"""

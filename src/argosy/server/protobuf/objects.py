@@ -1,4 +1,10 @@
-"""Kubernetes objects out of protobuf messages, in the shapes their JSON has."""
+"""Kubernetes objects out of protobuf messages, in the shapes their JSON has.
+
+The numbers of the fields come from `messages.json.z`, made by `scripts/distill_protobuf.py`: message name -> fields, each
+[number, JSON name, type, shape]. A type is s(tring), b(ytes), ?(bool), i(nteger), d(ouble), f(loat) or a message's name; a
+shape is "" (JSON leaves its zero value out), "p" (JSON shows it: pointers, required fields, structs), "*" (list), "m" (map) or
+"." (inlined).
+"""
 
 import base64
 import math

@@ -24,7 +24,8 @@ class MemoryStorage:
         self._keys: list[str] = []
         self._changes: deque[Change] = deque()
         self._history = history
-        self._on_commit: OnCommit = lambda changes: None
+        #: Of an open store.
+        self._on_commit: OnCommit | None = None
 
     @property
     def version(self) -> int:
@@ -39,7 +40,7 @@ class MemoryStorage:
         return [self._records[key] for key in self._keys]
 
     async def close(self) -> None:
-        self._on_commit = lambda changes: None
+        self._on_commit = None
 
     async def create(self, key: str, encode: Encode) -> Record:
         if key in self._records:
@@ -84,7 +85,8 @@ class MemoryStorage:
         self._changes.append(change)
         if len(self._changes) > self._history:
             self._compacted = self._changes.popleft().version
-        self._on_commit((change,))
+        if self._on_commit is not None:
+            self._on_commit((change,))
         return record
 
     async def get(self, key: str) -> Record | None:

@@ -107,8 +107,6 @@ class SqliteStorage:
         self._compacting = asyncio.Lock()
         self._idle: asyncio.Future[None] | None = None
         self._closed = True
-        self._on_commit: OnCommit = lambda changes: None
-        self._on_batch: OnBatch = lambda writes, seconds: None
 
     @property
     def version(self) -> int:
@@ -189,7 +187,6 @@ class SqliteStorage:
         if self._committing:
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
-        self._on_commit = lambda changes: None
         await self._in(self._reading, self._reader.close)
         await self._in(self._writing, self._finish)
         self._end_threads()

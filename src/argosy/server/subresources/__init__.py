@@ -1,1 +1,1 @@
-"""Subresources that do something instead of being stored: bindings, evictions, scale."""
+"""Subresources that act or answer instead of being stored: bindings, evictions, reviews, tokens, scale. And views of objects."""

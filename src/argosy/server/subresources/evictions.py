@@ -67,9 +67,7 @@ async def _options(api: Api, call: Call) -> DeleteOptions:
         options = msgspec.convert(eviction.get("deleteOptions") or {}, DeleteOptions)
     except msgspec.ValidationError as error:
         raise status.bad_request(f"decoding Eviction: {error}") from None
-    if call.dry_run:
-        options.dry_run = ["All"]
-    return options
+    return msgspec.structs.replace(options, dry_run=["All"]) if call.dry_run else options
 
 
 def _is_guarded(entry: Entry, pod: Object) -> bool:

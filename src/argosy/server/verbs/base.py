@@ -233,7 +233,7 @@ def check_object(
         found = [*duplicates, *(f"unknown field {quoted(path)}" for path in decoded.unknown)]
         if validation == "Strict":
             raise refuse(f"strict decoding error: {', '.join(found)}")
-        call.warnings += [line.strip() for text in found for line in text.removeprefix(YAML_ERRORS).split("\n")]
+        call.warnings.extend(line.strip() for text in found for line in text.removeprefix(YAML_ERRORS).split("\n"))
     return ordered
 
 

@@ -43,7 +43,7 @@ async def insert(api: Api, call: Call, obj: Object, *, dry_run: bool) -> Respons
         await api.run(call, size, _check, kind, obj)
         if version.strip("0").isdecimal() and not dry_run:
             raise status.plain(500, "resourceVersion should not be set on objects to be created")
-        call.warnings += await api.run(call, size, kind.strategy.warnings, obj)
+        call.warnings.extend(await api.run(call, size, kind.strategy.warnings, obj))
         if dry_run:
             api.admission.settle(call, obj, None)
             if api.store.get(object_key(kind, call.namespace, obj["metadata"]["name"])) is not None:

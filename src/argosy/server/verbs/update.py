@@ -169,7 +169,7 @@ def _number(call: Call, new: Object, old: Object) -> None:
     meta, strategy = new["metadata"], call.kind.strategy
     if strategy.generation and "generation" in meta and strategy.generation_grows(new, old):
         meta["generation"] += 1
-    call.warnings += strategy.warnings(new, old)
+    call.warnings.extend(strategy.warnings(new, old))
 
 
 def held(kind: Kind, obj: Object) -> bool:
