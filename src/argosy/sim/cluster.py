@@ -102,6 +102,10 @@ class Cluster:
             self.nodes.release(pod.claimed, pod.shape)
             pod.claim("")
 
+    def label_of(self, pod: Pod, label: str) -> str:
+        entry = self.access.get(pod.key)
+        return entry.labels.get(label, "") if entry is not None else ""
+
     async def change_pod(self, pod: Pod, change: Callable[[Object], bool]) -> bool:
         """Store what `change` makes of the newest state of a pod; False when it is gone or there was nothing to change."""
         return await self.access.change(PODS_RESOURCE, pod.key, pod.uid, change)

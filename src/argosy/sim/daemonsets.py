@@ -10,7 +10,7 @@ from typing import Any
 
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.trusted import StoreEvent
+from argosy.server.trusted import Entry, StoreEvent
 from argosy.sim.affinity import matches_node
 from argosy.sim.cluster import NODES, Cluster, Object
 from argosy.sim.controllerrevisions import REVISION_LABEL, History
@@ -53,11 +53,7 @@ class DaemonSets(Workload):
             for entry in self.cluster.access.entries(self.table[:-1]):
                 self.queue.add(entry.key, after=self.cluster.timings.settle)
 
-    async def reconcile(self, key: str) -> Result | None:
-        entry = self.cluster.access.get(key)
-        if entry is None:
-            return None
-        obj = entry.decode()
+    async def sync(self, entry: Entry, obj: Object) -> Result | None:
         if entry.deleting:
             return None
         revision = await self._history.current(obj)
@@ -99,15 +95,16 @@ class DaemonSets(Workload):
         limit = max(1, scaled_value((strategy.get("rollingUpdate") or {}).get("maxUnavailable"), len(wanted), up=True))
         by_node = self._by_node(obj)
         down = sum(not any(pod.active and pod.ready for pod in by_node.get(node, ())) for node in wanted)
-        old = [pod for node in wanted for pod in by_node.get(node, ()) if pod.active and self._revision(pod) != hashed]
+        old = [
+            pod
+            for node in wanted
+            for pod in by_node.get(node, ())
+            if pod.active and self.cluster.label_of(pod, REVISION_LABEL) != hashed
+        ]
         # What does not run anyway is replaced first, and costs nothing.
         idle = [pod for pod in old if not pod.ready]
         busy = [pod for pod in old if pod.ready]
         await self.control.delete(obj, [*idle, *busy[: max(0, limit - down)]])
-
-    def _revision(self, pod: Pod) -> str:
-        entry = self.cluster.access.get(pod.key)
-        return entry.labels.get(REVISION_LABEL, "") if entry is not None else ""
 
     async def _report(self, obj: Object, wanted: Sequence[str], hashed: str) -> Result | None:
         by_node = self._by_node(obj)
@@ -117,7 +114,7 @@ class DaemonSets(Workload):
         waits = [available(pod, min_ready, time.time()) for pod in pods]
         ok = sum(wait == 0 for wait in waits)
         optional = {
-            "updatedNumberScheduled": sum(self._revision(pod) == hashed for pod in pods),
+            "updatedNumberScheduled": sum(self.cluster.label_of(pod, REVISION_LABEL) == hashed for pod in pods),
             "numberAvailable": ok,
             "numberUnavailable": len(wanted) - ok,
         }

@@ -11,7 +11,7 @@ from argosy.kube.client import Patch
 from argosy.kube.conditions import is_true, set_condition
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.trusted import StoreEvent
+from argosy.server.trusted import Entry, StoreEvent
 from argosy.sim import jobstatus
 from argosy.sim.cluster import PODS, PODS_RESOURCE, Object, now_text, reference
 from argosy.sim.podcontrol import deletion_order
@@ -55,10 +55,9 @@ class Jobs(Workload):
             if pod is not None and self._owner_key(pod) is None:
                 await self._let_go(pod)
             return None
-        entry = self.cluster.access.get(key)
-        if entry is None:
-            return None
-        obj = entry.decode()
+        return await super().reconcile(key)
+
+    async def sync(self, entry: Entry, obj: Object) -> Result | None:
         old: Object = obj.get("status") or {}
         if jobstatus.finished(old):
             return await self._expire(obj) if not entry.deleting else None
@@ -206,8 +205,7 @@ class Jobs(Workload):
             return {}
         found = {}
         for pod in pods:
-            entry = self.cluster.access.get(pod.key)
-            text = entry.labels.get(_INDEX, "") if entry is not None else ""
+            text = self.cluster.label_of(pod, _INDEX)
             if text.isdecimal():
                 found[pod.uid] = int(text)
         return found

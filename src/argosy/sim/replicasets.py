@@ -10,7 +10,7 @@ from argosy.kube.conditions import remove_condition, set_condition
 from argosy.kube.errors import ApiError
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.trusted import StoreEvent
+from argosy.server.trusted import Entry, StoreEvent
 from argosy.sim.cluster import Cluster, Object, now_text
 from argosy.sim.podcontrol import BURST, available, deletion_order, parse_selector
 from argosy.sim.pods import Pod
@@ -49,11 +49,7 @@ class ReplicaSets(Workload):
             for entry in self.cluster.access.entries(TABLE[:-1], pod.namespace):
                 self.queue.add(entry.key, after=self.cluster.timings.settle)
 
-    async def reconcile(self, key: str) -> Result | None:
-        entry = self.cluster.access.get(key)
-        if entry is None:
-            return None
-        obj = entry.decode()
+    async def sync(self, entry: Entry, obj: Object) -> Result | None:
         failure: tuple[str, ApiError] | None = None
         if not entry.deleting:
             suspects = self._relabelled.pop(entry.uid, ())

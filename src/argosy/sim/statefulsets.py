@@ -9,6 +9,7 @@ from typing import Any
 
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
+from argosy.server.trusted import Entry
 from argosy.sim.cluster import Cluster, Object
 from argosy.sim.controllerrevisions import REVISION_LABEL, History
 from argosy.sim.podcontrol import available
@@ -27,11 +28,7 @@ class StatefulSets(Workload):
         super().__init__(cluster)
         self._history = History(cluster, self.client, "controller.kubernetes.io/hash")
 
-    async def reconcile(self, key: str) -> Result | None:
-        entry = self.cluster.access.get(key)
-        if entry is None:
-            return None
-        obj = entry.decode()
+    async def sync(self, entry: Entry, obj: Object) -> Result | None:
         update = await self._history.current(obj) if not entry.deleting else ""
         current = (obj.get("status") or {}).get("currentRevision") or update
         if not entry.deleting:
@@ -46,10 +43,6 @@ class StatefulSets(Workload):
             if ordinal.isdecimal():
                 found[int(ordinal)] = pod
         return found
-
-    def _revision(self, pod: Pod) -> str:
-        entry = self.cluster.access.get(pod.key)
-        return entry.labels.get(REVISION_LABEL, "") if entry is not None else ""
 
     def _is_available(self, obj: Object, pod: Pod) -> bool:
         """Ready for long enough, and not on its way out."""
@@ -90,7 +83,7 @@ class StatefulSets(Workload):
         for pod in newest_first:
             if int(pod.name.rpartition("-")[2]) < start + partition:
                 return
-            if self._revision(pod) != update and not pod.deleting:
+            if self.cluster.label_of(pod, REVISION_LABEL) != update and not pod.deleting:
                 await self.control.delete(obj, [pod])
                 return
             if not self._is_available(obj, pod):
@@ -123,12 +116,12 @@ class StatefulSets(Workload):
         active = [pod for pod in pods if pod.active]
         waits = [available(pod, min_ready, time.time()) for pod in active]
         ready = [pod for pod in active if pod.ready]
-        updated = [pod for pod in active if self._revision(pod) == update]
+        updated = [pod for pod in active if self.cluster.label_of(pod, REVISION_LABEL) == update]
         if len(updated) == len(ready) == len(pods) == spec["replicas"]:
             current = update
         counts: dict[str, Any] = {
             "readyReplicas": len(ready),
-            "currentReplicas": sum(self._revision(pod) == current for pod in active),
+            "currentReplicas": sum(self.cluster.label_of(pod, REVISION_LABEL) == current for pod in active),
             "updatedReplicas": len(updated),
         }
         status = {

@@ -2,9 +2,10 @@
 
 import msgspec
 
+from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
-from argosy.server.trusted import StoreEvent
-from argosy.sim.cluster import Cluster
+from argosy.server.trusted import Entry, StoreEvent
+from argosy.sim.cluster import Cluster, Object
 from argosy.sim.controllers import Controller
 from argosy.sim.podcontrol import PodControl
 from argosy.sim.pods import Pod
@@ -37,6 +38,14 @@ class Workload(Controller):
         self.events = cluster.recorder(self.event_source or self.component)
         self.control = PodControl(cluster, self.client, self.events)
         self.table = f"{self.resource.group}/{self.resource.plural}/"
+
+    async def reconcile(self, key: str) -> Result | None:
+        entry = self.cluster.access.get(key)
+        return await self.sync(entry, entry.decode()) if entry is not None else None
+
+    async def sync(self, entry: Entry, obj: Object) -> Result | None:
+        """Look at one of the objects; `obj` is a tree of it to work with."""
+        raise NotImplementedError
 
     def observe(self, event: StoreEvent) -> None:
         entry, before = event.entry, event.previous

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from argosy.server.storage.base import StorageError
-from argosy.server.storage.schema import APPLICATION_ID, SCHEMA_VERSION, newest_version, storage_error
+from argosy.server.storage.schema import newest_version, readable_version, storage_error
 
 __all__ = ["check_copy", "copy_store"]
 
@@ -26,7 +26,7 @@ def copy_store(store: Path, target: Path, tell: Callable[[int, int], None] = lam
         with contextlib.closing(
             sqlite3.connect(f"{store.absolute().as_uri()}?mode=ro", uri=True, timeout=30)
         ) as source:
-            _check(source, store)
+            readable_version(source, store)
             # One read transaction over all steps: otherwise each write of a server would make it begin anew.
             source.execute("BEGIN")
             version = newest_version(source)
@@ -52,20 +52,9 @@ def check_copy(path: Path) -> None:
     """Raises StorageError unless it is a whole store that this version can read."""
     try:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as store:
-            _check(store, path)
+            readable_version(store, path)
             (found,) = store.execute("PRAGMA integrity_check(1)").fetchone()
     except sqlite3.Error as error:
         raise storage_error(path, "read as a store", error) from error
     if found != "ok":
         raise StorageError(f"{path} is damaged: {found}")
-
-
-def _check(connection: sqlite3.Connection, path: Path) -> None:
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
-    (owner,) = connection.execute("PRAGMA application_id").fetchone()
-    if owner != APPLICATION_ID:
-        raise StorageError(f"{path} is not a store of this program")
-    if found > SCHEMA_VERSION:
-        raise StorageError(
-            f"{path} was written by a newer version (schema {found}; this version knows {SCHEMA_VERSION}): upgrade first"
-        )

@@ -12,7 +12,15 @@ from pathlib import Path
 from argosy.server.storage.base import StorageError, StorageFull
 from argosy.server.storage.folder import is_full, sync_folder
 
-__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "jump_ahead", "newest_version", "open_file", "storage_error"]
+__all__ = [
+    "APPLICATION_ID",
+    "SCHEMA_VERSION",
+    "jump_ahead",
+    "newest_version",
+    "open_file",
+    "readable_version",
+    "storage_error",
+]
 
 SCHEMA_VERSION = 1
 #: Marks the file as ours ("Argo" in ASCII).
@@ -44,15 +52,7 @@ def open_file(path: Path) -> sqlite3.Connection:
         raise StorageError(f"{path} was cut off: nothing is left in it; restore it, or remove it to start anew")
     connection = _connect(path)
     try:
-        (found,) = connection.execute("PRAGMA user_version").fetchone()
-        (owner,) = connection.execute("PRAGMA application_id").fetchone()
-        if owner != APPLICATION_ID:
-            raise StorageError(f"{path} is not a store of this program")
-        if found > SCHEMA_VERSION:
-            raise StorageError(
-                f"{path} was written by a newer version (schema {found}; this version knows {SCHEMA_VERSION}): upgrade first"
-            )
-        for version in range(found, SCHEMA_VERSION):
+        for version in range(readable_version(connection, path), SCHEMA_VERSION):
             _back_up(connection, path.with_name(f"{path.name}.schema-{version}.bak"))
             _execute(connection, _UPGRADES[version], version + 1)
     except sqlite3.Error as error:
@@ -62,6 +62,19 @@ def open_file(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def readable_version(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of its tables. Raises StorageError for what is no store of ours, or a newer one."""
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    if owner != APPLICATION_ID:
+        raise StorageError(f"{path} is not a store of this program")
+    if found > SCHEMA_VERSION:
+        raise StorageError(
+            f"{path} was written by a newer version (schema {found}; this version knows {SCHEMA_VERSION}): upgrade first"
+        )
+    return int(found)
 
 
 def newest_version(connection: sqlite3.Connection) -> int:

@@ -83,6 +83,12 @@ class Entry(msgspec.Struct, gc=False, eq=False):
         """A fresh tree of the stored object, the caller's own."""
         return cast(dict[str, Any], orjson.loads(self.value))
 
+    def at(self, version: int) -> bytes:
+        """The stored object with another resourceVersion."""
+        obj = self.decode()
+        obj["metadata"]["resourceVersion"] = str(version)
+        return orjson.dumps(obj)
+
     def fields(self, kind: Kind) -> dict[str, str]:
         """The values of the kind's own field selectors, read once and shared by all who select."""
         if self._fields is None or self._fields[0] is not kind.strategy:

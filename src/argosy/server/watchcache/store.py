@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
-import orjson
 
 from argosy.kube.errors import ApiError
 from argosy.server import status
@@ -299,14 +298,8 @@ class Store:
 
     async def discard(self, entry: Entry) -> None:
         """Delete an entry nobody has a say in; one that changed meanwhile stays."""
-
-        def encode(version: int) -> bytes:
-            obj = entry.decode()
-            obj["metadata"]["resourceVersion"] = str(version)
-            return orjson.dumps(obj)
-
         with contextlib.suppress(Changed):
-            await self.delete(entry.key, entry.version, encode)
+            await self.delete(entry.key, entry.version, entry.at)
 
     async def entries_at(self, selection: Selection, version: int) -> Sequence[Entry]:
         """The entries of a selection (selectors not applied) as they were at a version. Raises Compacted."""

@@ -278,13 +278,8 @@ class Watcher:
     def _left(self, event: StoreEvent) -> Entry:
         previous = event.previous
         assert previous is not None
-
-        def make() -> bytes:
-            obj = previous.decode()
-            obj["metadata"]["resourceVersion"] = str(event.version)
-            return orjson.dumps(obj)
-
-        return Entry.of(Record(previous.key, event.version, self._shared(event, _LEFT, make)))
+        value = self._shared(event, _LEFT, lambda: previous.at(event.version))
+        return Entry.of(Record(previous.key, event.version, value))
 
     def _shared(self, event: StoreEvent, key: Hashable, make: Callable[[], bytes]) -> bytes:
         """Held with the event, for as long as somebody waits for it."""

@@ -158,24 +158,13 @@ def _spec(spec: Mapping[str, Any], stored: Mapping[str, Any] | None) -> list[Fie
         errors.append(invalid("spec.maxReplicas", high, "must be greater than or equal to 1"))
     if low is not None and high < low:
         errors.append(invalid("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`"))
-    errors += _reference(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef")
+    errors += rules.segments(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef", ("kind", "name"))
     errors += _target_version(spec, stored)
     errors += _metrics(spec.get("metrics") or [], low)
     behavior = spec.get("behavior") or {}
     for field in ("scaleUp", "scaleDown"):
         if behavior.get(field) is not None:
             errors += _validate_scaling(behavior[field], f"spec.behavior.{field}")
-    return errors
-
-
-def _reference(ref: Mapping[str, Any], path: str) -> list[FieldError]:
-    errors = []
-    for field in ("kind", "name"):
-        value = ref.get(field) or ""
-        if not value:
-            errors.append(required(f"{path}.{field}"))
-        else:
-            errors += rules.messages(value, f"{path}.{field}", names.path_segment_name(value))
     return errors
 
 
@@ -234,7 +223,7 @@ def _metric(metric: Mapping[str, Any], path: str) -> list[FieldError]:
 def _object(source: Mapping[str, Any], path: str) -> list[FieldError]:
     target = source.get("target") or {}
     described = source.get("describedObject") or {}
-    errors = _reference(described, f"{path}.describedObject")
+    errors = rules.segments(described, f"{path}.describedObject", ("kind", "name"))
     errors += _api_version(described.get("apiVersion") or "", f"{path}.describedObject.apiVersion")
     errors += _identifier(source, path) + _target(target, f"{path}.target")
     if target.get("value") is None and target.get("averageValue") is None:

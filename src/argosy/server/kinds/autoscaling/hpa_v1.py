@@ -39,7 +39,7 @@ def to_v2(obj: Object) -> None:
     obj["apiVersion"] = "autoscaling/v2"
     spec, annotations = obj.setdefault("spec", {}), obj["metadata"].get("annotations") or {}
     cpu = spec.pop("targetCPUUtilizationPercentage", None)
-    metrics = [_v2_source(metric) for metric in _read(annotations, METRICS, list) or ()]
+    metrics = [_converted(metric, _TO_V2) for metric in _read(annotations, METRICS, list) or ()]
     if cpu is not None:
         metrics.append(cpu_metric(cpu))
     spec["metrics"] = metrics or [cpu_metric(DEFAULT_CPU_UTILIZATION)]
@@ -59,7 +59,7 @@ def from_v2(obj: Object) -> None:
     others = []
     for metric in spec.pop("metrics", None) or ():
         if not _is_cpu(metric):
-            others.append(_v1_source(metric))
+            others.append(_converted(metric, _TO_V1))
         elif "targetCPUUtilizationPercentage" not in spec:
             spec["targetCPUUtilizationPercentage"] = metric["resource"]["target"]["averageUtilization"]
     if others:
@@ -156,17 +156,9 @@ def _reference(source: Any) -> Object:
     return named | _given({"apiVersion": parts.get("apiVersion")})
 
 
-def _v2_source(metric: Values) -> Object:
+def _converted(metric: Values, converts: Mapping[str, Callable[[Values], Object]]) -> Object:
     converted: Object = {"type": metric.get("type", "")}
-    for field, convert in _TO_V2.items():
-        if metric.get(field) is not None:
-            converted[field] = convert(_parts(metric[field]))
-    return converted
-
-
-def _v1_source(metric: Values) -> Object:
-    converted: Object = {"type": metric.get("type", "")}
-    for field, convert in _TO_V1.items():
+    for field, convert in converts.items():
         if metric.get(field) is not None:
             converted[field] = convert(_parts(metric[field]))
     return converted

@@ -170,14 +170,13 @@ def _node_affinity(spec: Object, path: str) -> list[FieldError]:
 
 
 def _volume_source(spec: Object, path: str) -> list[FieldError]:
-    used = [name for name in _SOURCES if spec.get(name) is not None]
-    if not used:
-        return [required(path, "must specify a volume type")]
-    first, *more = used
-    errors = _SOURCES[first](spec[first], f"{path}.{first}")
-    if first == "local" and spec.get("nodeAffinity") is None:
-        errors.append(required(f"{path}.nodeAffinity", "Local volume requires node affinity"))
-    return errors + [forbidden(f"{path}.{name}", "may not specify more than 1 volume type") for name in more]
+    def local(source: Object, at: str) -> list[FieldError]:
+        errors = _SOURCES["local"](source, at)
+        if spec.get("nodeAffinity") is None:
+            errors.append(required(f"{path}.nodeAffinity", "Local volume requires node affinity"))
+        return errors
+
+    return pod_volumes.validate_source(spec, path, {**_SOURCES, "local": local})
 
 
 def _attributes_class(spec: Object, path: str) -> list[FieldError]:

@@ -158,10 +158,4 @@ def _resource(resource: Mapping[str, Any], path: str) -> list[FieldError]:
     errors = []
     if resource.get("apiGroup") is not None:
         errors += rules.dns_subdomain(resource["apiGroup"], f"{path}.apiGroup")
-    for field in ("kind", "name"):
-        value = resource.get(field) or ""
-        if not value:
-            errors.append(required(f"{path}.{field}"))
-        else:
-            errors += rules.messages(value, f"{path}.{field}", names.path_segment_name(value))
-    return errors
+    return errors + rules.segments(resource, path, ("kind", "name"))

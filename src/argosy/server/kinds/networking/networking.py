@@ -75,7 +75,7 @@ def _parameters(parameters: Mapping[str, Any], path: str) -> list[FieldError]:
     errors = []
     if parameters.get("apiGroup") is not None:
         errors += rules.dns_subdomain(parameters["apiGroup"], f"{path}.apiGroup")
-    errors += _segments(parameters, path, ("kind", "name"))
+    errors += rules.segments(parameters, path, ("kind", "name"))
     scope, namespace = parameters["scope"], parameters.get("namespace")
     if scope not in ("Cluster", "Namespace"):
         errors.append(not_supported(f"{path}.scope", scope, ["Cluster", "Namespace"]))
@@ -85,18 +85,6 @@ def _parameters(parameters: Mapping[str, Any], path: str) -> list[FieldError]:
         errors.append(required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'"))
     elif scope == "Namespace":
         errors += rules.dns_label(namespace or "", f"{path}.namespace")
-    return errors
-
-
-def _segments(reference: Mapping[str, Any], path: str, fields: Collection[str]) -> list[FieldError]:
-    """Required parts of a reference, each fit for a URL."""
-    errors = []
-    for field in fields:
-        value = reference.get(field) or ""
-        if not value:
-            errors.append(required(f"{path}.{field}"))
-        else:
-            errors += rules.messages(value, f"{path}.{field}", names.path_segment_name(value))
     return errors
 
 
@@ -252,9 +240,9 @@ class IPAddressStrategy(StatuslessStrategy):
         path = "spec.parentRef"
         if parent.get("group"):
             errors += rules.dns_subdomain(parent["group"], f"{path}.group")
-        errors += _segments(parent, path, ("resource", "name"))
+        errors += rules.segments(parent, path, ("resource", "name"))
         if parent.get("namespace"):
-            errors += _segments(parent, path, ("namespace",))
+            errors += rules.segments(parent, path, ("namespace",))
         return errors
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:

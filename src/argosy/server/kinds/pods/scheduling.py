@@ -11,6 +11,7 @@ from argosy.server.kinds.shared.meta_rules import (
     label_selector,
     messages,
     positive,
+    selector_values,
 )
 
 __all__ = [
@@ -72,21 +73,12 @@ def _node_term(term: Object, path: str, *, check_values: bool) -> list[FieldErro
 
 
 def _node_requirement(requirement: Object, path: str) -> list[FieldError]:
-    operator, values = requirement.get("operator", ""), requirement.get("values") or []
-    errors = []
-    if operator in ("In", "NotIn"):
-        if not values:
-            errors.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            errors.append(forbidden(f"{path}.values", detail))
-    elif operator in ("Gt", "Lt"):
-        if len(values) != 1:
-            detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-            errors.append(required(f"{path}.values", detail))
+    if requirement.get("operator") not in ("Gt", "Lt"):
+        errors = selector_values(requirement, path)
+    elif len(requirement.get("values") or []) != 1:
+        errors = [required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")]
     else:
-        errors.append(invalid(f"{path}.operator", operator, _NOT_AN_OPERATOR))
+        errors = []
     return errors + label_name(requirement.get("key", ""), f"{path}.key")
 
 

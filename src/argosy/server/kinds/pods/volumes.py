@@ -50,7 +50,7 @@ def validate_volumes(volumes: list[Object], path: str, pod_name: str) -> tuple[d
     created = {f"{pod_name}-{volume.get('name', '')}" for volume in volumes if pod_name and "ephemeral" in volume}
     for i, volume in enumerate(volumes):
         at, name = f"{path}[{i}]", volume.get("name", "")
-        wrong = validate_source(volume, at)
+        wrong = validate_source(volume, at, SOURCES)
         wrong += dns_label(name, f"{at}.name") if name else [required(f"{at}.name")]
         if name in sound:
             wrong.append(duplicate(f"{at}.name", name))
@@ -65,12 +65,13 @@ def validate_volumes(volumes: list[Object], path: str, pod_name: str) -> tuple[d
     return sound, errors
 
 
-def validate_source(volume: Object, path: str) -> list[FieldError]:
-    used = [name for name in SOURCES if volume.get(name) is not None]
+def validate_source(volume: Object, path: str, sources: Mapping[str, Rule]) -> list[FieldError]:
+    """Exactly one of the sources, which keeps its own rules."""
+    used = [name for name in sources if volume.get(name) is not None]
     if not used:
         return [required(path, "must specify a volume type")]
     first, *more = used
-    errors = SOURCES[first](volume[first], f"{path}.{first}")
+    errors = sources[first](volume[first], f"{path}.{first}")
     return errors + [forbidden(f"{path}.{name}", "may not specify more than 1 volume type") for name in more]
 
 

@@ -41,6 +41,8 @@ __all__ = [
     "positive",
     "qualified_name",
     "same",
+    "segments",
+    "selector_values",
 ]
 
 MAX_ANNOTATIONS_BYTES = 256 * 1024
@@ -61,6 +63,18 @@ def dns_label(value: str, path: str) -> list[FieldError]:
 
 def dns_subdomain(value: str, path: str) -> list[FieldError]:
     return messages(value, path, names.dns_subdomain(value))
+
+
+def segments(reference: Mapping[str, Any], path: str, fields: Iterable[str]) -> list[FieldError]:
+    """Required parts of a reference, each fit for a segment of a URL's path."""
+    errors = []
+    for field in fields:
+        value = reference.get(field) or ""
+        if not value:
+            errors.append(required(f"{path}.{field}"))
+        else:
+            errors += messages(value, f"{path}.{field}", names.path_segment_name(value))
+    return errors
 
 
 def qualified_name(value: str, path: str) -> list[FieldError]:
@@ -101,18 +115,21 @@ def label_selector(selector: Mapping[str, Any] | None, path: str) -> list[FieldE
     return errors
 
 
-def _selector_requirement(requirement: Mapping[str, Any], path: str) -> list[FieldError]:
-    errors = []
+def selector_values(requirement: Mapping[str, Any], path: str) -> list[FieldError]:
+    """Whether a requirement's operator is one of label selectors, and has the values it needs."""
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
     if operator in ("In", "NotIn"):
-        if not values:
-            errors.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            errors.append(forbidden(f"{path}.values", detail))
-    else:
-        errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+        wanted = "must be specified when `operator` is 'In' or 'NotIn'"
+        return [] if values else [required(f"{path}.values", wanted)]
+    if operator in ("Exists", "DoesNotExist"):
+        unwanted = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        return [forbidden(f"{path}.values", unwanted)] if values else []
+    return [invalid(f"{path}.operator", operator, "not a valid selector operator")]
+
+
+def _selector_requirement(requirement: Mapping[str, Any], path: str) -> list[FieldError]:
+    errors = selector_values(requirement, path)
+    values = requirement.get("values") or []
     errors += label_name(requirement.get("key", ""), f"{path}.key")
     for i, value in enumerate(values):
         errors += messages(value, f"{path}.values[{i}]", names.label_value(value))
