@@ -124,7 +124,7 @@ class Server:
             raise status.bad_request(str(error)) from None
 
     def is_watch(self, request: Request) -> bool:
-        """Whether the answer is a stream: the doors serve it from `watch` instead of `handle`."""
+        """Whether the answer is a stream, which `watch` opens; `handle` answers all others."""
         if request.method != "GET" or not (
             "/watch/" in request.path or any(key == "watch" for key, _ in request.query)
         ):
