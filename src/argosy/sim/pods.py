@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 import msgspec
 import orjson
 
-from argosy.server.kinds.pods.totals import container_sum
+from argosy.kube.podresources import pod_requests
 from argosy.server.watchcache.store import StoreEvent
 
 __all__ = ["TERMINAL", "TRACKING", "Pod", "PodBook", "Shape", "timestamp"]
@@ -27,22 +27,15 @@ _Raw = msgspec.Raw
 class Shape:
     """The part of a pod's spec that decides where and how it runs, shared by all pods that have the same."""
 
-    __slots__ = ("__weakref__", "best_effort", "key", "requests", "spec")
+    __slots__ = ("__weakref__", "key", "requests", "spec")
 
     def __init__(self, key: tuple[bytes, ...], spec: dict[str, Any]):
         self.key = key
-        #: containers, initContainers, nodeSelector, tolerations, overhead, affinity and restartPolicy; not to be changed.
+        #: The fields that `_SHAPE_FIELDS` names; not to be changed.
         self.spec = spec
-        needed = {name: amount.nanos for name, amount in container_sum(spec, "requests").items() if amount.nanos}
-        for name, text in (spec.get("overhead") or {}).items():
-            needed[name] = needed.get(name, 0) + container_sum(_holder({name: text}), "requests")[name].nanos
-        self.best_effort = not needed
+        needed = {name: amount.nanos for name, amount in pod_requests(spec).items() if amount.nanos}
         #: Nano-units by resource; every pod takes one of "pods".
         self.requests: dict[str, int] = {**needed, "pods": _NANO}
-
-
-def _holder(requests: dict[str, str]) -> dict[str, Any]:
-    return {"containers": [{"resources": {"requests": requests}}]}
 
 
 class Pod:
@@ -159,6 +152,7 @@ class _Spec(msgspec.Struct, rename="camel"):
     init_containers: _Raw = _Raw(b"[]")
     node_selector: _Raw = _Raw(b"{}")
     tolerations: _Raw = _Raw(b"[]")
+    resources: _Raw = _Raw(b"{}")
     overhead: _Raw = _Raw(b"{}")
     affinity: _Raw = _Raw(b"{}")
     restart_policy: _Raw = _Raw(b'"Always"')
@@ -202,6 +196,7 @@ _SHAPE_FIELDS = (
     ("initContainers", "init_containers"),
     ("nodeSelector", "node_selector"),
     ("tolerations", "tolerations"),
+    ("resources", "resources"),
     ("overhead", "overhead"),
     ("affinity", "affinity"),
     ("restartPolicy", "restart_policy"),

@@ -5,11 +5,10 @@ from typing import Any
 from uuid import uuid4
 
 from argosy.kube import names, quantity
-from argosy.kube.quantity import Quantity
+from argosy.kube.quantity import Quantity, parse_or_zero
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, required
 from argosy.server.kinds.core.resource_lists import (
-    amount,
     canonical_resources,
     container_resource_name,
     is_overcommit_allowed,
@@ -118,7 +117,7 @@ def _limit_item(item: Object, path: str) -> list[FieldError]:
             continue
         for key in values:
             errors += name_rule(key, f"{path}.{name}[{key}]")
-        used[name] = {key: amount(value) for key, value in values.items()}
+        used[name] = {key: parse_or_zero(value) for key, value in values.items()}
     if kind == "PersistentVolumeClaim" and "storage" not in {*used["min"], *used["max"]}:
         detail = "either minimum or maximum storage value is required, but neither was provided"
         errors.append(required(f"{path}.limits", detail))

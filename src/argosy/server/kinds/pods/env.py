@@ -4,8 +4,8 @@ from collections.abc import Collection
 from typing import Any
 
 from argosy.kube import names
+from argosy.kube.quantity import parse_or_zero
 from argosy.server.fielderrors import FieldError, invalid, not_supported, required
-from argosy.server.kinds.core.resource_lists import amount
 from argosy.server.kinds.pods.paths import no_backsteps
 from argosy.server.kinds.shared.meta_rules import dns_label, dns_subdomain, messages, qualified_name
 
@@ -141,7 +141,7 @@ def validate_resource_field_ref(ref: Object, path: str) -> list[FieldError]:
 
 
 def _divisor(name: str, divisor: Any, path: str) -> list[FieldError]:
-    value = amount(divisor)
+    value = parse_or_zero(divisor)
     what = next((text for part, text in _DIVIDED.items() if part in name), None)
     if not value or what is None:
         return []

@@ -19,7 +19,7 @@ from argosy.server.kinds.pods.podspec import (
     validate_pod_template,
     validate_whole_pod,
 )
-from argosy.server.kinds.pods.totals import qos_class
+from argosy.server.kinds.pods.qos import qos_class
 from argosy.server.kinds.pods.updates import (
     validate_ephemeral_containers_update,
     validate_pod_status,
