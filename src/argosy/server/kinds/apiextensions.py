@@ -11,7 +11,7 @@ import orjson
 from argosy.kube import names
 from argosy.kube.conditions import set_condition
 from argosy.kube.schema import Schemas
-from argosy.server.crd import regexp
+from argosy.server.crd import patterns
 from argosy.server.crd.structural import rule_warnings, validate_schema
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, required, too_many
 from argosy.server.kinds.shared import meta_rules as rules
@@ -122,8 +122,8 @@ def validate_definition(obj: Object) -> list[FieldError]:
 
 def _definition(obj: Object) -> list[FieldError]:
     spec = obj["spec"]
-    if regexp.too_large(spec.get("versions")):
-        text = f"the patterns of a definition may have {regexp.MAX_SIZE} instructions together"
+    if patterns.too_large(spec.get("versions")):
+        text = f"the patterns of a definition may have {patterns.MAX_SIZE} instructions together"
         return [forbidden("spec.versions", text)]
     errors = _group(spec.get("group") or "")
     errors += rules.one_of(spec.get("scope") or "", "spec.scope", SCOPES)
