@@ -15,6 +15,7 @@ import msgspec
 
 from argosy.kube.fieldpath import Path, written
 from argosy.kube.quantity import QuantityError, parse
+from argosy.kube.timestamps import micro_timestamp, timestamp
 
 if TYPE_CHECKING:
     from argosy.kube.schema import Type
@@ -242,7 +243,7 @@ def _time(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Typ
         return value
     if (_SECONDS if whole else _MICROSECONDS)(value):
         return value
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if whole else moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return timestamp(moment) if whole else micro_timestamp(moment)
 
 
 def _unreadable_time(value: str, layout: str) -> str:

@@ -5,11 +5,11 @@ are in their strategies.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
 from argosy.kube import names
+from argosy.kube.timestamps import now
 from argosy.server.fielderrors import FieldError, forbidden, invalid, required, too_many
 from argosy.server.registry import Kind, Object
 
@@ -21,7 +21,6 @@ __all__ = [
     "fill_new",
     "fill_update",
     "json_type",
-    "now",
     "validate",
     "validate_prefix",
     "validate_update",
@@ -51,11 +50,6 @@ _NAME_RULES: dict[str, Callable[[str], list[str]]] = {
 _STRINGS = ("name", "generateName", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
 _FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _BANNED_OWNERS = {("v1", "Event"): "/v1, Kind=Event"}
-
-
-def now() -> str:
-    """The time as metav1.Time writes it: whole seconds, UTC."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def check_types(obj: Object) -> str | None:

@@ -6,7 +6,6 @@ books, so nobody holds a second copy of anything. `Controller` is the loop each 
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 from argosy.kube.client import Client
@@ -28,29 +27,13 @@ from argosy.sim.nodes import NodeBook
 from argosy.sim.pods import TERMINAL, Pod, PodBook
 from argosy.sim.timings import Timings
 
-__all__ = ["NODES", "PODS", "PODS_RESOURCE", "Cluster", "Controller", "Object", "now_text", "reference"]
+__all__ = ["NODES", "PODS", "PODS_RESOURCE", "Cluster", "Controller", "Object"]
 
 Object = dict[str, Any]
 PODS = "core/pods/"
 PODS_RESOURCE = Resource("", "v1", "pods", "Pod")
 NODES = "core/nodes/"
 _TRIES = 16
-
-
-def now_text() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def reference(obj: Object) -> dict[str, str]:
-    """What events name an object by."""
-    metadata = obj["metadata"]
-    return {
-        "apiVersion": obj["apiVersion"],
-        "kind": obj["kind"],
-        "namespace": metadata.get("namespace", ""),
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-    }
 
 
 def _component_user(component: str) -> User:

@@ -10,9 +10,10 @@ from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, NotFound
 from argosy.kube.events import EventRecorder
 from argosy.kube.owners import owner_reference
+from argosy.kube.references import reference_to
 from argosy.kube.resource import Resource
 from argosy.kube.selectors import LabelSelector, SelectorError, from_label_selector
-from argosy.sim.cluster import Cluster, Object, reference
+from argosy.sim.cluster import Cluster, Object
 from argosy.sim.pods import Pod
 
 __all__ = ["PODS", "PodControl", "available", "deletion_order", "parse_selector"]
@@ -43,7 +44,9 @@ class PodControl:
             made = [self._create_one(owner, template, name, prefix) for name in names[start : start + batch]]
             for result in await asyncio.gather(*made, return_exceptions=True):
                 if isinstance(result, ApiError):
-                    self._events.event(reference(owner), "Warning", "FailedCreate", f"Error creating: {result.message}")
+                    self._events.event(
+                        reference_to(owner), "Warning", "FailedCreate", f"Error creating: {result.message}"
+                    )
                     return result
                 if isinstance(result, BaseException):
                     raise result
@@ -63,7 +66,7 @@ class PodControl:
         # The server changes what it is given, and the template is for more pods than this one.
         own = orjson.loads(orjson.dumps(pod))
         await self._cluster.create_pod(own, owner["metadata"]["namespace"], self._client.field_manager)
-        self._events.event(reference(owner), "Normal", "SuccessfulCreate", f"Created pod: {own['metadata']['name']}")
+        self._events.event(reference_to(owner), "Normal", "SuccessfulCreate", f"Created pod: {own['metadata']['name']}")
 
     async def delete(self, owner: Object, pods: Iterable[Pod]) -> None:
         doomed = list(pods)
@@ -73,7 +76,7 @@ class PodControl:
                 continue
             if isinstance(result, BaseException):
                 raise result
-            self._events.event(reference(owner), "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
+            self._events.event(reference_to(owner), "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
 
     async def adopt(self, owner: Object, selector: LabelSelector) -> None:
         """Take the pods nobody controls and the selector matches."""

@@ -4,7 +4,6 @@ What all pods of a template share (requests, selectors, containers) is one `Shap
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -12,6 +11,8 @@ import msgspec
 import orjson
 
 from argosy.kube.podresources import pod_requests
+from argosy.kube.references import object_reference
+from argosy.kube.timestamps import parse
 from argosy.server.watchcache.store import StoreEvent
 
 __all__ = ["TERMINAL", "TRACKING", "Pod", "PodBook", "Shape", "timestamp"]
@@ -102,13 +103,7 @@ class Pod:
     @property
     def reference(self) -> dict[str, str]:
         """What events name it by."""
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": self.namespace,
-            "name": self.name,
-            "uid": self.uid,
-        }
+        return object_reference("v1", "Pod", self.name, self.uid, self.namespace)
 
     @property
     def deleting(self) -> bool:
@@ -205,13 +200,8 @@ _SHAPE_FIELDS = (
 
 def timestamp(text: str | None) -> float:
     """Seconds since the epoch of a Kubernetes time; 0 when there is none."""
-    if not text:
-        return 0.0
-    try:
-        parsed = datetime.fromisoformat(text)
-    except ValueError:
-        return 0.0
-    return parsed.replace(tzinfo=parsed.tzinfo or UTC).timestamp()
+    moment = parse(text)
+    return 0.0 if moment is None else moment.timestamp()
 
 
 class PodBook:

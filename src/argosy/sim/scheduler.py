@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from argosy.kube import timestamps
 from argosy.kube.conditions import set_condition
 from argosy.kube.queue import Result
 from argosy.server.kinds.pods.pods import BindRefused, bind
 from argosy.server.watchcache.store import StoreEvent
 from argosy.sim.affinity import matches_node
-from argosy.sim.cluster import Cluster, Controller, Object, now_text
+from argosy.sim.cluster import Cluster, Controller, Object
 from argosy.sim.nodes import NO_EXECUTE, NO_SCHEDULE, Node, tolerates
 from argosy.sim.pods import Pod, Shape
 
@@ -102,7 +103,7 @@ class Scheduler(Controller):
                 return False
             status = obj.setdefault("status", {})
             status["conditions"] = set_condition(
-                status.get("conditions"), "PodScheduled", "False", "Unschedulable", message, now_text()
+                status.get("conditions"), "PodScheduled", "False", "Unschedulable", message, timestamps.now()
             )
             return True
 
@@ -171,7 +172,7 @@ def _message(total: int, reasons: Counter[str], hopeless: int) -> str:
 
 def _bind(pod: Object, node: str) -> bool:
     try:
-        bind(pod, {"target": {"name": node}}, now_text())
+        bind(pod, {"target": {"name": node}}, timestamps.now())
     except BindRefused:
         return False
     return True

@@ -9,10 +9,10 @@ from cryptography import x509
 
 from argosy.kube import names
 from argosy.kube.schema import Schemas
+from argosy.kube.timestamps import now
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from argosy.server.kinds.shared import meta_rules as rules
 from argosy.server.kinds.shared.builtin import BuiltinStrategy, declare
-from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]

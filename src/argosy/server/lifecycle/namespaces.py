@@ -7,8 +7,8 @@ from argosy.kube.conditions import set_condition
 from argosy.kube.errors import AlreadyExists, MethodNotAllowed, NotFound
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
+from argosy.kube.timestamps import now
 from argosy.server.lifecycle.loop import Loop
-from argosy.server.metadata import now
 from argosy.server.watchcache.entry import Entry
 from argosy.server.watchcache.store import StoreEvent
 

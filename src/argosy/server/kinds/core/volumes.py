@@ -12,6 +12,7 @@ from typing import Any
 from argosy.kube import names
 from argosy.kube.quantity import parse_or_zero
 from argosy.kube.schema import Schemas
+from argosy.kube.timestamps import now
 from argosy.server.fielderrors import FieldError, forbidden, invalid, not_supported, required, shown
 from argosy.server.kinds.core.claims import VOLUME_MODES, access_modes, validate_claim_spec
 from argosy.server.kinds.core.resource_lists import canonical_resources, is_native, validate_quantity
@@ -23,7 +24,6 @@ from argosy.server.kinds.pods.warnings import source_warnings
 from argosy.server.kinds.shared.builtin import BuiltinStrategy, declare
 from argosy.server.kinds.shared.defaults import fill_condition_times
 from argosy.server.kinds.shared.meta_rules import differences, dns_label, dns_subdomain, immutable, same
-from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object
 
 __all__ = ["ClaimStrategy", "PersistentVolumeStrategy", "kinds"]

@@ -10,6 +10,7 @@ from typing import Any
 
 from argosy.kube import names
 from argosy.kube.schema import Schemas
+from argosy.kube.timestamps import now
 from argosy.server.fielderrors import FieldError, forbidden, not_supported, required
 from argosy.server.kinds.pods.annotations import validate_profiles_match
 from argosy.server.kinds.pods.podspec import (
@@ -29,7 +30,6 @@ from argosy.server.kinds.pods.updates import (
 from argosy.server.kinds.pods.warnings import pod_warnings, template_warnings
 from argosy.server.kinds.shared.builtin import BuiltinStrategy, StatuslessStrategy, VirtualStrategy, declare
 from argosy.server.kinds.shared.defaults import fill_condition_times
-from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object, Strategy
 
 __all__ = [
