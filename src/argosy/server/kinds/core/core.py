@@ -9,6 +9,7 @@ import orjson
 
 from argosy.kube import names
 from argosy.kube.schema import Schemas
+from argosy.kube.selectors import from_map
 from argosy.server.fielderrors import FieldError, forbidden, invalid, not_supported, required, too_long
 from argosy.server.kinds.pods.containers import PROTOCOLS
 from argosy.server.kinds.pods.podspec import default_pod_template, validate_pod_template
@@ -353,10 +354,10 @@ class ReplicationControllerStrategy(BuiltinStrategy):
 
 
 def _controlled_template(spec: Object) -> list[FieldError]:
-    template, selector = spec["template"], spec.get("selector") or {}
+    template = spec["template"]
     labels = (template.get("metadata") or {}).get("labels") or {}
     errors = []
-    if any(labels.get(key) != value for key, value in selector.items()):
+    if not from_map(spec.get("selector")).matches(labels):
         detail = "`selector` does not match template `labels`"
         errors.append(invalid("spec.template.metadata.labels", labels or None, detail))
     errors += validate_pod_template(template, "spec.template")

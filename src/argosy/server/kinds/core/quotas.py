@@ -18,7 +18,7 @@ from argosy.server.kinds.core.resource_lists import (
     validate_quantity,
 )
 from argosy.server.kinds.shared.builtin import BuiltinStrategy, StatuslessStrategy, declare
-from argosy.server.kinds.shared.meta_rules import messages
+from argosy.server.kinds.shared.meta_rules import NOT_AN_OPERATOR, messages
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]
@@ -249,7 +249,7 @@ def _scope_selector(spec: Object) -> list[FieldError]:
                 detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
                 errors.append(invalid(f"{path}.values", values, detail))
         else:
-            errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+            errors.append(invalid(f"{path}.operator", operator, NOT_AN_OPERATOR))
     named = {requirement.get("scopeName") for requirement in requirements}
     scopes = spec.get("scopes")
     return errors + [invalid(path, scopes, "conflicting scopes") for pair in _CONFLICTING if pair <= named]

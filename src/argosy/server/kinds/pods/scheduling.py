@@ -5,12 +5,15 @@ from typing import Any
 from argosy.kube import names
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from argosy.server.kinds.shared.meta_rules import (
+    NOT_AN_OPERATOR,
+    SET_OPERATORS,
     dns_label,
     dns_subdomain,
     label_name,
     label_selector,
     messages,
     positive,
+    set_operator_values,
 )
 
 __all__ = [
@@ -27,7 +30,6 @@ Object = dict[str, Any]
 TAINT_EFFECTS = ["NoSchedule", "PreferNoSchedule", "NoExecute"]
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_NOT_AN_OPERATOR = "not a valid selector operator"
 
 
 def validate_affinity(affinity: Object, path: str) -> list[FieldError]:
@@ -74,19 +76,14 @@ def _node_term(term: Object, path: str, *, check_values: bool) -> list[FieldErro
 def _node_requirement(requirement: Object, path: str) -> list[FieldError]:
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
     errors = []
-    if operator in ("In", "NotIn"):
-        if not values:
-            errors.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            errors.append(forbidden(f"{path}.values", detail))
+    if operator in SET_OPERATORS:
+        errors += set_operator_values(operator, values, f"{path}.values")
     elif operator in ("Gt", "Lt"):
         if len(values) != 1:
             detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
             errors.append(required(f"{path}.values", detail))
     else:
-        errors.append(invalid(f"{path}.operator", operator, _NOT_AN_OPERATOR))
+        errors.append(invalid(f"{path}.operator", operator, NOT_AN_OPERATOR))
     return errors + label_name(requirement.get("key", ""), f"{path}.key")
 
 
@@ -94,7 +91,7 @@ def _field_requirement(requirement: Object, path: str) -> list[FieldError]:
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
     errors = []
     if operator not in ("In", "NotIn"):
-        errors.append(invalid(f"{path}.operator", operator, _NOT_AN_OPERATOR))
+        errors.append(invalid(f"{path}.operator", operator, NOT_AN_OPERATOR))
     elif len(values) != 1:
         detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
         errors.append(required(f"{path}.values", detail))

@@ -21,6 +21,8 @@ from argosy.server.fielderrors import (
 )
 
 __all__ = [
+    "NOT_AN_OPERATOR",
+    "SET_OPERATORS",
     "annotations",
     "cidr",
     "differences",
@@ -41,6 +43,7 @@ __all__ = [
     "positive",
     "qualified_name",
     "same",
+    "set_operator_values",
 ]
 
 MAX_ANNOTATIONS_BYTES = 256 * 1024
@@ -91,6 +94,11 @@ def annotations(value: Mapping[str, str] | None, path: str) -> list[FieldError]:
     return errors
 
 
+#: Operators of requirements on labels, nodes' labels among them.
+SET_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+NOT_AN_OPERATOR = "not a valid selector operator"
+
+
 def label_selector(selector: Mapping[str, Any] | None, path: str) -> list[FieldError]:
     """A LabelSelector object."""
     if not selector:
@@ -102,21 +110,24 @@ def label_selector(selector: Mapping[str, Any] | None, path: str) -> list[FieldE
 
 
 def _selector_requirement(requirement: Mapping[str, Any], path: str) -> list[FieldError]:
-    errors = []
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
-    if operator in ("In", "NotIn"):
-        if not values:
-            errors.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            errors.append(forbidden(f"{path}.values", detail))
+    if operator in SET_OPERATORS:
+        errors = set_operator_values(operator, values, f"{path}.values")
     else:
-        errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+        errors = [invalid(f"{path}.operator", operator, NOT_AN_OPERATOR)]
     errors += label_name(requirement.get("key", ""), f"{path}.key")
     for i, value in enumerate(values):
         errors += messages(value, f"{path}.values[{i}]", names.label_value(value))
     return errors
+
+
+def set_operator_values(operator: str, values: Sequence[str], path: str) -> list[FieldError]:
+    """Operators that ask for one of several values need some, those that ask for a key none."""
+    if operator in ("In", "NotIn") and not values:
+        return [required(path, "must be specified when `operator` is 'In' or 'NotIn'")]
+    if operator in ("Exists", "DoesNotExist") and values:
+        return [forbidden(path, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")]
+    return []
 
 
 def one_of(value: str, path: str, supported: Sequence[str]) -> list[FieldError]:
