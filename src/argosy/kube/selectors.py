@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import orjson
 
-from argosy.kube.names import label_value, qualified_name
+from argosy.kube.names import label_value_errors, qualified_name_errors
 
 __all__ = [
     "EVERYTHING",
@@ -181,7 +181,11 @@ _remembered_labels = lru_cache(maxsize=1024)(_parsed_labels)
 
 def _requirement(key: str, operator: str, values: Iterable[str]) -> Requirement:
     values = tuple(values)
-    wrong = [f"key: Invalid value: {_quoted(key)}: {'; '.join(messages)}"] if (messages := qualified_name(key)) else []
+    wrong = (
+        [f"key: Invalid value: {_quoted(key)}: {'; '.join(messages)}"]
+        if (messages := qualified_name_errors(key))
+        else []
+    )
     shown = orjson.dumps(list(values)).decode()
     if operator in (IN, NOT_IN) and not values:
         wrong.append(f"values: Invalid value: {shown}: for 'in', 'notin' operators, values set can't be empty")
@@ -194,7 +198,7 @@ def _requirement(key: str, operator: str, values: Iterable[str]) -> Requirement:
             if integer(value) is None
         ]
     for i, value in enumerate(values):
-        if messages := label_value(value):
+        if messages := label_value_errors(value):
             wrong.append(f"values[{i}][{key}]: Invalid value: {_quoted(value)}: {'; '.join(messages)}")
     if wrong:
         raise SelectorError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
@@ -278,7 +282,7 @@ class _Parser:
         if token.kind != "word":
             raise SelectorError(f"found '{token.text}', expected: identifier")
         key = token.text
-        if messages := qualified_name(key):
+        if messages := qualified_name_errors(key):
             raise SelectorError(f"<nil>: Invalid value: {_quoted(key)}: {'; '.join(messages)}")
         if negated:
             return _requirement(key, DOES_NOT_EXIST, ())

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm
-from argosy.kube.names import qualified_name
+from argosy.kube.names import qualified_name_errors
 from argosy.kube.selectors import (
     GREATER_THAN,
     IN,
@@ -74,7 +74,7 @@ def _label_requirement(requirement: ClusterSelectorRequirement) -> Requirement:
             return from_match(None, [msgspec.structs.asdict(requirement)]).requirements[0]
         except SelectorError as error:
             raise SelectionError(str(error)) from None
-    if messages := qualified_name(requirement.key):
+    if messages := qualified_name_errors(requirement.key):
         raise SelectionError(f"key {requirement.key!r}: {'; '.join(messages)}")
     if len(requirement.values) != 1 or integer(requirement.values[0]) is None:
         raise SelectionError(f"{requirement.operator} needs exactly one integer, not {list(requirement.values)}")

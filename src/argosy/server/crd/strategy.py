@@ -266,7 +266,7 @@ def _value_at(path: str) -> Callable[[Object], str]:
 
 def _finalizer_warnings(name: str) -> list[str]:
     prefix = f'metadata.finalizers: "{name}": '
-    found = [prefix + text for text in names.qualified_name(name)]
+    found = [prefix + text for text in names.qualified_name_errors(name)]
     if "/" not in name and name not in _STANDARD_FINALIZERS:
         path = " including a path (/)" if "." in name else ""
         found.append(

@@ -163,11 +163,11 @@ def _signer(name: str) -> list[FieldError]:
     domain, _, rest = name.partition("/")
     if not rest or "/" in rest:
         return [invalid(path, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")]
-    errors = rules.messages(domain, path, names.dns_subdomain(domain))
+    errors = rules.messages(domain, path, names.dns_subdomain_errors(domain))
     if not errors and "." not in domain:
         errors = [invalid(path, domain, "should be a domain with at least two segments separated by dots")]
     for part in rest.split("."):
-        errors += rules.messages(part, path, names.dns_label(part.lower()))
+        errors += rules.messages(part, path, names.dns_label_errors(part.lower()))
     if len(rest) > MAX_SIGNER_PATH:
         errors.append(invalid(path, rest, f"must be no more than {MAX_SIGNER_PATH} characters"))
     return errors

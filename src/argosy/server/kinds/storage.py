@@ -51,7 +51,7 @@ def kinds(schemas: Schemas) -> list[Kind]:
 
 
 def _provisioner(name: str, path: str) -> list[FieldError]:
-    return rules.messages(name.lower(), path, names.qualified_name(name.lower())) if name else [required(path)]
+    return rules.messages(name.lower(), path, names.qualified_name_errors(name.lower())) if name else [required(path)]
 
 
 def _parameters(parameters: Mapping[str, str], path: str) -> list[FieldError]:

@@ -176,7 +176,7 @@ def _reference(ref: Mapping[str, Any], path: str) -> list[FieldError]:
         if not value:
             errors.append(required(f"{path}.{field}"))
         else:
-            errors += rules.messages(value, f"{path}.{field}", names.path_segment_name(value))
+            errors += rules.messages(value, f"{path}.{field}", names.path_segment_name_errors(value))
     return errors
 
 
@@ -311,7 +311,7 @@ def _identifier(source: Mapping[str, Any], path: str) -> list[FieldError]:
     path = f"{path}.metric.name"
     if not name:
         return [required(path, "must specify a metric name")]
-    return rules.messages(name, path, names.path_segment_name(name))
+    return rules.messages(name, path, names.path_segment_name_errors(name))
 
 
 def _target(target: Mapping[str, Any], path: str) -> list[FieldError]:

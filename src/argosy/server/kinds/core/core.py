@@ -91,7 +91,7 @@ class ConfigMapStrategy(StatuslessStrategy):
         errors = []
         for name, values in (("data", data), ("binaryData", binary)):
             for key in values:
-                errors += messages(key, f"{name}[{key}]", names.config_map_key(key))
+                errors += messages(key, f"{name}[{key}]", names.config_map_key_errors(key))
                 if name == "data" and key in binary:
                     errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
         size = sum(len(value.encode()) for value in data.values()) + sum(map(_decoded_size, binary.values()))
@@ -120,7 +120,7 @@ class SecretStrategy(StatuslessStrategy):
         data: dict[str, str] = obj.get("data") or {}
         errors = []
         for key in data:
-            errors += messages(key, f"data[{key}]", names.config_map_key(key))
+            errors += messages(key, f"data[{key}]", names.config_map_key_errors(key))
         if sum(map(_decoded_size, data.values())) > MAX_DATA_BYTES:
             errors.append(too_long("data", MAX_DATA_BYTES))
         return errors + _secret_type(obj, data)
@@ -285,7 +285,7 @@ class EventStrategy(StatuslessStrategy):
         else:
             errors = [] if about or namespace in ("default", "kube-system") else [mismatch]
             errors += _new_event(obj)
-        return errors + messages(namespace, "namespace", names.dns_subdomain(namespace))
+        return errors + messages(namespace, "namespace", names.dns_subdomain_errors(namespace))
 
 
 def _new_event(obj: Object) -> list[FieldError]:

@@ -98,7 +98,7 @@ def _default_container_limits(item: Object) -> None:
 
 
 def _limit_type(kind: str, path: str) -> list[FieldError]:
-    errors = messages(kind, path, names.qualified_name(kind))
+    errors = messages(kind, path, names.qualified_name_errors(kind))
     if not errors and "/" not in kind and kind not in _LIMIT_TYPES:
         errors.append(invalid(path, kind, "must be a standard limit type or fully qualified"))
     return errors

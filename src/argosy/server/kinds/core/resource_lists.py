@@ -78,7 +78,7 @@ def is_native(name: str) -> bool:
 def is_extended(name: str) -> bool:
     if is_native(name) or name.startswith(_REQUESTS_PREFIX):
         return False
-    return not names.qualified_name(_REQUESTS_PREFIX + name)
+    return not names.qualified_name_errors(_REQUESTS_PREFIX + name)
 
 
 def is_overcommit_allowed(name: str) -> bool:
@@ -92,7 +92,7 @@ def is_standard_quota(name: str) -> bool:
 def resource_name(name: str, path: str) -> list[FieldError]:
     if name in _STANDARD:
         return []
-    errors = messages(name, path, names.qualified_name(name))
+    errors = messages(name, path, names.qualified_name_errors(name))
     if errors:
         return errors
     if "/" not in name and not (name in _STANDARD or is_standard_quota(name)):

@@ -271,7 +271,7 @@ class ClaimStrategy(BuiltinStrategy):
 
 
 def _claim_resource(name: str, path: str) -> list[FieldError]:
-    errors = [invalid(path, name, message) for message in names.qualified_name(name)]
+    errors = [invalid(path, name, message) for message in names.qualified_name_errors(name)]
     if not errors and is_native(name) and name != "storage":
         errors.append(not_supported(path, name, ["storage"]))
     return errors

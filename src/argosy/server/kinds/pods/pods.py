@@ -151,7 +151,7 @@ class PodStrategy(BuiltinStrategy):
     def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
         if old is not None:
             return []  # their writers are machines, and many
-        wrong = names.dns_label(obj["metadata"].get("name", ""))
+        wrong = names.dns_label_errors(obj["metadata"].get("name", ""))
         if not wrong:
             return pod_warnings(obj["spec"])
         text = "this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended"

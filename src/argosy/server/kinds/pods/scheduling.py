@@ -67,7 +67,7 @@ def _node_term(term: Object, path: str, *, check_values: bool) -> list[FieldErro
         errors += _node_requirement(requirement, at)
         if check_values:
             for j, value in enumerate(requirement.get("values") or ()):
-                errors += messages(value, f"{at}.values[{j}]", names.label_value(value))
+                errors += messages(value, f"{at}.values[{j}]", names.label_value_errors(value))
     for i, requirement in enumerate(term.get("matchFields") or ()):
         errors += _field_requirement(requirement, f"{path}.matchFields[{i}]")
     return errors
@@ -175,7 +175,7 @@ def _toleration(toleration: Object, path: str) -> list[FieldError]:
         detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
         errors.append(invalid(f"{path}.effect", effect, detail))
     if operator in ("", "Equal"):
-        wrong = names.label_value(value)
+        wrong = names.label_value_errors(value)
         if wrong:
             errors.append(invalid(at, value, ";".join(wrong)))
     elif operator == "Exists":
@@ -223,7 +223,7 @@ def validate_scheduling_gates(gates: list[Object], path: str) -> list[FieldError
     seen: set[str] = set()
     for i, gate in enumerate(gates):
         name = gate.get("name", "")
-        errors += messages(name, f"{path}[{i}]", names.qualified_name(name))
+        errors += messages(name, f"{path}[{i}]", names.qualified_name_errors(name))
         if name in seen:
             errors.append(duplicate(f"{path}[{i}]", name))
         seen.add(name)
