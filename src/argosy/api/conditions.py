@@ -47,7 +47,6 @@ TERMINAL_JOIN_REASONS: Final = frozenset({JOIN_TIMEOUT_REASON, CLUSTER_UNJOINABL
 # FederatedObject condition.
 PROPAGATED: Final = "Propagated"
 CHECK_CLUSTERS: Final = "CheckClusters"
-CLUSTER_RETRIEVAL_FAILED: Final = "ClusterRetrievalFailed"
 
 
 class Refused(StrEnum):
@@ -63,7 +62,7 @@ MEMBERS_UNREACHABLE: Final = "MembersUnreachable"
 
 
 class Propagation(StrEnum):
-    """State of one federated object in one cluster (`status.clusters[].status`)."""
+    """State of one federated object in one cluster (`status.clusters[].status`); also those that only KubeAdmiral writes."""
 
     OK = "OK"
     PENDING_CREATE = "PendingCreate"
@@ -95,39 +94,24 @@ class Propagation(StrEnum):
 class EventReason(StrEnum):
     """Reasons of the events recorded on federated objects, their sources, and clusters."""
 
-    CREATE_FEDERATED_OBJECT = "CreateFederatedObject"
-    UPDATE_FEDERATED_OBJECT = "UpdateFederatedObject"
-    NAMESPACE_AUTO_PROPAGATION = "NamespaceAutoPropagation"
     SCHEDULE_FEDERATED_OBJECT = "ScheduleFederatedObject"
     PARSE_MIGRATION_CONFIGURATION = "ParseMigrationConfiguration"
     MATCH_OVERRIDE_POLICY_FAILED = "MatchOverridePolicyFailed"
     PARSE_OVERRIDE_POLICY_FAILED = "ParseOverridePolicyFailed"
     OVERRIDE_POLICY_APPLIED = "OverridePolicyApplied"
-    FAILED_INFER_FOLLOWERS = "FailedInferFollowers"
-    FAILED_UPDATE_FOLLOWER = "FailedUpdateFollower"
     DRY_RUN_WORKED = "DryRunWorked"
-    DRY_RUN_SKIPPED = "DryRunSkipped"
-    OPERATION_TIMEOUT = "OperationTimeoutError"
     CREATE_IN_CLUSTER = "CreateInCluster"
     UPDATE_IN_CLUSTER = "UpdateInCluster"
     DELETE_IN_CLUSTER = "DeleteInCluster"
     REPLACED_IN_CLUSTER = "ReplacedInCluster"
-    REMOVE_MANAGED_LABEL = "RemoveManagedLabelFromInCluster"
-    CREATE_IN_CLUSTER_FAILED = "CreateInClusterFailed"
-    UPDATE_IN_CLUSTER_FAILED = "UpdateInClusterFailed"
-    DELETE_IN_CLUSTER_FAILED = "DeleteInClusterFailed"
-    REMOVE_MANAGED_LABEL_FAILED = "RemoveManagedLabelFromInClusterFailed"
     ENSURE_DELETION_FAILED = "EnsureDeletionFailed"
     WAIT_FOR_CASCADING_DELETE = "WaitForCascadingDelete"
-    GET_OBJECT_STATUS_ERROR = "GetObjectStatusError"
-    UPDATE_SOURCE_OBJECT_STATUS = "UpdateSourceObjectStatus"
     AUTO_MIGRATION_INFO_UPDATED = "AutoMigrationInfoUpdated"
     JOIN_CLUSTER_SUCCESS = "JoinClusterSuccess"
     JOIN_CLUSTER_ERROR = "JoinClusterError"
     JOIN_CLUSTER_TIMEOUT = "JoinClusterTimeoutExceeded"
     CLUSTER_UNJOINABLE = "ClusterUnjoinable"
     TOKEN_RENEWED = "TokenRenewed"
-    CREDENTIALS_EXCHANGED = "CredentialsExchanged"
     ROLE_UPDATED = "MemberRoleUpdated"
     CLUSTER_FAILED = "ClusterFailed"
     CLUSTER_RECOVERED = "ClusterRecovered"

@@ -12,11 +12,7 @@ from msgspec import UNSET, UnsetType
 from argosy.kube.objects import Metadata
 
 __all__ = [
-    "ClusterCollectedStatus",
-    "ClusterFederatedObject",
-    "ClusterObjectVersion",
     "ClusterPatches",
-    "ClusterPropagatedVersion",
     "CollectedFieldsWithCluster",
     "CollectedStatus",
     "FederatedCondition",
@@ -28,8 +24,6 @@ __all__ = [
     "OverridePatch",
     "PlacementEntry",
     "PlacementReference",
-    "PropagatedVersion",
-    "PropagatedVersionStatus",
     "PropagationEntry",
 ]
 
@@ -135,24 +129,6 @@ class FederatedObject(msgspec.Struct, frozen=True, rename="camel"):
         return {}
 
 
-class ClusterObjectVersion(msgspec.Struct, frozen=True, rename="camel"):
-    """`version` is `gen:<generation>` or `rv:<resourceVersion>`."""
-
-    cluster_name: str
-    version: str
-
-
-class PropagatedVersionStatus(msgspec.Struct, frozen=True, rename="camel"):
-    template_version: str = ""
-    overrides_version: str = ""
-    cluster_versions: tuple[ClusterObjectVersion, ...] = ()
-
-
-class PropagatedVersion(msgspec.Struct, frozen=True, rename="camel"):
-    metadata: Metadata
-    status: PropagatedVersionStatus = PropagatedVersionStatus()
-
-
 class CollectedFieldsWithCluster(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     cluster: str
     collected_fields: Any = msgspec.field(default_factory=dict)
@@ -163,8 +139,3 @@ class CollectedStatus(msgspec.Struct, frozen=True, rename="camel"):
     metadata: Metadata
     clusters: tuple[CollectedFieldsWithCluster, ...] = ()
     last_update_time: str | None = None
-
-
-ClusterFederatedObject = FederatedObject
-ClusterPropagatedVersion = PropagatedVersion
-ClusterCollectedStatus = CollectedStatus

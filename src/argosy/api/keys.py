@@ -37,10 +37,6 @@ POLICY_LABELS: Final = frozenset(
 
 # Labels elsewhere.
 MANAGED_LABEL: Final = PREFIX + "managed"
-HPA_MODE_LABEL: Final = PREFIX + "hpa-mode"
-CENTRALIZED_HPA_LABEL: Final = PREFIX + "centralized-hpa-enabled"
-SOURCE_CLUSTER_LABEL: Final = PREFIX + "source-cluster"
-SERVICE_NAME_LABEL: Final = "kubernetes.io/service-name"
 #: A fixed hash of the object's key on member objects, set only where shards or cells are on.
 BUCKET_LABEL: Final = ARGOSY_PREFIX + "bucket"
 #: On what a shard has reserved: into how many parts the objects are divided.
@@ -149,7 +145,6 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 # Annotations on CollectedStatus and on sources.
 LATEST_REPLICASET_DIGESTS: Final = PREFIX + "latest-replicaset-digests"
-FED_HPA_NOT_WORK_REASON: Final = PREFIX + "fed-hpa-not-work-reason"
 
 #: Source annotations that go to the federated object and nowhere else.
 FEDERATED_ANNOTATIONS: Final = frozenset(
@@ -221,7 +216,6 @@ OVERRIDE_CONTROLLER: Final = PREFIX + "overridepolicy-controller"
 NSAUTOPROP_CONTROLLER: Final = PREFIX + "nsautoprop-controller"
 FEDERATED_HPA_CONTROLLER: Final = PREFIX + "federatedhpa-controller"
 FOLLOWER_CONTROLLER: Final = PREFIX + "follower-controller"
-SERVICEIMPORT_CONTROLLER: Final = PREFIX + "serviceimport-controller"
 
 #: Those whose steps Argosy does itself; entries of others are carried through.
 OWN_STEPS: Final = (NSAUTOPROP_CONTROLLER, FEDERATED_HPA_CONTROLLER, GLOBAL_SCHEDULER, OVERRIDE_CONTROLLER)

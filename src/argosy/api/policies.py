@@ -13,8 +13,6 @@ from argosy.kube.objects import Metadata
 __all__ = [
     "AutoMigration",
     "AutoMigrationTrigger",
-    "ClusterOverridePolicy",
-    "ClusterPropagationPolicy",
     "ClusterSelectorRequirement",
     "ClusterSelectorTerm",
     "DesiredPlacement",
@@ -188,7 +186,3 @@ class OverridePolicy(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def kind(self) -> str:
         return "OverridePolicy" if self.metadata.namespace else "ClusterOverridePolicy"
-
-
-ClusterPropagationPolicy = PropagationPolicy
-ClusterOverridePolicy = OverridePolicy

@@ -20,6 +20,7 @@ from argosy.fleet.member import CPU, readable
 from argosy.fleet.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.kube import quantity
 from argosy.kube.objects import Identity, Metadata
+from argosy.kube.podresources import InitContainer, add, aggregate
 from argosy.kube.selectors import LabelSelector
 
 __all__ = [
@@ -181,21 +182,17 @@ def node_counts(node: NodeView, excluded: Iterable[LabelSelector] = ()) -> bool:
 
 
 def requests_of(spec: PodSpecView) -> Requests:
-    """What the scheduler of a member sets aside for one pod.
+    """What one pod asks for, as KubeAdmiral counts it: what it stored must compare equal with what we find.
 
-    The larger of all containers together and each init container alone, plus the overhead. A container that names only
-    a limit requests as much; an init container does not.
+    This is Kubernetes' sum but for three things. A side-car counts as any other init container, alone; what a pod asks for as
+    a whole does not count; and a container that names only a limit requests as much, while an init container does not.
     """
-    together: Requests = {}
-    for container in spec.containers:
-        for resource, amount in readable(container.resources.limits | container.resources.requests).items():
-            together[resource] = together.get(resource, 0) + amount
-    for container in spec.init_containers:
-        for resource, amount in readable(container.resources.requests).items():
-            together[resource] = max(together.get(resource, 0), amount)
-    for resource, amount in readable(spec.overhead).items():
-        together[resource] = together.get(resource, 0) + amount
-    return together
+    requests = aggregate(
+        [readable(each.resources.limits | each.resources.requests) for each in spec.containers],
+        [InitContainer(readable(each.resources.requests), sidecar=False) for each in spec.init_containers],
+    )
+    add(requests, readable(spec.overhead))
+    return requests
 
 
 class Capacity:

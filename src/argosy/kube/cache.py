@@ -27,6 +27,7 @@ from argosy.kube.objects import (
     Metadata,
     Partial,
     decode,
+    join_key,
     key_of,
     overgrown,
     version_number,
@@ -231,7 +232,7 @@ class Cache(Generic[T]):
             raise DecodeError(f"{name}: an object of the wrong scope")
         if selector is not None and isinstance(metadata, Metadata) and not selector.matches(metadata.labels):
             raise DecodeError(f"{key_of(metadata)}: an object that was not asked for, by its labels")
-        return f"{namespace}/{name}" if namespace else name
+        return join_key(namespace, name)
 
     def _is_kept(self, metadata: Identity) -> bool:
         return self._keep is None or self._keep(metadata)

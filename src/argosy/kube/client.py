@@ -1,8 +1,8 @@
 """Client: every verb of the Kubernetes API over a Transport. It builds requests, decodes answers, raises typed errors.
 
 No cache, no task: those are the transport's and the informer's. `into` chooses what an answer becomes: `dict`, `bytes` as
-sent, or a msgspec Struct that names the fields wanted. What a server warns of although it answers goes to `on_warning`;
-unless somebody is given there, each text is logged once.
+sent, or a msgspec Struct that names the fields wanted; so a verb has two signatures and, in `kube.query`, one set of options.
+What a server warns of although it answers goes to `on_warning`; unless somebody is given there, each text is logged once.
 
 What a server answers is looked at before it is handed out: an object has the metadata of one and the name that was asked for,
 no more metadata and no more levels than objects have, and a list has an end. Whatever has not is a BadAnswer.
@@ -11,7 +11,6 @@ no more metadata and no more levels than objects have, and a list has an end. Wh
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from enum import StrEnum
 from typing import Any, Generic, TypeVar, Unpack, overload
 
 import msgspec
@@ -23,7 +22,7 @@ from argosy.kube.errors import AnswerTooLarge, BadAnswer, Gone, from_response
 from argosy.kube.jsonreader import TOO_DEEP, is_deep, may_be_deep
 from argosy.kube.objects import DecodeError, Partial, decode, encode, overgrown, weight
 from argosy.kube.paging import MOST_BYTES, PAGE, Paging
-from argosy.kube.query import Listing, Selection, Writing
+from argosy.kube.query import Applying, Creating, Listing, Patch, Patching, Reading, Selection, Writing
 from argosy.kube.resource import Resource
 from argosy.kube.shards import Shard
 from argosy.kube.transport import Event, Page, Request, Response, Transport
@@ -38,15 +37,6 @@ MAX_WARNINGS = 1000
 # An alias, because inside the class `list` is a verb.
 Resources = list[Resource]
 Body = bytes | Mapping[str, Any] | Sequence[Any] | msgspec.Struct
-
-
-class Patch(StrEnum):
-    """The kinds of patch, by their content types."""
-
-    JSON = "application/json-patch+json"
-    MERGE = "application/merge-patch+json"
-    STRATEGIC = "application/strategic-merge-patch+json"
-    APPLY = "application/apply-patch+yaml"
 
 
 class ObjectList(msgspec.Struct, Generic[T], frozen=True):
@@ -72,36 +62,17 @@ class Client:
 
     @overload
     async def get(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str | None = None,
-        *,
-        subresource: str | None = None,
-        resource_version: str | None = None,
+        self, resource: Resource, name: str, namespace: str | None = None, **how: Unpack[Reading]
     ) -> dict[str, Any]: ...
     @overload
     async def get(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str | None = None,
-        *,
-        into: type[T],
-        subresource: str | None = None,
-        resource_version: str | None = None,
+        self, resource: Resource, name: str, namespace: str | None = None, *, into: type[T], **how: Unpack[Reading]
     ) -> T: ...
     async def get(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str | None = None,
-        *,
-        into: type[Any] = dict,
-        subresource: str | None = None,
-        resource_version: str | None = None,
+        self, resource: Resource, name: str, namespace: str | None = None, *, into: Any = dict, **how: Unpack[Reading]
     ) -> Any:
-        query = [] if resource_version is None else [("resourceVersion", resource_version)]
+        version, subresource = how.get("resource_version"), how.get("subresource")
+        query = [] if version is None else [("resourceVersion", version)]
         path = queries.path(resource, namespace, name, subresource)
         return await self._object(into, "GET", path, query, name="" if subresource else name)
 
@@ -114,7 +85,7 @@ class Client:
         self, resource: Resource, namespace: str | None = None, *, into: type[T], **listing: Unpack[Listing]
     ) -> ObjectList[T]: ...
     async def list(
-        self, resource: Resource, namespace: str | None = None, *, into: type[Any] = dict, **listing: Unpack[Listing]
+        self, resource: Resource, namespace: str | None = None, *, into: Any = dict, **listing: Unpack[Listing]
     ) -> ObjectList[Any]:
         """Every object of a collection, read page by page, all at one version.
 
@@ -170,81 +141,42 @@ class Client:
 
     @overload
     async def create(
-        self,
-        resource: Resource,
-        obj: Body,
-        namespace: str | None = None,
-        *,
-        name: str | None = None,
-        **writing: Unpack[Writing],
+        self, resource: Resource, obj: Body, namespace: str | None = None, **how: Unpack[Creating]
     ) -> dict[str, Any]: ...
     @overload
     async def create(
-        self,
-        resource: Resource,
-        obj: Body,
-        namespace: str | None = None,
-        *,
-        name: str | None = None,
-        into: type[T],
-        **writing: Unpack[Writing],
+        self, resource: Resource, obj: Body, namespace: str | None = None, *, into: type[T], **how: Unpack[Creating]
     ) -> T: ...
     async def create(
-        self,
-        resource: Resource,
-        obj: Body,
-        namespace: str | None = None,
-        *,
-        name: str | None = None,
-        into: type[Any] = dict,
-        **writing: Unpack[Writing],
+        self, resource: Resource, obj: Body, namespace: str | None = None, *, into: Any = dict, **how: Unpack[Creating]
     ) -> Any:
         """Create an object, or POST to a subresource of `name`. Without a namespace, the object's own is used."""
-        body = encode(obj)
+        body, name = encode(obj), how.get("name")
         names = _names(body)
         if namespace is None and resource.namespaced:
             namespace = names.namespace or None
-        path = queries.path(resource, namespace, name, writing.get("subresource"))
         made = "" if name else names.name or ""
-        return await self._object(
-            into, "POST", path, queries.write(self.field_manager, writing), body, JSON_BODY, name=made
-        )
+        return await self._write(into, "POST", resource, namespace, name, how, body, answered=made)
 
     @overload
     async def update(
-        self, resource: Resource, obj: Body, namespace: str | None = None, **writing: Unpack[Writing]
+        self, resource: Resource, obj: Body, namespace: str | None = None, **how: Unpack[Writing]
     ) -> dict[str, Any]: ...
     @overload
     async def update(
-        self, resource: Resource, obj: Body, namespace: str | None = None, *, into: type[T], **writing: Unpack[Writing]
+        self, resource: Resource, obj: Body, namespace: str | None = None, *, into: type[T], **how: Unpack[Writing]
     ) -> T: ...
     async def update(
-        self,
-        resource: Resource,
-        obj: Body,
-        namespace: str | None = None,
-        *,
-        into: type[Any] = dict,
-        **writing: Unpack[Writing],
+        self, resource: Resource, obj: Body, namespace: str | None = None, *, into: Any = dict, **how: Unpack[Writing]
     ) -> Any:
         """Replace the object by `obj`, whose metadata names it; its resourceVersion, if any, must still be the stored one."""
         body = encode(obj)
         namespace, name = _named(resource, body, namespace, "an update")
-        path = queries.path(resource, namespace, name, writing.get("subresource"))
-        return await self._object(
-            into, "PUT", path, queries.write(self.field_manager, writing), body, JSON_BODY, name=name
-        )
+        return await self._write(into, "PUT", resource, namespace, name, how, body, answered=name)
 
     @overload
     async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        patch: Body,
-        namespace: str | None = None,
-        *,
-        kind: Patch = Patch.MERGE,
-        **writing: Unpack[Writing],
+        self, resource: Resource, name: str, patch: Body, namespace: str | None = None, **how: Unpack[Patching]
     ) -> dict[str, Any]: ...
     @overload
     async def patch(
@@ -254,9 +186,8 @@ class Client:
         patch: Body,
         namespace: str | None = None,
         *,
-        kind: Patch = Patch.MERGE,
         into: type[T],
-        **writing: Unpack[Writing],
+        **how: Unpack[Patching],
     ) -> T: ...
     async def patch(
         self,
@@ -265,45 +196,23 @@ class Client:
         patch: Body,
         namespace: str | None = None,
         *,
-        kind: Patch = Patch.MERGE,
-        into: type[Any] = dict,
-        **writing: Unpack[Writing],
+        into: Any = dict,
+        **how: Unpack[Patching],
     ) -> Any:
         """Change an object by a patch of the given kind (for server-side apply there is `apply`)."""
-        query = queries.write(self.field_manager, writing)
-        path = queries.path(resource, namespace, name, writing.get("subresource"))
-        return await self._object(into, "PATCH", path, query, encode(patch), {"content-type": str(kind)}, name=name)
+        kind = how.get("kind", Patch.MERGE)
+        return await self._write(into, "PATCH", resource, namespace, name, how, encode(patch), kind, answered=name)
 
     @overload
     async def apply(
-        self,
-        resource: Resource,
-        obj: Body,
-        namespace: str | None = None,
-        *,
-        force: bool = False,
-        **writing: Unpack[Writing],
+        self, resource: Resource, obj: Body, namespace: str | None = None, **how: Unpack[Applying]
     ) -> dict[str, Any]: ...
     @overload
     async def apply(
-        self,
-        resource: Resource,
-        obj: Body,
-        namespace: str | None = None,
-        *,
-        force: bool = False,
-        into: type[T],
-        **writing: Unpack[Writing],
+        self, resource: Resource, obj: Body, namespace: str | None = None, *, into: type[T], **how: Unpack[Applying]
     ) -> T: ...
     async def apply(
-        self,
-        resource: Resource,
-        obj: Body,
-        namespace: str | None = None,
-        *,
-        force: bool = False,
-        into: type[Any] = dict,
-        **writing: Unpack[Writing],
+        self, resource: Resource, obj: Body, namespace: str | None = None, *, into: Any = dict, **how: Unpack[Applying]
     ) -> Any:
         """Server-side apply: have the object as `obj` says, creating it if need be, and own exactly the fields in it.
 
@@ -311,11 +220,10 @@ class Client:
         """
         body = encode(obj)
         namespace, name = _named(resource, body, namespace, "an apply")
-        query = queries.write(self.field_manager, writing)
-        if force:
-            query.append(("force", "true"))
-        path = queries.path(resource, namespace, name, writing.get("subresource"))
-        return await self._object(into, "PATCH", path, query, body, {"content-type": str(Patch.APPLY)}, name=name)
+        forced = [("force", "true")] if how.get("force") else []
+        return await self._write(
+            into, "PATCH", resource, namespace, name, how, body, Patch.APPLY, forced, answered=name
+        )
 
     async def delete(
         self,
@@ -417,6 +325,25 @@ class Client:
 
     async def close(self) -> None:
         await self.transport.close()
+
+    async def _write(
+        self,
+        into: type[T],
+        method: str,
+        resource: Resource,
+        namespace: str | None,
+        name: str | None,
+        writing: Writing,
+        body: bytes,
+        content_type: str = "application/json",
+        further: Sequence[tuple[str, str]] = (),
+        *,
+        answered: str,
+    ) -> T:
+        """`answered` names the object that the answer must be; empty where it may be any."""
+        path = queries.path(resource, namespace, name, writing.get("subresource"))
+        query = [*queries.write(self.field_manager, writing), *further]
+        return await self._object(into, method, path, query, body, {"content-type": str(content_type)}, name=answered)
 
     async def _object(
         self,

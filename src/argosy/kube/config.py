@@ -22,8 +22,6 @@ from argosy.kube.credentials import ConfigError, Credential, CredentialProvider,
 __all__ = [
     "ConfigError",
     "Connection",
-    "Credential",
-    "CredentialProvider",
     "from_kubeconfig",
     "in_cluster",
     "load",

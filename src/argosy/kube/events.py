@@ -12,11 +12,11 @@ import socket
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from argosy.kube import timestamps
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, NotFound, TransportError
 from argosy.kube.ratelimit import TokenBucket
@@ -152,7 +152,7 @@ class EventRecorder:
         await self._queue.join()
 
     async def _write(self, occurrence: Occurrence) -> None:
-        now = _now()
+        now = timestamps.now()
         folded = occurrence.message.startswith(COMBINED)
         key = (occurrence.subject, occurrence.type, occurrence.reason, COMBINED if folded else occurrence.message)
         written = _recall(self._written, key, lambda: _new(occurrence, now))
@@ -212,7 +212,3 @@ def _recall(memory: "OrderedDict[Key, Any]", key: Key, make: Callable[[], Any]) 
 def _cut(message: str) -> str:
     encoded = message.encode()
     return message if len(encoded) <= MAX_MESSAGE else encoded[: MAX_MESSAGE - 3].decode("utf-8", "ignore") + "..."
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

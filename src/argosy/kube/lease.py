@@ -22,6 +22,7 @@ import msgspec
 from argosy.kube.client import Client
 from argosy.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, TransportError
 from argosy.kube.resource import Resource
+from argosy.kube.timestamps import micro_timestamp
 
 __all__ = ["LEASES", "LeaderElector", "LeaseLost", "Sightings", "elapsed"]
 
@@ -262,4 +263,4 @@ def _seconds(duration: float) -> int:
 
 
 def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return micro_timestamp(datetime.now(UTC))

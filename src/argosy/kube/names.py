@@ -15,121 +15,140 @@ from argosy.kube.hashing import ALPHABET
 
 __all__ = [
     "RULES",
-    "c_identifier",
-    "config_map_key",
-    "dns1035_label",
-    "dns_label",
-    "dns_subdomain",
-    "env_var_name",
+    "c_identifier_errors",
+    "cidr_errors",
+    "config_map_key_errors",
+    "dns1035_label_errors",
+    "dns_label_errors",
+    "dns_subdomain_errors",
+    "env_var_name_errors",
     "generate",
-    "http_header_name",
-    "http_path",
-    "is_cidr",
-    "is_ip",
-    "label_value",
-    "path_segment_name",
-    "path_segment_prefix",
-    "percent",
-    "port_name",
-    "port_number",
-    "qualified_name",
-    "wildcard_dns_subdomain",
+    "http_header_name_errors",
+    "http_path_errors",
+    "ip_errors",
+    "label_value_errors",
+    "path_segment_name_errors",
+    "path_segment_prefix_errors",
+    "percent_errors",
+    "port_name_errors",
+    "port_number_errors",
+    "qualified_name_errors",
+    "wildcard_dns_subdomain_errors",
 ]
 
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
-_WILDCARD = rf"\*\.{_SUBDOMAIN}"
-_QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_LABEL_VALUE = f"({_QUALIFIED})?"
-_C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
-_CONFIG_KEY = "[-._a-zA-Z0-9]+"
-_HEADER = "[-A-Za-z0-9]+"
-_PERCENT = "[0-9]+%"
-_HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
-
-_NAME_PART = (
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-)
 _RANDOM_LENGTH: Final = 5
 _MAX_GENERATED: Final = 63
 
-_is_label = re.compile(_LABEL).fullmatch
-_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
-_is_label_1035 = re.compile(_LABEL_1035).fullmatch
-_is_wildcard = re.compile(_WILDCARD).fullmatch
-_is_qualified = re.compile(_QUALIFIED).fullmatch
-_is_label_value = re.compile(_LABEL_VALUE).fullmatch
-_is_c_identifier = re.compile(_C_IDENTIFIER).fullmatch
-_is_config_key = re.compile(_CONFIG_KEY).fullmatch
-_is_header = re.compile(_HEADER).fullmatch
-_is_percent = re.compile(_PERCENT).fullmatch
-_is_http_path = re.compile(_HTTP_PATH).fullmatch
+
+class _Form:
+    """A regular expression that values of a form match as a whole, and what is said of those that do not."""
+
+    def __init__(self, pattern: str, text: str, *examples: str) -> None:
+        self.pattern = pattern
+        self.matches = re.compile(pattern).fullmatch
+        shown = " or ".join(f"'{example}', " for example in examples)
+        self.message = f"{text} ({'e.g. ' if shown else ''}{shown}regex used for validation is '{pattern}')"
+
+    def errors(self, value: str) -> list[str]:
+        return [] if self.matches(value) else [self.message]
+
+
+_ENDS: Final = "must start and end with an alphanumeric character"
+_LABEL: Final = _Form(
+    "[a-z0-9]([-a-z0-9]*[a-z0-9])?",
+    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and {_ENDS}",
+    "my-name",
+    "123-abc",
+)
+_SUBDOMAIN: Final = _Form(
+    rf"{_LABEL.pattern}(\.{_LABEL.pattern})*",
+    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and {_ENDS}",
+    "example.com",
+)
+_LABEL_1035: Final = _Form(
+    "[a-z]([-a-z0-9]*[a-z0-9])?",
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+    "character, and end with an alphanumeric character",
+    "my-name",
+    "abc-123",
+)
+_WILDCARD: Final = _Form(
+    rf"\*\.{_SUBDOMAIN.pattern}",
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
+    "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+    "*.example.com",
+)
+_QUALIFIED: Final = _Form(
+    "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]",
+    f"must consist of alphanumeric characters, '-', '_' or '.', and {_ENDS}",
+    "MyName",
+    "my.name",
+    "123-abc",
+)
+_LABEL_VALUE: Final = _Form(
+    f"({_QUALIFIED.pattern})?",
+    f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and {_ENDS}",
+    "MyValue",
+    "my_value",
+    "12345",
+)
+_C_IDENTIFIER: Final = _Form(
+    "[A-Za-z_][A-Za-z0-9_]*",
+    "a valid C identifier must start with alphabetic character or '_', "
+    "followed by a string of alphanumeric characters or '_'",
+    "my_name",
+    "MY_NAME",
+    "MyName",
+)
+_CONFIG_KEY: Final = _Form(
+    "[-._a-zA-Z0-9]+",
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+    "key.name",
+    "KEY_NAME",
+    "key-name",
+)
+_HEADER: Final = _Form(
+    "[-A-Za-z0-9]+", "a valid HTTP header must consist of alphanumeric characters or '-'", "X-Header-Name"
+)
+_PERCENT: Final = _Form(
+    "[0-9]+%", "a valid percent string must be a numeric string followed by an ending '%'", "1%", "93%"
+)
+_HTTP_PATH: Final = _Form(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", "Invalid path")
 _is_printable = re.compile("[ -<>-~]*").fullmatch
 
 
-def dns_label(value: str) -> list[str]:
+def dns_label_errors(value: str) -> list[str]:
     """RFC 1123 label: namespaces, containers, ports' services."""
-    found = _too_long(value, 63)
-    if _is_label(value):
-        return found
-    if _is_subdomain(value):
-        return [*found, "must not contain dots"]
-    text = (
-        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
-        "and must start and end with an alphanumeric character"
-    )
-    return [*found, _regex(text, _LABEL, "my-name", "123-abc")]
+    errors = _LABEL.errors(value)
+    return _too_long(value, 63) + (["must not contain dots"] if errors and _SUBDOMAIN.matches(value) else errors)
 
 
-def dns_subdomain(value: str) -> list[str]:
+def dns_subdomain_errors(value: str) -> list[str]:
     """RFC 1123 subdomain: the name of most objects."""
-    found = _too_long(value, 253)
-    if _is_subdomain(value):
-        return found
-    text = (
-        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
-        "and must start and end with an alphanumeric character"
-    )
-    return [*found, _regex(text, _SUBDOMAIN, "example.com")]
+    return _too_long(value, 253) + _SUBDOMAIN.errors(value)
 
 
-def dns1035_label(value: str) -> list[str]:
+def dns1035_label_errors(value: str) -> list[str]:
     """RFC 1035 label, which may not start with a digit: services before 1.34, CRD kinds."""
-    found = _too_long(value, 63)
-    if _is_label_1035(value):
-        return found
-    text = (
-        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
-        "character, and end with an alphanumeric character"
-    )
-    return [*found, _regex(text, _LABEL_1035, "my-name", "abc-123")]
+    return _too_long(value, 63) + _LABEL_1035.errors(value)
 
 
-def wildcard_dns_subdomain(value: str) -> list[str]:
+def wildcard_dns_subdomain_errors(value: str) -> list[str]:
     """`*.` and a subdomain: ingress hosts."""
-    found = _too_long(value, 253)
-    if _is_wildcard(value):
-        return found
-    text = (
-        "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
-        "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character"
-    )
-    return [*found, _regex(text, _WILDCARD, "*.example.com")]
+    return _too_long(value, 253) + _WILDCARD.errors(value)
 
 
-def qualified_name(value: str) -> list[str]:
+def qualified_name_errors(value: str) -> list[str]:
     """Keys of labels and annotations, names of resources: an optional subdomain and slash, then a name."""
     # Only what could be valid is remembered: a cache of strings from outside must stay small.
     return list(_remembered(value) if len(value) <= 317 else _qualified(value))
 
 
 def _qualified(value: str) -> tuple[str, ...]:
-    name_part = _regex(_NAME_PART, _QUALIFIED, "MyName", "my.name", "123-abc")
     parts = value.split("/")
     if len(parts) > 2:
         return (
-            f"a valid label key {name_part} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+            f"a valid label key {_QUALIFIED.message} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
         )
     found: list[str] = []
     name = parts[-1]
@@ -142,9 +161,7 @@ def _qualified(value: str) -> tuple[str, ...]:
         found.append("name part must be non-empty")
     elif _bytes(name) > 63:
         found.append("name part must be no more than 63 bytes")
-    if not _is_qualified(name):
-        found.append(f"name part {name_part}")
-    return tuple(found)
+    return (*found, *(f"name part {message}" for message in _QUALIFIED.errors(name)))
 
 
 _remembered = lru_cache(maxsize=4096)(_qualified)
@@ -152,42 +169,29 @@ _remembered = lru_cache(maxsize=4096)(_qualified)
 
 def _label_prefix(value: str) -> list[str]:
     """Subdomain rule as label keys apply it: the length is spoken of in bytes."""
-    return [message.replace("253 characters", "253 bytes") for message in dns_subdomain(value)]
+    return [message.replace("253 characters", "253 bytes") for message in dns_subdomain_errors(value)]
 
 
-def label_value(value: str) -> list[str]:
-    found = [] if _bytes(value) <= 63 else ["must be no more than 63 bytes"]
-    if _is_label_value(value):
-        return found
-    text = (
-        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
-        "and must start and end with an alphanumeric character"
-    )
-    return [*found, _regex(text, _LABEL_VALUE, "MyValue", "my_value", "12345")]
+def label_value_errors(value: str) -> list[str]:
+    return ([] if _bytes(value) <= 63 else ["must be no more than 63 bytes"]) + _LABEL_VALUE.errors(value)
 
 
-def path_segment_name(value: str) -> list[str]:
+def path_segment_name_errors(value: str) -> list[str]:
     """Anything that survives as one segment of a URL: RBAC names, among others."""
     if value in (".", ".."):
         return [f"may not be '{value}'"]
-    return path_segment_prefix(value)
+    return path_segment_prefix_errors(value)
 
 
-def path_segment_prefix(value: str) -> list[str]:
+def path_segment_prefix_errors(value: str) -> list[str]:
     return [f"may not contain '{part}'" for part in ("/", "%") if part in value]
 
 
-def c_identifier(value: str) -> list[str]:
-    if _is_c_identifier(value):
-        return []
-    text = (
-        "a valid C identifier must start with alphabetic character or '_', "
-        "followed by a string of alphanumeric characters or '_'"
-    )
-    return [_regex(text, _C_IDENTIFIER, "my_name", "MY_NAME", "MyName")]
+def c_identifier_errors(value: str) -> list[str]:
+    return _C_IDENTIFIER.errors(value)
 
 
-def env_var_name(value: str) -> list[str]:
+def env_var_name_errors(value: str) -> list[str]:
     """Names of environment variables, by the relaxed rule in force since 1.34."""
     if not value:
         return ["environment variable name must be non-empty"]
@@ -196,34 +200,29 @@ def env_var_name(value: str) -> list[str]:
     return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
 
 
-def config_map_key(value: str) -> list[str]:
+def config_map_key_errors(value: str) -> list[str]:
     """Keys of ConfigMaps and Secrets; they become file names."""
     found = _too_long(value, 253)
-    if not _is_config_key(value):
-        text = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
-        return [*found, _regex(text, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name")]
+    if not _CONFIG_KEY.matches(value):
+        return [*found, _CONFIG_KEY.message]
     if value in (".", ".."):
         return [*found, f"must not be '{value}'"]
     return [*found, "must not start with '..'"] if value.startswith("..") else found
 
 
-def http_header_name(value: str) -> list[str]:
-    if _is_header(value):
-        return []
-    return [_regex("a valid HTTP header must consist of alphanumeric characters or '-'", _HEADER, "X-Header-Name")]
+def http_header_name_errors(value: str) -> list[str]:
+    return _HEADER.errors(value)
 
 
-def http_path(value: str) -> list[str]:
-    return [] if _is_http_path(value) else [_regex("Invalid path", _HTTP_PATH)]
+def http_path_errors(value: str) -> list[str]:
+    return _HTTP_PATH.errors(value)
 
 
-def percent(value: str) -> list[str]:
-    if _is_percent(value):
-        return []
-    return [_regex("a valid percent string must be a numeric string followed by an ending '%'", _PERCENT, "1%", "93%")]
+def percent_errors(value: str) -> list[str]:
+    return _PERCENT.errors(value)
 
 
-def port_name(value: str) -> list[str]:
+def port_name_errors(value: str) -> list[str]:
     """IANA service name: at most 15 characters, with a letter."""
     found = _too_long(value, 15)
     if not re.fullmatch("[-a-z0-9]+", value):
@@ -237,11 +236,11 @@ def port_name(value: str) -> list[str]:
     return found
 
 
-def port_number(value: int) -> list[str]:
+def port_number_errors(value: int) -> list[str]:
     return [] if 1 <= value <= 65535 else ["must be between 1 and 65535, inclusive"]
 
 
-def is_ip(value: str) -> list[str]:
+def ip_errors(value: str) -> list[str]:
     try:
         _address(value)
     except ValueError:
@@ -249,7 +248,7 @@ def is_ip(value: str) -> list[str]:
     return []
 
 
-def is_cidr(value: str) -> list[str]:
+def cidr_errors(value: str) -> list[str]:
     address, slash, length = value.partition("/")
     wrong = ["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"]
     if not slash or not re.fullmatch("[0-9]{1,3}", length):
@@ -272,10 +271,10 @@ def _address(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 #: The rules by the names `Strategy.name_rule` uses.
 RULES: Final[Mapping[str, Callable[[str], list[str]]]] = {
-    "subdomain": dns_subdomain,
-    "label": dns_label,
-    "label1035": dns1035_label,
-    "path": path_segment_name,
+    "subdomain": dns_subdomain_errors,
+    "label": dns_label_errors,
+    "label1035": dns1035_label_errors,
+    "path": path_segment_name_errors,
 }
 
 
@@ -291,10 +290,3 @@ def _bytes(value: str) -> int:
 
 def _too_long(value: str, maximum: int) -> list[str]:
     return [] if _bytes(value) <= maximum else [f"must be no more than {maximum} characters"]
-
-
-def _regex(text: str, pattern: str, *examples: str) -> str:
-    if not examples:
-        return f"{text} (regex used for validation is '{pattern}')"
-    quoted = " or ".join(f"'{example}', " for example in examples)
-    return f"{text} (e.g. {quoted}regex used for validation is '{pattern}')"

@@ -21,6 +21,7 @@ __all__ = [
     "Partial",
     "decode",
     "encode",
+    "join_key",
     "key_of",
     "overgrown",
     "split_key",
@@ -151,7 +152,12 @@ class HasMetadata(Protocol):
 
 def key_of(metadata: Identity) -> str:
     """`namespace/name`, or the bare name of an object without a namespace."""
-    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+    return join_key(metadata.namespace, metadata.name)
+
+
+def join_key(namespace: str | None, name: str) -> str:
+    """The key of an object; the namespace is empty or None where there is none."""
+    return f"{namespace}/{name}" if namespace else name
 
 
 def split_key(key: str) -> tuple[str, str]:

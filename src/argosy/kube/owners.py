@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from argosy.kube.references import object_reference
+
 __all__ = ["controller_of", "is_controlled_by", "owner_reference", "owners_of"]
 
 
@@ -28,12 +30,8 @@ def owner_reference(
 ) -> dict[str, Any]:
     """A reference to `owner`, which must carry apiVersion, kind, name and uid."""
     metadata = owner["metadata"]
-    reference: dict[str, Any] = {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-    }
+    named = object_reference(owner["apiVersion"], owner["kind"], metadata["name"], metadata["uid"])
+    reference: dict[str, Any] = dict(named)
     if controller:
         reference["controller"] = True
     if block_owner_deletion:

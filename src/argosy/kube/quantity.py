@@ -6,11 +6,21 @@ Not a unit library: it knows the suffixes Kubernetes accepts and nothing of what
 
 import re
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
-__all__ = ["BINARY_SI", "DECIMAL_EXPONENT", "DECIMAL_SI", "ZERO", "Format", "Quantity", "QuantityError", "parse"]
+__all__ = [
+    "BINARY_SI",
+    "DECIMAL_EXPONENT",
+    "DECIMAL_SI",
+    "ZERO",
+    "Format",
+    "Quantity",
+    "QuantityError",
+    "parse",
+    "parse_or_zero",
+]
 
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 DECIMAL_SI: Final[Format] = "DecimalSI"
@@ -124,6 +134,14 @@ def parse(text: str | int | float) -> Quantity:
         raise QuantityError(_WRONG_FORMAT)
     # repr gives the shortest decimal that reads back, which is what stood in the document.
     return _parse(repr(text))
+
+
+def parse_or_zero(value: Any) -> Quantity:
+    """The quantity, or nothing where it cannot be read: for values that validation tells of elsewhere."""
+    try:
+        return parse(value)
+    except QuantityError:
+        return ZERO
 
 
 @lru_cache(maxsize=8192)

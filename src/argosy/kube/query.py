@@ -1,17 +1,46 @@
 """Queries: the URL paths, parameters and options of requests, as values. Sending them is the client's.
 
-`Selection`, `Listing` and `Writing` are keyword arguments that several verbs of the client share.
+The classes are the keyword arguments of the client's verbs: named once, where a verb has one signature for each kind of answer.
 """
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any, TypedDict
 
 from argosy.kube.resource import Resource
 from argosy.kube.shards import Shard
 
-__all__ = ["Listing", "Query", "Selection", "Writing", "delete_options", "path", "selection", "write"]
+__all__ = [
+    "Applying",
+    "Creating",
+    "Listing",
+    "Patch",
+    "Patching",
+    "Query",
+    "Reading",
+    "Selection",
+    "Writing",
+    "delete_options",
+    "path",
+    "selection",
+    "write",
+]
 
 Query = list[tuple[str, str]]
+
+
+class Patch(StrEnum):
+    """The kinds of patch, by their content types."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class Reading(TypedDict, total=False):
+    subresource: str | None
+    resource_version: str | None
 
 
 class Selection(TypedDict, total=False):
@@ -36,6 +65,21 @@ class Writing(TypedDict, total=False):
     dry_run: bool
     #: Strict, Warn or Ignore: what becomes of fields the server does not know.
     field_validation: str | None
+
+
+class Creating(Writing, total=False):
+    #: Whose subresource it is.
+    name: str | None
+
+
+class Patching(Writing, total=False):
+    #: A merge patch, unless said otherwise.
+    kind: Patch
+
+
+class Applying(Writing, total=False):
+    #: Take over the fields that others own.
+    force: bool
 
 
 def path(resource: Resource, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:

@@ -2,7 +2,7 @@
 
 The tables in `schemas/` are distilled from Kubernetes' published OpenAPI by `scripts/distill_schemas.py` and read lazily:
 a definition is decoded when it is first asked for, descriptions when somebody wants to read them. They hold no defaults
-and no semantic rules; those are the server's. Checking objects against a type is `kube.typecheck`, offered here as well.
+and no semantic rules; those are the server's. Checking objects against a type is `kube.typecheck`.
 """
 
 import lzma
@@ -14,18 +14,13 @@ from typing import Any, Final
 
 import msgspec
 
-from argosy.kube.typecheck import Checked, check, strict_error
-
 __all__ = [
     "DEFAULT_MINOR",
-    "Checked",
     "SchemaError",
     "Schemas",
     "Type",
-    "check",
     "load",
     "minors",
-    "strict_error",
 ]
 
 DEFAULT_MINOR: Final = "1.36"

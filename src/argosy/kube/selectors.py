@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import orjson
 
-from argosy.kube.names import label_value, qualified_name
+from argosy.kube.names import label_value_errors, qualified_name_errors
 
 __all__ = [
     "EVERYTHING",
@@ -20,9 +20,11 @@ __all__ = [
     "LabelSelector",
     "Requirement",
     "SelectorError",
+    "from_expressions",
     "from_label_selector",
     "from_map",
     "from_match",
+    "integer",
     "parse_field_selector",
     "parse_label_selector",
 ]
@@ -48,13 +50,14 @@ class SelectorError(ValueError):
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """One condition on one label. `values` is sorted and free of duplicates."""
+    """One condition on one label. `values` is sorted and free of duplicates where the condition is to be written back."""
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
+        """Of a label that is absent, `!=` and `notin` hold and `=`, `in`, `gt` and `lt` do not."""
         value = labels.get(self.key)
         match self.operator:
             case "=" | "==" | "in":
@@ -69,7 +72,7 @@ class Requirement(msgspec.Struct, frozen=True):
                 return self._compares(value)
 
     def _compares(self, value: str | None) -> bool:
-        have, bound = _integer(value), _integer(self.values[0])
+        have, bound = integer(value), integer(self.values[0] if len(self.values) == 1 else None)
         if have is None or bound is None:
             return False
         return have > bound if self.operator == GREATER_THAN else have < bound
@@ -141,7 +144,22 @@ def from_label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:
     return from_match(selector.get("matchLabels"), selector.get("matchExpressions"))
 
 
+def from_expressions(expressions: Iterable[Mapping[str, Any]]) -> LabelSelector:
+    """The matchExpressions or matchFields of a node selector term, which may compare by Gt and Lt too.
+
+    Nothing is checked: a term that no server would have stored selects nothing.
+    """
+    requirements = []
+    for expression in expressions:
+        operator = _TERM_OPERATORS.get(expression.get("operator", ""))
+        if operator is None:
+            return NOTHING
+        requirements.append(Requirement(expression.get("key", ""), operator, tuple(expression.get("values") or ())))
+    return LabelSelector(tuple(requirements))
+
+
 _EXPRESSION_OPERATORS: Final = {"In": IN, "NotIn": NOT_IN, "Exists": EXISTS, "DoesNotExist": DOES_NOT_EXIST}
+_TERM_OPERATORS: Final = {**_EXPRESSION_OPERATORS, "Gt": GREATER_THAN, "Lt": LESS_THAN}
 
 
 def parse_label_selector(text: str) -> LabelSelector:
@@ -163,7 +181,11 @@ _remembered_labels = lru_cache(maxsize=1024)(_parsed_labels)
 
 def _requirement(key: str, operator: str, values: Iterable[str]) -> Requirement:
     values = tuple(values)
-    wrong = [f"key: Invalid value: {_quoted(key)}: {'; '.join(messages)}"] if (messages := qualified_name(key)) else []
+    wrong = (
+        [f"key: Invalid value: {_quoted(key)}: {'; '.join(messages)}"]
+        if (messages := qualified_name_errors(key))
+        else []
+    )
     shown = orjson.dumps(list(values)).decode()
     if operator in (IN, NOT_IN) and not values:
         wrong.append(f"values: Invalid value: {shown}: for 'in', 'notin' operators, values set can't be empty")
@@ -173,17 +195,17 @@ def _requirement(key: str, operator: str, values: Iterable[str]) -> Requirement:
         wrong += [
             f"values[{i}]: Invalid value: {_quoted(value)}: for 'Gt', 'Lt' operators, the value must be an integer"
             for i, value in enumerate(values)
-            if _integer(value) is None
+            if integer(value) is None
         ]
     for i, value in enumerate(values):
-        if messages := label_value(value):
+        if messages := label_value_errors(value):
             wrong.append(f"values[{i}][{key}]: Invalid value: {_quoted(value)}: {'; '.join(messages)}")
     if wrong:
         raise SelectorError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
     return Requirement(key, operator, tuple(sorted(set(values))))
 
 
-def _integer(value: str | None) -> int | None:
+def integer(value: str | None) -> int | None:
     """A 64-bit decimal as Go's ParseInt reads it: a sign and ASCII digits, no blanks or underscores."""
     if value is None or len(value) > 20 or not value.isascii():
         return None
@@ -260,7 +282,7 @@ class _Parser:
         if token.kind != "word":
             raise SelectorError(f"found '{token.text}', expected: identifier")
         key = token.text
-        if messages := qualified_name(key):
+        if messages := qualified_name_errors(key):
             raise SelectorError(f"<nil>: Invalid value: {_quoted(key)}: {'; '.join(messages)}")
         if negated:
             return _requirement(key, DOES_NOT_EXIST, ())

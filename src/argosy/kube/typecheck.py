@@ -15,6 +15,7 @@ import msgspec
 
 from argosy.kube.fieldpath import Path, written
 from argosy.kube.quantity import QuantityError, parse
+from argosy.kube.timestamps import micro_timestamp, timestamp
 
 if TYPE_CHECKING:
     from argosy.kube.schema import Type
@@ -154,43 +155,38 @@ def _struct(type: "Type", value: Any, path: Path, findings: _Findings, owner: "T
 
 
 def _array(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Type") -> Any:
-    if value.__class__ is not list:
+    if value.__class__ is list:
+        _items(type, value, enumerate(value), path, findings, owner)
+    else:
         findings.mismatch(value, path, owner.name, _go_type(type))
-        return value
-    item = type.item
-    if item is None:
-        return value
-    plain, item_check = item.plain, _CHECKS[item.kind]
-    for index, inner in enumerate(value):
-        if inner.__class__ is plain:
-            continue
-        if inner is None:
-            value[index] = _zero(item)
-            continue
-        result = item_check(item, inner, (path, f"[{index}]"), findings, owner)
-        if result is not inner:
-            value[index] = result
     return value
 
 
 def _map(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Type") -> Any:
-    if value.__class__ is not dict:
+    if value.__class__ is dict:
+        _items(type, value, value.items(), path, findings, owner)
+    else:
         findings.mismatch(value, path, owner.name, _go_type(type))
-        return value
+    return value
+
+
+def _items(
+    type: "Type", holder: Any, items: Iterable[tuple[Any, Any]], path: Path, findings: _Findings, owner: "Type"
+) -> None:
+    """What an array or a map holds, by index or key; changed in place."""
     item = type.item
     if item is None:
-        return value
+        return
     plain, item_check = item.plain, _CHECKS[item.kind]
-    for key, inner in value.items():
+    for at, inner in items:
         if inner.__class__ is plain:
             continue
         if inner is None:
-            value[key] = _zero(item)
+            holder[at] = _zero(item)
             continue
-        result = item_check(item, inner, (path, f"[{key}]"), findings, owner)
+        result = item_check(item, inner, (path, f"[{at}]"), findings, owner)
         if result is not inner:
-            value[key] = result
-    return value
+            holder[at] = result
 
 
 def _scalar(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Type") -> Any:
@@ -242,7 +238,7 @@ def _time(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Typ
         return value
     if (_SECONDS if whole else _MICROSECONDS)(value):
         return value
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if whole else moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return timestamp(moment) if whole else micro_timestamp(moment)
 
 
 def _unreadable_time(value: str, layout: str) -> str:

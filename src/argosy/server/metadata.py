@@ -4,12 +4,11 @@ Names by the kind's rule, labels, annotations, finalizers, owner references; wha
 are in their strategies.
 """
 
-from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
 from argosy.kube import names
+from argosy.kube.timestamps import now
 from argosy.server.fielderrors import FieldError, forbidden, invalid, required, too_many
 from argosy.server.registry import Kind, Object
 
@@ -21,7 +20,6 @@ __all__ = [
     "fill_new",
     "fill_update",
     "json_type",
-    "now",
     "validate",
     "validate_prefix",
     "validate_update",
@@ -42,20 +40,9 @@ METADATA_FIELDS = frozenset({
     "managedFields",
 })  # fmt: skip
 
-_NAME_RULES: dict[str, Callable[[str], list[str]]] = {
-    "subdomain": names.dns_subdomain,
-    "label": names.dns_label,
-    "label1035": names.dns1035_label,
-    "path": names.path_segment_name,
-}
 _STRINGS = ("name", "generateName", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
 _FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _BANNED_OWNERS = {("v1", "Event"): "/v1, Kind=Event"}
-
-
-def now() -> str:
-    """The time as metav1.Time writes it: whole seconds, UTC."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def check_types(obj: Object) -> str | None:
@@ -142,14 +129,14 @@ def validate(kind: Kind, obj: Object) -> list[FieldError]:
     if not name:
         errors.append(required("metadata.name", "name or generateName is required"))
     else:
-        rule = _NAME_RULES[kind.strategy.name_rule]
+        rule = names.RULES[kind.strategy.name_rule]
         errors += [invalid("metadata.name", name, text) for text in rule(name)]
     namespace = metadata.get("namespace")
     if kind.namespaced:
         if not namespace:
             errors.append(required("metadata.namespace"))
         else:
-            errors += [invalid("metadata.namespace", namespace, text) for text in names.dns_label(namespace)]
+            errors += [invalid("metadata.namespace", namespace, text) for text in names.dns_label_errors(namespace)]
     elif namespace:
         errors.append(forbidden("metadata.namespace", "not allowed on this type"))
     errors += _validate_common(metadata) + _validate_finalizers(metadata)
@@ -162,7 +149,7 @@ def validate_prefix(kind: Kind, obj: Object) -> list[FieldError]:
         return []
     # A prefix may end in a dash, which stands for the characters to come.
     masked = prefix[:-1] + "a" if prefix.endswith("-") and kind.strategy.name_rule != "path" else prefix
-    return [invalid("metadata.generateName", prefix, text) for text in _NAME_RULES[kind.strategy.name_rule](masked)]
+    return [invalid("metadata.generateName", prefix, text) for text in names.RULES[kind.strategy.name_rule](masked)]
 
 
 def validate_update(kind: Kind, new: Object, old: Object) -> list[FieldError]:
@@ -196,13 +183,13 @@ def _validate_common(metadata: Object) -> list[FieldError]:
         text = "must be greater than or equal to 0"
         errors.append(invalid("metadata.generation", metadata["generation"], text))
     for key, value in metadata.get("labels", {}).items():
-        errors += [invalid("metadata.labels", key, text) for text in names.qualified_name(key)]
-        errors += [invalid("metadata.labels", value, text) for text in names.label_value(value)]
+        errors += [invalid("metadata.labels", key, text) for text in names.qualified_name_errors(key)]
+        errors += [invalid("metadata.labels", value, text) for text in names.label_value_errors(value)]
     annotations = metadata.get("annotations")
     if annotations:
         size = 0
         for key, value in annotations.items():
-            errors += [invalid("metadata.annotations", key, text) for text in names.qualified_name(key.lower())]
+            errors += [invalid("metadata.annotations", key, text) for text in names.qualified_name_errors(key.lower())]
             size += len(key.encode()) + len(value.encode())
         if size > ANNOTATIONS_LIMIT:
             text = f"may not be more than {ANNOTATIONS_LIMIT} bytes"
@@ -239,7 +226,9 @@ def _validate_owners(owners: list[Object]) -> list[FieldError]:
 
 def _validate_finalizers(metadata: Object) -> list[FieldError]:
     finalizers = metadata.get("finalizers", ())
-    errors = [invalid("metadata.finalizers", name, text) for name in finalizers for text in names.qualified_name(name)]
+    errors = [
+        invalid("metadata.finalizers", name, text) for name in finalizers for text in names.qualified_name_errors(name)
+    ]
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         text = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
         errors.append(invalid("metadata.finalizers", finalizers, text))

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from argosy.kube.client import Client
 from argosy.kube.resource import Resource
+from argosy.kube.timestamps import now
 from argosy.kube.transport import Request
 from argosy.server import status
 from argosy.server.app import Server
@@ -22,7 +23,6 @@ from argosy.server.health import Check
 from argosy.server.http.request import Call, parse_target
 from argosy.server.kinds.pods.pods import BindRefused, bind
 from argosy.server.local import LocalTransport
-from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object
 from argosy.server.storage.base import Changed
 from argosy.server.tasks import Tasks

@@ -1,14 +1,15 @@
 """Node selectors: which nodes a pod asks for, by nodeSelector and required node affinity. Preferences are left aside."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
+
+from argosy.kube.selectors import from_expressions, from_map
 
 __all__ = ["matches_node"]
 
 
 def matches_node(spec: Mapping[str, Any], name: str, labels: Mapping[str, str]) -> bool:
-    wanted = spec.get("nodeSelector") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    if not from_map(spec.get("nodeSelector")).matches(labels):
         return False
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
@@ -19,39 +20,7 @@ def matches_node(spec: Mapping[str, Any], name: str, labels: Mapping[str, str]) 
 
 
 def _term(term: Mapping[str, Any], name: str, labels: Mapping[str, str]) -> bool:
-    expressions: Sequence[Mapping[str, Any]] = term.get("matchExpressions") or ()
-    fields: Sequence[Mapping[str, Any]] = term.get("matchFields") or ()
+    expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     if not expressions and not fields:
         return False
-    own = {"metadata.name": name}
-    return all(_holds(one, labels) for one in expressions) and all(_holds(one, own) for one in fields)
-
-
-def _holds(requirement: Mapping[str, Any], values: Mapping[str, str]) -> bool:
-    value = values.get(requirement.get("key", ""))
-    listed: Sequence[str] = requirement.get("values") or []
-    match requirement.get("operator"):
-        case "In":
-            return value in listed
-        case "NotIn":
-            return value not in listed
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt":
-            return _number(value) > _number(listed[0]) if _numeric(value, listed) else False
-        case "Lt":
-            return _number(value) < _number(listed[0]) if _numeric(value, listed) else False
-    return False
-
-
-def _numeric(value: str | None, listed: Sequence[str]) -> bool:
-    texts = (value or "", *listed)
-    return len(listed) == 1 and all(
-        text.removeprefix("-").isascii() and text.removeprefix("-").isdigit() for text in texts
-    )
-
-
-def _number(text: str | None) -> int:
-    return int(text or 0)
+    return from_expressions(expressions).matches(labels) and from_expressions(fields).matches({"metadata.name": name})

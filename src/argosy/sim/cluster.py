@@ -6,7 +6,6 @@ copy of anything.
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from argosy.kube.client import Client
 from argosy.kube.events import EventRecorder
@@ -16,27 +15,11 @@ from argosy.sim.nodes import NodeBook
 from argosy.sim.pods import TERMINAL, Pod, PodBook
 from argosy.sim.timings import Timings
 
-__all__ = ["NODES", "PODS", "PODS_RESOURCE", "Cluster", "Object", "now_text", "reference"]
+__all__ = ["NODES", "PODS", "PODS_RESOURCE", "Cluster", "Object"]
 
 PODS = "core/pods/"
 PODS_RESOURCE = Resource("", "v1", "pods", "Pod")
 NODES = "core/nodes/"
-
-
-def now_text() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def reference(obj: Object) -> dict[str, str]:
-    """What events name an object by."""
-    metadata = obj["metadata"]
-    return {
-        "apiVersion": obj["apiVersion"],
-        "kind": obj["kind"],
-        "namespace": metadata.get("namespace", ""),
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-    }
 
 
 class Cluster:

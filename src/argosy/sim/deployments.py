@@ -8,16 +8,18 @@ import time
 
 import msgspec
 
+from argosy.kube import timestamps
 from argosy.kube.client import Client, Patch
 from argosy.kube.conditions import find
 from argosy.kube.errors import AlreadyExists, NotFound
 from argosy.kube.events import EventRecorder
 from argosy.kube.owners import is_controlled_by, owner_reference
 from argosy.kube.queue import Result
+from argosy.kube.references import reference_to
 from argosy.kube.resource import Resource
 from argosy.server.trusted import StoreEvent
 from argosy.sim import deploystatus, revisions, rollout
-from argosy.sim.cluster import Cluster, Object, now_text, reference
+from argosy.sim.cluster import Cluster, Object
 from argosy.sim.controllers import Controller
 from argosy.sim.podcontrol import parse_selector
 from argosy.sim.pods import TERMINAL
@@ -125,7 +127,7 @@ class _Sync:
         self.spec: Object = deployment["spec"]
         self.wanted: int = self.spec["replicas"]
         self.bounds = rollout.bounds(self.spec["strategy"], self.wanted)
-        self.now = now_text()
+        self.now = timestamps.now()
         self.before: Object = dict(deployment.get("status") or {})
         self.annotations: dict[str, str] = dict(deployment["metadata"].get("annotations") or {})
         self.sets: list[Object] = []
@@ -359,4 +361,4 @@ class _Sync:
     def _scaled_event(self, name: str, before: int, size: int) -> None:
         direction = "up" if size > before else "down"
         text = f"Scaled {direction} replica set {name} from {before} to {size}"
-        self.events.event(reference(self.deployment), "Normal", "ScalingReplicaSet", text)
+        self.events.event(reference_to(self.deployment), "Normal", "ScalingReplicaSet", text)

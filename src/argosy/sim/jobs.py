@@ -7,13 +7,15 @@ the growing delays of Kubernetes. Pod failure policies, success policies and lim
 import asyncio
 import time
 
+from argosy.kube import timestamps
 from argosy.kube.client import Patch
 from argosy.kube.conditions import is_true, set_condition
 from argosy.kube.queue import Result
+from argosy.kube.references import reference_to
 from argosy.kube.resource import Resource
 from argosy.server.trusted import Entry, StoreEvent
 from argosy.sim import jobstatus
-from argosy.sim.cluster import PODS, PODS_RESOURCE, Object, now_text, reference
+from argosy.sim.cluster import PODS, PODS_RESOURCE, Object
 from argosy.sim.podcontrol import deletion_order
 from argosy.sim.pods import TRACKING, Pod, timestamp
 from argosy.sim.workload import Workload
@@ -84,27 +86,27 @@ class Jobs(Workload):
 
     def _conclude(self, obj: Object, status: Object) -> None:
         succeeds = jobstatus.target(status) == "SuccessCriteriaMet"
-        reason, message = jobstatus.conclude(status, now_text())
+        reason, message = jobstatus.conclude(status, timestamps.now())
         if succeeds:
-            self.events.event(reference(obj), "Normal", "Completed", "Job completed")
+            self.events.event(reference_to(obj), "Normal", "Completed", "Job completed")
         else:
-            self.events.event(reference(obj), "Warning", reason, message)
+            self.events.event(reference_to(obj), "Warning", reason, message)
 
     async def _advance(self, obj: Object, status: Object, pods: list[Pod]) -> float | None:
         """Start or stop pods, or head for an end; returns in how many seconds to look again, if at all."""
-        spec, active, now = obj["spec"], [pod for pod in pods if pod.active], now_text()
+        spec, active, now = obj["spec"], [pod for pod in pods if pod.active], timestamps.now()
         if jobstatus.target(status):
             await self.control.delete(obj, active)
             return None
         if spec.get("suspend"):
             await self._withdraw(obj, active)
             if not is_true(status.get("conditions"), "Suspended"):
-                self.events.event(reference(obj), "Normal", "Suspended", "Job suspended")
+                self.events.event(reference_to(obj), "Normal", "Suspended", "Job suspended")
                 _set(status, "Suspended", "True", "JobSuspended", "Job suspended", now)
             status.pop("startTime", None)
             return None
         if is_true(status.get("conditions"), "Suspended"):
-            self.events.event(reference(obj), "Normal", "Resumed", "Job resumed")
+            self.events.event(reference_to(obj), "Normal", "Resumed", "Job resumed")
             _set(status, "Suspended", "False", "JobResumed", "Job resumed", now)
         status.setdefault("startTime", now)
         left = self._seconds_left(spec, status)

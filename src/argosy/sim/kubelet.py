@@ -7,10 +7,11 @@ is told in `images`.
 import asyncio
 from typing import Any
 
+from argosy.kube import timestamps
 from argosy.kube.queue import Result
 from argosy.server.trusted import StoreEvent
 from argosy.sim import podstatus
-from argosy.sim.cluster import PODS_RESOURCE, Cluster, Object, now_text
+from argosy.sim.cluster import PODS_RESOURCE, Cluster, Object
 from argosy.sim.controllers import Controller
 from argosy.sim.images import SLOWNESS, Fate, fate
 from argosy.sim.nodes import Node
@@ -95,12 +96,12 @@ class Kubelet(Controller):
             if obj["metadata"].get("deletionTimestamp"):
                 return False
             if worst is Fate.CRASHES and _never_restarts(pod.shape):
-                podstatus.running(obj, address, node.address, now_text())
-                podstatus.ended(obj, 1, now_text())
+                podstatus.running(obj, address, node.address, timestamps.now())
+                podstatus.ended(obj, 1, timestamps.now())
             elif worst in (Fate.UNPULLABLE, Fate.CRASHES):
-                podstatus.stuck(obj, address, node.address, now_text())
+                podstatus.stuck(obj, address, node.address, timestamps.now())
             else:
-                podstatus.running(obj, address, node.address, now_text())
+                podstatus.running(obj, address, node.address, timestamps.now())
             return True
 
         if await self.cluster.change_pod(pod, change):
@@ -155,12 +156,12 @@ def _never_restarts(shape: Shape) -> bool:
 def _readiness(pod: dict[str, Any]) -> bool:
     if pod["metadata"].get("deletionTimestamp"):
         return False
-    podstatus.readiness(pod, now_text())
+    podstatus.readiness(pod, timestamps.now())
     return True
 
 
 def _end(pod: dict[str, Any]) -> bool:
     if pod["metadata"].get("deletionTimestamp"):
         return False
-    podstatus.ended(pod, 0, now_text())
+    podstatus.ended(pod, 0, timestamps.now())
     return True

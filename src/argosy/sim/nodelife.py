@@ -8,13 +8,15 @@ import asyncio
 import time
 from typing import Any
 
+from argosy.kube import timestamps
 from argosy.kube.conditions import set_condition
 from argosy.kube.errors import AlreadyExists
 from argosy.kube.queue import Result
+from argosy.kube.references import reference_to
 from argosy.kube.resource import Resource
 from argosy.server.trusted import StoreEvent
 from argosy.sim import podstatus
-from argosy.sim.cluster import NODES, PODS_RESOURCE, Cluster, Object, now_text, reference
+from argosy.sim.cluster import NODES, PODS_RESOURCE, Cluster, Object
 from argosy.sim.controllers import Controller
 from argosy.sim.kubelet import Kubelet
 from argosy.sim.nodes import NO_EXECUTE, NO_SCHEDULE, Node, stay
@@ -102,7 +104,7 @@ class NodeLife(Controller):
 
     async def _declare_unreachable(self, name: str) -> None:
         obj = await self._client.get(_NODES, name)
-        now = now_text()
+        now = timestamps.now()
         for kind in _HEALTHY:
             obj["status"]["conditions"] = set_condition(obj["status"].get("conditions"), kind, *_SILENT, now)
         # Tainted first: nothing is to be placed on a node that is known to be gone.
@@ -113,11 +115,11 @@ class NodeLife(Controller):
         stored["status"] = obj["status"]
         await self._client.update(_NODES, stored, subresource="status", into=bytes)
         text = f"Node {name} status is now: NodeNotReady"
-        self._events.event(reference(obj), "Normal", "NodeNotReady", text)
+        self._events.event(reference_to(obj), "Normal", "NodeNotReady", text)
 
     async def _declare_ready(self, name: str) -> None:
         obj = await self._client.get(_NODES, name)
-        now = now_text()
+        now = timestamps.now()
         for kind, condition in _HEALTHY.items():
             obj["status"]["conditions"] = set_condition(obj["status"].get("conditions"), kind, *condition, now)
         stored = await self._client.update(_NODES, obj, subresource="status")
@@ -132,7 +134,7 @@ class NodeLife(Controller):
         await asyncio.gather(*(self._unready_one(pod) for pod in pods))
 
     async def _unready_one(self, pod: Pod) -> None:
-        if await self.cluster.change_pod(pod, lambda obj: podstatus.unreachable(obj, now_text())):
+        if await self.cluster.change_pod(pod, lambda obj: podstatus.unreachable(obj, timestamps.now())):
             self._events.event(pod.reference, "Warning", "NodeNotReady", "Node is not ready")
 
     async def _evict(self, node: Node) -> Result | None:
@@ -155,7 +157,7 @@ class NodeLife(Controller):
     async def _evict_one(self, pod: Pod) -> None:
         text = f"Marking for deletion Pod {pod.namespace}/{pod.name}"
         self._evictions.event(pod.reference, "Normal", "TaintManagerEviction", text)
-        await self.cluster.change_pod(pod, lambda obj: podstatus.disrupted(obj, now_text()))
+        await self.cluster.change_pod(pod, lambda obj: podstatus.disrupted(obj, timestamps.now()))
         await self._client.delete(PODS_RESOURCE, pod.name, pod.namespace, uid=pod.uid)
 
     def _leaves_at(self, pod: Pod, taint: Any) -> float:
@@ -174,7 +176,7 @@ class NodeLife(Controller):
 
 
 def _manifest(spec: NodeSpec, version: str) -> Object:
-    now = now_text()
+    now = timestamps.now()
     conditions: list[Object] = []
     for kind, condition in _HEALTHY.items():
         conditions = set_condition(conditions, kind, *condition, now)

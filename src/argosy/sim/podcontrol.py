@@ -10,8 +10,9 @@ from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, NotFound
 from argosy.kube.events import EventRecorder
 from argosy.kube.owners import owner_reference
+from argosy.kube.references import reference_to
 from argosy.kube.selectors import LabelSelector, SelectorError, from_label_selector
-from argosy.sim.cluster import PODS_RESOURCE, Cluster, Object, reference
+from argosy.sim.cluster import PODS_RESOURCE, Cluster, Object
 from argosy.sim.pods import Pod
 
 __all__ = ["PodControl", "available", "deletion_order", "parse_selector"]
@@ -41,7 +42,9 @@ class PodControl:
             made = [self._create_one(owner, template, name, prefix) for name in names[start : start + batch]]
             for result in await asyncio.gather(*made, return_exceptions=True):
                 if isinstance(result, ApiError):
-                    self._events.event(reference(owner), "Warning", "FailedCreate", f"Error creating: {result.message}")
+                    self._events.event(
+                        reference_to(owner), "Warning", "FailedCreate", f"Error creating: {result.message}"
+                    )
                     return result
                 if isinstance(result, BaseException):
                     raise result
@@ -62,7 +65,7 @@ class PodControl:
         # The server changes what it is given, and the template is for more pods than this one.
         own = orjson.loads(orjson.dumps(pod))
         await self._cluster.access.create(self._client.field_manager, PODS_RESOURCE, own)
-        self._events.event(reference(owner), "Normal", "SuccessfulCreate", f"Created pod: {own['metadata']['name']}")
+        self._events.event(reference_to(owner), "Normal", "SuccessfulCreate", f"Created pod: {own['metadata']['name']}")
 
     async def delete(self, owner: Object, pods: Iterable[Pod]) -> None:
         doomed = list(pods)
@@ -72,7 +75,7 @@ class PodControl:
                 continue
             if isinstance(result, BaseException):
                 raise result
-            self._events.event(reference(owner), "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
+            self._events.event(reference_to(owner), "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
 
     async def adopt(self, owner: Object, selector: LabelSelector) -> None:
         """Take the pods nobody controls and the selector matches."""

@@ -4,14 +4,15 @@ What all pods of a template share (requests, selectors, containers) is one `Shap
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any
 from weakref import WeakValueDictionary
 
 import msgspec
 import orjson
 
-from argosy.server.kinds.pods.totals import container_sum
+from argosy.kube.podresources import pod_requests
+from argosy.kube.references import object_reference
+from argosy.kube.timestamps import parse
 from argosy.server.trusted import StoreEvent
 
 __all__ = ["TERMINAL", "TRACKING", "Pod", "PodBook", "Shape", "timestamp"]
@@ -27,22 +28,15 @@ _Raw = msgspec.Raw
 class Shape:
     """The part of a pod's spec that decides where and how it runs, shared by all pods that have the same."""
 
-    __slots__ = ("__weakref__", "best_effort", "key", "requests", "spec")
+    __slots__ = ("__weakref__", "key", "requests", "spec")
 
     def __init__(self, key: tuple[bytes, ...], spec: dict[str, Any]):
         self.key = key
-        #: containers, initContainers, nodeSelector, tolerations, overhead, affinity and restartPolicy; not to be changed.
+        #: The fields that `_SHAPE_FIELDS` names; not to be changed.
         self.spec = spec
-        needed = {name: amount.nanos for name, amount in container_sum(spec, "requests").items() if amount.nanos}
-        for name, text in (spec.get("overhead") or {}).items():
-            needed[name] = needed.get(name, 0) + container_sum(_holder({name: text}), "requests")[name].nanos
-        self.best_effort = not needed
+        needed = {name: amount.nanos for name, amount in pod_requests(spec).items() if amount.nanos}
         #: Nano-units by resource; every pod takes one of "pods".
         self.requests: dict[str, int] = {**needed, "pods": _NANO}
-
-
-def _holder(requests: dict[str, str]) -> dict[str, Any]:
-    return {"containers": [{"resources": {"requests": requests}}]}
 
 
 class Pod:
@@ -153,13 +147,7 @@ class Pod:
     @property
     def reference(self) -> dict[str, str]:
         """What events name it by."""
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": self.namespace,
-            "name": self.name,
-            "uid": self.uid,
-        }
+        return object_reference("v1", "Pod", self.name, self.uid, self.namespace)
 
     @property
     def deleting(self) -> bool:
@@ -203,6 +191,7 @@ class _Spec(msgspec.Struct, rename="camel"):
     init_containers: _Raw = _Raw(b"[]")
     node_selector: _Raw = _Raw(b"{}")
     tolerations: _Raw = _Raw(b"[]")
+    resources: _Raw = _Raw(b"{}")
     overhead: _Raw = _Raw(b"{}")
     affinity: _Raw = _Raw(b"{}")
     restart_policy: _Raw = _Raw(b'"Always"')
@@ -246,6 +235,7 @@ _SHAPE_FIELDS = (
     ("initContainers", "init_containers"),
     ("nodeSelector", "node_selector"),
     ("tolerations", "tolerations"),
+    ("resources", "resources"),
     ("overhead", "overhead"),
     ("affinity", "affinity"),
     ("restartPolicy", "restart_policy"),
@@ -254,13 +244,8 @@ _SHAPE_FIELDS = (
 
 def timestamp(text: str | None) -> float:
     """Seconds since the epoch of a Kubernetes time; 0 when there is none."""
-    if not text:
-        return 0.0
-    try:
-        parsed = datetime.fromisoformat(text)
-    except ValueError:
-        return 0.0
-    return parsed.replace(tzinfo=parsed.tzinfo or UTC).timestamp()
+    moment = parse(text)
+    return 0.0 if moment is None else moment.timestamp()
 
 
 class PodBook:

@@ -6,12 +6,13 @@ The books it reads are as new as the last commit, so it needs no memory of its o
 import time
 from collections.abc import Iterable, Sequence
 
+from argosy.kube import timestamps
 from argosy.kube.conditions import remove_condition, set_condition
 from argosy.kube.errors import ApiError
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
 from argosy.server.trusted import Entry, StoreEvent
-from argosy.sim.cluster import Cluster, Object, now_text
+from argosy.sim.cluster import Cluster, Object
 from argosy.sim.podcontrol import BURST, available, deletion_order, parse_selector
 from argosy.sim.pods import Pod
 from argosy.sim.workload import Workload
@@ -86,7 +87,7 @@ class ReplicaSets(Workload):
         conditions = old.get("conditions")
         if failure is not None:
             reason, error = failure
-            conditions = set_condition(conditions, "ReplicaFailure", "True", reason, error.message, now_text())
+            conditions = set_condition(conditions, "ReplicaFailure", "True", reason, error.message, timestamps.now())
         else:
             conditions = remove_condition(conditions, "ReplicaFailure")
         if conditions:

@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from argosy.kube import timestamps
 from argosy.kube.conditions import set_condition
 from argosy.kube.queue import Result
 from argosy.server.trusted import StoreEvent
 from argosy.sim.affinity import matches_node
-from argosy.sim.cluster import Cluster, Object, now_text
+from argosy.sim.cluster import Cluster, Object
 from argosy.sim.controllers import Controller
 from argosy.sim.nodes import NO_EXECUTE, NO_SCHEDULE, Node, tolerates
 from argosy.sim.pods import Pod, Shape
@@ -101,7 +102,7 @@ class Scheduler(Controller):
                 return False
             status = obj.setdefault("status", {})
             status["conditions"] = set_condition(
-                status.get("conditions"), "PodScheduled", "False", "Unschedulable", message, now_text()
+                status.get("conditions"), "PodScheduled", "False", "Unschedulable", message, timestamps.now()
             )
             return True
 

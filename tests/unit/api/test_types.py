@@ -3,10 +3,10 @@
 import msgspec
 import orjson
 
+from argosy.api.federated import OverridePatch
 from argosy.api.types import (
     FederatedCluster,
     FederatedObject,
-    OverridePatch,
     OverridePolicy,
     PropagationPolicy,
     SchedulingProfile,

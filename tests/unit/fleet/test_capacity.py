@@ -26,8 +26,8 @@ def container(requests=None, limits=None):
     return {"name": "c", "resources": {"requests": requests or {}, "limits": limits or {}}}
 
 
-def pod(*containers, init=(), overhead=None, phase="Running"):
-    spec = {"containers": list(containers), "initContainers": list(init), "overhead": overhead or {}}
+def pod(*containers, init=(), overhead=None, phase="Running", **more):
+    spec = {"containers": list(containers), "initContainers": list(init), "overhead": overhead or {}, **more}
     return msgspec.convert({"metadata": {"name": "p"}, "spec": spec, "status": {"phase": phase}}, PodView)
 
 
@@ -57,6 +57,15 @@ def test_a_limit_stands_for_a_missing_request_except_in_init_containers():
     limited = container({"cpu": "100m"}, {"cpu": "1", "memory": "1Gi"})
     assert requests_of(pod(limited).spec) == {"cpu": 100, "memory": 2**30}
     assert requests_of(pod(container(), init=[limited]).spec) == {"cpu": 100}
+
+
+def test_a_sidecar_counts_as_any_init_container_and_the_pod_as_a_whole_not_at_all():
+    """As KubeAdmiral counts, which knows neither."""
+    sidecar = container({"cpu": "300m"}) | {"restartPolicy": "Always"}
+    seen = pod(
+        container({"cpu": "200m"}), init=[sidecar, container({"cpu": "250m"})], resources={"requests": {"cpu": "9"}}
+    )
+    assert requests_of(seen.spec) == {"cpu": 300}
 
 
 def test_overhead_comes_on_top():

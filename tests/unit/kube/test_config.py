@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from argosy.kube import config
-from argosy.kube.config import ConfigError, Connection, Credential
+from argosy.kube.config import ConfigError, Connection
+from argosy.kube.credentials import Credential
 
 
 def kubeconfig(

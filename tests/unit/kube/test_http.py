@@ -12,7 +12,8 @@ import orjson
 import pytest
 
 from argosy.kube import warning
-from argosy.kube.config import ConfigError, Connection, Credential
+from argosy.kube.config import ConfigError, Connection
+from argosy.kube.credentials import Credential
 from argosy.kube.errors import ApiError, Gone, NotFound, TransportError, Unauthorized
 from argosy.kube.http import HttpTransport
 from argosy.kube.transport import Event, Request

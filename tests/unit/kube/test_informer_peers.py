@@ -80,6 +80,10 @@ class Flood:
     async def list(self, request: Request) -> Page:
         self.asked += 1
         if not self.lists:
+            if any(
+                name == "continue" for name, _ in request.query
+            ):  # the list that was under way is none of this server's
+                raise Gone(410, "Expired", "too old", {})
             return Page([large("a"), large("b", 4)], f"{self.sent + 5}")
         if self.cuts and self.asked % self.cuts == 0:
             raise BadAnswer("cut off")

@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 
-from argosy.kube import schema
-from argosy.kube.schema import SchemaError, check, load, minors, strict_error
+from argosy.kube import schema, typecheck
+from argosy.kube.schema import SchemaError, load, minors
+from argosy.kube.typecheck import check, strict_error
 
 
 def deployment() -> dict[str, Any]:
@@ -52,7 +53,7 @@ def set_at(obj: dict[str, Any], path: list[Any], value: Any) -> dict[str, Any]:
 
 def test_right_object_is_left_as_it_is() -> None:
     obj = deployment()
-    assert check(DEPLOYMENT, obj) == schema.Checked()
+    assert check(DEPLOYMENT, obj) == typecheck.Checked()
     assert obj == deployment()
 
 
@@ -163,7 +164,7 @@ def test_base64_is_refused_where_go_stops_reading(text: str, message: str) -> No
 
 def test_line_breaks_inside_base64_are_joined() -> None:
     secret = {"data": {"a": "YWJj\nZA==", "b": ""}}
-    assert check(of_kind("", "v1", "Secret"), secret) == schema.Checked()
+    assert check(of_kind("", "v1", "Secret"), secret) == typecheck.Checked()
     assert secret == {"data": {"a": "YWJjZA==", "b": ""}}
 
 
@@ -194,12 +195,12 @@ def test_nulls_go_and_quantities_and_times_become_canonical() -> None:
     container["args"] = ["a", None]
     obj["metadata"]["annotations"] = None
     obj["metadata"]["creationTimestamp"] = "2024-05-06T07:08:09.5+02:00"
-    assert check(DEPLOYMENT, obj) == schema.Checked()
+    assert check(DEPLOYMENT, obj) == typecheck.Checked()
     assert container["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi", "storage": "0"}
     assert container["args"] == ["a", ""]
     assert obj["metadata"] == {"name": "web", "labels": {"app": "web"}, "creationTimestamp": "2024-05-06T05:08:09Z"}
     lease: dict[str, Any] = {"spec": {"renewTime": "2024-05-06T07:08:09.000001+02:00"}}
-    assert check(of_kind("coordination.k8s.io", "v1", "Lease"), lease) == schema.Checked()
+    assert check(of_kind("coordination.k8s.io", "v1", "Lease"), lease) == typecheck.Checked()
     assert lease == {"spec": {"renewTime": "2024-05-06T05:08:09.000001Z"}}
 
 
@@ -221,7 +222,7 @@ def test_free_form_fields_are_left_alone() -> None:
         }
     }
     before = copy.deepcopy(crd)
-    assert check(of_kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition"), crd) == schema.Checked()
+    assert check(of_kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition"), crd) == typecheck.Checked()
     assert crd == before
 
 

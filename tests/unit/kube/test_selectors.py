@@ -9,6 +9,7 @@ from argosy.kube.selectors import (
     NOTHING,
     LabelSelector,
     SelectorError,
+    from_expressions,
     from_label_selector,
     from_map,
     from_match,
@@ -115,6 +116,29 @@ def test_label_selector_objects() -> None:
     assert selector.matches({"app": "web", "tier": "a"})
     assert selector.exact() == {"app": "web"}
     assert from_map({"b": "1", "a": "2"}) == parse_label_selector("a=2,b=1")
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "of_five", "of_absent"),
+    [
+        ("In", ["5", "6"], True, False),
+        ("In", ["6"], False, False),
+        ("NotIn", ["5"], False, True),
+        ("NotIn", ["6"], True, True),
+        ("Exists", [], True, False),
+        ("DoesNotExist", [], False, True),
+        ("Gt", ["4"], True, False),
+        ("Gt", ["5"], False, False),
+        ("Lt", ["6"], True, False),
+        ("Lt", ["five"], False, False),
+        ("Lt", ["6", "7"], False, False),
+        ("Lt", [], False, False),
+        ("Eq", ["5"], False, False),
+    ],
+)
+def test_terms_of_node_selectors(operator: str, values: list[str], of_five: bool, of_absent: bool) -> None:
+    selector = from_expressions([{"key": "a", "operator": operator, "values": values}])
+    assert (selector.matches({"a": "5"}), selector.matches({"b": "5"})) == (of_five, of_absent)
 
 
 @pytest.mark.parametrize(

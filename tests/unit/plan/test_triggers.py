@@ -5,7 +5,7 @@ import pytest
 
 from argosy.api import keys
 from argosy.plan.scheduling import triggers_kubeadmiral as kubeadmiral
-from argosy.plan.scheduling.triggers import Verdict, decide, triggers_of
+from argosy.plan.scheduling.triggers import Verdict, decide, read_record, triggers_of
 from tests.unit.plan.scheduling import cluster, fleet, policy, taint, template, type_config
 
 NOTHING = {
@@ -195,6 +195,13 @@ def test_a_deferred_change_is_found_again_when_the_policy_allows_it():
     assert not decide(stored, now(by=when(), members=joined), when(), placed=True).schedule
     allows = when(policyContentChanged=True)
     assert decide(stored, now(by=allows, members=joined), allows, placed=True).schedule
+
+
+def test_a_record_reads_back_in_the_form_it_was_written_in():
+    assert read_record(now(by=policy()).text) == now(by=policy()).record
+    assert read_record(now().text_unanswered).unanswered
+    assert isinstance(read_record(taken_over(policy())), kubeadmiral.Record)
+    assert [read_record(text) for text in (None, "", "{", '{"clusters":{}}')] == [None] * 4
 
 
 def test_an_unreadable_record_schedules():

@@ -39,6 +39,13 @@ def test_a_node_takes_pods_until_a_resource_is_used_up() -> None:
     assert unfit(host, one) == ([], True)
 
 
+def test_sidecars_and_what_a_pod_asks_for_as_a_whole_take_their_room() -> None:
+    host = node({"cpu": "1", "pods": "10"})
+    sidecar = {"name": "s", "image": "x", "restartPolicy": "Always", "resources": {"requests": {"cpu": "200m"}}}
+    assert host.room(shape({"cpu": "300m"}, initContainers=[sidecar])) == 2
+    assert host.room(shape({"cpu": "100m"}, resources={"requests": {"cpu": "500m"}}, overhead={"cpu": "500m"})) == 1
+
+
 def test_the_number_of_pods_is_a_resource_too() -> None:
     host, one = node({"cpu": "1", "pods": "1"}), shape()
     host.claim(one)

@@ -12,7 +12,7 @@ from argosy.plan.scheduling import triggers_kubeadmiral
 from argosy.plan.scheduling.framework import Division, Filter, Profile, Replicas, Score, Select
 from argosy.plan.scheduling.profile import Registry, merge_profile
 from argosy.plan.scheduling.schedule import schedule
-from argosy.plan.scheduling.triggers import Difference, triggers_of, verdict
+from argosy.plan.scheduling.triggers import Difference, read_record, triggers_of, verdict
 from argosy.plan.scheduling.unit import Unit, current_placement, unit_of
 from tests.vectors.adapters import units
 
@@ -42,8 +42,8 @@ def triggers(vector: dict[str, Any]) -> dict[str, Any]:
     now = triggers_of(federated.spec.template, annotations, policy, type_config, Fleet.of(clusters))
     record = triggers_kubeadmiral.record_of(now.inputs, clusters)
     stored = annotations.get(keys.SCHEDULING_TRIGGERS)
-    then = triggers_kubeadmiral.parse(stored) if stored else None
-    if then is None:
+    then = read_record(stored)
+    if not isinstance(then, triggers_kubeadmiral.Record):
         return _verdict(True, "", record.text, record.text)
     found = verdict(
         Difference(

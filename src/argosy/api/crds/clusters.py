@@ -3,7 +3,7 @@
 from typing import Any
 
 from argosy.api import keys
-from argosy.api.crds.schema import array, boolean, crd, integer, obj, quantities, string, time
+from argosy.api.crds.schema import api_resource, array, boolean, crd, integer, obj, quantities, string, time
 
 __all__ = ["manifests"]
 
@@ -71,17 +71,7 @@ _STATUS = obj(
         ),
         "apiResourceTypes": array(
             "API resources the member serves.",
-            obj(
-                "One API resource.",
-                {
-                    "group": string("API group, empty for the core group."),
-                    "version": string("API version."),
-                    "kind": string("Kind."),
-                    "pluralName": string("Name of the resource in URLs."),
-                    "scope": string("Namespaced or Cluster."),
-                },
-                ("version", "kind", "pluralName", "scope"),
-            ),
+            api_resource("One API resource."),
         ),
         "joinPerformed": boolean("Joining has changed something in the member, so leaving must clean up."),
     },

@@ -3,7 +3,7 @@
 from typing import Any
 
 from argosy.api import keys
-from argosy.api.crds.schema import anything, array, boolean, crd, integer, obj, string
+from argosy.api.crds.schema import anything, api_resource, array, boolean, crd, integer, obj, string
 
 __all__ = ["manifests"]
 
@@ -14,17 +14,7 @@ _TYPE_CONFIG = obj(
         "spec": obj(
             "The type, and how its objects are treated.",
             {
-                "sourceType": obj(
-                    "The resource type.",
-                    {
-                        "group": string("API group, empty for the core group."),
-                        "version": string("API version."),
-                        "kind": string("Kind."),
-                        "pluralName": string("Name of the resource in URLs."),
-                        "scope": string("Namespaced or Cluster."),
-                    },
-                    ("version", "kind", "pluralName", "scope"),
-                ),
+                "sourceType": api_resource("The resource type."),
                 "controllers": array(
                     "Steps an object passes before it is carried to members, in order. "
                     "Controllers of one step may run in any order.",

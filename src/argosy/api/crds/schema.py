@@ -8,7 +8,19 @@ from typing import Any
 from argosy.api import keys
 from argosy.api.crds.upgrade import REVISION
 
-__all__ = ["anything", "array", "boolean", "crd", "integer", "mapping", "obj", "quantities", "string", "time"]
+__all__ = [
+    "anything",
+    "api_resource",
+    "array",
+    "boolean",
+    "crd",
+    "integer",
+    "mapping",
+    "obj",
+    "quantities",
+    "string",
+    "time",
+]
 
 Schema = dict[str, Any]
 
@@ -56,6 +68,18 @@ def obj(description: str, properties: dict[str, Schema], required: tuple[str, ..
     if required:
         schema["required"] = list(required)
     return {**schema, **more}
+
+
+def api_resource(description: str) -> Schema:
+    """A resource of some API, as a type config names it and a member serves it."""
+    fields = {
+        "group": string("API group, empty for the core group."),
+        "version": string("API version."),
+        "kind": string("Kind."),
+        "pluralName": string("Name of the resource in URLs."),
+        "scope": string("Namespaced or Cluster."),
+    }
+    return obj(description, fields, ("version", "kind", "pluralName", "scope"))
 
 
 def crd(

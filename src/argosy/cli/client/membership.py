@@ -16,6 +16,7 @@ from argosy.cli.output.failures import Failure
 from argosy.kube.client import Client
 from argosy.kube.config import Connection
 from argosy.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound, TransportError
+from argosy.kube.references import reference_of
 from argosy.kube.resource import Resource
 
 __all__ = [
@@ -186,12 +187,7 @@ def _bound(cluster: FederatedCluster, server: str) -> dict[str, str]:
 
 
 def _reference(cluster: FederatedCluster) -> dict[str, Any]:
-    return {
-        "apiVersion": keys.API_VERSION,
-        "kind": _OWNER,
-        "name": cluster.name,
-        "uid": cluster.metadata.uid,
-    }
+    return reference_of(resources.FEDERATED_CLUSTERS, cluster.metadata)
 
 
 def _handed_over(secret: dict[str, Any], cluster: FederatedCluster) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def join(
     from argosy.cli.output.progress import shown
     from argosy.control.members.join import claim, claim_anew
     from argosy.kube import config
-    from argosy.kube.names import dns_subdomain
+    from argosy.kube.names import dns_subdomain_errors
 
     if use_service_account is False and (full_access or refresh_role):
         raise Failure("--full-access and --refresh-role are about service accounts, not for --keep-credentials", code=2)
@@ -81,7 +81,7 @@ def join(
         raise Failure("--refresh-role is about rights alone, not for --label and --reclaim", code=2)
     connection = config.load(kubeconfig, member_context)
     labels = parse_labels(label or [])
-    if dns_subdomain(name):
+    if dns_subdomain_errors(name):
         raise Failure(f"{name!r} cannot be a member's name", "lower-case letters, digits, '-' and '.'", code=2)
     _check(connection, name)
     if refresh_role:

@@ -16,7 +16,7 @@ from argosy.api.types import FederatedCluster, FederatedObject, FederatedTypeCon
 from argosy.cli.client.plugin_session import PluginSession
 from argosy.cli.output.failures import Failure
 from argosy.cli.output.report import EVENTS, EventView, is_of, or_none, replicas_wanted, unfederated
-from argosy.fleet.fingerprint import Fingerprint, FleetChange
+from argosy.fleet.fingerprint import FleetChange
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.client import Client
 from argosy.kube.objects import encode
@@ -28,7 +28,7 @@ from argosy.plan.explain.whatif import pass_over
 from argosy.plan.metadata import annotations_of
 from argosy.plan.pipeline.held import held_of
 from argosy.plan.pipeline.policy import PolicyRef, propagation_ref
-from argosy.plan.scheduling.triggers import decide, triggers_of
+from argosy.plan.scheduling import triggers
 
 __all__ = ["Explained", "Facts", "decided_now", "explained", "gather"]
 
@@ -159,7 +159,7 @@ def _deferred(facts: Facts) -> str:
         return ""
     annotations = facts.federated["metadata"].get("annotations") or {}
     seen = _triggers(annotations)
-    triggers = triggers_of(
+    now = triggers.triggers_of(
         facts.federated["spec"].get("template") or {},
         annotations,
         facts.policy,
@@ -167,7 +167,7 @@ def _deferred(facts: Facts) -> str:
         Fleet.of(facts.clusters),
         seen.profile if seen is not None else "",
     )
-    verdict = decide(annotations.get(keys.SCHEDULING_TRIGGERS), triggers, facts.policy, placed=True)
+    verdict = triggers.decide(annotations.get(keys.SCHEDULING_TRIGGERS), now, facts.policy, placed=True)
     return "" if verdict.schedule else verdict.deferred_reasons
 
 
@@ -207,23 +207,15 @@ def _record(federated: FederatedObject) -> Record | None:
     return decode(text) if text else None
 
 
-class _Triggers(msgspec.Struct):
-    clusters: Fingerprint
-    reads: tuple[str, ...] | None = None
-    profile: str = ""
-
-
 def _names(record: Record, federated: FederatedObject, facts: Facts) -> tuple[str, ...] | None:
     seen = _triggers(federated.metadata.annotations)
     return names_then(record, Fleet.of(facts.clusters), seen.clusters if seen is not None else None)
 
 
-def _triggers(annotations: Mapping[str, str]) -> _Triggers | None:
-    """What the last scheduling rested on, as far as it can be read."""
-    try:
-        return msgspec.json.decode(annotations.get(keys.SCHEDULING_TRIGGERS) or "", type=_Triggers)
-    except msgspec.MsgspecError:
-        return None
+def _triggers(annotations: Mapping[str, str]) -> triggers.Record | None:
+    """What the last scheduling rested on, as far as it can be read; KubeAdmiral's record does not tell of the fleet."""
+    record = triggers.read_record(annotations.get(keys.SCHEDULING_TRIGGERS))
+    return record if isinstance(record, triggers.Record) else None
 
 
 def _since(record: Record, facts: Facts) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any
 
+from argosy.kube import timestamps
+
 __all__ = ["Output", "age", "print_objects", "say", "table"]
 
 #: Styles of words that say how something is doing, on a terminal.
@@ -78,11 +80,10 @@ def reference(obj: dict[str, Any]) -> str:
 
 def age(timestamp: str | None) -> str:
     """How long ago, in the largest unit that says something; "-" where it is not known."""
-    try:
-        then = datetime.datetime.fromisoformat((timestamp or "").replace("Z", "+00:00"))
-        seconds = int((datetime.datetime.now(datetime.UTC) - then).total_seconds())
-    except (ValueError, TypeError):
+    then = timestamps.parse(timestamp)
+    if then is None:
         return "-"
+    seconds = int((datetime.datetime.now(datetime.UTC) - then).total_seconds())
     for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
         if seconds >= 2 * length:
             return f"{seconds // length}{unit}"

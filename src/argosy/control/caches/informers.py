@@ -27,7 +27,7 @@ from argosy.control.sharding import shards
 from argosy.control.timings import Timings
 from argosy.kube.client import Client
 from argosy.kube.informer import Change, Informer
-from argosy.kube.objects import HasMetadata, Partial, split_key
+from argosy.kube.objects import HasMetadata, Partial, join_key, key_of, split_key
 from argosy.kube.resource import Resource
 from argosy.kube.supervise import Supervisor
 from argosy.plan.copies.identity import Refusal, subject_of
@@ -50,7 +50,7 @@ class SourceKey(NamedTuple):
     def federated_key(self) -> str:
         namespace, name = split_key(self.key)
         federated = federated_name(name, self.type)
-        return f"{namespace}/{federated}" if namespace else federated
+        return join_key(namespace, federated)
 
     def __str__(self) -> str:
         return f"{self.type} {self.key}"
@@ -187,12 +187,12 @@ class Caches:
         # A copy here and below: types may come and go while somebody looks through, a few objects at a time.
         for type_name, informer in list(self.sources.items()):
             for source in informer.by_index(BY_POLICY, reference):
-                yield SourceKey(type_name, _key(source))
+                yield SourceKey(type_name, key_of(source.metadata))
 
     def all_sources(self) -> Iterable[tuple[SourceKey, SourceView]]:
         for type_name, informer in list(self.sources.items()):
             for source in informer.values():
-                yield SourceKey(type_name, _key(source)), source
+                yield SourceKey(type_name, key_of(source.metadata)), source
 
     def _federated_of(self, key: SourceKey) -> Informer[FederatedView]:
         return self.federated["/" in key.key]
@@ -226,8 +226,3 @@ class Caches:
         informer.add_handler(tell)
         self.sources[type_name] = informer
         self._tasks.start(f"watch sources {type_name}", informer.run)
-
-
-def _key(view: SourceView) -> str:
-    metadata = view.metadata
-    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name

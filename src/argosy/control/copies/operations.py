@@ -30,7 +30,7 @@ from argosy.kube.errors import (
     ServerTimeout,
     TransportError,
 )
-from argosy.kube.objects import Metadata, Partial, decode, encode, split_key
+from argosy.kube.objects import Metadata, Partial, decode, encode, join_key, split_key
 from argosy.plan.copies.render import RenderError, adopted, orphaned
 from argosy.plan.status.misfit import MISSHAPEN, misfit
 
@@ -91,7 +91,7 @@ class Operations:
         def rendered(present: Object | None) -> Object:
             desired = render(present)
             metadata = desired["metadata"]
-            place = f"{metadata.get('namespace')}/{metadata['name']}" if config.namespaced else metadata["name"]
+            place = join_key(metadata.get("namespace") if config.namespaced else None, metadata["name"])
             if (place, desired["kind"]) != (key, config.kind):
                 raise AssertionError(f"a copy for {config.name} {key} was rendered as {desired['kind']} {place}")
             return desired

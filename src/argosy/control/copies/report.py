@@ -3,8 +3,6 @@
 The only writer of federated objects' status and of dispatch's finalizer on them.
 """
 
-import datetime
-
 import msgspec
 
 from argosy.api import resources
@@ -15,6 +13,7 @@ from argosy.control.copies.item import FederatedKey, Item
 from argosy.control.copies.operations import Applied
 from argosy.control.telemetry.events import ObjectRecorder, itself
 from argosy.control.telemetry.metrics import Metrics
+from argosy.kube import timestamps
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import NotFound
 from argosy.kube.objects import split_key
@@ -63,7 +62,7 @@ class Report:
             item.federated.status,
             item.federated.metadata.generation if complete else item.federated.status.synced_generation,
             outcomes,
-            _now(),
+            timestamps.now(),
             held=held_of(item.annotations),
         )
         self._tell(item, results)
@@ -88,7 +87,7 @@ class Report:
             self._metrics.refused.labels(refusal.reason).inc()
             self._recorder.on(itself(federated), "Warning", refusal.reason, f"nothing is sent: {refusal.message}")
         status = propagation.propagation_status(
-            before, before.synced_generation, outcomes, _now(), reason=refusal.reason
+            before, before.synced_generation, outcomes, timestamps.now(), reason=refusal.reason
         )
         if status is not None:
             await self._write_status(key, status)
@@ -98,7 +97,7 @@ class Report:
         before = item.federated.status
         known = {entry.cluster: propagation.Result(entry.status) for entry in before.clusters}
         status = propagation.propagation_status(
-            before, before.synced_generation, known, _now(), reason="DeletionNotConfirmed"
+            before, before.synced_generation, known, timestamps.now(), reason="DeletionNotConfirmed"
         )
         if status is not None:
             self._recorder.event(item.federated, "Warning", EventReason.ENSURE_DELETION_FAILED, message)
@@ -176,7 +175,3 @@ def _result(item: Item, cluster: str, applied: Applied) -> propagation.Result:
         item.digest(cluster),
         applied.metadata.uid,
     )
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

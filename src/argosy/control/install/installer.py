@@ -20,6 +20,7 @@ from argosy.control.install import existing
 from argosy.kube.client import Client
 from argosy.kube.discovery import Discovery
 from argosy.kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound
+from argosy.kube.objects import join_key
 from argosy.kube.resource import Resource
 
 __all__ = ["InstallError", "Installation", "install", "is_installed", "preview", "subjects_of", "type_configs"]
@@ -236,7 +237,7 @@ class _Installer:
             try:
                 await self._write(lambda: existing.mark(self._client, resource, name, namespace))
             except (Forbidden, Invalid, BadRequest) as error:
-                refused[f"{namespace}/{name}" if namespace else name] = str(error)
+                refused[join_key(namespace, name)] = str(error)
                 if len(refused) >= _REFUSALS:
                     raise _unmarked(resource, refused) from None
                 return
@@ -341,5 +342,4 @@ def _installed_before(namespace: Manifest | None) -> set[str]:
 
 def _reference(manifest: Manifest) -> str:
     metadata = manifest["metadata"]
-    namespace = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
-    return f"{manifest['kind']} {namespace}{metadata['name']}"
+    return f"{manifest['kind']} {join_key(metadata.get('namespace'), metadata['name'])}"

@@ -15,6 +15,7 @@ from typing import Any
 from argosy.api import keys
 from argosy.api.types import FederatedCluster, FederatedTypeConfig
 from argosy.fleet.katalyst import CUSTOM_NODE_RESOURCES, asks_for_katalyst
+from argosy.kube.references import object_reference
 
 __all__ = [
     "FULL_ACCESS",
@@ -159,4 +160,4 @@ def own_role_binding() -> Object:
 
 def _owner(namespace: Object) -> Object:
     metadata = namespace["metadata"]
-    return {"apiVersion": "v1", "kind": "Namespace", "name": metadata["name"], "uid": metadata["uid"]}
+    return object_reference("v1", "Namespace", metadata["name"], metadata["uid"])

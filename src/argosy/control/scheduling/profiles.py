@@ -20,6 +20,7 @@ from argosy.control.scheduling.webhooks import Webhooks
 from argosy.kube.events import EventRecorder
 from argosy.kube.informer import Change
 from argosy.kube.objects import key_of
+from argosy.kube.references import reference_of
 from argosy.plan.scheduling.framework import FrameworkError, Remote
 from argosy.plan.scheduling.profile import POINTS, Registry, enabled_names, unused
 from argosy.plan.scheduling.schedule import profile_of
@@ -167,8 +168,7 @@ class Profiles:
     def _tell(self, profile: SchedulingProfile, reason: EventReason, message: str) -> None:
         if self._events is None:
             return
-        kind, metadata = resources.SCHEDULING_PROFILES.kind, profile.metadata
-        about = {"apiVersion": keys.API_VERSION, "kind": kind, "name": metadata.name, "uid": metadata.uid}
+        about = reference_of(resources.SCHEDULING_PROFILES, profile.metadata)
         self._events.event(about, "Warning", reason, message)
 
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
-from argosy.api import keys, resources
+from argosy.api import resources
 from argosy.api.conditions import EventReason
 from argosy.api.types import (
     FederatedCluster,
@@ -36,6 +36,7 @@ from argosy.kube.events import EventRecorder
 from argosy.kube.http import BROKEN, describe
 from argosy.kube.informer import Change
 from argosy.kube.pieces import whole
+from argosy.kube.references import reference_of
 from argosy.kube.resolver import GuardedResolver
 from argosy.kube.tls import client_context, proxy_for
 from argosy.plan.scheduling.framework import Reply
@@ -360,8 +361,7 @@ class Webhooks:
         """An event on the configuration."""
         if self._events is None:
             return
-        kind, metadata = resources.SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS.kind, configuration.metadata
-        about = {"apiVersion": keys.API_VERSION, "kind": kind, "name": metadata.name, "uid": metadata.uid}
+        about = reference_of(resources.SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS, configuration.metadata)
         self._events.event(about, type, reason, message)
 
     async def answer(self, question: Question) -> Reply:

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from argosy.api import keys, resources
+from argosy.api import resources
 from argosy.api.types import FederatedObject
 from argosy.control.caches.views import FederatedView
 from argosy.kube.events import EventRecorder
+from argosy.kube.references import object_reference, reference_of
 
 __all__ = ["ObjectRecorder", "itself", "regarding"]
 
@@ -27,14 +28,10 @@ def regarding(federated: FederatedObject | FederatedView) -> dict[str, Any]:
     metadata = federated.metadata
     for owner in metadata.owner_references:
         if owner.controller:
-            reference = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
-            return {**reference, "namespace": metadata.namespace} if metadata.namespace else reference
+            return object_reference(owner.api_version, owner.kind, owner.name, owner.uid, metadata.namespace)
     return itself(federated)
 
 
 def itself(federated: FederatedObject | FederatedView) -> dict[str, Any]:
     """The federated object, whoever owns it."""
-    metadata = federated.metadata
-    kind = resources.federated_objects(bool(metadata.namespace)).kind
-    reference = {"apiVersion": keys.API_VERSION, "kind": kind, "name": metadata.name, "uid": metadata.uid}
-    return {**reference, "namespace": metadata.namespace} if metadata.namespace else reference
+    return reference_of(resources.federated_objects(bool(federated.metadata.namespace)), federated.metadata)

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 import msgspec
 
 from argosy.api import keys
+from argosy.kube.regexp import PatternError
+from argosy.plan.copies.name_patterns import name_pattern
 from argosy.plan.copies.retain import recorded_keys
-from argosy.plan.scheduling import expressions
 
 __all__ = ["AdoptionError", "adopted_mark", "adopts", "is_derived_service", "may_adopt", "orphans"]
 
@@ -41,8 +42,8 @@ def may_adopt(annotations: Mapping[str, str], cluster: str) -> bool:
         wanted = msgspec.json.decode(text, type=_ClustersToAdopt)
         if cluster in (wanted.clusters or ()):
             return True
-        return bool(wanted.regexp and expressions.parse(wanted.regexp).search(cluster))
-    except (msgspec.MsgspecError, expressions.ExpressionError, RecursionError) as error:
+        return bool(wanted.regexp and name_pattern(wanted.regexp).matches(cluster))
+    except (msgspec.MsgspecError, PatternError, RecursionError) as error:
         raise AdoptionError(f"{keys.CLUSTERS_TO_ADOPT}: {error}") from None
 
 

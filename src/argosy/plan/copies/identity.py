@@ -15,7 +15,7 @@ from argosy.api.conditions import Refused
 from argosy.api.federated import FederatedObject
 from argosy.api.names import federated_name
 from argosy.api.typeconfigs import FederatedTypeConfig
-from argosy.kube.objects import Metadata
+from argosy.kube.objects import Metadata, join_key
 from argosy.plan.fields import Json
 from argosy.plan.metadata import SERVERS_OWN, is_string_map
 
@@ -41,7 +41,7 @@ class Subject(NamedTuple):
 
     @property
     def key(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return join_key(self.namespace, self.name)
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ from argosy.fleet.snapshot import CPU, Fleet
 from argosy.fleet.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.fleet.workloads import WorkloadKey, Workloads
 from argosy.kube import quantity
-from argosy.kube.objects import DecodeError, Partial, decode, encode
+from argosy.kube.objects import DecodeError, Partial, decode, encode, join_key
 from argosy.plan import fields
 from argosy.plan.copies.placement import placed
 from argosy.plan.fields import Json
@@ -61,7 +61,7 @@ class ObjectKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        return f"{self.type} {self.namespace}/{self.name}" if self.namespace else f"{self.type} {self.name}"
+        return f"{self.type} {join_key(self.namespace, self.name)}"
 
 
 class Snapshot(msgspec.Struct, frozen=True, dict=True):

@@ -20,7 +20,7 @@ from argosy.api import keys
 from argosy.fleet.member import CPU, Member
 from argosy.fleet.replicasets import Pods
 from argosy.fleet.snapshot import MEMORY
-from argosy.kube import duration
+from argosy.kube import duration, timestamps
 from argosy.kube.objects import DecodeError, decode
 from argosy.plan.fields import Json, equal
 from argosy.plan.scheduling.unit import AutoMigrationInfo, ResourceRequest
@@ -70,21 +70,13 @@ def threshold_of(annotation: str | None) -> datetime.timedelta | None:
 def count(pods: Pods, now: datetime.datetime, threshold: datetime.timedelta) -> Counted:
     stuck, crossings = 0, []
     for since in pods.waiting.values():
-        left = threshold - (now - _time(since, now))
+        # One that does not say since when it waits has begun just now.
+        left = threshold - (now - (timestamps.parse(since) or now))
         if left > datetime.timedelta():
             crossings.append(left)
         else:
             stuck += 1
     return Counted(pods.scheduled, stuck, min(crossings, default=None))
-
-
-def _time(text: str, now: datetime.datetime) -> datetime.datetime:
-    """A pod that does not say since when it waits has begun just now."""
-    try:
-        time = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        return now
-    return time if time.tzinfo is not None else now
 
 
 def picture(

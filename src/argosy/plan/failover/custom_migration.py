@@ -14,6 +14,7 @@ import msgspec
 import orjson
 
 from argosy.api import keys
+from argosy.kube import timestamps
 from argosy.kube.objects import DecodeError, decode
 from argosy.plan.fields import Json
 from argosy.plan.scheduling.unit import AppliedMigration, UnavailableCluster, desired_replicas
@@ -134,15 +135,12 @@ def _check_cluster(cluster: str, seen: set[str]) -> None:
 
 
 def _time(text: str) -> datetime.datetime:
-    try:
-        time = datetime.datetime.fromisoformat(text)
-        if time.tzinfo is None or "T" not in text.upper():
-            raise ValueError(text)
-        return time.astimezone(datetime.UTC)
-    except (ValueError, OverflowError):
-        raise MigrationConfigError(f"validUntil {text!r} is not a time like 2026-01-31T12:00:00Z") from None
+    time = timestamps.parse(text)
+    if time is None:
+        raise MigrationConfigError(f"validUntil {text!r} is not a time like 2026-01-31T12:00:00Z")
+    return time
 
 
 def _normal(text: str) -> str:
     """As Kubernetes writes times: UTC, whole seconds."""
-    return _time(text).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return timestamps.timestamp(_time(text))

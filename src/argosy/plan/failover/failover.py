@@ -20,7 +20,7 @@ from argosy.api.clusters import FederatedCluster, Taint
 from argosy.api.conditions import READY
 from argosy.fleet.snapshot import Fleet
 from argosy.fleet.taints import NO_EXECUTE
-from argosy.kube import duration
+from argosy.kube import duration, timestamps
 
 __all__ = [
     "BEHIND_ALL",
@@ -106,7 +106,7 @@ def verdict(cluster: FederatedCluster, rules: Rules, now: datetime.datetime, *, 
     others = tuple(taint for taint in cluster.spec.taints if not _is_ours(taint))
     if tainted:
         return Verdict(others)
-    ours = Taint(keys.UNREADY_TAINT, NO_EXECUTE, time_added=now.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    ours = Taint(keys.UNREADY_TAINT, NO_EXECUTE, time_added=timestamps.timestamp(now))
     return Verdict((*others, ours))
 
 
@@ -136,10 +136,8 @@ def _is_ours(taint: Taint) -> bool:
 
 
 def _age(timestamp: str | None, now: datetime.datetime) -> float:
-    try:
-        return (now - datetime.datetime.fromisoformat(timestamp or "")).total_seconds()
-    except (ValueError, TypeError):
-        return 0.0
+    then = timestamps.parse(timestamp)
+    return 0.0 if then is None else (now - then).total_seconds()
 
 
 # Workloads that leave.

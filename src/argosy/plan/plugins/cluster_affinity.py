@@ -7,8 +7,9 @@ import numpy as np
 from argosy.api.policies import ClusterSelectorTerm
 from argosy.fleet.member import Member
 from argosy.fleet.snapshot import Column, Fleet, Mask
+from argosy.kube.selectors import from_map
 from argosy.plan.scheduling.framework import Always, Filter, Score, share_of_best
-from argosy.plan.scheduling.selection import SelectionError, expressions_match, selector_matches, terms_match
+from argosy.plan.scheduling.selection import SelectionError, expressions_match, terms_match
 from argosy.plan.scheduling.unit import PreferredTerm, Unit
 
 REASON = "cluster(s) didn't match cluster selector"
@@ -19,10 +20,8 @@ def feasible(unit: Unit, fleet: Fleet) -> Mask:
     """A wrong term matches nothing: a mistake in a policy must not place objects everywhere."""
     mask = fleet.everyone
     if unit.cluster_selector:
-        selector = unit.cluster_selector
-        mask = fleet.where(
-            lambda member: selector_matches(selector, member.labels), question=frozenset(selector.items())
-        )
+        selector = from_map(unit.cluster_selector)
+        mask = fleet.where(lambda member: selector.matches(member.labels), question=selector)
     if unit.affinity is not None and unit.affinity.required is not None:
         terms = unit.affinity.required
         matching = fleet.where(partial(_required, terms), question=terms)

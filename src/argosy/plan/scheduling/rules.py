@@ -22,7 +22,7 @@ from argosy.api.rules import (
     WorkloadTerm,
 )
 from argosy.fleet.declared import nanos
-from argosy.kube.names import qualified_name
+from argosy.kube.names import qualified_name_errors
 from argosy.kube.selectors import LabelSelector, SelectorError, from_label_selector
 
 __all__ = ["NO_RULES", "CostRule", "PreferredWorkloads", "RuleError", "Rules", "WorkloadRule", "rules_of"]
@@ -176,7 +176,7 @@ def _domain(path: str, rule: FailureDomain) -> FailureDomain:
 
 
 def _key(path: str, key: str) -> None:
-    if messages := qualified_name(key):
+    if messages := qualified_name_errors(key):
         raise RuleError(f"{path}: {key!r} is no label key: {'; '.join(messages)}")
 
 

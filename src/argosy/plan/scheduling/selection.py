@@ -1,10 +1,9 @@
-"""Cluster selection: label maps and cluster selector terms matched against clusters.
+"""Cluster selection: cluster selector terms matched against clusters.
 
 Shared by propagation policies (which clusters may run an object) and override policies (which clusters a rule is for).
 A wrong term raises SelectionError; what that means is the caller's decision.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
@@ -12,23 +11,28 @@ from typing import Final
 import msgspec
 
 from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm
-from argosy.kube.names import qualified_name
-from argosy.kube.selectors import LabelSelector, Requirement, SelectorError, from_match
+from argosy.kube.names import qualified_name_errors
+from argosy.kube.selectors import (
+    GREATER_THAN,
+    IN,
+    LESS_THAN,
+    NOT_IN,
+    LabelSelector,
+    Requirement,
+    SelectorError,
+    from_match,
+    integer,
+)
 
-__all__ = ["SelectionError", "check", "expressions_match", "selector_matches", "term_matches", "terms_match"]
+__all__ = ["SelectionError", "check", "expressions_match", "term_matches", "terms_match"]
 
-_COMPARISONS: Final = {"Gt": "gt", "Lt": "lt"}
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_COMPARISONS: Final = {"Gt": GREATER_THAN, "Lt": LESS_THAN}
+_FIELD_OPERATORS: Final = {"In": IN, "NotIn": NOT_IN}
 _NAME_FIELD: Final = "metadata.name"
 
 
 class SelectionError(ValueError):
     """A selector term that cannot be evaluated; the message says what is wrong with it."""
-
-
-def selector_matches(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """Equality with every label asked for; an empty selector matches all."""
-    return all(labels.get(key) == value for key, value in selector.items())
 
 
 def terms_match(terms: Iterable[ClusterSelectorTerm], name: str, labels: Mapping[str, str]) -> bool:
@@ -70,19 +74,21 @@ def _label_requirement(requirement: ClusterSelectorRequirement) -> Requirement:
             return from_match(None, [msgspec.structs.asdict(requirement)]).requirements[0]
         except SelectorError as error:
             raise SelectionError(str(error)) from None
-    if messages := qualified_name(requirement.key):
+    if messages := qualified_name_errors(requirement.key):
         raise SelectionError(f"key {requirement.key!r}: {'; '.join(messages)}")
-    if len(requirement.values) != 1 or not _INTEGER.fullmatch(requirement.values[0]):
+    if len(requirement.values) != 1 or integer(requirement.values[0]) is None:
         raise SelectionError(f"{requirement.operator} needs exactly one integer, not {list(requirement.values)}")
     return Requirement(requirement.key, comparison, requirement.values)
 
 
 def _field_matches(requirement: ClusterSelectorRequirement, name: str) -> bool:
-    if requirement.operator not in ("In", "NotIn"):
+    operator = _FIELD_OPERATORS.get(requirement.operator)
+    if operator is None:
         raise SelectionError(f"{requirement.operator!r} is not a valid field selector operator")
     if len(requirement.values) != 1:
         raise SelectionError(
             f"{requirement.operator} on a field needs exactly one value, not {list(requirement.values)}"
         )
-    have = name if requirement.key == _NAME_FIELD else ""
-    return (have == requirement.values[0]) == (requirement.operator == "In")
+    # A field that a cluster does not have is empty, where a label that it does not have is absent.
+    fields = {requirement.key: name if requirement.key == _NAME_FIELD else ""}
+    return Requirement(requirement.key, operator, requirement.values).matches(fields)

@@ -23,7 +23,7 @@ from argosy.plan.fields import Json
 from argosy.plan.scheduling import triggers_kubeadmiral as kubeadmiral
 from argosy.plan.scheduling.unit import desired_replicas, request_of_template
 
-__all__ = ["Difference", "Triggers", "Verdict", "decide", "triggers_of", "verdict"]
+__all__ = ["Difference", "Record", "Triggers", "Verdict", "decide", "read_record", "triggers_of", "verdict"]
 
 FIRST = "not scheduled before"
 UNPLACED = "not placed anywhere"
@@ -131,10 +131,24 @@ def decide(stored: str | None, now: Triggers, policy: PropagationPolicy | None, 
         return Verdict(True, UNPLACED)
     if stored == now.text:
         return Verdict(False)
-    difference = _difference(stored, now)
-    if difference is None:
+    then = read_record(stored)
+    if then is None:
         return Verdict(True, UNREADABLE)
-    return verdict(difference, policy.spec if policy is not None else None)
+    return verdict(_difference(then, now), policy.spec if policy is not None else None)
+
+
+def read_record(stored: str | None) -> Record | kubeadmiral.Record | None:
+    """What the last scheduling rested on; in KubeAdmiral's terms for an object that was taken over from it.
+
+    None where there is no record, or none that can be read.
+    """
+    if not stored:
+        return None
+    form: type[Record | kubeadmiral.Record] = kubeadmiral.Record if kubeadmiral.is_record(stored) else Record
+    try:
+        return msgspec.json.decode(stored, type=form)
+    except msgspec.MsgspecError:
+        return None
 
 
 def verdict(difference: Difference, policy: PropagationPolicySpec | None) -> Verdict:
@@ -167,14 +181,9 @@ def verdict(difference: Difference, policy: PropagationPolicySpec | None) -> Ver
     return Verdict(False, deferred=tuple(deferred))
 
 
-def _difference(stored: str, now: Triggers) -> Difference | None:
-    """None where the stored text is no record."""
-    if kubeadmiral.is_record(stored):
-        return _difference_kubeadmiral(stored, now)
-    try:
-        then = msgspec.json.decode(stored, type=Record)
-    except msgspec.MsgspecError:
-        return None
+def _difference(then: Record | kubeadmiral.Record, now: Triggers) -> Difference:
+    if isinstance(then, kubeadmiral.Record):
+        return _difference_kubeadmiral(then, now)
     record = now.record
     stable = ("annotations", "replicas", "request", "policy", "migration", "unanswered")
     return Difference(
@@ -184,11 +193,8 @@ def _difference(stored: str, now: Triggers) -> Difference | None:
     )
 
 
-def _difference_kubeadmiral(stored: str, now: Triggers) -> Difference | None:
+def _difference_kubeadmiral(then: kubeadmiral.Record, now: Triggers) -> Difference:
     """An object taken over from KubeAdmiral: compared in its terms, so that taking over reschedules nothing."""
-    then = kubeadmiral.parse(stored)
-    if then is None:
-        return None
     record = kubeadmiral.record_for_takeover(now.inputs, now.fleet, then)
     return Difference(
         stable=then.stable_changes(record),

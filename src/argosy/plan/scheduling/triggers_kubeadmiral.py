@@ -17,7 +17,7 @@ from argosy.fleet.snapshot import Fleet
 from argosy.kube.hashing import fnv1_32
 from argosy.plan.scheduling.unit import ResourceRequest
 
-__all__ = ["Inputs", "Record", "hashes_changed", "is_record", "parse", "record_for_takeover", "record_of"]
+__all__ = ["Inputs", "Record", "hashes_changed", "is_record", "record_for_takeover", "record_of"]
 
 _MARK = '{"schedulingAnnotationsHash":'
 
@@ -87,13 +87,6 @@ def hashes_changed(then: Mapping[str, str], now: Mapping[str, str]) -> bool:
 
 def is_record(text: str) -> bool:
     return text.startswith(_MARK)
-
-
-def parse(text: str) -> Record | None:
-    try:
-        return msgspec.json.decode(text, type=Record)
-    except msgspec.MsgspecError:
-        return None
 
 
 def record_of(inputs: Inputs, clusters: Iterable[FederatedCluster]) -> Record:

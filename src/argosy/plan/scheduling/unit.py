@@ -19,7 +19,7 @@ from argosy.fleet.capacity import PodSpecView, Requests, requests_of
 from argosy.fleet.katalyst import KATALYST_RESOURCES
 from argosy.fleet.member import CPU
 from argosy.fleet.snapshot import GPU, MEMORY
-from argosy.kube.objects import DecodeError, decode, encode
+from argosy.kube.objects import DecodeError, decode, encode, join_key
 from argosy.plan.fields import Json, get
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import without_annotation
@@ -142,7 +142,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> str:
         """Names the object wherever ties are broken."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return join_key(self.namespace, self.name)
 
     @property
     def question(self) -> Hashable | None:

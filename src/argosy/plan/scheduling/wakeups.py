@@ -22,7 +22,7 @@ from argosy.fleet.snapshot import Fleet
 from argosy.kube.objects import key_of
 from argosy.plan.plugins import cluster_affinity, cluster_ready, cluster_terminating, placement_filter, taint_toleration
 from argosy.plan.scheduling.rules import NO_RULES, RuleError, rules_of
-from argosy.plan.scheduling.triggers import Difference, verdict
+from argosy.plan.scheduling.triggers import Difference, Record, read_record, verdict
 from argosy.plan.scheduling.unit import Unit, choice_of
 
 __all__ = ["Concern", "Wakeups"]
@@ -45,14 +45,6 @@ class Concern(Enum):
     NONE = "nothing"
     RECORD = "it is scheduled again, and as far as can be told stays where it is"
     PLACEMENT = "it may have to be placed anew"
-
-
-class _Decided(msgspec.Struct):
-    """What of a stored trigger record is about the fleet."""
-
-    clusters: Fingerprint
-    reads: tuple[str, ...] | None = None
-    unanswered: bool = False
 
 
 class _Group(NamedTuple):
@@ -85,18 +77,14 @@ class Wakeups:
 
     def concern(self, policy: PropagationPolicy | None, annotations: Mapping[str, str], clusters: Set[str]) -> Concern:
         """Of an object with this policy, these annotations on its federated object, placed in these clusters."""
-        stored = annotations.get(keys.SCHEDULING_TRIGGERS)
-        if policy is None or not stored or any(key in annotations for key in _LOOK_ANYWAY):
+        if policy is None or any(key in annotations for key in _LOOK_ANYWAY):
             return Concern.PLACEMENT
-        try:
-            decided = msgspec.json.decode(stored, type=_Decided)
-        except msgspec.MsgspecError:
-            return Concern.PLACEMENT
-        if decided.unanswered:
+        record = read_record(annotations.get(keys.SCHEDULING_TRIGGERS))
+        if not isinstance(record, Record) or record.unanswered:
             return Concern.PLACEMENT
         special = not keys.SCHEDULING_ANNOTATIONS.isdisjoint(annotations)
         name, generation = f"{policy.kind}/{key_of(policy.metadata)}", policy.metadata.generation
-        group = _Group(name, generation, decided.clusters, decided.reads, special)
+        group = _Group(name, generation, record.clusters, record.reads, special)
         answer = self._answers.get(group)
         if answer is None:
             answer = self._answers[group] = self._answer(group, policy)

@@ -81,7 +81,7 @@ class NoEscalation(AdmissionPlugin):
             raise status.bad_request("Namespace parameter required.")
         if not name:
             raise status.bad_request("Name parameter required.")
-        if wrong := names.path_segment_name(name):
+        if wrong := names.path_segment_name_errors(name):
             raise status.bad_request(f"Name parameter invalid: {_quoted(name)}: {';'.join(wrong)}")
         rules = self._rbac.role_rules(kind, call.namespace, name)
         if rules is None:

@@ -244,7 +244,7 @@ def _named_only(user: User) -> bool:
 def _node_of(name: str) -> str | None:
     """The node a user name stands for."""
     node = name.removeprefix(_NODE)
-    return node if name.startswith(_NODE) and not names.dns_subdomain(node) else None
+    return node if name.startswith(_NODE) and not names.dns_subdomain_errors(node) else None
 
 
 def _unescaped(key: str) -> str:

@@ -1,12 +1,13 @@
 """Reviews: kinds that are asked, not stored. Access reviews, rules reviews, token reviews, "who am I"."""
 
+from argosy.kube.timestamps import now
 from argosy.server import status
 from argosy.server.auth.authentication import AUTHENTICATED, Authentication
 from argosy.server.auth.identity import Attributes, Authorizer, User
 from argosy.server.auth.rbac import MAX_NAMED, Rbac
 from argosy.server.auth.tokens import TokenRefused
 from argosy.server.fielderrors import FieldError, invalid, required, too_many
-from argosy.server.metadata import MAX_ITEMS, now
+from argosy.server.metadata import MAX_ITEMS
 from argosy.server.registry import Object
 from argosy.server.status import aggregate
 

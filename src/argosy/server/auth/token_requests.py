@@ -6,6 +6,7 @@ from functools import partial
 
 from msgspec import structs
 
+from argosy.kube.timestamps import timestamp
 from argosy.server import status
 from argosy.server.auth.binding import BoundObjects
 from argosy.server.auth.tokens import ServiceAccountTokens
@@ -82,4 +83,4 @@ def token_request(
 
 
 def _time(seconds: int) -> str:
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return timestamp(datetime.datetime.fromtimestamp(seconds, datetime.UTC))

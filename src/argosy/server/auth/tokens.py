@@ -161,7 +161,7 @@ def account_of(name: str) -> tuple[str, str] | None:
     if not name.startswith(_ACCOUNT):
         return None
     namespace, colon, account = name.removeprefix(_ACCOUNT).partition(":")
-    if not colon or names.dns_label(namespace) or names.dns_subdomain(account):
+    if not colon or names.dns_label_errors(namespace) or names.dns_subdomain_errors(account):
         return None
     return namespace, account
 

@@ -91,7 +91,7 @@ def _resource(value: dict[str, Any]) -> list[FieldError]:
     api_version, kind = value.get("apiVersion"), value.get("kind")
     if isinstance(api_version, str) and api_version and not _API_VERSION.fullmatch(api_version):
         errors.append(invalid(".apiVersion", api_version, f"unexpected GroupVersion string: {api_version}"))
-    if isinstance(kind, str) and kind and (found := names.dns1035_label(kind.lower())):
+    if isinstance(kind, str) and kind and (found := names.dns1035_label_errors(kind.lower())):
         text = "may have mixed case, but should otherwise match: " + ",".join(found)
         errors.append(invalid(".kind", kind, text))
     return errors + _metadata(value, ".metadata")
@@ -105,12 +105,12 @@ def _metadata(value: dict[str, Any], path: str) -> list[FieldError]:
     if mistyped:
         return [invalid(path, metadata, mistyped)]
     errors = []
-    for field, rule in (("name", names.path_segment_name), ("generateName", names.path_segment_prefix)):
+    for field, rule in (("name", names.path_segment_name_errors), ("generateName", names.path_segment_prefix_errors)):
         text = metadata.get(field, "")
         errors += [invalid(f"{path}.{field}", text, found) for found in rule(text)]
     for key, label in (metadata.get("labels") or {}).items():
-        errors += [invalid(f"{path}.labels", key, found) for found in names.qualified_name(key)]
-        errors += [invalid(f"{path}.labels", label, found) for found in names.label_value(label)]
+        errors += [invalid(f"{path}.labels", key, found) for found in names.qualified_name_errors(key)]
+        errors += [invalid(f"{path}.labels", label, found) for found in names.label_value_errors(label)]
     for key in metadata.get("annotations") or ():
-        errors += [invalid(f"{path}.annotations", key, found) for found in names.qualified_name(key.lower())]
+        errors += [invalid(f"{path}.annotations", key, found) for found in names.qualified_name_errors(key.lower())]
     return errors

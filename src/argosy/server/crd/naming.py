@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from argosy.kube.conditions import find, is_true, set_condition
-from argosy.server.metadata import now
+from argosy.kube.timestamps import now
 from argosy.server.registry import Object
 
 __all__ = ["accept_names"]

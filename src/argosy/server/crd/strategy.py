@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from argosy.kube import names, schema
+from argosy.kube import names, schema, typecheck
 from argosy.server.crd.columns import columns_printer
 from argosy.server.crd.defaulting import apply_defaults
 from argosy.server.crd.embedded import mistyped_resource, validate_embedded
@@ -121,14 +121,14 @@ class CustomResourceStrategy(Strategy):
 
     def decode(self, obj: Object) -> Decoded:
         unknown = tuple(prune(obj, self._rules.structure))
-        mistyped = schema.check(self._metadata, obj["metadata"]).mistyped
+        mistyped = typecheck.check(self._metadata, obj["metadata"]).mistyped
         wrong = mistyped_resource(obj, self._rules.structure)
         return Decoded(unknown, mistyped if wrong is None else (*mistyped, str(wrong)))
 
     def unreadable(self, obj: Object) -> str | None:
         if type(obj["metadata"]) is not dict:
             return None
-        return next(iter(schema.check(self._metadata, obj["metadata"]).mistyped), None)
+        return next(iter(typecheck.check(self._metadata, obj["metadata"]).mistyped), None)
 
     def default(self, obj: Object) -> None:
         prune_nulls(obj, self._rules.structure)
@@ -266,7 +266,7 @@ def _value_at(path: str) -> Callable[[Object], str]:
 
 def _finalizer_warnings(name: str) -> list[str]:
     prefix = f'metadata.finalizers: "{name}": '
-    found = [prefix + text for text in names.qualified_name(name)]
+    found = [prefix + text for text in names.qualified_name_errors(name)]
     if "/" not in name and name not in _STANDARD_FINALIZERS:
         path = " including a path (/)" if "." in name else ""
         found.append(

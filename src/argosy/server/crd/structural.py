@@ -7,8 +7,8 @@ version: shape, structure, the allowed part of OpenAPI (`schema_rules`) and the 
 
 from typing import Any
 
+from argosy.kube.regexp import PatternError, compile_pattern
 from argosy.server.crd import schema_defaults, schema_rules
-from argosy.server.crd.regexp import PatternError, compile_pattern
 from argosy.server.fielderrors import FieldError, forbidden, invalid, required
 
 __all__ = ["rule_warnings", "unevaluated_rules", "validate_schema"]

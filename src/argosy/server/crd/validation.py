@@ -16,9 +16,9 @@ from typing import Any
 
 import orjson
 
+from argosy.kube.regexp import compile_pattern
 from argosy.server.crd.formats import string_format
 from argosy.server.crd.problems import NOWHERE, Problem, composite, invalid, mistyped, under
-from argosy.server.crd.regexp import compile_pattern
 from argosy.server.fielderrors import FieldError
 
 __all__ = ["MAX_PROBLEMS", "Check", "compile_schema", "go_number"]

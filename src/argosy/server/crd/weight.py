@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from argosy.server.crd.regexp import compile_pattern
+from argosy.kube.regexp import compile_pattern
 
 __all__ = ["Weight", "weigh"]
 

@@ -247,7 +247,7 @@ def _webhook(webhook: Mapping[str, Any], name: str, path: str) -> list[FieldErro
         detail = f"must include at least one of {', '.join(REVIEW_VERSIONS)}"
         errors.append(invalid(f"{path}.admissionReviewVersions", versions, detail))
     for i, version in enumerate(versions):
-        errors += rules.messages(version, f"{path}.admissionReviewVersions[{i}]", names.dns1035_label(version))
+        errors += rules.messages(version, f"{path}.admissionReviewVersions[{i}]", names.dns1035_label_errors(version))
     return errors
 
 

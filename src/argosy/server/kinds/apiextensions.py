@@ -11,7 +11,7 @@ import orjson
 from argosy.kube import names
 from argosy.kube.conditions import set_condition
 from argosy.kube.schema import Schemas
-from argosy.server.crd import regexp
+from argosy.server.crd import patterns
 from argosy.server.crd.structural import rule_warnings, validate_schema
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, required, too_many
 from argosy.server.kinds.shared import meta_rules as rules
@@ -122,8 +122,8 @@ def validate_definition(obj: Object) -> list[FieldError]:
 
 def _definition(obj: Object) -> list[FieldError]:
     spec = obj["spec"]
-    if regexp.too_large(spec.get("versions")):
-        text = f"the patterns of a definition may have {regexp.MAX_SIZE} instructions together"
+    if patterns.too_large(spec.get("versions")):
+        text = f"the patterns of a definition may have {patterns.MAX_SIZE} instructions together"
         return [forbidden("spec.versions", text)]
     errors = _group(spec.get("group") or "")
     errors += rules.one_of(spec.get("scope") or "", "spec.scope", SCOPES)
@@ -177,7 +177,7 @@ def _object_name(obj: Object) -> list[FieldError]:
 def _group(group: str) -> list[FieldError]:
     if not group:
         return [required("spec.group")]
-    wrong = names.dns_subdomain(group)
+    wrong = names.dns_subdomain_errors(group)
     if wrong:
         return [invalid("spec.group", group, ",".join(wrong))]
     return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
@@ -371,7 +371,7 @@ def _name_rules(given: Mapping[str, Any], path: str) -> list[FieldError]:
         errors += _label(given.get(field) or "", f"{path}.{field}")
     for field in ("kind", "listKind"):
         value = given.get(field) or ""
-        wrong = names.dns1035_label(value.lower()) if value else []
+        wrong = names.dns1035_label_errors(value.lower()) if value else []
         if wrong:
             detail = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
             errors.append(invalid(f"{path}.{field}", value, detail))
@@ -389,7 +389,7 @@ def _name_rules(given: Mapping[str, Any], path: str) -> list[FieldError]:
 
 
 def _label(value: str, path: str, *, required: bool = False) -> list[FieldError]:
-    wrong = names.dns1035_label(value) if value or required else []
+    wrong = names.dns1035_label_errors(value) if value or required else []
     return [invalid(path, value, ",".join(wrong))] if wrong else []
 
 
@@ -420,7 +420,7 @@ def _review_versions(versions: list[str], path: str) -> list[FieldError]:
         if version in seen:
             errors.append(invalid(f"{path}[{i}]", version, "duplicate version"))
         else:
-            errors += rules.messages(version, f"{path}[{i}]", names.dns1035_label(version))
+            errors += rules.messages(version, f"{path}[{i}]", names.dns1035_label_errors(version))
         seen.add(version)
     if not any(version in REVIEW_VERSIONS for version in versions):
         errors.append(invalid(path, versions, f"must include at least one of {', '.join(REVIEW_VERSIONS)}"))

@@ -53,7 +53,7 @@ class APIServiceStrategy(BuiltinStrategy):
             errors += rules.dns_subdomain(group, "spec.group")
         elif version != "v1":
             errors.append(required("spec.group", "only v1 may have an empty group and it better be legacy kube"))
-        errors += rules.messages(version, "spec.version", names.dns1035_label(version))
+        errors += rules.messages(version, "spec.version", names.dns1035_label_errors(version))
         limits = {"groupPriorityMinimum": MAX_GROUP_PRIORITY, "versionPriority": MAX_VERSION_PRIORITY}
         for field, limit in limits.items():
             value = spec.get(field) or 0
@@ -82,7 +82,7 @@ def _service(spec: Object) -> list[FieldError]:
             errors.append(invalid(path, True, "local APIServices may not have insecureSkipTLSVerify"))
         return errors
     errors += [required(f"spec.service.{field}") for field in ("namespace", "name") if not service.get(field)]
-    wrong = names.port_number(service["port"])
+    wrong = names.port_number_errors(service["port"])
     if wrong:
         errors.append(invalid("spec.service.port", service["port"], f"port is not valid: {', '.join(wrong)}"))
     if insecure and bundle:

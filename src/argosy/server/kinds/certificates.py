@@ -9,10 +9,10 @@ from cryptography import x509
 
 from argosy.kube import names
 from argosy.kube.schema import Schemas
+from argosy.kube.timestamps import now
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from argosy.server.kinds.shared import meta_rules as rules
 from argosy.server.kinds.shared.builtin import BuiltinStrategy, declare
-from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]
@@ -163,11 +163,11 @@ def _signer(name: str) -> list[FieldError]:
     domain, _, rest = name.partition("/")
     if not rest or "/" in rest:
         return [invalid(path, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")]
-    errors = rules.messages(domain, path, names.dns_subdomain(domain))
+    errors = rules.messages(domain, path, names.dns_subdomain_errors(domain))
     if not errors and "." not in domain:
         errors = [invalid(path, domain, "should be a domain with at least two segments separated by dots")]
     for part in rest.split("."):
-        errors += rules.messages(part, path, names.dns_label(part.lower()))
+        errors += rules.messages(part, path, names.dns_label_errors(part.lower()))
     if len(rest) > MAX_SIGNER_PATH:
         errors.append(invalid(path, rest, f"must be no more than {MAX_SIGNER_PATH} characters"))
     return errors

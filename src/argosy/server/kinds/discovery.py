@@ -131,8 +131,8 @@ def _addresses(addresses: list[str], kind: str, path: str) -> list[FieldError]:
 
 def _ip(address: str, kind: str, path: str, i: int) -> list[FieldError]:
     at = f"{path}[{i}]"
-    if names.is_ip(address):
-        return rules.messages(address, at, names.is_ip(address))
+    if names.ip_errors(address):
+        return rules.messages(address, at, names.ip_errors(address))
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
@@ -158,7 +158,7 @@ _LOCAL_MULTICAST = (ipaddress.ip_network("224.0.0.0/24"), ipaddress.ip_network("
 
 def _hints(hints: Mapping[str, Any], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    for field, check in (("forZones", names.label_value), ("forNodes", names.dns_subdomain)):
+    for field, check in (("forZones", names.label_value_errors), ("forNodes", names.dns_subdomain_errors)):
         listed = hints.get(field) or []
         if len(listed) > MAX_HINTS:
             return [*errors, too_many(f"{path}.{field}", len(listed), MAX_HINTS)]

@@ -152,7 +152,7 @@ def _common(obj: Mapping[str, Any]) -> list[FieldError]:
         errors.append(invalid(NAMESPACE, regarding, UNMATCHED))
     controller = obj.get("reportingController") or ""
     errors += [] if controller else [required("reportingController")]
-    errors += rules.messages(controller, "reportingController", names.qualified_name(controller))
+    errors += rules.messages(controller, "reportingController", names.qualified_name_errors(controller))
     for field, limit in MAX_LENGTHS.items():
         value = obj.get(field) or ""
         path = FIELDS.get(field, field)

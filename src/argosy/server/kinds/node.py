@@ -30,7 +30,9 @@ class RuntimeClassStrategy(StatuslessStrategy):
 
     def validate(self, obj: Object) -> list[FieldError]:
         handler = obj["handler"]
-        errors = rules.messages(handler, "handler", names.dns_label(handler)) if handler else [required("handler")]
+        errors = (
+            rules.messages(handler, "handler", names.dns_label_errors(handler)) if handler else [required("handler")]
+        )
         if obj.get("overhead") is not None:
             errors += validate_requirements({"limits": obj["overhead"].get("podFixed") or {}}, "overhead")
         scheduling = obj.get("scheduling") or {}

@@ -115,7 +115,7 @@ class RoleBindingStrategy(StatuslessStrategy):
         if not ref["name"]:
             errors.append(required("roleRef.name"))
         else:
-            errors += rules.messages(ref["name"], "roleRef.name", names.path_segment_name(ref["name"]))
+            errors += rules.messages(ref["name"], "roleRef.name", names.path_segment_name_errors(ref["name"]))
         for i, subject in enumerate(obj.get("subjects") or ()):
             errors += _subject(subject, f"subjects[{i}]", self.namespaced)
         return errors

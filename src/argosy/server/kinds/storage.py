@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from argosy.kube import names
+from argosy.kube.quantity import parse_or_zero
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_long
-from argosy.server.kinds.core.resource_lists import amount, canonical_quantity
+from argosy.server.kinds.core.resource_lists import canonical_quantity
 from argosy.server.kinds.shared import domains
 from argosy.server.kinds.shared import meta_rules as rules
 from argosy.server.kinds.shared.builtin import BuiltinStrategy, StatuslessStrategy, declare
@@ -50,7 +51,7 @@ def kinds(schemas: Schemas) -> list[Kind]:
 
 
 def _provisioner(name: str, path: str) -> list[FieldError]:
-    return rules.messages(name.lower(), path, names.qualified_name(name.lower())) if name else [required(path)]
+    return rules.messages(name.lower(), path, names.qualified_name_errors(name.lower())) if name else [required(path)]
 
 
 def _parameters(parameters: Mapping[str, str], path: str) -> list[FieldError]:
@@ -306,7 +307,7 @@ class CapacityStrategy(StatuslessStrategy):
         errors = rules.label_selector(obj.get("nodeTopology"), "nodeTopology")
         errors += rules.dns_subdomain(obj["storageClassName"], "storageClassName")
         capacity = obj.get("capacity")
-        if capacity is not None and amount(capacity).milli() < 0:
+        if capacity is not None and parse_or_zero(capacity).milli() < 0:
             errors.append(invalid("capacity", capacity, "must be greater than or equal to 0"))
         return errors
 

@@ -7,10 +7,10 @@ from argosy.kube.conditions import set_condition
 from argosy.kube.errors import NotFound
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
+from argosy.kube.timestamps import now
 from argosy.server.crd import DEFINITIONS
 from argosy.server.kinds.apiextensions import CLEANUP
 from argosy.server.lifecycle.loop import Loop
-from argosy.server.metadata import now
 from argosy.server.registry import Object
 from argosy.server.trusted import StoreEvent, TrustedAccess
 

@@ -9,8 +9,8 @@ from argosy.kube.conditions import set_condition
 from argosy.kube.errors import AlreadyExists, MethodNotAllowed, NotFound
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
+from argosy.kube.timestamps import now
 from argosy.server.lifecycle.loop import Loop
-from argosy.server.metadata import now
 from argosy.server.registry import Registry
 from argosy.server.trusted import Entry, StoreEvent, TrustedAccess
 

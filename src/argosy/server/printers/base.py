@@ -1,13 +1,13 @@
 """What a printer of a kind is: columns, and the cells of one object. Formatting shared by all of them is here too."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from argosy.kube.conditions import find
 from argosy.kube.selectors import SelectorError, from_label_selector
+from argosy.kube.timestamps import parse
 
 __all__ = [
     "AGE",
@@ -131,13 +131,8 @@ def limited(items: Sequence[str], most: int, *, empty: str) -> str:
 
 def seconds(timestamp: Any) -> float | None:
     """A Kubernetes time as seconds since 1970; None when it is missing or unreadable."""
-    if not isinstance(timestamp, str) or not timestamp:
-        return None
-    try:
-        moment = datetime.fromisoformat(timestamp)
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    moment = parse(timestamp) if isinstance(timestamp, str) else None
+    return None if moment is None else moment.timestamp()
 
 
 def since(timestamp: Any, now: float) -> str:

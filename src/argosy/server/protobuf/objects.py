@@ -19,6 +19,7 @@ from typing import Any
 import orjson
 
 from argosy.kube import duration
+from argosy.kube.timestamps import micro_timestamp, timestamp
 from argosy.server.protobuf.wire import Bounds, Fixed, ProtobufError, Value, fields, varint
 
 __all__ = ["ProtobufError", "decode"]
@@ -165,14 +166,14 @@ def _signed(raw: Value) -> int:
 
 
 def _time(data: memoryview, bounds: Bounds) -> str | None:
-    return _moment(data, "seconds", bounds)
+    return _moment(data, timestamp, bounds)
 
 
 def _micro_time(data: memoryview, bounds: Bounds) -> str | None:
-    return _moment(data, "microseconds", bounds)
+    return _moment(data, micro_timestamp, bounds)
 
 
-def _moment(data: memoryview, precision: str, bounds: Bounds) -> str | None:
+def _moment(data: memoryview, write: Callable[[datetime], str], bounds: Bounds) -> str | None:
     if not data:
         return None
     parts = dict(fields(data, bounds))
@@ -182,7 +183,7 @@ def _moment(data: memoryview, precision: str, bounds: Bounds) -> str | None:
         )
     except OverflowError:
         raise ProtobufError("a time is out of range") from None
-    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+    return write(moment)
 
 
 def _duration(data: memoryview, bounds: Bounds) -> str:

@@ -21,6 +21,7 @@ from typing import IO
 import msgspec
 
 from argosy import __version__
+from argosy.kube import timestamps
 from argosy.server.storage.copy import check_copy, copy_store
 from argosy.server.storage.epoch import EpochRecord, Mark, beyond_all, read_record, write_record
 from argosy.server.storage.examine import examine
@@ -98,7 +99,7 @@ def pack(server: Path, target: Path, tell: Tell = lambda text: None, *, replace:
                 schema=SCHEMA_VERSION,
                 version=version,
                 objects=_objects(folder / _STORE),
-                made=_now("%Y-%m-%dT%H:%M:%SZ"),
+                made=timestamps.now(),
                 parts={name: _part(path) for name, path in files.items()},
             )
             tell("writing the backup")
@@ -120,7 +121,7 @@ def unpack(source: Path, server: Path, tell: Tell, change: Change = lambda store
     Everything is checked before anything is moved. `change` may work on the folder of the new store before that. Versions go on
     above all that the store, here or anywhere, can have given out. Raises BackupError, StorageError.
     """
-    stamp = _now("%Y%m%dT%H%M%SZ")
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     fresh = server / f".restore-{stamp}"
     with contextlib.ExitStack() as held:
         try:
@@ -307,10 +308,6 @@ def _objects(store: Path) -> int:
             "SELECT count(*) FROM (SELECT max(version), deleted FROM log GROUP BY key) WHERE NOT deleted"
         ).fetchone()
     return int(count)
-
-
-def _now(form: str) -> str:
-    return time.strftime(form, time.gmtime())
 
 
 def _why(error: Exception) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import msgspec
 
+from argosy.kube.timestamps import now
 from argosy.kube.transport import Response
 from argosy.server import status
 from argosy.server.app import Handler, Handlers
 from argosy.server.http.request import Call
 from argosy.server.kinds.pods.pods import BindRefused, bind
-from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object
 from argosy.server.storage.base import Changed
 from argosy.server.subresources.evictions import eviction_handler

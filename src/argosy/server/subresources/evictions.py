@@ -10,12 +10,12 @@ from argosy.kube import schema
 from argosy.kube.conditions import find, is_true, set_condition
 from argosy.kube.errors import ApiError
 from argosy.kube.selectors import SelectorError, from_label_selector
+from argosy.kube.timestamps import now
 from argosy.kube.transport import Response
 from argosy.server import status
 from argosy.server.app import Handler
 from argosy.server.http.request import Call
 from argosy.server.kinds import policy
-from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object
 from argosy.server.storage.base import Changed
 from argosy.server.subresources.shared import done, only_create

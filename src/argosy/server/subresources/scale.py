@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from argosy.kube import schema
+from argosy.kube import schema, typecheck
 from argosy.kube.selectors import SelectorError, from_label_selector
 from argosy.server.fielderrors import FieldError, invalid
 from argosy.server.registry import Decoded, Kind, Object, ScalePaths, Strategy
@@ -17,7 +17,7 @@ class _ScaleStrategy(Strategy):
     def decode(self, obj: Object) -> Decoded:
         type = schema.load().kind("autoscaling", "v1", "Scale")
         assert type is not None
-        checked = schema.check(type, obj)
+        checked = typecheck.check(type, obj)
         return Decoded(checked.unknown, checked.mistyped)
 
     def validate(self, obj: Object) -> list[FieldError]:

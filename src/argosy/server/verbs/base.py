@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import orjson
 from msgspec import structs
 
-from argosy.kube import schema, warning
+from argosy.kube import schema, typecheck, warning
 from argosy.kube.errors import ApiError
 from argosy.kube.transport import Response
 from argosy.server import metadata, status
@@ -276,7 +276,7 @@ def _mismatch(kind: Kind, obj: Object, api_version: Any, name: Any) -> str:
     type = None if apart else schema.load().kind(group, version, str(name))
     if type is None:
         return f'no kind "{name}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
-    if mistyped := schema.check(type, obj).mistyped:
+    if mistyped := typecheck.check(type, obj).mistyped:
         return mistyped[0]
     if name == kind.kind and group == kind.group:
         expected = f"the expected API version ({kind.api_version})"

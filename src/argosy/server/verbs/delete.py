@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 import orjson
 
+from argosy.kube.timestamps import now, timestamp
 from argosy.kube.transport import Response
 from argosy.server import status
 from argosy.server.fielderrors import FieldError, invalid, not_supported
 from argosy.server.http.encoding import decode_body
 from argosy.server.http.request import Call
-from argosy.server.metadata import FOREGROUND, ORPHAN, now
+from argosy.server.metadata import FOREGROUND, ORPHAN
 from argosy.server.registry import Kind, Object
 from argosy.server.storage.base import Changed
 from argosy.server.verbs.base import Api, answer, body_size, decode_served
@@ -222,7 +223,7 @@ def _mark_graceful(kind: Kind, obj: Object, options: DeleteOptions) -> bool:
         if wanted and deadline > started + timedelta(seconds=wanted):
             # The shorter time is over already: the least that still is a graceful end.
             wanted = 1
-        meta["deletionTimestamp"] = deadline.strftime("%Y-%m-%dT%H:%M:%SZ")
+        meta["deletionTimestamp"] = timestamp(deadline)
         meta["deletionGracePeriodSeconds"] = wanted
         return False
     spec = obj.get("spec") or {}
@@ -233,7 +234,7 @@ def _mark_graceful(kind: Kind, obj: Object, options: DeleteOptions) -> bool:
     period = min(period, _LONGEST_GRACE)
     _mark(obj, grace=period)
     deadline = datetime.now(UTC) + timedelta(seconds=period)
-    meta["deletionTimestamp"] = deadline.strftime("%Y-%m-%dT%H:%M:%SZ")
+    meta["deletionTimestamp"] = timestamp(deadline)
     return False
 
 

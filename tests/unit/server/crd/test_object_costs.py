@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube import schema
+from argosy.kube import schema, typecheck
 from argosy.server import status
 from argosy.server.crd.strategy import CustomResourceStrategy
 from argosy.server.fielderrors import invalid
@@ -112,7 +112,7 @@ BUILTIN: dict[str, Any] = {
 def test_built_in_objects(family):
     pod = schema.load().kind("", "v1", "Pod")
     assert pod is not None
-    assert_linear(lambda make: schema.check(pod, make()), lambda size: lambda: BUILTIN[family](size), 5_000)
+    assert_linear(lambda make: typecheck.check(pod, make()), lambda size: lambda: BUILTIN[family](size), 5_000)
 
 
 def test_types_below_a_long_key():
@@ -122,4 +122,4 @@ def test_types_below_a_long_key():
     def make(size: int) -> dict[str, Any]:
         return {"spec": {"extra": {"k" * 100 * size: [1] * size}}}
 
-    assert_linear(lambda obj: schema.check(review, obj), make, 3_000)
+    assert_linear(lambda obj: typecheck.check(review, obj), make, 3_000)

@@ -16,7 +16,7 @@ from argosy.server.kinds.pods.pods import (
     kinds,
     missing_priority_class,
 )
-from argosy.server.kinds.pods.totals import qos_class
+from argosy.server.kinds.pods.qos import qos_class
 from argosy.server.registry import Strategy
 
 Object = dict[str, Any]

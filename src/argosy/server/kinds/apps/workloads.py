@@ -38,7 +38,7 @@ NAME_WARNING = (
 
 def name_warnings(obj: Object) -> list[str]:
     """Subdomains are allowed as names of workloads, but make poor hostnames."""
-    found = names.dns_label(obj["metadata"].get("name", ""))
+    found = names.dns_label_errors(obj["metadata"].get("name", ""))
     return [NAME_WARNING.format(" ".join(found))] if found else []
 
 
@@ -119,7 +119,7 @@ def run_always(template: Mapping[str, Any], path: str, kind: str) -> list[FieldE
 def int_or_percent(value: int | str, path: str) -> list[FieldError]:
     if isinstance(value, int):
         return rules.nonnegative(value, path)
-    return rules.messages(value, path, names.percent(value))
+    return rules.messages(value, path, names.percent_errors(value))
 
 
 def int_or_percent_value(value: int | str | None) -> int:
@@ -131,7 +131,7 @@ def int_or_percent_value(value: int | str | None) -> int:
 
 
 def not_above_100_percent(value: int | str, path: str) -> list[FieldError]:
-    if isinstance(value, int) or names.percent(value) or int(value[:-1]) <= 100:
+    if isinstance(value, int) or names.percent_errors(value) or int(value[:-1]) <= 100:
         return []
     return [invalid(path, value, "must not be greater than 100%")]
 

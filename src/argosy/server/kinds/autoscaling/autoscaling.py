@@ -6,11 +6,12 @@ from typing import Any
 import msgspec
 
 from argosy.kube import names
+from argosy.kube.quantity import parse_or_zero
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, forbidden, invalid, not_supported, required
 from argosy.server.kinds.apps import workloads
 from argosy.server.kinds.autoscaling import hpa_v1
-from argosy.server.kinds.core.resource_lists import amount, canonical_quantity, container_resource_name
+from argosy.server.kinds.core.resource_lists import canonical_quantity, container_resource_name
 from argosy.server.kinds.shared import meta_rules as rules
 from argosy.server.kinds.shared.builtin import BuiltinStrategy, declare
 from argosy.server.kinds.shared.defaults import fill, fill_condition_times
@@ -299,7 +300,7 @@ def _identifier(source: Mapping[str, Any], path: str) -> list[FieldError]:
     path = f"{path}.metric.name"
     if not name:
         return [required(path, "must specify a metric name")]
-    return rules.messages(name, path, names.path_segment_name(name))
+    return rules.messages(name, path, names.path_segment_name_errors(name))
 
 
 def _target(target: Mapping[str, Any], path: str) -> list[FieldError]:
@@ -309,7 +310,7 @@ def _target(target: Mapping[str, Any], path: str) -> list[FieldError]:
         errors.append(invalid(f"{path}.type", kind, "must be either Utilization, Value, or AverageValue"))
     for field in ("value", "averageValue"):
         value = target.get(field)
-        if value is not None and amount(value).milli() <= 0:
+        if value is not None and parse_or_zero(value).milli() <= 0:
             errors.append(invalid(f"{path}.{field}", value, "must be positive"))
     utilization = target.get("averageUtilization")
     if utilization is not None and utilization < 1:
@@ -335,7 +336,7 @@ def _validate_scaling(scaling: Mapping[str, Any], path: str) -> list[FieldError]
     for i, policy in enumerate(policies):
         errors += _scaling_policy(policy, f"{path}.policies[{i}]")
     tolerance = scaling.get("tolerance")
-    if tolerance is not None and amount(tolerance).milli() < 0:
+    if tolerance is not None and parse_or_zero(tolerance).milli() < 0:
         errors.append(invalid(f"{path}.tolerance", tolerance, "must be greater than or equal to 0"))
     return errors
 

@@ -289,7 +289,7 @@ def _indexed_name(obj: Object) -> list[FieldError]:
     if spec["completionMode"] != "Indexed" or completions <= 0:
         return []
     longest = f"{name}-{completions - 1}"
-    if not names.dns_label(longest):
+    if not names.dns_label_errors(longest):
         return []
     return [invalid("metadata.name", name, f"will not able to create pod with invalid DNS label: {longest}")]
 

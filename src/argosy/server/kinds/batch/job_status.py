@@ -4,9 +4,10 @@ Most rules look only at what a write changes: a status stored before a rule exis
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
+from argosy.kube.timestamps import parse
 from argosy.server.fielderrors import OMITTED, FieldError, duplicate, invalid, required
 from argosy.server.kinds.apps import workloads
 from argosy.server.kinds.batch import job_policies
@@ -115,10 +116,7 @@ def _success(status: Status, spec: Mapping[str, Any]) -> list[FieldError]:
 
 
 def _moment(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+    return parse(text) or datetime.fromtimestamp(0, UTC)
 
 
 def _finished(status: Status, stored: Status, spec: Mapping[str, Any]) -> list[FieldError]:

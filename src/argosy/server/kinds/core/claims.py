@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from argosy.kube.quantity import parse_or_zero
 from argosy.server.fielderrors import FieldError, forbidden, invalid, not_supported, required
-from argosy.server.kinds.core.resource_lists import amount, validate_quantity
+from argosy.server.kinds.core.resource_lists import validate_quantity
 from argosy.server.kinds.shared.meta_rules import annotations, dns_label, dns_subdomain, label_selector, labels
 
 __all__ = ["VOLUME_MODES", "access_modes", "validate_claim_spec", "validate_claim_template"]
@@ -45,7 +46,7 @@ def _storage(spec: Object, path: str) -> list[FieldError]:
     requests = (spec.get("resources") or {}).get("requests") or {}
     if "storage" not in requests:
         return [required(path)]
-    asked = amount(requests["storage"])
+    asked = parse_or_zero(requests["storage"])
     if asked.nanos <= 0:
         return [invalid(path, str(asked), "must be greater than zero")]
     return validate_quantity("storage", requests["storage"], path)

@@ -9,6 +9,7 @@ import orjson
 
 from argosy.kube import names
 from argosy.kube.schema import Schemas
+from argosy.kube.selectors import from_map
 from argosy.server.fielderrors import FieldError, forbidden, invalid, not_supported, required, too_long
 from argosy.server.kinds.pods.containers import PROTOCOLS
 from argosy.server.kinds.pods.podspec import default_pod_template, validate_pod_template
@@ -90,7 +91,7 @@ class ConfigMapStrategy(StatuslessStrategy):
         errors = []
         for name, values in (("data", data), ("binaryData", binary)):
             for key in values:
-                errors += messages(key, f"{name}[{key}]", names.config_map_key(key))
+                errors += messages(key, f"{name}[{key}]", names.config_map_key_errors(key))
                 if name == "data" and key in binary:
                     errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
         size = sum(len(value.encode()) for value in data.values()) + sum(map(_decoded_size, binary.values()))
@@ -119,7 +120,7 @@ class SecretStrategy(StatuslessStrategy):
         data: dict[str, str] = obj.get("data") or {}
         errors = []
         for key in data:
-            errors += messages(key, f"data[{key}]", names.config_map_key(key))
+            errors += messages(key, f"data[{key}]", names.config_map_key_errors(key))
         if sum(map(_decoded_size, data.values())) > MAX_DATA_BYTES:
             errors.append(too_long("data", MAX_DATA_BYTES))
         return errors + _secret_type(obj, data)
@@ -284,7 +285,7 @@ class EventStrategy(StatuslessStrategy):
         else:
             errors = [] if about or namespace in ("default", "kube-system") else [mismatch]
             errors += _new_event(obj)
-        return errors + messages(namespace, "namespace", names.dns_subdomain(namespace))
+        return errors + messages(namespace, "namespace", names.dns_subdomain_errors(namespace))
 
 
 def _new_event(obj: Object) -> list[FieldError]:
@@ -353,10 +354,10 @@ class ReplicationControllerStrategy(BuiltinStrategy):
 
 
 def _controlled_template(spec: Object) -> list[FieldError]:
-    template, selector = spec["template"], spec.get("selector") or {}
+    template = spec["template"]
     labels = (template.get("metadata") or {}).get("labels") or {}
     errors = []
-    if any(labels.get(key) != value for key, value in selector.items()):
+    if not from_map(spec.get("selector")).matches(labels):
         detail = "`selector` does not match template `labels`"
         errors.append(invalid("spec.template.metadata.labels", labels or None, detail))
     errors += validate_pod_template(template, "spec.template")

@@ -88,7 +88,7 @@ class NamespaceStrategy(BuiltinStrategy):
 
 def _finalizer(name: str, path: str) -> list[FieldError]:
     """Qualified, or one of the few that need no domain."""
-    errors = [invalid(path, name, message) for message in names.qualified_name(name)]
+    errors = [invalid(path, name, message) for message in names.qualified_name_errors(name)]
     if "/" not in name and name not in _STANDARD_FINALIZERS:
         detail = "name is neither a standard finalizer name nor is it fully qualified"
         errors.append(invalid(path, name, detail))

@@ -127,7 +127,7 @@ def validate_taints(taints: list[Object], path: str) -> list[FieldError]:
     for i, taint in enumerate(taints):
         at, key, effect = f"{path}[{i}]", taint.get("key", ""), taint.get("effect", "")
         errors += label_name(key, f"{at}.key")
-        wrong = names.label_value(taint.get("value", ""))
+        wrong = names.label_value_errors(taint.get("value", ""))
         if wrong:
             errors.append(invalid(f"{at}.value", taint["value"], ";".join(wrong)))
         if not effect:

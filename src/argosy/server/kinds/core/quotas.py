@@ -5,11 +5,10 @@ from typing import Any
 from uuid import uuid4
 
 from argosy.kube import names, quantity
-from argosy.kube.quantity import Quantity
+from argosy.kube.quantity import Quantity, parse_or_zero
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, required
 from argosy.server.kinds.core.resource_lists import (
-    amount,
     canonical_resources,
     container_resource_name,
     is_overcommit_allowed,
@@ -19,7 +18,7 @@ from argosy.server.kinds.core.resource_lists import (
     validate_quantity,
 )
 from argosy.server.kinds.shared.builtin import BuiltinStrategy, StatuslessStrategy, declare
-from argosy.server.kinds.shared.meta_rules import messages
+from argosy.server.kinds.shared.meta_rules import NOT_AN_OPERATOR, messages
 from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]
@@ -99,7 +98,7 @@ def _default_container_limits(item: Object) -> None:
 
 
 def _limit_type(kind: str, path: str) -> list[FieldError]:
-    errors = messages(kind, path, names.qualified_name(kind))
+    errors = messages(kind, path, names.qualified_name_errors(kind))
     if not errors and "/" not in kind and kind not in _LIMIT_TYPES:
         errors.append(invalid(path, kind, "must be a standard limit type or fully qualified"))
     return errors
@@ -118,7 +117,7 @@ def _limit_item(item: Object, path: str) -> list[FieldError]:
             continue
         for key in values:
             errors += name_rule(key, f"{path}.{name}[{key}]")
-        used[name] = {key: amount(value) for key, value in values.items()}
+        used[name] = {key: parse_or_zero(value) for key, value in values.items()}
     if kind == "PersistentVolumeClaim" and "storage" not in {*used["min"], *used["max"]}:
         detail = "either minimum or maximum storage value is required, but neither was provided"
         errors.append(required(f"{path}.limits", detail))
@@ -250,7 +249,7 @@ def _scope_selector(spec: Object) -> list[FieldError]:
                 detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
                 errors.append(invalid(f"{path}.values", values, detail))
         else:
-            errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+            errors.append(invalid(f"{path}.operator", operator, NOT_AN_OPERATOR))
     named = {requirement.get("scopeName") for requirement in requirements}
     scopes = spec.get("scopes")
     return errors + [invalid(path, scopes, "conflicting scopes") for pair in _CONFLICTING if pair <= named]

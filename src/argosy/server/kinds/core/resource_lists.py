@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from argosy.kube import names, quantity
-from argosy.kube.quantity import Quantity, QuantityError
+from argosy.kube.podresources import is_pod_level
+from argosy.kube.quantity import Quantity, QuantityError, parse_or_zero
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from argosy.server.kinds.shared.meta_rules import dns_label, messages
 
 __all__ = [
-    "amount",
     "canonical_quantity",
     "canonical_resources",
     "container_resource_name",
@@ -67,14 +67,6 @@ def canonical_resources(resources: dict[str, Any] | None) -> None:
         resources[name] = canonical_quantity(value)  # type: ignore[index]
 
 
-def amount(value: Any) -> Quantity:
-    """A quantity that passed decoding; an unreadable one counts as nothing, since validation has named it already."""
-    try:
-        return quantity.parse(value)
-    except QuantityError:
-        return quantity.ZERO
-
-
 def is_huge_page(name: str) -> bool:
     return name.startswith(_HUGE_PAGES)
 
@@ -86,7 +78,7 @@ def is_native(name: str) -> bool:
 def is_extended(name: str) -> bool:
     if is_native(name) or name.startswith(_REQUESTS_PREFIX):
         return False
-    return not names.qualified_name(_REQUESTS_PREFIX + name)
+    return not names.qualified_name_errors(_REQUESTS_PREFIX + name)
 
 
 def is_overcommit_allowed(name: str) -> bool:
@@ -100,7 +92,7 @@ def is_standard_quota(name: str) -> bool:
 def resource_name(name: str, path: str) -> list[FieldError]:
     if name in _STANDARD:
         return []
-    errors = messages(name, path, names.qualified_name(name))
+    errors = messages(name, path, names.qualified_name_errors(name))
     if errors:
         return errors
     if "/" not in name and not (name in _STANDARD or is_standard_quota(name)):
@@ -122,7 +114,7 @@ def container_resource_name(name: str, path: str) -> list[FieldError]:
 
 def pod_resource_name(name: str, path: str) -> list[FieldError]:
     errors = resource_name(name, path)
-    if not errors and name not in ("cpu", "memory") and not is_huge_page(name):
+    if not errors and not is_pod_level(name):
         errors.append(not_supported(path, name, ["cpu", "hugepages-", "memory"]))
     return errors
 
@@ -177,7 +169,7 @@ def _against_limit(name: str, value: Any, limits: Mapping[str, Any], path: str) 
         if is_overcommit_allowed(name):
             return []
         return [required(f"{path}.limits", "Limit must be set for non overcommitable resources")]
-    requested, limit = amount(value), amount(limits[name])
+    requested, limit = parse_or_zero(value), parse_or_zero(limits[name])
     at = f"{path}.requests"
     if requested != limit and not is_overcommit_allowed(name):
         return [invalid(at, str(requested), f"must be equal to {name} limit of {limit}")]
@@ -189,7 +181,7 @@ def _against_limit(name: str, value: Any, limits: Mapping[str, Any], path: str) 
 def _huge_page(name: str, value: Any, path: str) -> list[FieldError]:
     if not is_huge_page(name):
         return []
-    size, asked = amount(name.removeprefix(_HUGE_PAGES)), amount(value)
+    size, asked = parse_or_zero(name.removeprefix(_HUGE_PAGES)), parse_or_zero(value)
     if size.value() > 0 and size.milli() % 1000 == 0 and asked.value() % size.value() == 0:
         return []
     return [invalid(path, str(asked), f"{asked} is not positive integer multiple of {name}")]

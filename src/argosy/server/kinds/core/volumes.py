@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from argosy.kube import names
+from argosy.kube.quantity import parse_or_zero
 from argosy.kube.schema import Schemas
+from argosy.kube.timestamps import now
 from argosy.server.fielderrors import FieldError, forbidden, invalid, not_supported, required, shown
 from argosy.server.kinds.core.claims import VOLUME_MODES, access_modes, validate_claim_spec
-from argosy.server.kinds.core.resource_lists import amount, canonical_resources, is_native, validate_quantity
+from argosy.server.kinds.core.resource_lists import canonical_resources, is_native, validate_quantity
 from argosy.server.kinds.pods import volumes as pod_volumes
 from argosy.server.kinds.pods.defaults import default_claim_spec, default_volume_source
 from argosy.server.kinds.pods.paths import no_backsteps
@@ -22,7 +24,6 @@ from argosy.server.kinds.pods.warnings import source_warnings
 from argosy.server.kinds.shared.builtin import BuiltinStrategy, declare
 from argosy.server.kinds.shared.defaults import fill_condition_times
 from argosy.server.kinds.shared.meta_rules import differences, dns_label, dns_subdomain, immutable, same
-from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object
 
 __all__ = ["ClaimStrategy", "PersistentVolumeStrategy", "kinds"]
@@ -142,7 +143,7 @@ def _validate_volume_spec(spec: Object, path: str) -> list[FieldError]:
     if "storage" not in capacity or len(capacity) > 1:
         errors.append(not_supported(f"{path}.capacity", capacity or None, ["storage"]))
     for name, value in capacity.items():
-        if amount(value).nanos <= 0:
+        if parse_or_zero(value).nanos <= 0:
             errors.append(invalid(f"{path}.capacity[{name}]", value, "must be greater than zero"))
     policy = spec.get("persistentVolumeReclaimPolicy", "")
     if policy and policy not in _RECLAIM_POLICIES:
@@ -255,9 +256,9 @@ class ClaimStrategy(BuiltinStrategy):
         status = new.get("status") or {}
         errors = [] if new["spec"].get("accessModes") else [required("Spec.accessModes")]
         for name, value in (status.get("capacity") or {}).items():
-            if amount(value).nanos < 0:
+            if parse_or_zero(value).nanos < 0:
                 detail = "must be a valid resource quantity"
-                errors.append(invalid(f"status.capacity[{name}]", amount(value).value(), detail))
+                errors.append(invalid(f"status.capacity[{name}]", parse_or_zero(value).value(), detail))
         for name, state in (status.get("allocatedResourceStatuses") or {}).items():
             errors += _claim_resource(name, "status.allocatedResourceStatuses")
             if state not in _RESIZE_STATES:
@@ -269,7 +270,7 @@ class ClaimStrategy(BuiltinStrategy):
 
 
 def _claim_resource(name: str, path: str) -> list[FieldError]:
-    errors = [invalid(path, name, message) for message in names.qualified_name(name)]
+    errors = [invalid(path, name, message) for message in names.qualified_name_errors(name)]
     if not errors and is_native(name) and name != "storage":
         errors.append(not_supported(path, name, ["storage"]))
     return errors
@@ -337,14 +338,14 @@ def _storage_class(new: Object, old: Object, spec: Object, before: Object) -> li
 
 def _shrinking(new: Object, old: Object) -> list[FieldError]:
     size, old_size = _storage_request(new), _storage_request(old)
-    capacity = amount(((old.get("status") or {}).get("capacity") or {}).get("storage", "0"))
+    capacity = parse_or_zero(((old.get("status") or {}).get("capacity") or {}).get("storage", "0"))
     if not size < old_size or size > capacity:
         return []
     return [forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")]
 
 
 def _storage_request(claim: Object) -> Any:
-    return amount(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", "0"))
+    return parse_or_zero(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", "0"))
 
 
 def _attributes_class_change(new: Object, old: Object) -> list[FieldError]:

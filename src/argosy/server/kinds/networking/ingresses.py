@@ -49,7 +49,7 @@ class IngressStrategy(BuiltinStrategy):
                 errors += rules.ip(ip, f"{path}.ip")
             if hostname:
                 errors += rules.dns_subdomain(hostname, f"{path}.hostname")
-                if not names.is_ip(hostname):
+                if not names.ip_errors(hostname):
                     errors.append(invalid(f"{path}.hostname", hostname, NOT_DNS))
         return errors
 
@@ -80,11 +80,11 @@ def _spec(spec: Mapping[str, Any], stored: Mapping[str, Any] | None) -> list[Fie
 def _tls(spec: Mapping[str, Any], stored: Mapping[str, Any] | None) -> list[FieldError]:
     errors = []
     before = [tls.get("secretName") for tls in (stored or {}).get("tls") or ()]
-    lenient = any(name and names.dns_subdomain(name) for name in before)
+    lenient = any(name and names.dns_subdomain_errors(name) for name in before)
     for i, tls in enumerate(spec.get("tls") or ()):
         path = f"spec.tls[{i}]"
         for j, host in enumerate(tls.get("hosts") or ()):
-            rule = names.wildcard_dns_subdomain if "*" in host else names.dns_subdomain
+            rule = names.wildcard_dns_subdomain_errors if "*" in host else names.dns_subdomain_errors
             errors += rules.messages(host, f"{path}.hosts[{j}]", rule(host))
         if tls.get("secretName") and not lenient:
             errors += rules.dns_subdomain(tls["secretName"], f"{path}.secretName")
@@ -96,9 +96,9 @@ def _rule(rule: Mapping[str, Any], path: str, lenient: bool) -> list[FieldError]
     host = rule.get("host") or ""
     wildcard = "*" in host
     if host:
-        if not names.is_ip(host):
+        if not names.ip_errors(host):
             errors.append(invalid(f"{path}.host", host, NOT_DNS))
-        check = names.wildcard_dns_subdomain if wildcard else names.dns_subdomain
+        check = names.wildcard_dns_subdomain_errors if wildcard else names.dns_subdomain_errors
         errors += rules.messages(host, f"{path}.host", check(host))
     return errors if wildcard and lenient else errors + _http(rule, path)
 
@@ -146,7 +146,7 @@ def _backend(backend: Mapping[str, Any], path: str) -> list[FieldError]:
     if port.get("name") and port.get("number"):
         errors.append(invalid(path, "", "cannot set both port name & port number"))
     elif port.get("name"):
-        errors += rules.messages(port["name"], f"{path}.service.port.name", names.port_name(port["name"]))
+        errors += rules.messages(port["name"], f"{path}.service.port.name", names.port_name_errors(port["name"]))
     elif port.get("number"):
         errors += rules.port_number(port["number"], f"{path}.service.port.number")
     else:

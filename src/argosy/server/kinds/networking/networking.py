@@ -195,7 +195,7 @@ def _ip_block(block: Mapping[str, Any], path: str, stored_cidrs: Collection[str]
 
 def _network(cidr: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
     """A network in the form older objects may have it: leading zeros and host bits are read over."""
-    if names.is_cidr(cidr):
+    if names.cidr_errors(cidr):
         return None
     address, _, length = cidr.partition("/")
     if ":" not in address:
@@ -230,7 +230,7 @@ class IPAddressStrategy(StatuslessStrategy):
 
     def validate(self, obj: Object) -> list[FieldError]:
         name = obj["metadata"].get("name", "")
-        errors = rules.messages(name, "metadata.name", names.is_ip(name))
+        errors = rules.messages(name, "metadata.name", names.ip_errors(name))
         if not errors and str(ipaddress.ip_address(name)) != name:
             detail = f'must be in canonical form ("{ipaddress.ip_address(name)}")'
             errors.append(invalid("metadata.name", name, detail))

@@ -159,7 +159,7 @@ def _ports(ports: list[Object], path: str) -> list[FieldError]:
     for i, port in enumerate(ports):
         at, name = f"{path}[{i}]", port.get("name", "")
         if name:
-            wrong = messages(name, f"{at}.name", names.port_name(name))
+            wrong = messages(name, f"{at}.name", names.port_name_errors(name))
             errors += wrong or ([duplicate(f"{at}.name", name)] if name in seen else [])
             seen.add(name)
         if not port.get("containerPort"):

@@ -6,13 +6,13 @@ Pure and in place. What admission adds to pods (tolerations, priority, service a
 import re
 from typing import Any
 
+from argosy.kube.podresources import container_total, is_pod_level
 from argosy.server.kinds.core.resource_lists import (
     canonical_quantity,
     canonical_resources,
     is_huge_page,
     is_overcommit_allowed,
 )
-from argosy.server.kinds.pods.totals import container_sum
 
 __all__ = [
     "containers_of",
@@ -86,21 +86,17 @@ def _default_pod_level(spec: Object) -> None:
     limits, requests = dict(resources.get("limits") or {}), dict(resources.get("requests") or {})
     if not limits and not requests:
         return
-    for name, total in container_sum(spec, "limits").items():
+    for name, total in container_total(spec, "limits").items():
         if is_huge_page(name) and name not in requests:
             limits.setdefault(name, str(total))
     if limits:
-        for name, total in container_sum(spec, "requests").items():
+        for name, total in container_total(spec, "requests").items():
             if name in ("cpu", "memory") and is_overcommit_allowed(name):
                 requests.setdefault(name, str(total))
-        requests = {**{name: value for name, value in limits.items() if _pod_level(name)}, **requests}
+        requests = {**{name: value for name, value in limits.items() if is_pod_level(name)}, **requests}
         resources["limits"] = limits
     if requests:
         resources["requests"] = requests
-
-
-def _pod_level(name: str) -> bool:
-    return name in ("cpu", "memory") or is_huge_page(name)
 
 
 def containers_of(spec: Object) -> list[Object]:

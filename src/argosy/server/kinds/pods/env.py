@@ -4,8 +4,8 @@ from collections.abc import Collection
 from typing import Any
 
 from argosy.kube import names
+from argosy.kube.quantity import parse_or_zero
 from argosy.server.fielderrors import FieldError, invalid, not_supported, required
-from argosy.server.kinds.core.resource_lists import amount
 from argosy.server.kinds.pods.paths import no_backsteps
 from argosy.server.kinds.shared.meta_rules import dns_label, dns_subdomain, messages, qualified_name
 
@@ -57,7 +57,7 @@ def validate_env(variables: list[Object], path: str) -> list[FieldError]:
         if not name:
             errors.append(required(f"{at}.name"))
         else:
-            errors += messages(name, f"{at}.name", names.env_var_name(name))
+            errors += messages(name, f"{at}.name", names.env_var_name_errors(name))
         if variable.get("valueFrom") is not None:
             errors += _value_from(variable, f"{at}.valueFrom")
     return errors
@@ -90,12 +90,12 @@ def _source(name: str, source: Object, path: str) -> list[FieldError]:
     key = source.get("key", "")
     if not key:
         return [*errors, required(f"{path}.key")]
-    return errors + messages(key, f"{path}.key", names.config_map_key(key))
+    return errors + messages(key, f"{path}.key", names.config_map_key_errors(key))
 
 
 def _file_key(source: Object, path: str) -> list[FieldError]:
     key, volume, file = source.get("key", ""), source.get("volumeName", ""), source.get("path", "")
-    errors = messages(key, f"{path}.key", names.env_var_name(key)) if key else [required(f"{path}.key")]
+    errors = messages(key, f"{path}.key", names.env_var_name_errors(key)) if key else [required(f"{path}.key")]
     errors += dns_label(volume, f"{path}.volumeName") if volume else [required(f"{path}.volumeName")]
     errors += no_backsteps(file, f"{path}.path") if file else [required(f"{path}.path")]
     return errors
@@ -141,7 +141,7 @@ def validate_resource_field_ref(ref: Object, path: str) -> list[FieldError]:
 
 
 def _divisor(name: str, divisor: Any, path: str) -> list[FieldError]:
-    value = amount(divisor)
+    value = parse_or_zero(divisor)
     what = next((text for part, text in _DIVIDED.items() if part in name), None)
     if not value or what is None:
         return []
@@ -157,7 +157,7 @@ def validate_env_from(sources: list[Object], path: str) -> list[FieldError]:
     for i, source in enumerate(sources):
         at, prefix = f"{path}[{i}]", source.get("prefix", "")
         if prefix:
-            errors += messages(prefix, f"{at}.prefix", names.env_var_name(prefix))
+            errors += messages(prefix, f"{at}.prefix", names.env_var_name_errors(prefix))
         used = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
         for name in used:
             referred = source[name].get("name", "")

@@ -10,6 +10,7 @@ from typing import Any
 
 from argosy.kube import names
 from argosy.kube.schema import Schemas
+from argosy.kube.timestamps import now
 from argosy.server.fielderrors import FieldError, forbidden, not_supported, required
 from argosy.server.kinds.pods.annotations import validate_profiles_match
 from argosy.server.kinds.pods.podspec import (
@@ -19,7 +20,7 @@ from argosy.server.kinds.pods.podspec import (
     validate_pod_template,
     validate_whole_pod,
 )
-from argosy.server.kinds.pods.totals import qos_class
+from argosy.server.kinds.pods.qos import qos_class
 from argosy.server.kinds.pods.updates import (
     validate_ephemeral_containers_update,
     validate_pod_status,
@@ -29,7 +30,6 @@ from argosy.server.kinds.pods.updates import (
 from argosy.server.kinds.pods.warnings import pod_warnings, template_warnings
 from argosy.server.kinds.shared.builtin import BuiltinStrategy, StatuslessStrategy, VirtualStrategy, declare
 from argosy.server.kinds.shared.defaults import fill_condition_times
-from argosy.server.metadata import now
 from argosy.server.registry import Kind, Object, Strategy
 
 __all__ = [
@@ -151,7 +151,7 @@ class PodStrategy(BuiltinStrategy):
     def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
         if old is not None:
             return []  # their writers are machines, and many
-        wrong = names.dns_label(obj["metadata"].get("name", ""))
+        wrong = names.dns_label_errors(obj["metadata"].get("name", ""))
         if not wrong:
             return pod_warnings(obj["spec"])
         text = "this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended"

@@ -11,8 +11,10 @@ from typing import Any
 
 import orjson
 
+from argosy.kube.podresources import container_total
+from argosy.kube.quantity import parse_or_zero
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_found, not_supported, required
-from argosy.server.kinds.core.resource_lists import amount, is_huge_page, pod_resource_name, validate_requirements
+from argosy.server.kinds.core.resource_lists import is_huge_page, pod_resource_name, validate_requirements
 from argosy.server.kinds.pods.annotations import validate_pod_annotations, validate_profiles_match
 from argosy.server.kinds.pods.containers import image_without_spaces, validate_containers
 from argosy.server.kinds.pods.defaults import default_pod, default_pod_spec, default_pod_template
@@ -23,7 +25,6 @@ from argosy.server.kinds.pods.scheduling import (
     validate_topology_spread,
 )
 from argosy.server.kinds.pods.security import containers_with_path, validate_os, validate_pod_security
-from argosy.server.kinds.pods.totals import container_sum
 from argosy.server.kinds.pods.volumes import validate_volumes
 from argosy.server.kinds.shared.meta_rules import (
     MAX_INT32,
@@ -184,19 +185,19 @@ def _pod_resources(spec: Object, path: str) -> list[FieldError]:
     if resources.get("claims") is not None:
         errors.append(forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
     errors += validate_requirements(resources, path, name_rule=pod_resource_name)
-    for name, needed in container_sum(spec, "requests").items():
+    for name, needed in container_total(spec, "requests").items():
         asked = (resources.get("requests") or {}).get(name)
-        if asked is not None and needed > amount(asked):
+        if asked is not None and needed > parse_or_zero(asked):
             detail = f"must be greater than or equal to aggregate container requests of {needed}"
             errors.append(invalid(f"{path}.requests[{name}]", asked, detail))
     limits = resources.get("limits") or {}
-    for name, needed in container_sum(spec, "limits").items():
-        if is_huge_page(name) and name in limits and needed > amount(limits[name]):
+    for name, needed in container_total(spec, "limits").items():
+        if is_huge_page(name) and name in limits and needed > parse_or_zero(limits[name]):
             detail = f"must be greater than or equal to aggregate container limits of {needed}"
             errors.append(invalid(f"{path}.limits[{name}]", limits[name], detail))
     for i, container in enumerate(spec.get("containers") or ()):
         for name, limit in ((container.get("resources") or {}).get("limits") or {}).items():
-            if name in limits and amount(limit) > amount(limits[name]):
+            if name in limits and parse_or_zero(limit) > parse_or_zero(limits[name]):
                 detail = f"must be less than or equal to pod limits of {limits[name]}"
                 errors.append(invalid(f"{path}.containers[{i}][{name}].limits", limit, detail))
     return errors

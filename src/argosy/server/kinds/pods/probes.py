@@ -90,5 +90,5 @@ def _action(kind: str, action: Object, path: str, grace: int | None) -> list[Fie
             errors.append(not_supported(f"{path}.scheme", scheme, ["HTTP", "HTTPS"]))
         for header in action.get("httpHeaders") or ():
             name = header.get("name", "")
-            errors += messages(name, f"{path}.httpHeaders", names.http_header_name(name))
+            errors += messages(name, f"{path}.httpHeaders", names.http_header_name_errors(name))
     return errors

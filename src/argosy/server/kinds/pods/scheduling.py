@@ -5,6 +5,7 @@ from typing import Any
 from argosy.kube import names
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from argosy.server.kinds.shared.meta_rules import (
+    NOT_AN_OPERATOR,
     dns_label,
     dns_subdomain,
     label_name,
@@ -28,7 +29,6 @@ Object = dict[str, Any]
 TAINT_EFFECTS = ["NoSchedule", "PreferNoSchedule", "NoExecute"]
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_NOT_AN_OPERATOR = "not a valid selector operator"
 
 
 def validate_affinity(affinity: Object, path: str) -> list[FieldError]:
@@ -66,7 +66,7 @@ def _node_term(term: Object, path: str, *, check_values: bool) -> list[FieldErro
         errors += _node_requirement(requirement, at)
         if check_values:
             for j, value in enumerate(requirement.get("values") or ()):
-                errors += messages(value, f"{at}.values[{j}]", names.label_value(value))
+                errors += messages(value, f"{at}.values[{j}]", names.label_value_errors(value))
     for i, requirement in enumerate(term.get("matchFields") or ()):
         errors += _field_requirement(requirement, f"{path}.matchFields[{i}]")
     return errors
@@ -86,7 +86,7 @@ def _field_requirement(requirement: Object, path: str) -> list[FieldError]:
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
     errors = []
     if operator not in ("In", "NotIn"):
-        errors.append(invalid(f"{path}.operator", operator, _NOT_AN_OPERATOR))
+        errors.append(invalid(f"{path}.operator", operator, NOT_AN_OPERATOR))
     elif len(values) != 1:
         detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
         errors.append(required(f"{path}.values", detail))
@@ -170,7 +170,7 @@ def _toleration(toleration: Object, path: str) -> list[FieldError]:
         detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
         errors.append(invalid(f"{path}.effect", effect, detail))
     if operator in ("", "Equal"):
-        wrong = names.label_value(value)
+        wrong = names.label_value_errors(value)
         if wrong:
             errors.append(invalid(at, value, ";".join(wrong)))
     elif operator == "Exists":
@@ -218,7 +218,7 @@ def validate_scheduling_gates(gates: list[Object], path: str) -> list[FieldError
     seen: set[str] = set()
     for i, gate in enumerate(gates):
         name = gate.get("name", "")
-        errors += messages(name, f"{path}[{i}]", names.qualified_name(name))
+        errors += messages(name, f"{path}[{i}]", names.qualified_name_errors(name))
         if name in seen:
             errors.append(duplicate(f"{path}[{i}]", name))
         seen.add(name)

@@ -6,8 +6,8 @@ from typing import Any
 from argosy.server.fielderrors import FieldError, forbidden, invalid, required
 from argosy.server.kinds.pods.annotations import MIRROR, validate_annotation_changes
 from argosy.server.kinds.pods.containers import image_without_spaces
+from argosy.server.kinds.pods.qos import qos_class
 from argosy.server.kinds.pods.scheduling import validate_tolerations
-from argosy.server.kinds.pods.totals import qos_class
 from argosy.server.kinds.shared.meta_rules import (
     MAX_INT32,
     differences,

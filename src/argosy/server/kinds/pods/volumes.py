@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from argosy.kube.quantity import parse_or_zero
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from argosy.server.kinds.core.claims import validate_claim_template
-from argosy.server.kinds.core.resource_lists import amount
 from argosy.server.kinds.pods.env import FIELDS_IN_VOLUMES, validate_field_ref, validate_resource_field_ref
 from argosy.server.kinds.pods.paths import descending, file_mode, no_backsteps, not_reserved
 from argosy.server.kinds.shared.meta_rules import dns_label, dns_subdomain, inclusive_range, label_selector
@@ -82,7 +82,7 @@ def required_fields(*fields: str) -> Rule:
 
 def _empty_dir(source: Object, path: str) -> list[FieldError]:
     limit = source.get("sizeLimit")
-    if limit is not None and amount(limit).nanos < 0:
+    if limit is not None and parse_or_zero(limit).nanos < 0:
         return [forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")]
     return []
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
+from argosy.kube.quantity import parse_or_zero
 from argosy.server.kinds.apps.workloads import name_warnings
-from argosy.server.kinds.core.resource_lists import amount
 from argosy.server.kinds.pods.security import containers_with_path
 
 __all__ = ["pod_warnings", "source_warnings", "template_warnings", "workload_warnings"]
@@ -110,7 +110,7 @@ def _fractions(container: Object, path: str) -> Iterator[str]:
     for side in ("limits", "requests"):
         values = (container.get("resources") or {}).get(side) or {}
         for name in ("memory", "ephemeral-storage"):
-            if name in values and amount(values[name]).milli() % 1000:
+            if name in values and parse_or_zero(values[name]).milli() % 1000:
                 text = f'fractional byte value "{values[name]}" is invalid, must be an integer'
                 yield f"{path}.resources.{side}[{name}]: {text}"
 

@@ -366,6 +366,6 @@ def validate_load_balancer(ingress: list[Object], before: list[Object], path: st
             errors.append(not_supported(f"{at}.ipMode", mode, ["Proxy", "VIP"]))
         if host:
             errors += dns_subdomain(host, f"{at}.hostname")
-            if not names.is_ip(host):
+            if not names.ip_errors(host):
                 errors.append(invalid(f"{at}.hostname", host, "must be a DNS name, not an IP address"))
     return errors

@@ -3,7 +3,7 @@
 Rules of single kinds are not here: each API group has its own module with `kinds(schemas) -> list[Kind]`.
 """
 
-from argosy.kube import schema
+from argosy.kube import typecheck
 from argosy.kube.schema import Schemas, Type
 from argosy.server.kinds.shared.zero_values import drop_empties, drop_zeros
 from argosy.server.registry import ALL_VERBS, Decoded, Kind, Object, ScalePaths, Strategy
@@ -20,7 +20,7 @@ class BuiltinStrategy(Strategy):
     def decode(self, obj: Object) -> Decoded:
         if self.type is None:
             return Decoded()
-        checked = schema.check(self.type, obj)
+        checked = typecheck.check(self.type, obj)
         if not checked.mistyped:
             drop_zeros(self.type, obj)
         return Decoded(checked.unknown, checked.mistyped)
@@ -28,7 +28,7 @@ class BuiltinStrategy(Strategy):
     def unreadable(self, obj: Object) -> str | None:
         if self.type is None:
             return None
-        return next(iter(schema.check(self.type, obj).mistyped), None)
+        return next(iter(typecheck.check(self.type, obj).mistyped), None)
 
     def settle(self, obj: Object) -> None:
         if self.type is not None:

@@ -17,8 +17,8 @@ def prefixed_path(value: str, path: str) -> list[FieldError]:
     host, _, rest = value.partition("/")
     if not host or not rest:
         return [invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    errors = rules.messages(host, path, names.dns_subdomain(host))
-    if names.http_path(rest):
+    errors = rules.messages(host, path, names.dns_subdomain_errors(host))
+    if names.http_path_errors(rest):
         errors.append(invalid(path, rest, f"Invalid path (regex used for validation is '{PATH}')"))
     return errors
 
@@ -28,12 +28,12 @@ def fully_qualified(value: str, path: str) -> list[FieldError]:
     if not value:
         return [required(path)]
     value = value.removesuffix(".")
-    errors = rules.messages(value, path, names.dns_subdomain(value))
+    errors = rules.messages(value, path, names.dns_subdomain_errors(value))
     if errors:
         return errors
     if "." not in value:
         return [invalid(path, value, "should be a domain with at least two segments separated by dots")]
-    return [error for label in value.split(".") for error in rules.messages(label, path, names.dns_label(label))]
+    return [error for label in value.split(".") for error in rules.messages(label, path, names.dns_label_errors(label))]
 
 
 def csi_driver(value: str, path: str) -> list[FieldError]:
@@ -41,4 +41,4 @@ def csi_driver(value: str, path: str) -> list[FieldError]:
     if not value:
         return [required(path)]
     errors = [too_long(path, MAX_CSI_DRIVER)] if len(value) > MAX_CSI_DRIVER else []
-    return errors + rules.messages(value, path, names.dns_subdomain(value.lower()))
+    return errors + rules.messages(value, path, names.dns_subdomain_errors(value.lower()))

@@ -21,6 +21,7 @@ from argosy.server.fielderrors import (
 )
 
 __all__ = [
+    "NOT_AN_OPERATOR",
     "annotations",
     "cidr",
     "differences",
@@ -58,11 +59,11 @@ def messages(value: Any, path: str, found: Collection[str]) -> list[FieldError]:
 
 
 def dns_label(value: str, path: str) -> list[FieldError]:
-    return messages(value, path, names.dns_label(value))
+    return messages(value, path, names.dns_label_errors(value))
 
 
 def dns_subdomain(value: str, path: str) -> list[FieldError]:
-    return messages(value, path, names.dns_subdomain(value))
+    return messages(value, path, names.dns_subdomain_errors(value))
 
 
 def segments(reference: Mapping[str, Any], path: str, fields: Iterable[str]) -> list[FieldError]:
@@ -73,12 +74,12 @@ def segments(reference: Mapping[str, Any], path: str, fields: Iterable[str]) -> 
         if not value:
             errors.append(required(f"{path}.{field}"))
         else:
-            errors += messages(value, f"{path}.{field}", names.path_segment_name(value))
+            errors += messages(value, f"{path}.{field}", names.path_segment_name_errors(value))
     return errors
 
 
 def qualified_name(value: str, path: str) -> list[FieldError]:
-    return messages(value, path, names.qualified_name(value))
+    return messages(value, path, names.qualified_name_errors(value))
 
 
 #: Label keys are qualified names; the name says which rule a caller means.
@@ -89,8 +90,8 @@ def labels(value: Mapping[str, str] | None, path: str) -> list[FieldError]:
     """A map used as labels or as an equality selector."""
     errors = []
     for key, text in (value or {}).items():
-        errors += messages(key, path, names.qualified_name(key))
-        errors += messages(text, path, names.label_value(text))
+        errors += messages(key, path, names.qualified_name_errors(key))
+        errors += messages(text, path, names.label_value_errors(text))
     return errors
 
 
@@ -98,11 +99,15 @@ def annotations(value: Mapping[str, str] | None, path: str) -> list[FieldError]:
     errors = []
     size = 0
     for key, text in (value or {}).items():
-        errors += messages(key, path, names.qualified_name(key.lower()))
+        errors += messages(key, path, names.qualified_name_errors(key.lower()))
         size += len(key.encode()) + len(text.encode())
     if size > MAX_ANNOTATIONS_BYTES:
         errors.append(too_long(path, MAX_ANNOTATIONS_BYTES))
     return errors
+
+
+#: Of a requirement on labels, those of nodes included.
+NOT_AN_OPERATOR = "not a valid selector operator"
 
 
 def label_selector(selector: Mapping[str, Any] | None, path: str) -> list[FieldError]:
@@ -124,7 +129,7 @@ def selector_values(requirement: Mapping[str, Any], path: str) -> list[FieldErro
     if operator in ("Exists", "DoesNotExist"):
         unwanted = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
         return [forbidden(f"{path}.values", unwanted)] if values else []
-    return [invalid(f"{path}.operator", operator, "not a valid selector operator")]
+    return [invalid(f"{path}.operator", operator, NOT_AN_OPERATOR)]
 
 
 def _selector_requirement(requirement: Mapping[str, Any], path: str) -> list[FieldError]:
@@ -132,7 +137,7 @@ def _selector_requirement(requirement: Mapping[str, Any], path: str) -> list[Fie
     values = requirement.get("values") or []
     errors += label_name(requirement.get("key", ""), f"{path}.key")
     for i, value in enumerate(values):
-        errors += messages(value, f"{path}.values[{i}]", names.label_value(value))
+        errors += messages(value, f"{path}.values[{i}]", names.label_value_errors(value))
     return errors
 
 
@@ -158,13 +163,13 @@ def inclusive_range(value: int, path: str, low: int, high: int) -> list[FieldErr
 
 
 def port_number(value: int, path: str) -> list[FieldError]:
-    return messages(value, path, names.port_number(value))
+    return messages(value, path, names.port_number_errors(value))
 
 
 def port_num_or_name(value: int | str, path: str) -> list[FieldError]:
     if isinstance(value, int):
         return port_number(value, path)
-    return messages(value, path, names.port_name(value))
+    return messages(value, path, names.port_name_errors(value))
 
 
 def immutable(new: Any, old: Any, path: str) -> list[FieldError]:
@@ -196,7 +201,7 @@ def ip(value: str, path: str, *, known: Collection[str] = ()) -> list[FieldError
     """An address; those an object had before (`known`) are kept even if today's stricter rule would refuse them."""
     if value in known:
         return []
-    wrong = names.is_ip(value)
+    wrong = names.ip_errors(value)
     if not wrong:
         wrong = _strict_address(value, "must not have leading 0s", "must not be an IPv4-mapped IPv6 address")
     return messages(value, path, wrong)
@@ -205,7 +210,7 @@ def ip(value: str, path: str, *, known: Collection[str] = ()) -> list[FieldError
 def cidr(value: str, path: str, *, known: Collection[str] = ()) -> list[FieldError]:
     if value in known:
         return []
-    wrong = names.is_cidr(value)
+    wrong = names.cidr_errors(value)
     if not wrong:
         address, _, length = value.partition("/")
         zeros, mapped = "must not have leading 0s in IP or prefix length", "must not have an IPv4-mapped IPv6 address"

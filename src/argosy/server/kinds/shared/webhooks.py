@@ -54,7 +54,7 @@ def _service(service: Mapping[str, Any], path: str) -> list[FieldError]:
     swapped = {"namespace": "name", "name": "namespace"}
     errors = [required(f"{path}.{shown}") for field, shown in swapped.items() if not service.get(field)]
     port = service.get("port") or 0
-    wrong = names.port_number(port)
+    wrong = names.port_number_errors(port)
     if wrong:
         errors.append(invalid(f"{path}.port", port, f"port is not valid: {', '.join(wrong)}"))
     return errors + _url_path(service.get("path") or "", f"{path}.path")
@@ -70,5 +70,5 @@ def _url_path(text: str, path: str) -> list[FieldError]:
         if not step:
             errors.append(invalid(path, text, f"segment[{i}] may not be empty"))
             continue
-        errors += [invalid(path, text, f"segment[{i}]: {wrong}") for wrong in names.dns_subdomain(step)]
+        errors += [invalid(path, text, f"segment[{i}]: {wrong}") for wrong in names.dns_subdomain_errors(step)]
     return errors

@@ -1,25 +1,23 @@
-"""Regular expressions of schemas: Go's syntax, matched by RE2, whose time is linear in the text.
+"""Regular expressions that users write: Go's syntax, matched by RE2, whose time is linear in the text.
 
-Python's own `re` backtracks, so a pattern somebody else wrote could hang the server, and its syntax differs from what CRD
-authors test against. RE2 is the same syntax and the same parser as Go's; its errors are told in Go's words here. A match gives
-the interpreter back while it runs: `size` times the length of the text is what the worst of them takes (some 10 ns each).
+Python's own `re` backtracks, so a pattern somebody else wrote could hang the process, and its syntax differs from what authors
+of CRDs and annotations test against. RE2 is the same syntax and the same parser as Go's; its errors are told in Go's words
+here. A match gives the interpreter back while it runs: `size` times the length of the text is what the worst of them takes
+(some 10 ns each).
 """
 
 import re
-from typing import Any, Final
+from typing import Final
 
 import re2
 
-__all__ = ["MAX_SIZE", "Pattern", "PatternError", "compile_pattern", "too_large"]
+__all__ = ["LARGE", "SMALL", "Pattern", "PatternError", "compile_pattern"]
 
-#: Instructions that the patterns of one definition may have together, each counted once. Real ones have some thousands.
-MAX_SIZE: Final = 500_000
-#: What a pattern counts at least: it has states beside its instructions.
-_LEAST: Final = 100
+#: Memory of one pattern, most of it for states that were met. Those that do not fit into the first are rare, and refused where
+#: they do not fit into the last. A small one has some ten thousand instructions.
+SMALL: Final = 256 * 1024
+LARGE: Final = 8 * 1024 * 1024
 _MAX_LENGTH: Final = 32 * 1024
-#: Memory of one pattern, most of it for states that were met. Patterns that do not fit into the first are rare, and refused
-#: where they do not fit into the last.
-_MEMORY: Final = (256 * 1024, 8 * 1024 * 1024)
 #: Escapes, outside of texts that are quoted as a whole.
 _ESCAPES: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL)
 
@@ -58,11 +56,11 @@ class Pattern:
         return self._compiled.search(text.encode(errors="replace")) is not None
 
 
-def compile_pattern(pattern: str) -> Pattern:
-    """Raises PatternError."""
+def compile_pattern(pattern: str, largest: int = LARGE) -> Pattern:
+    """Takes no more than `largest` bytes, SMALL or LARGE; whoever keeps it keeps them. Raises PatternError."""
     if len(pattern) > _MAX_LENGTH:
         raise _error("expression too large", pattern)
-    for memory in _MEMORY:
+    for memory in sorted({SMALL, largest}):
         options = re2.Options()
         options.log_errors = False
         options.never_capture = True
@@ -75,40 +73,11 @@ def compile_pattern(pattern: str) -> Pattern:
             if not problem.startswith("pattern too large"):
                 raise _in_go_words(problem, pattern) from None
             continue
-        re2.purge()  # its own memory would keep the last hundred, with all states that were met, of definitions long gone
+        re2.purge()  # its own memory would keep the last hundred, with all states that were met, of objects long gone
         if any(found[1] == "C" for found in _ESCAPES.finditer(pattern)):  # RE2's word for one byte of a character
             raise _error("invalid escape sequence", r"\C")
         return Pattern(compiled)
     raise _error("expression too large", pattern)
-
-
-def too_large(schemas: Any) -> bool:
-    """Whether the patterns of these schemas are too much together. Those that are wrong are told elsewhere."""
-    seen: set[str] = set()
-    size = 0
-    waiting = [schemas]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, list):
-            waiting += node
-            continue
-        if not isinstance(node, dict):
-            continue
-        waiting += node.values()
-        pattern = node.get("pattern")
-        if isinstance(pattern, str) and pattern not in seen:
-            seen.add(pattern)
-            size += _size(pattern)
-            if size > MAX_SIZE:
-                return True
-    return False
-
-
-def _size(pattern: str) -> int:
-    try:
-        return max(_LEAST, compile_pattern(pattern).size)
-    except PatternError:
-        return _LEAST
 
 
 def _in_go_words(problem: str, pattern: str) -> PatternError:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.server.crd.regexp import PatternError, compile_pattern, too_large
+from argosy.kube.regexp import SMALL, PatternError, compile_pattern
 from tests.harness.growth import assert_linear
 
 NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
@@ -114,14 +114,11 @@ def test_what_go_takes_and_would_be_too_large_is_refused():
         compile_pattern("a" * 40_000)
 
 
-def test_the_patterns_of_a_definition_are_bounded_together():
-    def schema(count: int) -> dict[str, object]:
-        fields = {f"f{n}": {"type": "string", "pattern": f"^{n}[ab]{{900}}$"} for n in range(count)}
-        return {"type": "object", "properties": {"spec": {"type": "array", "items": {"anyOf": [fields]}}}}
-
-    assert not too_large([{"schema": schema(400)}])
-    assert too_large([{"schema": schema(300)}, {"schema": schema(700)}])
-    assert not too_large([{"schema": schema(400)}, {"schema": schema(400)}])  # the same ones
+def test_what_is_kept_many_times_can_be_bounded_more_tightly():
+    large = ".{900}" * 9
+    compile_pattern(large)
+    with pytest.raises(PatternError, match="expression too large"):
+        compile_pattern(large, SMALL)
 
 
 @given(

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.plan.scheduling.expressions import ExpressionError, parse
+from argosy.kube.regexp import PatternError
+from argosy.plan.copies.name_patterns import name_pattern
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ from argosy.plan.scheduling.expressions import ExpressionError, parse
     ],
 )
 def test_what_matches(expression, text, found):
-    assert parse(expression).search(text) is found
+    assert name_pattern(expression).matches(text) is found
 
 
 @pytest.mark.parametrize(
@@ -59,17 +60,44 @@ def test_what_matches(expression, text, found):
     ],
 )
 def test_what_is_wrong_or_unsupported_is_an_error(expression):
-    with pytest.raises(ExpressionError):
-        parse(expression)
+    with pytest.raises(PatternError):
+        name_pattern(expression)
 
 
 @pytest.mark.parametrize("expression", ["(a+)+$", "^(a|a)*$", ".*.*.*.*.*.*x", "([a-z]+)*!"])
 def test_hostile_expressions_answer_at_once(expression):
-    assert not parse(expression).search("a" * 250 + "-")
+    assert not name_pattern(expression).matches("a" * 250 + "-")
 
 
-def test_much_of_nothing_is_nothing():
-    assert parse("(((){1000}){1000}){1000}").search("x")
+def test_repetitions_of_repetitions_count_together_as_in_go():
+    """Whatever is repeated, and be it nothing."""
+    assert name_pattern("((){1000}){1}").matches("x")
+    with pytest.raises(PatternError, match="invalid repeat count"):
+        name_pattern("(((){1000}){1000}){1000}")
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        (r"\pL", r"invalid escape sequence: `\p`"),
+        (r"[a\x41]", r"invalid escape sequence: `\x`"),
+        (r"\Qa\E", r"invalid escape sequence: `\Q`"),
+        (r"[\D]", r"a negated class inside a class is not supported: `[\D]`"),
+        ("a(?i:b)", "flags and look-around are not supported: `a(?i:b)`"),
+        ("[^[:digit:]]", "named character classes are not supported: `[^[:digit:]]`"),
+        ("(", "error parsing regexp: missing closing ): `(`"),
+        ("a{1001}", "error parsing regexp: invalid repeat count: `{1001}`"),
+    ],
+)
+def test_errors_say_what_is_wrong_in_gos_words(expression, message):
+    with pytest.raises(PatternError) as caught:
+        name_pattern(expression)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("expression", [r"\(?a", "[(?i)]", r"[\[:]", r"[]\]]", r"\[[:]", "[[]", "(?:(?<n>a))"])
+def test_what_only_looks_unsupported_is_not(expression):
+    name_pattern(expression)
 
 
 ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "^", "$", r"\b", "-"])
@@ -86,4 +114,4 @@ EXPRESSIONS = st.recursive(
 
 @given(expression=EXPRESSIONS, text=st.text(alphabet="ab-", max_size=8))
 def test_it_answers_as_pythons_engine(expression, text):
-    assert parse(expression).search(text) == (re.search(expression, text) is not None)
+    assert name_pattern(expression).matches(text) == (re.search(expression, text) is not None)

@@ -1,0 +1,28 @@
+"""Object references: what events, owners and others name an object by."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.kube.objects import Identity
+from argosy.kube.resource import Resource
+
+__all__ = ["object_reference", "reference_of", "reference_to"]
+
+
+def object_reference(api_version: str, kind: str, name: str, uid: str, namespace: str | None = None) -> dict[str, str]:
+    """The namespace is left out where there is none."""
+    reference = {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid}
+    return {**reference, "namespace": namespace} if namespace else reference
+
+
+def reference_of(resource: Resource, metadata: Identity) -> dict[str, str]:
+    """Of an object that a projection was read of."""
+    return object_reference(resource.api_version, resource.kind, metadata.name, metadata.uid, metadata.namespace)
+
+
+def reference_to(obj: Mapping[str, Any]) -> dict[str, str]:
+    """Of a whole object."""
+    metadata = obj["metadata"]
+    return object_reference(
+        obj["apiVersion"], obj["kind"], metadata["name"], metadata["uid"], metadata.get("namespace")
+    )

@@ -1,0 +1,38 @@
+"""Times as Kubernetes writes them: RFC 3339 in UTC, whole seconds (Time) or microseconds (MicroTime).
+
+`now` reads the clock; the others are pure, and decisions use them alone.
+"""
+
+from datetime import UTC, datetime
+
+__all__ = ["micro_timestamp", "now", "parse", "timestamp"]
+
+
+def timestamp(moment: datetime) -> str:
+    """A time of metadata, status and events. `moment` must know its time zone."""
+    return _text(moment, "seconds")
+
+
+def micro_timestamp(moment: datetime) -> str:
+    """A time of leases. `moment` must know its time zone."""
+    return _text(moment, "microseconds")
+
+
+def now() -> str:
+    """The present second."""
+    return timestamp(datetime.now(UTC))
+
+
+def parse(text: str | None) -> datetime | None:
+    """The moment in UTC; None where there is none, or the text is no time with its zone."""
+    if not text or "T" not in text.upper():
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.astimezone(UTC) if moment.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _text(moment: datetime, precision: str) -> str:
+    return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
