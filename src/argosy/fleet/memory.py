@@ -1,11 +1,13 @@
 """Memory: answers to questions that were asked before, so many of them."""
 
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 __all__ = ["Memory"]
 
 T = TypeVar("T")
+
+_UNKNOWN: Final = object()
 
 
 class Memory:
@@ -18,11 +20,11 @@ class Memory:
         self._answers: dict[Hashable, Any] = {}
 
     def recall(self, question: Hashable, answer: Callable[[], T]) -> T:
-        if question in self._answers:
-            known: T = self._answers[question]
-            return known
-        found = answer()
-        if len(self._answers) >= self._most:
-            self._answers.clear()
-        self._answers[question] = found
+        known: Any = self._answers.get(question, _UNKNOWN)
+        if known is _UNKNOWN:
+            known = answer()
+            if len(self._answers) >= self._most:
+                self._answers.clear()
+            self._answers[question] = known
+        found: T = known
         return found

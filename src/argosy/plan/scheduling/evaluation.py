@@ -1,7 +1,7 @@
 """Evaluation of the clusters for an object, before its replicas are divided: who is refused and why, scores, the order.
 
 An evaluation is the same for all objects that ask the same of clusters and run in the same ones of those that treat who is there
-otherwise (`Fleet.particular`), so it is kept with the fleet: of a thousand objects of one policy most find it ready. So
+otherwise (`Fleet.tainted_or_unready`), so it is kept with the fleet: of a thousand objects of one policy most find it ready. So
 are the parts of a decision's record that follow from it alone. What the filters say does not change with what is available,
 and holds for longer.
 """
@@ -137,7 +137,7 @@ def look(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Ev
     if question is None:
         filter_run = yield from _filter_run(unit, fleet, profile)
         return (yield from _looked(filter_run, unit, fleet, profile))
-    key = (profile.shared_as, question, fleet.mask_of(unit.current)[fleet.particular].tobytes())
+    key = (profile.shared_as, question, fleet.mask_of(unit.current)[fleet.tainted_or_unready].tobytes())
     filter_run = fleet.remembered(("filter_run", key), lambda: unasked(_filter_run(unit, fleet, profile)), "facts")
     return fleet.remembered(
         ("evaluation", key), lambda: unasked(_looked(filter_run, unit, fleet, profile)), "evaluations"

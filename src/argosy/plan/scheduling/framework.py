@@ -197,10 +197,9 @@ class Profile(msgspec.Struct, frozen=True):
     scores: tuple[Score | Remote, ...] = ()
     selects: tuple[Select | Remote, ...] = ()
     replicas: dict[str, Replicas | Remote] = {}
-    #: The name under which objects that ask the same share what filters, scores and selection say: for plugins that look
-    #: at nothing of an object but its `question` and in which particular clusters it runs, and filters that do not look at
-    #: what is available.
-    #: Empty where that is not known.
+    #: The name under which objects that ask the same share what filters, scores and selection say. Only for plugins that
+    #: look at nothing of an object but its `question` and in which `Fleet.tainted_or_unready` clusters it runs, and for
+    #: filters that do not look at what is available. Empty where that is not known.
     shared_as: str = ""
 
 
