@@ -17,7 +17,7 @@ __all__ = [
     "meta_equivalent",
     "with_annotation",
     "with_finalizers",
-    "without_annotation",
+    "without_annotations",
     "without_finalizers",
 ]
 
@@ -65,8 +65,8 @@ def with_annotation(annotations: Strings | None, key: str, value: str) -> dict[s
     return {**(annotations or {}), key: value} if key else dict(annotations or {})
 
 
-def without_annotation(annotations: Strings | None, key: str) -> dict[str, str]:
-    return {name: value for name, value in (annotations or {}).items() if name != key}
+def without_annotations(annotations: Strings | None, *keys: str) -> dict[str, str]:
+    return {key: value for key, value in (annotations or {}).items() if key not in keys}
 
 
 def copy_keys(source: Strings | None, target: Strings | None, keys: Iterable[str]) -> tuple[dict[str, str], int]:

@@ -8,18 +8,8 @@ from hypothesis import strategies as st
 from argosy.api import keys
 from argosy.api.clusters import ClusterCondition, ClusterSpec, ClusterStatus, FederatedCluster, Taint
 from argosy.kube.objects import Metadata
-from argosy.plan.failover.failover import (
-    Failback,
-    Rules,
-    doubtful,
-    failback_of,
-    kept,
-    rank,
-    step,
-    step_size,
-    verdict,
-    with_failback,
-)
+from argosy.plan.failover.failback import Failback, failback_of, step, step_size, with_failback
+from argosy.plan.failover.failover import Rules, doubtful, evacuated, rank, verdict
 
 NOW = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
 RULES = Rules(failover_after=60, failback_after=300)
@@ -95,16 +85,17 @@ def test_doubt_begins_with_more_than_half_of_the_joined_clusters() -> None:
 
 def test_divided_replicas_leave_a_failed_cluster_as_far_as_others_take_them() -> None:
     current = {"a": 5, "b": 5, "c": 5}
-    assert kept(current, {"b": 8, "c": 7}, {"a"}, 15) == {"b": 8, "c": 7}
-    assert kept(current, {"b": 6, "c": 6}, {"a"}, 15) == {"a": 3, "b": 6, "c": 6}
-    assert kept(current, {"b": 5, "c": 5}, {"a"}, 15) == {"a": 5, "b": 5, "c": 5}
-    assert kept(current, {"b": 5, "c": 5}, set(), 15) == {"b": 5, "c": 5}, "who did not fail was left for other reasons"
+    assert evacuated(current, {"b": 8, "c": 7}, {"a"}, 15) == ({"b": 8, "c": 7}, False)
+    assert evacuated(current, {"b": 6, "c": 6}, {"a"}, 15) == ({"a": 3, "b": 6, "c": 6}, True)
+    assert evacuated(current, {"b": 5, "c": 5}, {"a"}, 15) == ({"a": 5, "b": 5, "c": 5}, True)
+    left = evacuated(current, {"b": 5, "c": 5}, set(), 15)
+    assert left == ({"b": 5, "c": 5}, False), "who did not fail was left for other reasons"
 
 
 def test_a_duplicated_copy_leaves_a_failed_cluster_only_for_another_one() -> None:
     current = {"a": None, "b": None}
-    assert kept(current, {"b": None}, {"a"}, 0) == {"a": None, "b": None}
-    assert kept(current, {"b": None, "c": None}, {"a"}, 0) == {"b": None, "c": None}
+    assert evacuated(current, {"b": None}, {"a"}, 0) == ({"a": None, "b": None}, True)
+    assert evacuated(current, {"b": None, "c": None}, {"a"}, 0) == ({"b": None, "c": None}, False)
 
 
 def test_who_matters_most_goes_first_and_nobody_before_a_users_own_change() -> None:

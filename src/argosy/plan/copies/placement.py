@@ -13,6 +13,7 @@ import orjson
 from argosy.api import keys
 from argosy.api.federated import FederatedStatus
 from argosy.kube.objects import Metadata
+from argosy.plan.metadata import without_annotations
 
 __all__ = [
     "after_removal",
@@ -138,7 +139,7 @@ def after_removal(annotations: Mapping[str, str], absent: Iterable[str]) -> dict
 
 
 def _with_note(annotations: Mapping[str, str], clusters: Iterable[str]) -> dict[str, str]:
-    rest = {key: value for key, value in annotations.items() if key != keys.TO_BE_REMOVED}
+    rest = without_annotations(annotations, keys.TO_BE_REMOVED)
     names = sorted(set(clusters))
     return {**rest, keys.TO_BE_REMOVED: orjson.dumps(names).decode()} if names else rest
 

@@ -17,12 +17,14 @@ import msgspec
 import orjson
 
 from argosy.api import keys
+from argosy.api.policies import PropagationPolicy
 from argosy.fleet.member import CPU, Member
 from argosy.fleet.replicasets import Pods
 from argosy.fleet.snapshot import MEMORY
 from argosy.kube import duration
 from argosy.kube.objects import DecodeError, decode
 from argosy.plan.fields import Json, equal
+from argosy.plan.metadata import without_annotations
 from argosy.plan.scheduling.unit import AutoMigrationInfo, ResourceRequest
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "info_of",
     "migration_info",
     "newest_replica_set",
+    "noted_in",
     "picture",
     "relevant",
     "same_pod_template",
@@ -149,6 +152,31 @@ def info_of(annotation: str | None) -> AutoMigrationInfo:
 def text_of(info: AutoMigrationInfo) -> str:
     shown = {"estimatedCapacity": info.estimated_capacity, "scheduledReplicas": info.scheduled_replicas}
     return orjson.dumps({k: v for k, v in shown.items() if v}, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def noted_in(
+    annotations: Mapping[str, str], policy: PropagationPolicy, seen: AutoMigrationInfo | None
+) -> tuple[dict[str, str], str]:
+    """A federated object's annotations with how long its pods may wait, and what was seen of them; and what is new of that.
+
+    None was seen: what is stored stays. Where the policy migrates nothing, both annotations go.
+    """
+    wanted = policy.spec.auto_migration
+    threshold = _go_duration(wanted.when.pod_unschedulable_for) if wanted is not None else ""
+    if not threshold:
+        return without_annotations(annotations, keys.POD_UNSCHEDULABLE_THRESHOLD, keys.AUTO_MIGRATION_INFO), ""
+    noted = {**annotations, keys.POD_UNSCHEDULABLE_THRESHOLD: threshold}
+    if seen is None or seen == info_of(annotations.get(keys.AUTO_MIGRATION_INFO)):
+        return noted, ""
+    news = text_of(seen)
+    return {**noted, keys.AUTO_MIGRATION_INFO: news}, news
+
+
+def _go_duration(text: str | None) -> str:
+    try:
+        return duration.format(duration.parse(text or ""))
+    except ValueError:
+        return ""
 
 
 def relevant(annotation: str | None, strategy: str) -> str:

@@ -16,6 +16,7 @@ import orjson
 from argosy.api import keys
 from argosy.kube.objects import DecodeError, decode
 from argosy.plan.fields import Json
+from argosy.plan.metadata import without_annotations
 from argosy.plan.scheduling.unit import AppliedMigration, UnavailableCluster, desired_replicas
 
 __all__ = ["MigrationConfigError", "applied_migration", "applied_to", "in_force", "next_expiry", "text_of"]
@@ -50,7 +51,7 @@ def applied_to(
     A wish that cannot be read leaves the last one that could in force. Without a time nothing expires.
     """
     wish, complaint = annotations.get(keys.MIGRATION_CONFIGURATION), ""
-    rest = {key: value for key, value in annotations.items() if key != keys.APPLIED_MIGRATION_CONFIGURATION}
+    rest = without_annotations(annotations, keys.APPLIED_MIGRATION_CONFIGURATION)
     if wish is None:
         return rest, ""
     try:

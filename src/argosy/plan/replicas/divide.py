@@ -18,7 +18,7 @@ from argosy.plan.kinds.registry import kind_of
 from argosy.plan.replicas.demand import demand_of
 from argosy.plan.scheduling.schedule import Decision
 
-__all__ = ["Divided", "Division", "division_of"]
+__all__ = ["Divided", "Divider", "divider_of"]
 
 Placements = Mapping[str, int | None]
 
@@ -31,8 +31,8 @@ class Divided(NamedTuple):
     missing: str = ""
 
 
-class Division(msgspec.Struct, frozen=True):
-    """How one object is shared."""
+class Divider(msgspec.Struct, frozen=True):
+    """Divides one object over clusters."""
 
     kind: Kind
     template: dict[str, Any]
@@ -46,11 +46,11 @@ class Division(msgspec.Struct, frozen=True):
     def by_number(self) -> bool:
         return self.kind.divide is by_number
 
-    def arranged(self, placements: Placements) -> dict[str, int | None]:
-        """The placements with the numbers that come of them."""
-        return dict(placements if self.by_number else self.divided(placements).placements)
+    def adjusted(self, placements: Placements) -> dict[str, int | None]:
+        """The placements with the numbers that this kind of object allows."""
+        return dict(placements if self.by_number else self.divide(placements).placements)
 
-    def divided(self, placements: Placements) -> Divided:
+    def divide(self, placements: Placements) -> Divided:
         wanted = {cluster: number for cluster, number in placements.items() if number is not None}
         if self.by_number or not wanted or len(wanted) < len(placements):
             return Divided(placements, by_number(self._shares(wanted)).patches)
@@ -94,10 +94,10 @@ class Division(msgspec.Struct, frozen=True):
         )
 
 
-def division_of(spec: Mapping[str, Any], replicas_path: str, decision: Decision | None) -> Division:
+def divider_of(spec: Mapping[str, Any], replicas_path: str, decision: Decision | None) -> Divider:
     """For a federated object's spec as it is stored; `replicas_path` is its type config's."""
     template = spec["template"]
-    return Division(kind_of(template), template, "/" + replicas_path.replace(".", "/"), _patches(spec), decision)
+    return Divider(kind_of(template), template, "/" + replicas_path.replace(".", "/"), _patches(spec), decision)
 
 
 def _patches(spec: Mapping[str, Any]) -> dict[str, Patches]:

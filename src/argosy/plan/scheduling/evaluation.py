@@ -28,7 +28,7 @@ from argosy.plan.scheduling.framework import (
 )
 from argosy.plan.scheduling.unit import Unit
 
-__all__ = ["Evaluation", "Summary", "look", "unasked"]
+__all__ = ["Evaluation", "Summary", "evaluate", "without_remote_plugins"]
 
 NOBODY_TO_ASK = "there is nobody to ask {phase} plugin {plugin!r}"
 
@@ -131,16 +131,18 @@ def _follows_scores(evaluation: Evaluation, clusters: int) -> bool:
     return len(chosen) == len(rows) or int((place[rows] <= chosen[-1]).sum()) == len(chosen)
 
 
-def look(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Evaluation]:
+def evaluate(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Evaluation]:
     """Filter, score and select. Raises FrameworkError."""
     question = unit.question if profile.shared_as else None
     if question is None:
         filter_run = yield from _filter_run(unit, fleet, profile)
-        return (yield from _looked(filter_run, unit, fleet, profile))
+        return (yield from _scored(filter_run, unit, fleet, profile))
     key = (profile.shared_as, question, fleet.mask_of(unit.current)[fleet.tainted_or_unready].tobytes())
-    filter_run = fleet.remembered(("filter_run", key), lambda: unasked(_filter_run(unit, fleet, profile)), "facts")
+    filter_run = fleet.remembered(
+        ("filter_run", key), lambda: without_remote_plugins(_filter_run(unit, fleet, profile)), "facts"
+    )
     return fleet.remembered(
-        ("evaluation", key), lambda: unasked(_looked(filter_run, unit, fleet, profile)), "evaluations"
+        ("evaluation", key), lambda: without_remote_plugins(_scored(filter_run, unit, fleet, profile)), "evaluations"
     )
 
 
@@ -148,7 +150,7 @@ def _filter_run(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Re
     return FilterRun(unit, (yield from run_filters(profile.filters, unit, fleet)))
 
 
-def _looked(filter_run: FilterRun, unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Evaluation]:
+def _scored(filter_run: FilterRun, unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Evaluation]:
     feasible = filter_run.filtered.feasible
     if not feasible.any():
         return Evaluation(filter_run)
@@ -157,8 +159,8 @@ def _looked(filter_run: FilterRun, unit: Unit, fleet: Fleet, profile: Profile) -
     return Evaluation(filter_run, scored, ranked)
 
 
-def unasked(steps: Generator[Ask, Reply, T]) -> T:
-    """Runs to the end what may ask, where there is nobody to ask."""
+def without_remote_plugins(steps: Generator[Ask, Reply, T]) -> T:
+    """Runs to the end what may ask remote plugins, where none can be asked: each question fails."""
     try:
         ask = next(steps)
         while True:

@@ -17,7 +17,7 @@ import numpy as np
 from argosy.api.types import SchedulingProfile
 from argosy.fleet.snapshot import Column, Fleet, Rows
 from argosy.plan.plugins import DEFAULT_PROFILE, IN_TREE, spread_constraints
-from argosy.plan.scheduling.evaluation import Evaluation, look, unasked
+from argosy.plan.scheduling.evaluation import Evaluation, evaluate, without_remote_plugins
 from argosy.plan.scheduling.framework import (
     Ask,
     Division,
@@ -34,7 +34,7 @@ from argosy.plan.scheduling.framework import (
 from argosy.plan.scheduling.profile import Registry, merge_profile
 from argosy.plan.scheduling.unit import Unit
 
-__all__ = ["DEFAULT", "Decision", "decide", "profile_of", "schedule", "unasked"]
+__all__ = ["DEFAULT", "Decision", "decide", "profile_of", "schedule"]
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ DEFAULT = DEFAULT_PROFILE
 NO_REPLICAS_ASSIGNED = "no cluster may take any of the {total} replicas: weights, maximums or capacities are 0"
 NO_CLUSTER_ALLOWED = "maxClusters is 0: the object is placed nowhere"
 NOTHING_TO_DIVIDE = "0 replicas are wanted and the object was not placed before"
-ARRANGED = "clusters keep the ordinals or completions they have, and the others get the rest"
+SHARES_KEPT = "clusters keep the ordinals or completions they have, and the others get the rest"
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
@@ -93,13 +93,13 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         names = self.fleet.names_of(self.rows)
         return dict.fromkeys(names) if self.replicas is None else dict(zip(names, self.replicas.tolist(), strict=True))
 
-    def arranged(self, placements: Mapping[str, int | None]) -> "Decision":
+    def with_placements(self, placements: Mapping[str, int | None]) -> "Decision":
         """The same decision with the numbers that its kind of object allows."""
         if placements == self.placements:
             return self
         division = self.division
         if division is not None:
-            division = msgspec.structs.replace(division, steps=(*division.steps, ARRANGED))
+            division = msgspec.structs.replace(division, steps=(*division.steps, SHARES_KEPT))
         return msgspec.structs.replace(self, rows=None, replicas=None, kept=placements, division=division)
 
     @property
@@ -150,8 +150,8 @@ def profile_of(profile: SchedulingProfile | None, registry: Registry = IN_TREE) 
 
 
 def schedule(unit: Unit, fleet: Fleet, profile: Profile = DEFAULT) -> Decision:
-    """Decide where a unit runs, with nobody to ask: a plugin that lives elsewhere makes the decision impossible."""
-    return unasked(decide(unit, fleet, profile))
+    """Decide where a unit runs without remote plugins: a profile that has some makes the decision impossible."""
+    return without_remote_plugins(decide(unit, fleet, profile))
 
 
 def decide(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Decision]:
@@ -174,7 +174,7 @@ def decide(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, 
 
 
 def _decided(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Decision]:
-    evaluation = yield from look(unit, fleet, profile)
+    evaluation = yield from evaluate(unit, fleet, profile)
     ranked = evaluation.ranked
     if ranked is None:
         return Decision(

@@ -22,7 +22,7 @@ from argosy.fleet.snapshot import GPU, MEMORY
 from argosy.kube.objects import DecodeError, decode, encode
 from argosy.plan.fields import Json, get
 from argosy.plan.kinds.registry import kind_of
-from argosy.plan.metadata import without_annotation
+from argosy.plan.metadata import without_annotations
 from argosy.plan.scheduling import selection
 from argosy.plan.scheduling.rules import NO_RULES, RuleError, Rules, rules_of
 
@@ -227,7 +227,7 @@ def unit_of(
         name=metadata.get("name") or "",
         labels=metadata.get("labels") or {},
         # Without the copy of the whole object that kubectl keeps there: whoever runs plugins is not shown its content.
-        annotations=without_annotation(metadata.get("annotations"), keys.LAST_APPLIED),
+        annotations=without_annotations(metadata.get("annotations"), keys.LAST_APPLIED),
         mode=mode,
         replicas_strategy=spec.replicas_strategy or keys.SPREAD,
         desired_replicas=desired,
