@@ -12,10 +12,12 @@ from argosy.plan.plugins import (
     cluster_evicted,
     cluster_resources_fit,
     cluster_resources_most_allocated,
+    katalyst_resources_exist,
+)
+from argosy.plan.plugins.rules import (
     compute_power,
     cost,
     failure_domain,
-    katalyst_resources_exist,
     locality,
     workload_affinity,
 )

@@ -16,7 +16,8 @@ import numpy as np
 
 from argosy.api.types import SchedulingProfile
 from argosy.fleet.snapshot import Column, Fleet, Rows
-from argosy.plan.plugins import DEFAULT_PROFILE, IN_TREE, spread_constraints
+from argosy.plan.plugins import DEFAULT_PROFILE, IN_TREE
+from argosy.plan.plugins.rules import spread_constraints
 from argosy.plan.scheduling.evaluation import Evaluation, evaluate, without_remote_plugins
 from argosy.plan.scheduling.framework import (
     Ask,
