@@ -315,7 +315,7 @@ class Federate:
         else:
             self._unplaced.discard(key)
         rules = outcome.decision.unit.rules if outcome.decision is not None else NO_RULES
-        if key in self._unplaced and (rules.beside or rules.apart):
+        if key in self._unplaced and (rules.affinity or rules.anti_affinity):
             self._waiting_for_others.add(key)
         else:
             self._waiting_for_others.discard(key)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from argosy.fleet.columns import LARGEST, Amounts, Column, Mask, Rows, read_only
 from argosy.fleet.fingerprint import FleetHashes
 from argosy.fleet.member import ApiKey, Member
-from argosy.fleet.memory import Memory
+from argosy.fleet.memo import Memo
 from argosy.fleet.tables import Tables, changed_fields, table
 from argosy.fleet.taints import TaintTable
 from argosy.kube.hashing import fnv1_32
@@ -49,12 +49,12 @@ class Labelled(NamedTuple):
 
 
 class Facts(Tables):
-    """What the members here have available, and whether that is stale, is out of date: see `available`."""
+    """What the members here have available, and whether that is stale, is out of date: see `snapshot.Available`."""
 
     def __init__(self, members: Mapping[str, Member], built: Mapping[str, Any] | None = None) -> None:
         super().__init__(members, built)
         #: Answers that follow from all of these facts.
-        self.answers = Memory(_EVALUATIONS_KEPT)
+        self.answers = Memo(_EVALUATIONS_KEPT)
 
     def replaced(self, before: Member, after: Member) -> "Facts":
         """After one member changed; the same facts where it did not change in any."""
@@ -175,15 +175,15 @@ class Facts(Tables):
         return self._label_answers.recall(question, lambda: self._mask(predicate))
 
     @table("labels")
-    def _label_answers(self) -> Memory:
-        return Memory(_COLUMNS_KEPT)
+    def _label_answers(self) -> Memo:
+        return Memo(_COLUMNS_KEPT)
 
     def labelled(self, key: str) -> Labelled:
         return self._labels.recall(key, lambda: self._labelled(key))
 
     @table("labels")
-    def _labels(self) -> Memory:
-        return Memory(_COLUMNS_KEPT)
+    def _labels(self) -> Memo:
+        return Memo(_COLUMNS_KEPT)
 
     def _labelled(self, key: str) -> Labelled:
         found = [member.labels.get(key) for member in self.members.values()]
@@ -198,8 +198,8 @@ class Facts(Tables):
         return self._serving_answers.recall(api, lambda: self._serving(api))
 
     @table("apis_digest")
-    def _serving_answers(self) -> Memory:
-        return Memory(_COLUMNS_KEPT)
+    def _serving_answers(self) -> Memo:
+        return Memo(_COLUMNS_KEPT)
 
     def _serving(self, api: ApiKey) -> Mask:
         sets, of_cluster = self._api_sets

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from argosy.fleet.member import digest
-from argosy.fleet.memory import Memory
+from argosy.fleet.memo import Memo
 
 __all__ = ["Fingerprint", "FleetChange", "FleetHashes"]
 
@@ -78,7 +78,7 @@ class FleetHashes:
 
     def _finish(self) -> None:
         self.fingerprint = self._fingerprint()
-        self._reading, self._since = Memory(_ANSWERS_KEPT), Memory(_ANSWERS_KEPT)
+        self._reading, self._since = Memo(_ANSWERS_KEPT), Memo(_ANSWERS_KEPT)
         #: All facets in one number, as text.
         self.short = f"{digest(self.fingerprint):016x}"
 

@@ -14,16 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from argosy.api.clusters import FederatedCluster
-from argosy.fleet.available import Available
 from argosy.fleet.columns import LARGEST, Amounts, Column, Mask, Rows, read_only
 from argosy.fleet.facts import Facts, Labelled
 from argosy.fleet.fingerprint import FleetHashes
 from argosy.fleet.member import CPU, ApiKey, Member, member_of
-from argosy.fleet.memory import Memory
+from argosy.fleet.memo import Memo
+from argosy.fleet.tables import Tables, changed_fields, table
 from argosy.fleet.taints import TaintTable
 from argosy.fleet.workloads import Workloads
 
-__all__ = ["CPU", "GPU", "LARGEST", "MEMORY", "Column", "Fleet", "Labelled", "Mask", "Rows"]
+__all__ = ["CPU", "GPU", "LARGEST", "MEMORY", "Available", "Column", "Fleet", "Labelled", "Mask", "Rows"]
 
 MEMORY = "memory"
 GPU = "nvidia.com/gpu"
@@ -33,7 +33,38 @@ _COLUMNS_KEPT: Final = 512
 #: Of answers that are several columns each.
 _EVALUATIONS_KEPT: Final = 64
 
+#: The fields of a member that it is told by.
+_AVAILABLE: Final = frozenset({"available", "stale"})
+
 T = TypeVar("T")
+
+
+class Available(Tables):
+    """What members have available, as they report it or less what is reserved."""
+
+    @table("available")
+    def amounts(self) -> Amounts:
+        return Amounts([member.available for member in self.members.values()])
+
+    @table("stale")
+    def stale(self) -> Mask:
+        """Of which clusters the amounts have not been heard of for long."""
+        return self._mask(lambda member: member.stale)
+
+    def replaced(self, row: int, before: Member, after: Member) -> "Available":
+        """After the member in this row changed."""
+        changed = changed_fields(before, after, _AVAILABLE)
+        return Available({**self.members, after.name: after}, self._still_true(changed, row, after))
+
+    def with_amounts(self, amounts: Amounts) -> "Available":
+        """The same members with these amounts, whatever they report."""
+        return Available(self.members, {"amounts": amounts, "stale": self.stale})
+
+    def only(self, rows: Rows) -> "Available":
+        """Of the members in these rows."""
+        every = tuple(self.members.values())
+        members = {every[row].name: every[row] for row in rows.tolist()}
+        return Available(members, {"amounts": self.amounts.only(rows), "stale": self.stale[rows]})
 
 
 class Fleet:
@@ -47,8 +78,8 @@ class Fleet:
         self._reported = Available({}) if reported is None else reported
         #: What the federation has placed where, for rules about other workloads. Shared by all snapshots, and not compared.
         self.workloads = Workloads() if workloads is None else workloads
-        self._columns = Memory(_COLUMNS_KEPT)
-        self._evaluations = Memory(_EVALUATIONS_KEPT)
+        self._columns = Memo(_COLUMNS_KEPT)
+        self._evaluations = Memo(_EVALUATIONS_KEPT)
         self._located: _Located | None = None
 
     @classmethod

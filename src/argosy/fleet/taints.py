@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from argosy.api.policies import Toleration
 from argosy.fleet.columns import Mask
-from argosy.fleet.memory import Memory
+from argosy.fleet.memo import Memo
 
 __all__ = ["NO_EXECUTE", "NO_SCHEDULE", "PREFER_NO_SCHEDULE", "TaintKey", "TaintTable", "tolerates"]
 
@@ -54,7 +54,7 @@ class TaintTable:
         self._of_cluster = np.array([sets.setdefault(tuple(taints), len(sets)) for taints in taints_of], dtype=np.intp)
         #: The distinct lists of taints: most clusters of a fleet are alike.
         self._sets = tuple(sets)
-        self._untolerated, self._counts = Memory(_ANSWERS_KEPT), Memory(_ANSWERS_KEPT)
+        self._untolerated, self._counts = Memo(_ANSWERS_KEPT), Memo(_ANSWERS_KEPT)
 
     def untolerated(self, tolerations: Iterable[Toleration], effect: str) -> Mask:
         """One bool per cluster: has a taint of this effect that none of the tolerations tolerates. Not to be changed."""

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from argosy.fleet.available import Available
 from argosy.fleet.columns import Amounts
 from argosy.fleet.facts import Facts
 from argosy.fleet.member import Member, member_of
+from argosy.fleet.snapshot import Available
 from argosy.fleet.workloads import Workloads
 from tests.unit.plan.scheduling import cluster, fleet, taint
 

@@ -1,11 +1,14 @@
-"""Auto migration: from the pods members could not place to what a member can be trusted with.
+"""Auto migration: how many replicas of a workload each member can run, estimated from its unschedulable pods.
 
-Pods that fit no node for longer than the policy's threshold lower their cluster's estimated capacity for this workload;
-scheduling then finds the rest of the replicas another home. An estimate outlives the pods it was made from while the
-cluster has no room for one more of them, so that the next scaling does not try the same full cluster again; it goes once
-there is room, or once the cluster runs more than that. What was only asked of a full cluster never raises it: the copy and
-its pods come by two watches, and one that is behind shows many wanted and nobody waiting. A cluster that cannot be seen
-keeps what was known of it.
+Pods that are unschedulable for longer than the policy's threshold lower their cluster's estimated capacity for this
+workload, and scheduling places the rest of the replicas in other clusters.
+
+An estimate is kept after its pods are gone, as long as the cluster has no room for one more of them: otherwise the next
+scaling would try the same full cluster again. It is dropped once there is room, or once the cluster runs more than that. In
+a full cluster only pods that have a node raise an estimate, never the number of replicas asked for: object and pods come by
+two watches, and while the pods' is behind, many replicas seem wanted and none waiting. A cluster that cannot be seen keeps
+its estimate.
+
 Values in, values out: pods, ReplicaSets and the time are brought by `control/migrate`.
 """
 
@@ -29,14 +32,14 @@ from argosy.plan.scheduling.unit import AutoMigrationInfo, ResourceRequest
 
 __all__ = [
     "Counted",
-    "Picture",
+    "Estimate",
     "count",
+    "estimate",
     "has_room",
     "info_of",
     "migration_info",
     "newest_replica_set",
     "noted_in",
-    "picture",
     "relevant",
     "same_pod_template",
     "text_of",
@@ -54,8 +57,8 @@ class Counted(msgspec.Struct, frozen=True):
     next_crossing: datetime.timedelta | None = None
 
 
-class Picture(msgspec.Struct, frozen=True):
-    """What one member makes of its share of a workload. `capacity` is None where it runs all it is asked for."""
+class Estimate(msgspec.Struct, frozen=True):
+    """What one member runs of a workload, and can run. `capacity` is None where it runs all it is asked for."""
 
     scheduled: int
     capacity: int | None = None
@@ -90,34 +93,33 @@ def _time(text: str, now: datetime.datetime) -> datetime.datetime:
     return time if time.tzinfo is not None else now
 
 
-def picture(
+def estimate(
     desired: int, replicas: int, ready: int, pods: Pods | None, now: datetime.datetime, threshold: datetime.timedelta
-) -> Picture:
-    """What a member says: `replicas` and `ready` by its object's status, `pods` of the newest ReplicaSet.
+) -> Estimate:
+    """Of one member: `replicas` and `ready` are by its object's status, `pods` those of the newest ReplicaSet.
 
     `pods` need not be known where all replicas are ready. None otherwise: the ReplicaSet is not made yet.
     """
     if replicas == ready:
-        return Picture(replicas)
+        return Estimate(replicas)
     if pods is None:
-        return Picture(0)
+        return Estimate(0)
     counted = count(pods, now, threshold)
     capacity = max(pods.total, desired) - counted.stuck
-    lacking = max(capacity, 0) if capacity < desired else None
-    return Picture(counted.scheduled, lacking, counted.next_crossing)
+    return Estimate(counted.scheduled, max(capacity, 0) if capacity < desired else None, counted.next_crossing)
 
 
 def migration_info(
-    pictures: Mapping[str, Picture | None], stored: AutoMigrationInfo, full: Collection[str]
+    estimates: Mapping[str, Estimate | None], stored: AutoMigrationInfo, full: Collection[str]
 ) -> AutoMigrationInfo:
-    """What scheduling is told: of each cluster the workload is placed in its picture, None where nobody can see it.
+    """What scheduling reads. `estimates` has every cluster the workload is placed in, None where it cannot be seen.
 
-    `stored` is what it was told before, `full` names the clusters that have no room for one more of the pods.
+    `stored` is what scheduling has read so far, `full` names the clusters that have no room for one more of the pods.
     """
-    elsewhere = stored.estimated_capacity.keys() - pictures.keys()
-    capacity = {cluster: stored.estimated_capacity[cluster] for cluster in elsewhere if cluster in full}
+    left = stored.estimated_capacity.keys() - estimates.keys()
+    capacity = {cluster: stored.estimated_capacity[cluster] for cluster in left if cluster in full}
     scheduled = {}
-    for cluster, seen in pictures.items():
+    for cluster, seen in estimates.items():
         known = stored.estimated_capacity.get(cluster)
         if seen is None:
             if cluster in stored.scheduled_replicas:
@@ -126,12 +128,12 @@ def migration_info(
                 capacity[cluster] = known
             continue
         scheduled[cluster] = seen.scheduled
-        estimate = seen.capacity
-        if known is not None and cluster in full and (estimate is not None or seen.scheduled <= known):
+        number = seen.capacity
+        if known is not None and cluster in full and (number is not None or seen.scheduled <= known):
             proven = max(known, seen.scheduled)
-            estimate = proven if estimate is None else min(estimate, proven)
-        if estimate is not None:
-            capacity[cluster] = estimate
+            number = proven if number is None else min(number, proven)
+        if number is not None:
+            capacity[cluster] = number
     return AutoMigrationInfo(dict(sorted(capacity.items())), dict(sorted(scheduled.items())))
 
 

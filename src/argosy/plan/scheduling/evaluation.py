@@ -1,9 +1,9 @@
 """Evaluation of the clusters for an object, before its replicas are divided: who is refused and why, scores, the order.
 
-An evaluation is the same for all objects that ask the same of clusters and run in the same ones of those that treat who is there
-otherwise (`Fleet.tainted_or_unready`), so it is kept with the fleet: of a thousand objects of one policy most find it ready. So
-are the parts of a decision's record that follow from it alone. What the filters say does not change with what is available,
-and holds for longer.
+Evaluations are kept with the fleet and shared: of a thousand objects of one policy most find theirs ready. Two objects share
+one where they ask the same of clusters (`Unit.question`) and run in the same `Fleet.tainted_or_unready` clusters. The parts
+of a decision's record that follow from an evaluation alone are kept with it. What the filters say does not depend on what is
+available, and so is kept for longer.
 """
 
 from collections.abc import Generator
@@ -98,7 +98,7 @@ def _refusals(filter_run: FilterRun, fleet: Fleet) -> Refusals:
 
 
 class Summary(msgspec.Struct, frozen=True, eq=False):
-    """What a decision's record says of its outlook."""
+    """What a decision's record says of its evaluation."""
 
     #: Filter and reason, each once, and which of them (from 1) excluded a cluster; 0 where none did.
     refusals: tuple[tuple[str, str], ...]

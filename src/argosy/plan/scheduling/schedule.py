@@ -4,7 +4,7 @@ Pure: a unit and a fleet in, a Decision out, the same for the same inputs. It ne
 better idea: where nothing fits, or the plan would leave no cluster, the current placement stays and the Decision says
 why. A workload divided over clusters and scaled to 0 keeps its objects; a sticky one keeps its clusters and still scales.
 
-`decide` yields a question wherever the profile has a plugin that lives elsewhere; who drives it answers.
+`decide` yields a question wherever the profile has a remote plugin, and is sent the answer.
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -48,7 +48,7 @@ SHARES_KEPT = "clusters keep the ordinals or completions they have, and the othe
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """What was decided, and why: arrays over the clusters considered, told in names on demand.
+    """What was decided, and why: arrays over the clusters considered, turned into names on demand.
 
     `placements` is what is to hold from now on: replicas per cluster, None where the object is duplicated. With
     `unschedulable` set it is the placement that stays for want of a better one, and `message` says what is missing.
@@ -194,7 +194,7 @@ def _decided(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply
 
 
 class _Unanswered(Exception):
-    """A planner that lives elsewhere has to be asked first."""
+    """A remote planner has to be asked first."""
 
     def __init__(self, ask: Ask):
         super().__init__(ask.plugin.name)
@@ -202,7 +202,7 @@ class _Unanswered(Exception):
 
 
 class _Answered:
-    """What planners elsewhere have said so far."""
+    """What remote planners have answered so far."""
 
     def __init__(self) -> None:
         self._known: list[tuple[Ask, Reply]] = []
@@ -218,7 +218,7 @@ class _Answered:
 
 
 def _planned(work: Callable[[Profile], T], profile: Profile) -> Generator[Ask, Reply, T]:
-    """Does what divides replicas. Where the planner lives elsewhere it is asked, and the work done anew with its answer."""
+    """Does work that divides replicas. A remote planner is asked, and the work is done again with its answer."""
     if not any(isinstance(plugin, Remote) for plugin in profile.replicas.values()):
         return work(profile)
     answered = _Answered()

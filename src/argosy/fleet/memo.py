@@ -1,17 +1,17 @@
-"""Memory: answers to questions that were asked before, so many of them."""
+"""Memo: a bounded memory of answers, by question."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, Final, TypeVar
 
-__all__ = ["Memory"]
+__all__ = ["Memo"]
 
 T = TypeVar("T")
 
 _UNKNOWN: Final = object()
 
 
-class Memory:
-    """Begins anew when it is full: what is asked often is soon there again."""
+class Memo:
+    """Forgets all when it is full: what is asked often is soon there again."""
 
     __slots__ = ("_answers", "_most")
 
