@@ -19,6 +19,7 @@ __all__ = [
     "with_finalizers",
     "without_annotations",
     "without_finalizers",
+    "without_managed_fields",
 ]
 
 Strings = Mapping[str, str]
@@ -44,6 +45,11 @@ def labels_of(obj: Mapping[str, Any]) -> dict[str, str]:
 
 def annotations_of(obj: Mapping[str, Any]) -> dict[str, str]:
     return (obj.get("metadata") or {}).get("annotations") or {}
+
+
+def without_managed_fields(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """An object's metadata. Who manages which field is the server's to say: it is neither compared nor written."""
+    return {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
 
 
 def is_string_map(value: Any) -> bool:

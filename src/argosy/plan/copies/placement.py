@@ -24,6 +24,7 @@ __all__ = [
     "overrides_for",
     "placed",
     "to_be_removed",
+    "value_at",
     "with_overrides",
     "with_placement",
     "with_removals_noted",
@@ -107,6 +108,12 @@ def overrides_by_cluster(entries: Entries, pipeline: Sequence[Sequence[str]]) ->
         for item in entry.get("clusters") or ():
             found.setdefault(item["cluster"], []).extend(item.get("patches") or ())
     return found
+
+
+def value_at(patches: Iterable[Mapping[str, Any]], pointer: str) -> Any:
+    """What these patches leave at a JSON pointer, None where they say nothing of it."""
+    values = [patch.get("value") for patch in patches if patch.get("path") == pointer]
+    return values[-1] if values else None
 
 
 def _in_order(entries: Entries, pipeline: Sequence[Sequence[str]]) -> Entries:

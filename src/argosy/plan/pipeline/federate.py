@@ -16,7 +16,7 @@ from argosy.api.resources import federated_objects
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.kube import owners
 from argosy.plan.fields import Json, equal
-from argosy.plan.metadata import SERVERS_OWN, annotations_of, labels_of, with_finalizers
+from argosy.plan.metadata import SERVERS_OWN, annotations_of, labels_of, with_finalizers, without_managed_fields
 from argosy.plan.pipeline import namespaces
 from argosy.plan.pipeline.held import held_of
 from argosy.plan.pipeline.inputs import PassInputs
@@ -45,7 +45,9 @@ def federate(inputs: PassInputs) -> State | None:
     """
     if not _federates(inputs):
         return None
-    before = None if inputs.existing is None else _comparable(inputs.existing)
+    before = inputs.existing
+    if before is not None:
+        before = {**before, "metadata": without_managed_fields(before)}
     base = federated_object(inputs.source, before, inputs.type_config)
     annotations = annotations_of(base)
     return State(before, base, base["spec"], annotations, held_of(annotations))
@@ -71,12 +73,6 @@ def _asks_for_propagation(inputs: PassInputs) -> bool:
             inputs.source["metadata"]["name"], annotations_of(inputs.source), inputs.exclude_namespaces
         )
     )
-
-
-def _comparable(existing: Json) -> Json:
-    """Who manages which field is the server's to say: it is neither compared nor written."""
-    metadata = {key: value for key, value in existing["metadata"].items() if key != "managedFields"}
-    return {**existing, "metadata": metadata}
 
 
 class Classified(msgspec.Struct, frozen=True):

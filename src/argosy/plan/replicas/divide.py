@@ -12,7 +12,8 @@ import msgspec
 
 from argosy.api import keys
 from argosy.fleet.snapshot import LARGEST, Column
-from argosy.plan.copies.placement import Patches
+from argosy.plan.copies.placement import Patches, value_at
+from argosy.plan.fields import pointer
 from argosy.plan.kinds.kind import Kind, Shares, by_number
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.replicas.demand import demand_of
@@ -58,10 +59,7 @@ class Divider(msgspec.Struct, frozen=True):
         return Divided(self._numbers(patches), patches, missing)
 
     def _numbers(self, patches: Mapping[str, Patches]) -> dict[str, int | None]:
-        return {
-            cluster: next((patch["value"] for patch in theirs if patch["path"] == self.pointer), None)
-            for cluster, theirs in sorted(patches.items())
-        }
+        return {cluster: value_at(theirs, self.pointer) for cluster, theirs in sorted(patches.items())}
 
     def _shares(self, wanted: Mapping[str, int]) -> Shares:
         return Shares(template=self.template, pointer=self.pointer, wanted=wanted)
@@ -97,7 +95,7 @@ class Divider(msgspec.Struct, frozen=True):
 def divider_of(spec: Mapping[str, Any], replicas_path: str, decision: Decision | None) -> Divider:
     """For a federated object's spec as it is stored; `replicas_path` is its type config's."""
     template = spec["template"]
-    return Divider(kind_of(template), template, "/" + replicas_path.replace(".", "/"), _patches(spec), decision)
+    return Divider(kind_of(template), template, pointer(replicas_path), _patches(spec), decision)
 
 
 def _patches(spec: Mapping[str, Any]) -> dict[str, Patches]:

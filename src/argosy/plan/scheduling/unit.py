@@ -20,7 +20,7 @@ from argosy.fleet.katalyst import KATALYST_RESOURCES
 from argosy.fleet.member import CPU
 from argosy.fleet.snapshot import GPU, MEMORY
 from argosy.kube.objects import DecodeError, decode, encode
-from argosy.plan.fields import Json, get
+from argosy.plan.fields import Json, get, pointer
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import without_annotations
 from argosy.plan.scheduling import selection
@@ -270,11 +270,11 @@ def _unreadable(overrides: "_ObjectOverrides", affinity: Affinity | None) -> str
 def current_placement(federated: FederatedObject, type_config: FederatedTypeConfig) -> dict[str, int | None]:
     """Where the scheduler placed the object before, with the replica numbers of its own overrides."""
     path = type_config.spec.path_definition.replicas_spec
-    pointer = "/" + path.replace(".", "/")
+    at = pointer(path)
     overrides = federated.overrides_of(keys.GLOBAL_SCHEDULER)
     placement: dict[str, int | None] = {}
     for cluster in sorted(federated.placement_of(keys.GLOBAL_SCHEDULER)):
-        numbers = [patch.value for patch in overrides.get(cluster, ()) if path and patch.path == pointer]
+        numbers = [patch.value for patch in overrides.get(cluster, ()) if path and patch.path == at]
         number = numbers[-1] if numbers else None
         placement[cluster] = number if isinstance(number, int) and number >= 0 else None
     return placement
