@@ -24,7 +24,8 @@ from argosy.fleet.snapshot import Fleet
 from argosy.kube.objects import decode as decode_object
 from argosy.kube.objects import encode as encode_object
 from argosy.plan.explain.record import Inputs, encode, record_of
-from argosy.plan.pipeline.run import federate
+from argosy.plan.pipeline.inputs import PassInputs
+from argosy.plan.pipeline.run import run_locally
 from argosy.plan.scheduling.schedule import schedule
 from argosy.plan.scheduling.triggers import decide, triggers_of
 from argosy.plan.scheduling.unit import Unit, unit_of
@@ -194,7 +195,8 @@ def measure_no_op_pass(report: Report, random: np.random.Generator, *, quick: bo
     source = placed(0, fleet, random).template
     identity = {"uid": "1", "labels": {keys.PROPAGATION_POLICY_LABEL: POLICY.metadata.name}}
     source |= {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {**source["metadata"], **identity}}
-    made = federate(source, None, TYPE_CONFIG, fleet=fleet, policy=POLICY).object
+    inputs = PassInputs(source=source, type_config=TYPE_CONFIG, fleet=fleet, policy=POLICY)
+    made = run_locally(inputs).object
     assert made is not None
     stored = encode_object({**made, "metadata": {**made["metadata"], "generation": 1}})
     best = float("inf")
@@ -202,7 +204,7 @@ def measure_no_op_pass(report: Report, random: np.random.Generator, *, quick: bo
         started = time.process_time()
         for _ in range(20 if quick else 200):
             existing = decode_object(stored, dict)
-            assert federate(source, existing, TYPE_CONFIG, fleet=fleet, policy=POLICY).object is None
+            assert run_locally(msgspec.structs.replace(inputs, existing=existing)).object is None
         best = min(best, (time.process_time() - started) / (20 if quick else 200))
     where = len(made["spec"]["placements"][0]["placement"])
     report.add(f"a whole pass that finds nothing to do ({where} clusters)", best * 1e6, "µs CPU", "lower")

@@ -109,7 +109,7 @@ class Ground:
         )
 
     def _snapshot(self) -> Fleet:
-        return Fleet(
+        return Fleet.of_members(
             Member(
                 name,
                 joined=True,

@@ -9,7 +9,7 @@ from argosy.cli.local import access
 from argosy.cli.local.guard import Guard
 from argosy.control.install.installer import Installation, install
 from argosy.kube.errors import Forbidden
-from argosy.plan.pipeline.run import _Pass
+from argosy.plan.pipeline.run import STEPS
 from argosy.server.auth.identity import User
 from argosy.server.embedded import EmbeddedServer
 from tests.harness import guarding
@@ -49,4 +49,4 @@ async def test_the_controllers_are_whom_the_binding_names(plane):
 
 
 def test_the_steps_that_are_ours_are_those_the_pipeline_does():
-    assert set(keys.OWN_STEPS) == set(_Pass._own_steps.fget(None))
+    assert set(keys.OWN_STEPS) == set(STEPS)

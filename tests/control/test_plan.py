@@ -27,7 +27,7 @@ from argosy.plan.explain.snapshot import CORDON, LOSS, Snapshot
 from argosy.plan.explain.whatif import changes, pass_over
 from argosy.plan.metadata import annotations_of
 from argosy.plan.pipeline.held import held_of
-from argosy.plan.scheduling.schedule import unasked
+from argosy.plan.scheduling.evaluation import without_remote_plugins
 from argosy.sim.fleet import SimulatedFleet
 from argosy.sim.spec import MemberSpec, NodePool
 from argosy.sim.timings import Timings as SimulatedTimings
@@ -177,7 +177,7 @@ async def at_rest(world: World, lost: str = "", after: str = "") -> Snapshot:
         assert all(cluster.ready for name, cluster in found.clusters.items() if name != lost), "a cluster is not ready"
         for key in found.sources:
             existing = found.federated_object(key)
-            outcome = unasked(pass_over(found, key, existing))
+            outcome = without_remote_plugins(pass_over(found, key, existing))
             assert not changes(found, key, existing, outcome), f"{key.text}: {existing} is to be {outcome}"
         return found
 

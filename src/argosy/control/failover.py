@@ -26,6 +26,7 @@ from argosy.kube.informer import Change
 from argosy.kube.objects import HasMetadata
 from argosy.kube.queue import Result, WorkQueue
 from argosy.plan.failover import failover
+from argosy.plan.failover.failback import failback_of
 from argosy.plan.fields import get
 
 __all__ = ["Failover", "Returning"]
@@ -135,7 +136,7 @@ class Returning:
     def _member_object_changed(self, cluster: str, type_name: str, change: Change[HasMetadata]) -> None:
         key = SourceKey(type_name, change.key)
         view = self._caches.federated_view(key)
-        if view is not None and failover.failback_of(view.metadata.annotations).target:
+        if view is not None and failback_of(view.metadata.annotations).target:
             self._progressed(key)
 
 

@@ -39,6 +39,7 @@ from argosy.plan.pipeline import namespaces
 from argosy.plan.pipeline import run as pipeline
 from argosy.plan.pipeline.federate import NameTaken
 from argosy.plan.pipeline.held import HeldReason
+from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
 from argosy.plan.scheduling.framework import Ask, Reply
 from argosy.plan.scheduling.rules import NO_RULES
@@ -272,23 +273,24 @@ class Federate:
         labels, namespace = metadata.get("labels") or {}, metadata.get("namespace") or ""
         reference = propagation_ref(labels, namespace)
         policy = self._policy(reference) if reference is not None else None
-        return pipeline.federate_steps(
-            source,
-            existing,
-            config,
+        inputs = PassInputs(
+            source=source,
+            type_config=config,
             fleet=self._reserved.fleet(key, own=policy is not None and policy.spec.limit_replicas_to_available),
+            existing=existing,
             policy=policy,
+            override_policies=self._override_policies(labels, namespace),
             profile=self._profiles.of(policy),
             registry=self._profiles.registry,
-            override_policies=self._override_policies(labels, namespace),
-            exclude_namespaces=self._exclude,
             wanted=self._all,
+            exclude_namespaces=self._exclude,
             now=datetime.datetime.now(datetime.UTC),
             migration=self.migration(key),
             available=self.available(key),
             katalyst=self._katalyst,
             instrument=self._metrics.scheduling.timed,
         )
+        return pipeline.run(inputs)
 
     def _profile_name(self, source: Object) -> str:
         metadata = source["metadata"]
@@ -313,7 +315,7 @@ class Federate:
         else:
             self._unplaced.discard(key)
         rules = outcome.decision.unit.rules if outcome.decision is not None else NO_RULES
-        if key in self._unplaced and (rules.beside or rules.apart):
+        if key in self._unplaced and (rules.affinity or rules.anti_affinity):
             self._waiting_for_others.add(key)
         else:
             self._waiting_for_others.discard(key)

@@ -136,7 +136,7 @@ class Migrate:
             self._forget(key)
             return None
         stored = migrate.info_of(annotations.get(keys.AUTO_MIGRATION_INFO))
-        pictures: dict[str, migrate.Picture | None] = {}
+        pictures: dict[str, migrate.Estimate | None] = {}
         for cluster in sorted(view.placed):
             try:
                 seen, there = await self._picture(cluster, key, config, threshold)
@@ -163,7 +163,7 @@ class Migrate:
 
     async def _picture(
         self, cluster: str, key: SourceKey, config: FederatedTypeConfig, threshold: datetime.timedelta
-    ) -> tuple[migrate.Picture | None, bool]:
+    ) -> tuple[migrate.Estimate | None, bool]:
         """What the member makes of the workload, None where it cannot be seen; and whether it has a copy, or might."""
         member, known = self._members.get(cluster), self._caches.clusters.get(cluster)
         if member is None or known is None or not known.ready or not self._collector.synced(cluster, config.name):
@@ -181,7 +181,7 @@ class Migrate:
             if uid is not None and pods is None:
                 return None, True
         now = datetime.datetime.now(datetime.UTC)
-        return migrate.picture(desired, replicas, ready, pods, now, threshold), True
+        return migrate.estimate(desired, replicas, ready, pods, now, threshold), True
 
     def _tell_refusal(self, cluster: str, error: Exception) -> None:
         """Once a cluster: a right that is missing is missing for every workload."""

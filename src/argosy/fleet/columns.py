@@ -1,12 +1,12 @@
 """Columns: one number or bool a cluster, in the order of a fleet's names, and the amounts of resources as such."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LARGEST", "Amounts", "Column", "Mask", "Rows"]
+__all__ = ["LARGEST", "Amounts", "Column", "Mask", "Rows", "read_only"]
 
 Column = npt.NDArray[np.int64]
 """One number a cluster."""
@@ -19,6 +19,14 @@ Rows = npt.NDArray[np.intp]
 
 #: No number in a column is larger: sums of two of them still fit.
 LARGEST: Final = 2**62
+
+Array = TypeVar("Array", bound=npt.NDArray[Any])
+
+
+def read_only(array: Array) -> Array:
+    """The same array, which nobody can change from now on."""
+    array.flags.writeable = False
+    return array
 
 
 class Amounts:
@@ -62,6 +70,13 @@ class Amounts:
             if column is not None:
                 left = np.where(self._present[column], self._amounts[column] - amounts, 0)
                 changed._amounts[column] = np.clip(left, -LARGEST, LARGEST)
+        return changed
+
+    def only(self, rows: Rows) -> "Amounts":
+        """Of these clusters, in this order."""
+        changed = object.__new__(Amounts)
+        changed._column = self._column
+        changed._amounts, changed._present = self._amounts[:, rows], self._present[:, rows]
         return changed
 
     def amount(self, resource: str) -> Column:

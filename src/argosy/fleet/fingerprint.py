@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from argosy.fleet.member import digest
+from argosy.fleet.memo import Memo
 
 __all__ = ["Fingerprint", "FleetChange", "FleetHashes"]
 
@@ -73,39 +74,29 @@ class FleetHashes:
         self._labels = self._mixed(label_digests)
         self._taints = self._mixed(taints)
         self._apis = self._mixed(apis)
-        self._reading: dict[tuple[str, ...], FleetHashes] = {}
         self._finish()
 
     def _finish(self) -> None:
         self.fingerprint = self._fingerprint()
-        self._since: dict[Fingerprint, FleetChange] = {}
+        self._reading, self._since = Memo(_ANSWERS_KEPT), Memo(_ANSWERS_KEPT)
         #: All facets in one number, as text.
         self.short = f"{digest(self.fingerprint):016x}"
 
     def reading(self, keys: tuple[str, ...] | None) -> "FleetHashes":
         """The same for someone who reads these labels only; None reads all. Kept: policies read few."""
-        if keys is None:
-            return self
-        known = self._reading.get(keys)
-        if known is None:
-            known = copy(self)
-            known._reading = {}
-            known._labels = self._mixed(
-                [digest([labels.get(key) for key in keys]) if keys else 0 for labels in self._all_labels]
-            )
-            known._finish()
-            if len(self._reading) < _ANSWERS_KEPT:
-                self._reading[keys] = known
-        return known
+        return self if keys is None else self._reading.recall(keys, lambda: self._with_labels(keys))
+
+    def _with_labels(self, keys: tuple[str, ...]) -> "FleetHashes":
+        """Labels with other keys do not count."""
+        digests = [digest([labels.get(key) for key in keys]) if keys else 0 for labels in self._all_labels]
+        hashes = copy(self)
+        hashes._labels = self._mixed(digests)
+        hashes._finish()
+        return hashes
 
     def since(self, then: Fingerprint) -> FleetChange:
         """What changed from the fleet that had this fingerprint. Kept: most objects were scheduled on the same few fleets."""
-        known = self._since.get(then)
-        if known is None:
-            known = self._changed_since(then)
-            if len(self._since) < _ANSWERS_KEPT:
-                self._since[then] = known
-        return known
+        return self._since.recall(then, lambda: self._changed_since(then))
 
     def _changed_since(self, then: Fingerprint) -> FleetChange:
         if then == self.fingerprint:

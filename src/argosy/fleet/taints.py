@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from argosy.api.policies import Toleration
 from argosy.fleet.columns import Mask
+from argosy.fleet.memo import Memo
 
 __all__ = ["NO_EXECUTE", "NO_SCHEDULE", "PREFER_NO_SCHEDULE", "TaintKey", "TaintTable", "tolerates"]
 
@@ -53,28 +54,17 @@ class TaintTable:
         self._of_cluster = np.array([sets.setdefault(tuple(taints), len(sets)) for taints in taints_of], dtype=np.intp)
         #: The distinct lists of taints: most clusters of a fleet are alike.
         self._sets = tuple(sets)
-        self._untolerated: dict[tuple[tuple[Toleration, ...], str], Mask] = {}
-        self._counts: dict[tuple[tuple[Toleration, ...], str], npt.NDArray[np.int64]] = {}
+        self._untolerated, self._counts = Memo(_ANSWERS_KEPT), Memo(_ANSWERS_KEPT)
 
     def untolerated(self, tolerations: Iterable[Toleration], effect: str) -> Mask:
         """One bool per cluster: has a taint of this effect that none of the tolerations tolerates. Not to be changed."""
-        question = (tuple(tolerations), effect)
-        known = self._untolerated.get(question)
-        if known is None:
-            known = self.count_untolerated(question[0], effect) > 0
-            if len(self._untolerated) < _ANSWERS_KEPT:
-                self._untolerated[question] = known
-        return known
+        asked = tuple(tolerations)
+        return self._untolerated.recall((asked, effect), lambda: self.count_untolerated(asked, effect) > 0)
 
     def count_untolerated(self, tolerations: Iterable[Toleration], effect: str) -> npt.NDArray[np.int64]:
         """How many of each cluster's taints of this effect are not tolerated. Not to be changed."""
-        question = (tuple(tolerations), effect)
-        known = self._counts.get(question)
-        if known is None:
-            known = self._count(question[0], effect)
-            if len(self._counts) < _ANSWERS_KEPT:
-                self._counts[question] = known
-        return known
+        asked = tuple(tolerations)
+        return self._counts.recall((asked, effect), lambda: self._count(asked, effect))
 
     def _count(self, tolerations: tuple[Toleration, ...], effect: str) -> npt.NDArray[np.int64]:
         columns = [

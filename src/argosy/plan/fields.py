@@ -11,7 +11,7 @@ import orjson
 
 from argosy.kube.mergepatch import same
 
-__all__ = ["ABSENT", "Json", "equal", "get", "keys_of", "number", "put", "without"]
+__all__ = ["ABSENT", "Json", "equal", "get", "keys_of", "number", "pointer", "put", "without"]
 
 Json = dict[str, Any]
 Path = str | tuple[str, ...]
@@ -22,6 +22,11 @@ ABSENT: Final = object()
 
 def keys_of(path: Path) -> tuple[str, ...]:
     return tuple(path.split(".")) if isinstance(path, str) else path
+
+
+def pointer(path: str) -> str:
+    """A dotted path as a JSON pointer."""
+    return "/" + path.replace(".", "/")
 
 
 def get(obj: Mapping[str, Any], path: Path, default: Any = ABSENT) -> Any:

@@ -17,8 +17,9 @@ __all__ = [
     "meta_equivalent",
     "with_annotation",
     "with_finalizers",
-    "without_annotation",
+    "without_annotations",
     "without_finalizers",
+    "without_managed_fields",
 ]
 
 Strings = Mapping[str, str]
@@ -46,6 +47,11 @@ def annotations_of(obj: Mapping[str, Any]) -> dict[str, str]:
     return (obj.get("metadata") or {}).get("annotations") or {}
 
 
+def without_managed_fields(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """An object's metadata. Who manages which field is the server's to say: it is neither compared nor written."""
+    return {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
+
+
 def is_string_map(value: Any) -> bool:
     """As labels and annotations are."""
     if value is None:
@@ -65,8 +71,8 @@ def with_annotation(annotations: Strings | None, key: str, value: str) -> dict[s
     return {**(annotations or {}), key: value} if key else dict(annotations or {})
 
 
-def without_annotation(annotations: Strings | None, key: str) -> dict[str, str]:
-    return {name: value for name, value in (annotations or {}).items() if name != key}
+def without_annotations(annotations: Strings | None, *keys: str) -> dict[str, str]:
+    return {key: value for key, value in (annotations or {}).items() if key not in keys}
 
 
 def copy_keys(source: Strings | None, target: Strings | None, keys: Iterable[str]) -> tuple[dict[str, str], int]:

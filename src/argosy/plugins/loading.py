@@ -33,7 +33,7 @@ def installed(found: Iterable[EntryPoint] | None = None, registry: Registry = IN
             except Exception as error:
                 log.exception("the plugins of %s (%s) cannot be loaded", origin, point.value)
                 unusable[point.name] = f"{origin} cannot be loaded: {type(error).__name__}: {error}"
-        registry = registry.with_plugins(map(guarded, plugins), origin).without(unusable)
+        registry = registry.with_plugins(map(guarded, plugins), origin).with_unusable(unusable)
         log.info("plugins of %s: %s", origin, ", ".join(sorted({plugin.name for plugin in plugins})) or "none")
     return registry
 

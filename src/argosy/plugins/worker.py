@@ -94,7 +94,7 @@ class Answering:
                 member = decode_member(data)
                 self._members[member.name] = member
             self._members = {name: self._members[name] for name in self._names}
-            self._fleet = Fleet(self._members.values())
+            self._fleet = Fleet.of_members(self._members.values())
         return self._fleet.with_available(asked.available)
 
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from argosy.fleet.replicasets import Pods
 from argosy.plan.failover.auto_migration import (
-    Picture,
+    Estimate,
+    estimate,
     info_of,
     migration_info,
-    picture,
     relevant,
     text_of,
     threshold_of,
@@ -27,60 +27,60 @@ def pods(scheduled: int, *waiting: int) -> Pods:
     return Pods(scheduled + len(since), scheduled, {str(number): each for number, each in enumerate(since)})
 
 
-def seen(desired: int, found: Pods | None, replicas: int = 1, ready: int = 0) -> Picture:
-    return picture(desired, replicas, ready, found, NOW, MINUTE)
+def seen(desired: int, found: Pods | None, replicas: int = 1, ready: int = 0) -> Estimate:
+    return estimate(desired, replicas, ready, found, NOW, MINUTE)
 
 
 def test_a_member_whose_replicas_are_all_ready_has_no_limit_whatever_its_pods_say() -> None:
-    assert seen(5, pods(1, 300), replicas=4, ready=4) == Picture(4)
+    assert seen(5, pods(1, 300), replicas=4, ready=4) == Estimate(4)
 
 
 def test_pods_that_waited_too_long_are_what_a_member_cannot_run() -> None:
-    assert seen(5, pods(3, 61, 60)) == Picture(3, 3)
-    assert seen(5, pods(0, *[90] * 5)) == Picture(0, 0)
+    assert seen(5, pods(3, 61, 60)) == Estimate(3, 3)
+    assert seen(5, pods(0, *[90] * 5)) == Estimate(0, 0)
 
 
 def test_pods_that_may_still_wait_say_when_to_look_again() -> None:
-    assert seen(5, pods(3, 50, 20)) == Picture(3, None, datetime.timedelta(seconds=10))
-    assert seen(5, pods(3, 90, 45)) == Picture(3, 4, datetime.timedelta(seconds=15))
+    assert seen(5, pods(3, 50, 20)) == Estimate(3, None, datetime.timedelta(seconds=10))
+    assert seen(5, pods(3, 90, 45)) == Estimate(3, 4, datetime.timedelta(seconds=15))
 
 
 def test_pods_that_are_not_made_yet_count_as_run() -> None:
-    assert seen(5, pods(1, 90)) == Picture(1, 4)
-    assert seen(5, None) == Picture(0)
+    assert seen(5, pods(1, 90)) == Estimate(1, 4)
+    assert seen(5, None) == Estimate(0)
 
 
 def test_pods_beyond_the_wanted_ones_are_not_missed() -> None:
-    assert seen(3, pods(3, 90)) == Picture(3), "a pod more than wanted, for a roll-out, may wait"
+    assert seen(3, pods(3, 90)) == Estimate(3), "a pod more than wanted, for a roll-out, may wait"
 
 
 def test_a_pod_that_does_not_say_since_when_it_waits_has_just_begun() -> None:
-    assert seen(1, Pods(1, 0, {"p": ""})) == Picture(0, None, MINUTE)
+    assert seen(1, Pods(1, 0, {"p": ""})) == Estimate(0, None, MINUTE)
 
 
 FULL_A = AutoMigrationInfo({"a": 2}, {"a": 2, "b": 4})
 
 
 def test_what_is_seen_is_what_scheduling_is_told() -> None:
-    pictures = {"b": Picture(4), "a": Picture(2, 2)}
-    assert migration_info(pictures, AutoMigrationInfo(), ()) == FULL_A
+    estimates = {"b": Estimate(4), "a": Estimate(2, 2)}
+    assert migration_info(estimates, AutoMigrationInfo(), ()) == FULL_A
 
 
 def test_a_cluster_that_cannot_be_seen_keeps_what_was_known_of_it() -> None:
-    assert migration_info({"a": None, "b": Picture(4)}, FULL_A, ()) == FULL_A
+    assert migration_info({"a": None, "b": Estimate(4)}, FULL_A, ()) == FULL_A
     assert migration_info({"c": None}, AutoMigrationInfo(), ()) == AutoMigrationInfo()
 
 
 def test_an_estimate_stays_while_the_cluster_has_no_room_for_one_more() -> None:
-    after = {"a": Picture(2), "b": Picture(6)}
+    after = {"a": Estimate(2), "b": Estimate(6)}
     assert migration_info(after, FULL_A, {"a"}).estimated_capacity == {"a": 2}
     assert migration_info(after, FULL_A, ()).estimated_capacity == {}, "there is room again"
-    assert migration_info({"b": Picture(8)}, FULL_A, {"a"}).estimated_capacity == {"a": 2}, "left, and still full"
+    assert migration_info({"b": Estimate(8)}, FULL_A, {"a"}).estimated_capacity == {"a": 2}, "left, and still full"
 
 
 def test_an_estimate_that_proved_too_small_grows_or_goes() -> None:
-    assert migration_info({"a": Picture(3)}, FULL_A, {"a"}).estimated_capacity == {}
-    assert migration_info({"a": Picture(3, 3)}, FULL_A, {"a"}).estimated_capacity == {"a": 3}
+    assert migration_info({"a": Estimate(3)}, FULL_A, {"a"}).estimated_capacity == {}
+    assert migration_info({"a": Estimate(3, 3)}, FULL_A, {"a"}).estimated_capacity == {"a": 3}
 
 
 def test_an_estimate_of_a_full_cluster_outlives_a_copy_that_is_older_than_its_pods() -> None:

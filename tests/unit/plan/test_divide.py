@@ -5,7 +5,8 @@ import pytest
 
 from argosy.api import keys
 from argosy.api.types import FederatedTypeConfig
-from argosy.plan.pipeline.run import federate
+from argosy.plan.pipeline.inputs import PassInputs
+from argosy.plan.pipeline.run import run_locally
 from tests.unit.plan.scheduling import cluster, fleet, policy
 
 NAMES = ("m1", "m2", "m3")
@@ -63,7 +64,8 @@ def plan(obj, stored=None, fleet=None, config=None, **spec):
     if config is None:
         config = STATEFUL_SETS if obj["kind"] == "StatefulSet" else JOBS
     given = policy(**{"placement": [{"cluster": name} for name in spec.pop("only", ())], **spec})
-    return federate(obj, stored, config, fleet=fleet or members(*NAMES), policy=given)
+    clusters = fleet or members(*NAMES)
+    return run_locally(PassInputs(source=obj, existing=stored, type_config=config, fleet=clusters, policy=given))
 
 
 def patches(outcome):

@@ -1,25 +1,11 @@
-"""Failed clusters, workloads that leave them, and how they come back."""
+"""Failed clusters, and workloads that leave them."""
 
 import datetime
-
-from hypothesis import given
-from hypothesis import strategies as st
 
 from argosy.api import keys
 from argosy.api.clusters import ClusterCondition, ClusterSpec, ClusterStatus, FederatedCluster, Taint
 from argosy.kube.objects import Metadata
-from argosy.plan.failover.failover import (
-    Failback,
-    Rules,
-    doubtful,
-    failback_of,
-    kept,
-    rank,
-    step,
-    step_size,
-    verdict,
-    with_failback,
-)
+from argosy.plan.failover.failover import Rules, doubtful, evacuated, rank, verdict
 
 NOW = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
 RULES = Rules(failover_after=60, failback_after=300)
@@ -95,16 +81,17 @@ def test_doubt_begins_with_more_than_half_of_the_joined_clusters() -> None:
 
 def test_divided_replicas_leave_a_failed_cluster_as_far_as_others_take_them() -> None:
     current = {"a": 5, "b": 5, "c": 5}
-    assert kept(current, {"b": 8, "c": 7}, {"a"}, 15) == {"b": 8, "c": 7}
-    assert kept(current, {"b": 6, "c": 6}, {"a"}, 15) == {"a": 3, "b": 6, "c": 6}
-    assert kept(current, {"b": 5, "c": 5}, {"a"}, 15) == {"a": 5, "b": 5, "c": 5}
-    assert kept(current, {"b": 5, "c": 5}, set(), 15) == {"b": 5, "c": 5}, "who did not fail was left for other reasons"
+    assert evacuated(current, {"b": 8, "c": 7}, {"a"}, 15) == ({"b": 8, "c": 7}, False)
+    assert evacuated(current, {"b": 6, "c": 6}, {"a"}, 15) == ({"a": 3, "b": 6, "c": 6}, True)
+    assert evacuated(current, {"b": 5, "c": 5}, {"a"}, 15) == ({"a": 5, "b": 5, "c": 5}, True)
+    left = evacuated(current, {"b": 5, "c": 5}, set(), 15)
+    assert left == ({"b": 5, "c": 5}, False), "who did not fail was left for other reasons"
 
 
 def test_a_duplicated_copy_leaves_a_failed_cluster_only_for_another_one() -> None:
     current = {"a": None, "b": None}
-    assert kept(current, {"b": None}, {"a"}, 0) == {"a": None, "b": None}
-    assert kept(current, {"b": None, "c": None}, {"a"}, 0) == {"b": None, "c": None}
+    assert evacuated(current, {"b": None}, {"a"}, 0) == ({"a": None, "b": None}, True)
+    assert evacuated(current, {"b": None, "c": None}, {"a"}, 0) == ({"b": None, "c": None}, False)
 
 
 def test_who_matters_most_goes_first_and_nobody_before_a_users_own_change() -> None:
@@ -112,68 +99,3 @@ def test_who_matters_most_goes_first_and_nobody_before_a_users_own_change() -> N
     assert ranks == sorted(ranks)
     assert len(set(ranks)) == len(ranks)
     assert min(ranks) == rank(10**12) == 1
-
-
-def test_the_record_survives_and_nonsense_is_an_empty_one() -> None:
-    failback = Failback(("a",), {"a": 1, "b": 2})
-    annotations = with_failback({"x": "y"}, failback)
-    assert failback_of(annotations) == failback
-    assert with_failback(annotations, Failback()) == {"x": "y"}
-    assert failback_of({keys.FAILBACK: "[1]"}) == Failback()
-
-
-def test_a_tenth_comes_back_at_a_time_unless_the_policy_says_otherwise() -> None:
-    assert [step_size({}, desired) for desired in (0, 1, 10, 11, 100)] == [1, 1, 1, 2, 10]
-    assert step_size({keys.FAILBACK_REPLICAS: "4"}, 100) == 4
-    for nonsense in ("", "0", "-1", "many", "9" * 30):
-        assert step_size({keys.FAILBACK_REPLICAS: nonsense}, 20) == 2
-
-
-def test_replicas_come_back_a_few_at_a_time() -> None:
-    target = {"a": 4, "b": 4}
-    assert step({"b": 8}, target, {"a"}, {"b": 8}, 2) == {"a": 2, "b": 8}
-    assert step({"a": 2, "b": 8}, target, {"a"}, {"a": 0, "b": 8}, 2) == {"a": 2, "b": 8}, "waits for the first two"
-    assert step({"a": 2, "b": 8}, target, {"a"}, {"a": 1, "b": 8}, 2) == {"a": 3, "b": 7}
-    assert step({"a": 4, "b": 6}, target, {"a"}, {"a": 4, "b": 6}, 2) == target
-
-
-def test_a_cluster_that_fails_meanwhile_is_left_at_once() -> None:
-    assert step({"a": 2, "b": 6, "c": 2}, {"a": 4, "b": 6}, {"a"}, {"a": 2, "b": 6, "c": 0}, 2) == {"a": 4, "b": 6}
-
-
-def test_nothing_is_stopped_in_a_cluster_that_cannot_be_seen() -> None:
-    assert step({"a": 1, "b": 5, "c": 4}, {"a": 3, "b": 3, "c": 3}, {"a"}, {"a": 1, "c": 4}, 1) == {
-        "a": 2,
-        "b": 5,
-        "c": 4,
-    }
-
-
-NAMES = ("a", "b", "c", "d")
-divisions = st.dictionaries(st.sampled_from(NAMES), st.integers(1, 30), min_size=1)
-
-
-@given(divisions, divisions, st.sets(st.sampled_from(NAMES)), st.integers(1, 7), st.data())
-def test_coming_back_never_serves_less_than_it_could_and_starts_no_more_than_allowed(
-    current, target, returning, most, data
-) -> None:
-    available = {name: data.draw(st.integers(0, number)) for name, number in current.items()}
-    seen = {name: number for name, number in available.items() if data.draw(st.booleans())}
-    following = step(current, target, returning, seen, most)
-    assert all(following.get(name, 0) >= current[name] for name in current.keys() - seen.keys())
-    serving = sum(min(available.get(name, 0), number) for name, number in following.items())
-    assert serving >= min(sum(available.values()), sum(target.values()))
-    starting = sum(max(n - available.get(name, 0), 0) for name, n in following.items() if name in returning)
-    already = sum(current[name] - available[name] for name in current if name in returning)
-    assert starting <= max(most, already)
-
-
-@given(divisions, divisions, st.sets(st.sampled_from(NAMES)), st.integers(1, 7))
-def test_coming_back_arrives_when_everything_becomes_available(current, target, returning, most) -> None:
-    division = dict(current)
-    for _ in range(400):
-        following = step(division, target, returning, division, most)
-        if following == division:
-            break
-        division = following
-    assert division == target

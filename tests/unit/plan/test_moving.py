@@ -6,7 +6,7 @@ from typing import Any
 from argosy.api import keys
 from argosy.fleet.snapshot import Fleet
 from argosy.plan.copies.placement import to_be_removed
-from argosy.plan.failover.failover import failback_of
+from argosy.plan.failover.failback import failback_of
 from argosy.plan.scheduling.unit import AutoMigrationInfo
 from tests.unit.plan.worlds import World, cluster, deployment, fleet, policy
 

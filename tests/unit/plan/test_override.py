@@ -6,7 +6,8 @@ import pytest
 from argosy.api import keys
 from argosy.api.policies import TargetClusters
 from argosy.fleet.snapshot import Fleet
-from argosy.plan.pipeline.override import OverrideError, apply_patches, overrides, rule_matches
+from argosy.plan.copies.patches import OverrideError, apply_patches
+from argosy.plan.pipeline.override import overrides, rule_matches
 from argosy.plan.scheduling.selection import SelectionError
 from tests.unit.plan.worlds import cluster, deployment, fleet, override_policy
 

@@ -17,7 +17,8 @@ from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline import pending
 from argosy.plan.pipeline.federate import NameTaken, template_of
 from argosy.plan.pipeline.held import held_of
-from argosy.plan.pipeline.run import federate
+from argosy.plan.pipeline.inputs import PassInputs
+from argosy.plan.pipeline.run import run_locally
 from tests.unit.plan.worlds import (
     DEPLOYMENTS,
     NAMESPACES,
@@ -137,8 +138,9 @@ class TestFirstPass:
 
     def test_nothing_wants_it_so_nothing_is_made(self):
         plain = deployment(metadata={"labels": {keys.PROPAGATION_POLICY_LABEL: None}})
-        assert federate(plain, None, DEPLOYMENTS, fleet=fleet()).object is None
-        assert federate(plain, None, DEPLOYMENTS, fleet=fleet(), wanted=True).object is not None
+        inputs = PassInputs(source=plain, type_config=DEPLOYMENTS, fleet=fleet())
+        assert run_locally(inputs).object is None
+        assert run_locally(msgspec.structs.replace(inputs, wanted=True)).object is not None
 
     @pytest.mark.parametrize(
         "metadata",
@@ -437,7 +439,8 @@ def test_the_stored_merge_patch_turns_the_source_into_the_template(labels, annot
     source["metadata"] |= {"labels": labels, "annotations": annotations}
     if not status:
         del source["status"]
-    obj = federate(source, None, DEPLOYMENTS, fleet=fleet(), policy=policy("a"), wanted=True).object
+    inputs = PassInputs(source=source, type_config=DEPLOYMENTS, fleet=fleet(), policy=policy("a"), wanted=True)
+    obj = run_locally(inputs).object
     patch = orjson.loads(obj["metadata"]["annotations"][keys.TEMPLATE_MERGE_PATCH])
     assert mergepatch.apply(source, patch) == template_of(source) == obj["spec"]["template"]
     assert keys.MARKS.isdisjoint({*labels_of(template_of(source)), *annotations_of(template_of(source))})
@@ -446,7 +449,8 @@ def test_the_stored_merge_patch_turns_the_source_into_the_template(labels, annot
 def test_sources_without_our_marks_are_stored_as_ever():
     """What a control plane stored before templates were rid of them is not all written again."""
     source = deployment(metadata={"labels": {"app": "web"}, "annotations": {"note": "true"}})
-    obj = federate(source, None, DEPLOYMENTS, fleet=fleet(), policy=policy("a"), wanted=True).object
+    inputs = PassInputs(source=source, type_config=DEPLOYMENTS, fleet=fleet(), policy=policy("a"), wanted=True)
+    obj = run_locally(inputs).object
     patch = orjson.loads(obj["metadata"]["annotations"][keys.TEMPLATE_MERGE_PATCH])
     assert patch["metadata"]["annotations"] == dict.fromkeys(keys.IGNORED_ANNOTATIONS)
     assert patch["metadata"]["labels"] == {keys.PROPAGATION_POLICY_LABEL: None}

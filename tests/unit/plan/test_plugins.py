@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm, Toleration
 from argosy.plan.plugins import (
     cluster_affinity,
-    cluster_capacity_weight,
     cluster_ready,
     cluster_resources_balanced_allocation,
     cluster_resources_least_allocated,
@@ -18,6 +17,7 @@ from argosy.plan.plugins import (
     priority_sort,
     taint_toleration,
 )
+from argosy.plan.plugins.replicas import cluster_capacity_weight
 from argosy.plan.replicas.weights import available_weights, dynamic_weights, weight_limits
 from argosy.plan.scheduling.framework import FrameworkError, Ranked
 from argosy.plan.scheduling.schedule import schedule

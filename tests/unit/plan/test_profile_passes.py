@@ -7,7 +7,8 @@ import pytest
 from argosy.api import keys
 from argosy.api.profiles import SchedulingProfile
 from argosy.plan.pipeline.held import held_of
-from argosy.plan.pipeline.run import federate_steps
+from argosy.plan.pipeline.inputs import PassInputs
+from argosy.plan.pipeline.run import run
 from argosy.plan.plugins import IN_TREE
 from argosy.plan.scheduling.framework import Reply
 from argosy.plan.scheduling.profile import RemotePlugin
@@ -39,8 +40,16 @@ class Passes:
 
     def run(self, profile=ASKING, registry=FIRST, members=("m1", "m2"), **spec):
         by = policy(**{"schedulingMode": "Duplicate", "schedulingProfile": "p", **spec})
-        steps = federate_steps(
-            deployment(), self.object, DEPLOYMENTS, fleet=fleet(*members), policy=by, profile=profile, registry=registry
+        steps = run(
+            PassInputs(
+                source=deployment(),
+                existing=self.object,
+                type_config=DEPLOYMENTS,
+                fleet=fleet(*members),
+                policy=by,
+                profile=profile,
+                registry=registry,
+            )
         )
         try:
             ask = next(steps)

@@ -12,10 +12,12 @@ from argosy.plan.plugins import (
     cluster_evicted,
     cluster_resources_fit,
     cluster_resources_most_allocated,
+    katalyst_resources_exist,
+)
+from argosy.plan.plugins.rules import (
     compute_power,
     cost,
     failure_domain,
-    katalyst_resources_exist,
     locality,
     workload_affinity,
 )
@@ -118,21 +120,26 @@ def regions():
 
 def test_required_affinity_allows_the_domains_of_the_others():
     members = beside("a", members=regions())
-    assert workload_affinity.feasible(ruled(beside=(CACHE,)), members).tolist() == [True, False, False, False]
-    assert workload_affinity.feasible(ruled(beside=(CACHE_BY_REGION,)), members).tolist() == [True, True, False, False]
-    assert workload_affinity.reason(ruled(beside=(CACHE,)), members, 1) == workload_affinity.REASON_AFFINITY
+    assert workload_affinity.feasible(ruled(affinity=(CACHE,)), members).tolist() == [True, False, False, False]
+    assert workload_affinity.feasible(ruled(affinity=(CACHE_BY_REGION,)), members).tolist() == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert workload_affinity.reason(ruled(affinity=(CACHE,)), members, 1) == workload_affinity.REASON_AFFINITY
 
 
 def test_required_anti_affinity_refuses_the_domains_of_the_others():
     members = beside("a", members=regions())
-    away = ruled(apart=(CACHE_BY_REGION,))
+    away = ruled(anti_affinity=(CACHE_BY_REGION,))
     assert workload_affinity.feasible(away, members).tolist() == [False, False, True, True]
     assert workload_affinity.reason(away, members, 0) == workload_affinity.REASON_ANTI_AFFINITY
 
 
 def test_reasons_of_many_rows_are_those_of_each():
     members = beside("a", "c", members=regions())
-    both = ruled(beside=(CACHE,), apart=(CACHE_BY_REGION,))
+    both = ruled(affinity=(CACHE,), anti_affinity=(CACHE_BY_REGION,))
     refused = (~workload_affinity.feasible(both, members)).nonzero()[0]
     texts, codes = workload_affinity.reasons(both, members, refused)
     assert [texts[code] for code in codes] == [workload_affinity.reason(both, members, row) for row in refused]
@@ -140,19 +147,19 @@ def test_reasons_of_many_rows_are_those_of_each():
 
 def test_where_a_unit_runs_it_stays_whatever_others_do():
     members = beside("a", members=regions())
-    assert workload_affinity.feasible(ruled(current={"a": 1}, apart=(CACHE,)), members).all()
+    assert workload_affinity.feasible(ruled(current={"a": 1}, anti_affinity=(CACHE,)), members).all()
 
 
 def test_only_the_namespaces_asked_for_count():
     members = beside("a", namespace="other", members=regions())
-    assert not workload_affinity.feasible(ruled(beside=(CACHE,)), members).any()
+    assert not workload_affinity.feasible(ruled(affinity=(CACHE,)), members).any()
     other = WorkloadRule(CACHE.selector, ("other",))
-    assert workload_affinity.feasible(ruled(beside=(other,)), members).tolist() == [True, False, False, False]
+    assert workload_affinity.feasible(ruled(affinity=(other,)), members).tolist() == [True, False, False, False]
 
 
 def test_the_first_of_those_that_want_to_be_together_may_begin():
     own = WorkloadRule(from_map({"app": "web"}), (), REGION)
-    first = unit(labels={"app": "web"}, rules=Rules(beside=(own,)))
+    first = unit(labels={"app": "web"}, rules=Rules(affinity=(own,)))
     members = regions()
     assert workload_affinity.feasible(first, members).tolist() == [True, True, True, False]
     beside("web", "c", labels={"app": "web"}, name="other", members=members)
@@ -162,7 +169,7 @@ def test_the_first_of_those_that_want_to_be_together_may_begin():
 def test_a_unit_is_not_kept_apart_from_itself():
     own = WorkloadRule(from_map({"app": "web"}))
     members = beside("a", labels={"app": "web"}, name="web", members=regions())
-    assert workload_affinity.feasible(unit(labels={"app": "web"}, rules=Rules(apart=(own,))), members).all()
+    assert workload_affinity.feasible(unit(labels={"app": "web"}, rules=Rules(anti_affinity=(own,))), members).all()
 
 
 def test_preferred_terms_attract_and_repel_for_each_workload():

@@ -37,8 +37,8 @@ def test_rules_reach_the_unit():
     )
     found = unit_of(template(), {}, {}, stated, type_config()).rules
     assert (found.spread[0].min_domains, found.spread[0].when_unsatisfiable) == (2, "DoNotSchedule")
-    assert found.apart[0].selector.matches({"app": "cache"})
-    assert found.beside == ()
+    assert found.anti_affinity[0].selector.matches({"app": "cache"})
+    assert found.affinity == ()
     assert found.preferred[0].weight == 7
     assert (found.cost.prefer_lowest, found.cost.max_price) == (True, 40_000_000)
     assert found.compute_power.normalize_capacity

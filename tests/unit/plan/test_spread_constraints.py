@@ -9,7 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.api.policies import PropagationPolicySpec
-from argosy.plan.plugins import cluster_capacity_weight, spread_constraints
+from argosy.plan.plugins.replicas import cluster_capacity_weight
+from argosy.plan.plugins.rules import (
+    spread_constraints,
+)
 from argosy.plan.scheduling.rules import rules_of
 from argosy.plan.scheduling.schedule import schedule
 from tests.unit.plan.scheduling import cluster, fleet, unit

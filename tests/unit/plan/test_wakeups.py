@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from argosy.api import keys
 from argosy.plan.copies.placement import placed as placed_in
-from argosy.plan.pipeline.run import federate
+from argosy.plan.pipeline.inputs import PassInputs
+from argosy.plan.pipeline.run import run_locally
 from argosy.plan.scheduling.triggers import triggers_of
 from argosy.plan.scheduling.wakeups import Concern, Wakeups
 from tests.unit.plan.scheduling import RESCHEDULE_DEFAULTS, cluster, fleet, policy, taint
@@ -130,10 +131,11 @@ def test_whoever_is_left_alone_would_have_stayed(then, now, selector, reschedule
     again = {"replicaRescheduling": {"avoidDisruption": True}, **(WHEN if reschedules else {})}
     rule = policy(schedulingMode=mode, clusterSelector=selector, reschedulePolicy=again)
     source = deployment()
-    first = federate(source, None, DEPLOYMENTS, fleet=before, policy=rule).object
+    inputs = PassInputs(source=source, type_config=DEPLOYMENTS, fleet=before, policy=rule)
+    first = run_locally(inputs).object
     if not first["spec"].get("placements"):
         return
-    second = federate(source, first, DEPLOYMENTS, fleet=after, policy=rule)
+    second = run_locally(msgspec.structs.replace(inputs, existing=first, fleet=after))
     placed = frozenset(placed_in(first["spec"]))
     concern = Wakeups(after).concern(rule, first["metadata"]["annotations"], placed)
     assert (concern is Concern.NONE) == (second.decision is None)

@@ -12,8 +12,9 @@ from argosy.kube.objects import encode
 from argosy.plan.explain.forecast import ClusterChange, Counts, Forecast
 from argosy.plan.explain.snapshot import Irrelevant, ObjectKey, ScenarioError, Snapshot
 from argosy.plan.explain.whatif import concerned, forecast
+from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
-from argosy.plan.pipeline.run import federate
+from argosy.plan.pipeline.run import run_locally
 from tests.unit.plan.worlds import DEPLOYMENTS, NAMESPACES, cluster, deployment, override_policy, policy
 
 WEB = ObjectKey("deployments.apps", "default", "web")
@@ -62,10 +63,10 @@ def executed(world: Snapshot, key: ObjectKey) -> Any:
     source = world.source(key)
     labels = source["metadata"].get("labels") or {}
     ref = propagation_ref(labels, key.namespace)
-    return federate(
-        source,
-        world.federated_object(key),
-        world.type_configs[key.type],
+    inputs = PassInputs(
+        source=source,
+        existing=world.federated_object(key),
+        type_config=world.type_configs[key.type],
         fleet=world.fleet,
         policy=world.policies.get(ref),
         override_policies={
@@ -74,6 +75,7 @@ def executed(world: Snapshot, key: ObjectKey) -> Any:
             if each in world.override_policies
         },
     )
+    return run_locally(inputs)
 
 
 def numbers(made: Forecast) -> dict[str, tuple[int | None, int | None]]:

@@ -12,8 +12,9 @@ from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.snapshot import Fleet
 from argosy.kube import mergepatch
 from argosy.plan.fields import Json
+from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.policy import PolicyRef
-from argosy.plan.pipeline.run import Outcome, federate
+from argosy.plan.pipeline.run import Outcome, run_locally
 
 TYPE_CONFIGS = {m["metadata"]["name"]: msgspec.convert(m, FederatedTypeConfig) for m in typeconfigs.manifests()}
 DEPLOYMENTS = TYPE_CONFIGS["deployments.apps"]
@@ -119,7 +120,8 @@ class World:
     def run(self, **changes: Any) -> Outcome:
         self.source = changes.pop("source", self.source)
         self.inputs |= changes
-        outcome = federate(self.source, self.object, self.type_config, **self.inputs)
+        given = PassInputs(source=self.source, existing=self.object, type_config=self.type_config, **self.inputs)
+        outcome = run_locally(given)
         if outcome.object is not None:
             self.object = stored(outcome, self.object)
         return outcome

@@ -11,11 +11,12 @@ from argosy.api.policies import TargetClusters
 from argosy.control.telemetry.events import itself, regarding
 from argosy.plan import metadata
 from argosy.plan.copies import adoption, retain
+from argosy.plan.copies.patches import OverrideError
 from argosy.plan.copies.placement import merged_overrides
 from argosy.plan.kinds import job, pod
 from argosy.plan.kinds.observation import Aggregation, Observation
 from argosy.plan.kinds.registry import kind_of
-from argosy.plan.pipeline.override import OverrideError, rule_matches
+from argosy.plan.pipeline.override import rule_matches
 from argosy.plan.pipeline.policy import override_refs, propagation_ref
 from argosy.plan.scheduling.selection import SelectionError
 from argosy.plan.status.aggregate import feedback
@@ -47,7 +48,7 @@ def _annotation_helpers(case: Case) -> Case:
         case "add":
             changed = metadata.with_annotation(stated, case["key"], case["value"])
         case "remove":
-            changed = metadata.without_annotation(stated, case["key"])
+            changed = metadata.without_annotations(stated, case["key"])
         case "copy_submap":
             copied, changes = metadata.copy_keys(case["src"], case["dest"], case["keys"])
             return {"dest": copied, "num_changes": changes}

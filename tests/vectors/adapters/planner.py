@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from argosy.plan.plugins import cluster_capacity_weight
+from argosy.plan.plugins.replicas import cluster_capacity_weight
 from argosy.plan.replicas.weights import available_weights, weight_limits
 from tests.unit.plan.planning import ReplicaPlan, plan_replicas
 from tests.vectors.adapters import units

@@ -42,7 +42,7 @@ class PluginSession:
     async def open(self) -> None:
         await self._workers.load()
         known = self._workers.registry
-        self._registry = known.with_remotes(self._webhooks.remotes()).without(self._webhooks.unusable)
+        self._registry = known.with_remotes(self._webhooks.remotes()).with_unusable(self._webhooks.unusable)
 
     def known_to(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with these plugins for its profiles to choose from."""

@@ -90,7 +90,7 @@ class PluginWorkers:
         # Whoever is done first: what the registry says must not depend on it.
         registry = self._built_in
         for each in self._workers:
-            registry = registry.with_plugins(each.remotes, each.origin).without(each.unusable)
+            registry = registry.with_plugins(each.remotes, each.origin).with_unusable(each.unusable)
         self.registry = registry
         log.info("plugins of %s: %s", worker.origin, ", ".join(sorted({one.name for one in worker.remotes})) or "none")
         for listener in self._listeners:

@@ -101,7 +101,7 @@ class Profiles:
 
     def _look_up(self) -> None:
         """Which plugins there are."""
-        known = self._installed.with_remotes(self._webhooks.remotes()).without(self._webhooks.unusable)
+        known = self._installed.with_remotes(self._webhooks.remotes()).with_unusable(self._webhooks.unusable)
         awaited: dict[str, str] = {}
         if self._workers is not None and self._workers.loading:
             wanted = {name for profile in self._caches.profiles.values() for name in enabled_names(profile.spec)}

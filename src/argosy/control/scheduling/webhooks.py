@@ -46,8 +46,8 @@ from argosy.plan.scheduling.webhook import (
     SINGLE,
     Answer,
     Call,
+    ParsedAnswer,
     Question,
-    Said,
     calls,
     cluster_payload,
     failed,
@@ -191,7 +191,7 @@ class WebhookClient:
         await self._payloads.prepare(question.clusters)
         requests = calls(question, self._payloads.of, self._version)
         url = url_of(self._prefix, path)
-        said: list[Said] = []
+        said: list[ParsedAnswer] = []
         if self._breaker.is_open and requests:
             # One that was not there lately has to answer one call before it is sent the others.
             try:
@@ -203,7 +203,7 @@ class WebhookClient:
         said += await asyncio.gather(*(self._said(url, question, call) for call in requests[len(said) :]))
         return reply(question, said)
 
-    async def _said(self, url: str, question: Question, call: Call, *, probing: bool = False) -> Said:
+    async def _said(self, url: str, question: Question, call: Call, *, probing: bool = False) -> ParsedAnswer:
         """What the answer to one call says. It is read as it comes: there may be hundreds, and each of them long."""
         longest = self._longest_answer(question.phase)
         return read(question, await self._call(url, call, longest, probing=probing), self._version)

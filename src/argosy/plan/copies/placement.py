@@ -13,6 +13,7 @@ import orjson
 from argosy.api import keys
 from argosy.api.federated import FederatedStatus
 from argosy.kube.objects import Metadata
+from argosy.plan.metadata import without_annotations
 
 __all__ = [
     "after_removal",
@@ -23,6 +24,7 @@ __all__ = [
     "overrides_for",
     "placed",
     "to_be_removed",
+    "value_at",
     "with_overrides",
     "with_placement",
     "with_removals_noted",
@@ -108,6 +110,12 @@ def overrides_by_cluster(entries: Entries, pipeline: Sequence[Sequence[str]]) ->
     return found
 
 
+def value_at(patches: Iterable[Mapping[str, Any]], pointer: str) -> Any:
+    """What these patches leave at a JSON pointer, None where they say nothing of it."""
+    values = [patch.get("value") for patch in patches if patch.get("path") == pointer]
+    return values[-1] if values else None
+
+
 def _in_order(entries: Entries, pipeline: Sequence[Sequence[str]]) -> Entries:
     position = {name: index for index, step in enumerate(pipeline) for name in step}
     return sorted(entries, key=lambda entry: position.get(entry["controller"], len(position)))
@@ -138,7 +146,7 @@ def after_removal(annotations: Mapping[str, str], absent: Iterable[str]) -> dict
 
 
 def _with_note(annotations: Mapping[str, str], clusters: Iterable[str]) -> dict[str, str]:
-    rest = {key: value for key, value in annotations.items() if key != keys.TO_BE_REMOVED}
+    rest = without_annotations(annotations, keys.TO_BE_REMOVED)
     names = sorted(set(clusters))
     return {**rest, keys.TO_BE_REMOVED: orjson.dumps(names).decode()} if names else rest
 

@@ -15,12 +15,12 @@ from argosy.api.federated import PropagationEntry
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.kube.objects import Metadata
 from argosy.plan.copies.adoption import adopted_mark
+from argosy.plan.copies.patches import OverrideError, apply_patches
 from argosy.plan.copies.placement import Patches
 from argosy.plan.copies.retain import retain, retain_replicas
 from argosy.plan.fields import Json, equal
 from argosy.plan.kinds.registry import kind_of
-from argosy.plan.metadata import annotations_of, labels_of, meta_equivalent
-from argosy.plan.pipeline.override import OverrideError, apply_patches
+from argosy.plan.metadata import annotations_of, labels_of, meta_equivalent, without_annotations
 
 __all__ = [
     "RenderError",
@@ -88,7 +88,7 @@ def _marked(desired: Json, generation: int) -> Json:
     """With the managed label, the source's generation, and the lists of the keys that come from us: later we know which ones we
     took away. All of it after the patches, which say none of it; and whether it was adopted is none of ours to say."""
     labels = {**labels_of(desired), keys.MANAGED_LABEL: "true"}
-    annotations = {key: value for key, value in annotations_of(desired).items() if key != keys.ADOPTED}
+    annotations = without_annotations(annotations_of(desired), keys.ADOPTED)
     if generation:
         annotations[keys.SOURCE_GENERATION] = str(generation)
     recorded = {
@@ -102,7 +102,7 @@ def _marked(desired: Json, generation: int) -> Json:
 
 
 def _adopted_as(desired: Json, mark: str | None) -> Json:
-    annotations = {key: value for key, value in annotations_of(desired).items() if key != keys.ADOPTED}
+    annotations = without_annotations(annotations_of(desired), keys.ADOPTED)
     if mark is not None:
         annotations[keys.ADOPTED] = mark
     return {**desired, "metadata": {**desired["metadata"], "annotations": annotations}}

@@ -12,7 +12,7 @@ import msgspec
 from argosy.api import keys
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.plan import fields
-from argosy.plan.copies.placement import overrides_by_cluster, placed
+from argosy.plan.copies.placement import overrides_by_cluster, placed, value_at
 from argosy.plan.explain.snapshot import replicas_path
 from argosy.plan.fields import Json, equal
 from argosy.plan.metadata import annotations_of
@@ -184,7 +184,7 @@ class Copies:
         spec: Mapping[str, Any] = federated["spec"] if federated is not None else {}
         self.clusters = frozenset(placed(spec))
         path = replicas_path(config)
-        self._pointer = "/" + path.replace(".", "/")
+        self._pointer = fields.pointer(path)
         template = spec.get("template") or {}
         base = fields.get(template, path, None)
         self._replicas = base if isinstance(base, int) else None
@@ -200,8 +200,8 @@ class Copies:
     def replicas(self, cluster: str) -> int | None:
         if cluster not in self.clusters or self._replicas is None:
             return None
-        numbers = [patch.get("value") for patch in self._patches.get(cluster, ()) if patch["path"] == self._pointer]
-        return numbers[-1] if numbers and isinstance(numbers[-1], int) else self._replicas
+        number = value_at(self._patches.get(cluster, ()), self._pointer)
+        return number if isinstance(number, int) else self._replicas
 
     def scheduled(self, cluster: str) -> list[Json]:
         """What scheduling itself overrides there besides the number of replicas."""

@@ -20,11 +20,12 @@ from argosy.plan.fields import Json
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline.federate import NameTaken
 from argosy.plan.pipeline.held import HeldReason, held_of
+from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
-from argosy.plan.pipeline.run import Outcome, federate_steps
+from argosy.plan.pipeline.run import Outcome, run
+from argosy.plan.scheduling.evaluation import without_remote_plugins
 from argosy.plan.scheduling.framework import Ask, Reply
 from argosy.plan.scheduling.priority import priority_class_of
-from argosy.plan.scheduling.schedule import unasked
 
 __all__ = ["WhatIf", "changes", "concerned", "forecast", "pass_over"]
 
@@ -36,7 +37,7 @@ def forecast(before: Snapshot, after: Snapshot) -> Forecast:
     """Everything that would follow, with nobody to ask: objects whose profile has plugins elsewhere are held."""
     question = WhatIf(before, after)
     for key in question.keys:
-        unasked(question.steps(key))
+        without_remote_plugins(question.steps(key))
     return question.forecast()
 
 
@@ -135,20 +136,19 @@ def pass_over(
         for ref in override_refs(labels, key.namespace)
         if ref in snapshot.override_policies
     }
-    return (
-        yield from federate_steps(
-            source,
-            existing,
-            snapshot.type_configs[key.type],
-            fleet=DecidedFleet(snapshot).fleet_for(key) if fleet is None else fleet,
-            policy=policy,
-            profile=profile,
-            registry=snapshot.registry,
-            override_policies=found,
-            now=snapshot.now,
-            katalyst=snapshot.katalyst,
-        )
+    inputs = PassInputs(
+        source=source,
+        type_config=snapshot.type_configs[key.type],
+        fleet=DecidedFleet(snapshot).fleet_for(key) if fleet is None else fleet,
+        existing=existing,
+        policy=policy,
+        override_policies=found,
+        profile=profile,
+        registry=snapshot.registry,
+        now=snapshot.now,
+        katalyst=snapshot.katalyst,
     )
+    return (yield from run(inputs))
 
 
 def concerned(before: Snapshot, after: Snapshot) -> tuple[ObjectKey, ...]:

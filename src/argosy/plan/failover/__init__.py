@@ -1,1 +1,3 @@
-"""Work that leaves a cluster and comes back: failed clusters (failover, failback), full ones (auto migration), a user's wish."""
+"""Work that leaves clusters: failed ones (`failover`, and `failback` once they return), full ones (`auto_migration`), and those
+a user wants it to leave (`custom_migration`). Where it goes instead is scheduling's decision.
+"""

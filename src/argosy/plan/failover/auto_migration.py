@@ -1,11 +1,14 @@
-"""Auto migration: from the pods members could not place to what a member can be trusted with.
+"""Auto migration: how many replicas of a workload each member can run, estimated from its unschedulable pods.
 
-Pods that fit no node for longer than the policy's threshold lower their cluster's estimated capacity for this workload;
-scheduling then finds the rest of the replicas another home. An estimate outlives the pods it was made from while the
-cluster has no room for one more of them, so that the next scaling does not try the same full cluster again; it goes once
-there is room, or once the cluster runs more than that. What was only asked of a full cluster never raises it: the copy and
-its pods come by two watches, and one that is behind shows many wanted and nobody waiting. A cluster that cannot be seen
-keeps what was known of it.
+Pods that are unschedulable for longer than the policy's threshold lower their cluster's estimated capacity for this
+workload, and scheduling places the rest of the replicas in other clusters.
+
+An estimate is kept after its pods are gone, as long as the cluster has no room for one more of them: otherwise the next
+scaling would try the same full cluster again. It is dropped once there is room, or once the cluster runs more than that. In
+a full cluster only pods that have a node raise an estimate, never the number of replicas asked for: object and pods come by
+two watches, and while the pods' is behind, many replicas seem wanted and none waiting. A cluster that cannot be seen keeps
+its estimate.
+
 Values in, values out: pods, ReplicaSets and the time are brought by `control/migrate`.
 """
 
@@ -17,23 +20,26 @@ import msgspec
 import orjson
 
 from argosy.api import keys
+from argosy.api.policies import PropagationPolicy
 from argosy.fleet.member import CPU, Member
 from argosy.fleet.replicasets import Pods
 from argosy.fleet.snapshot import MEMORY
 from argosy.kube import duration, timestamps
 from argosy.kube.objects import DecodeError, decode
 from argosy.plan.fields import Json, equal
+from argosy.plan.metadata import without_annotations
 from argosy.plan.scheduling.unit import AutoMigrationInfo, ResourceRequest
 
 __all__ = [
     "Counted",
-    "Picture",
+    "Estimate",
     "count",
+    "estimate",
     "has_room",
     "info_of",
     "migration_info",
     "newest_replica_set",
-    "picture",
+    "noted_in",
     "relevant",
     "same_pod_template",
     "text_of",
@@ -51,8 +57,8 @@ class Counted(msgspec.Struct, frozen=True):
     next_crossing: datetime.timedelta | None = None
 
 
-class Picture(msgspec.Struct, frozen=True):
-    """What one member makes of its share of a workload. `capacity` is None where it runs all it is asked for."""
+class Estimate(msgspec.Struct, frozen=True):
+    """What one member runs of a workload, and can run. `capacity` is None where it runs all it is asked for."""
 
     scheduled: int
     capacity: int | None = None
@@ -79,34 +85,33 @@ def count(pods: Pods, now: datetime.datetime, threshold: datetime.timedelta) -> 
     return Counted(pods.scheduled, stuck, min(crossings, default=None))
 
 
-def picture(
+def estimate(
     desired: int, replicas: int, ready: int, pods: Pods | None, now: datetime.datetime, threshold: datetime.timedelta
-) -> Picture:
-    """What a member says: `replicas` and `ready` by its object's status, `pods` of the newest ReplicaSet.
+) -> Estimate:
+    """Of one member: `replicas` and `ready` are by its object's status, `pods` those of the newest ReplicaSet.
 
     `pods` need not be known where all replicas are ready. None otherwise: the ReplicaSet is not made yet.
     """
     if replicas == ready:
-        return Picture(replicas)
+        return Estimate(replicas)
     if pods is None:
-        return Picture(0)
+        return Estimate(0)
     counted = count(pods, now, threshold)
     capacity = max(pods.total, desired) - counted.stuck
-    lacking = max(capacity, 0) if capacity < desired else None
-    return Picture(counted.scheduled, lacking, counted.next_crossing)
+    return Estimate(counted.scheduled, max(capacity, 0) if capacity < desired else None, counted.next_crossing)
 
 
 def migration_info(
-    pictures: Mapping[str, Picture | None], stored: AutoMigrationInfo, full: Collection[str]
+    estimates: Mapping[str, Estimate | None], stored: AutoMigrationInfo, full: Collection[str]
 ) -> AutoMigrationInfo:
-    """What scheduling is told: of each cluster the workload is placed in its picture, None where nobody can see it.
+    """What scheduling reads. `estimates` has every cluster the workload is placed in, None where it cannot be seen.
 
-    `stored` is what it was told before, `full` names the clusters that have no room for one more of the pods.
+    `stored` is what scheduling has read so far, `full` names the clusters that have no room for one more of the pods.
     """
-    elsewhere = stored.estimated_capacity.keys() - pictures.keys()
-    capacity = {cluster: stored.estimated_capacity[cluster] for cluster in elsewhere if cluster in full}
+    left = stored.estimated_capacity.keys() - estimates.keys()
+    capacity = {cluster: stored.estimated_capacity[cluster] for cluster in left if cluster in full}
     scheduled = {}
-    for cluster, seen in pictures.items():
+    for cluster, seen in estimates.items():
         known = stored.estimated_capacity.get(cluster)
         if seen is None:
             if cluster in stored.scheduled_replicas:
@@ -115,12 +120,12 @@ def migration_info(
                 capacity[cluster] = known
             continue
         scheduled[cluster] = seen.scheduled
-        estimate = seen.capacity
-        if known is not None and cluster in full and (estimate is not None or seen.scheduled <= known):
+        number = seen.capacity
+        if known is not None and cluster in full and (number is not None or seen.scheduled <= known):
             proven = max(known, seen.scheduled)
-            estimate = proven if estimate is None else min(estimate, proven)
-        if estimate is not None:
-            capacity[cluster] = estimate
+            number = proven if number is None else min(number, proven)
+        if number is not None:
+            capacity[cluster] = number
     return AutoMigrationInfo(dict(sorted(capacity.items())), dict(sorted(scheduled.items())))
 
 
@@ -141,6 +146,31 @@ def info_of(annotation: str | None) -> AutoMigrationInfo:
 def text_of(info: AutoMigrationInfo) -> str:
     shown = {"estimatedCapacity": info.estimated_capacity, "scheduledReplicas": info.scheduled_replicas}
     return orjson.dumps({k: v for k, v in shown.items() if v}, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def noted_in(
+    annotations: Mapping[str, str], policy: PropagationPolicy, seen: AutoMigrationInfo | None
+) -> tuple[dict[str, str], str]:
+    """A federated object's annotations with how long its pods may wait, and what was seen of them; and what is new of that.
+
+    None was seen: what is stored stays. Where the policy migrates nothing, both annotations go.
+    """
+    wanted = policy.spec.auto_migration
+    threshold = _go_duration(wanted.when.pod_unschedulable_for) if wanted is not None else ""
+    if not threshold:
+        return without_annotations(annotations, keys.POD_UNSCHEDULABLE_THRESHOLD, keys.AUTO_MIGRATION_INFO), ""
+    noted = {**annotations, keys.POD_UNSCHEDULABLE_THRESHOLD: threshold}
+    if seen is None or seen == info_of(annotations.get(keys.AUTO_MIGRATION_INFO)):
+        return noted, ""
+    news = text_of(seen)
+    return {**noted, keys.AUTO_MIGRATION_INFO: news}, news
+
+
+def _go_duration(text: str | None) -> str:
+    try:
+        return duration.format(duration.parse(text or ""))
+    except ValueError:
+        return ""
 
 
 def relevant(annotation: str | None, strategy: str) -> str:

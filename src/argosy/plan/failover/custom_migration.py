@@ -17,6 +17,7 @@ from argosy.api import keys
 from argosy.kube import timestamps
 from argosy.kube.objects import DecodeError, decode
 from argosy.plan.fields import Json
+from argosy.plan.metadata import without_annotations
 from argosy.plan.scheduling.unit import AppliedMigration, UnavailableCluster, desired_replicas
 
 __all__ = ["MigrationConfigError", "applied_migration", "applied_to", "in_force", "next_expiry", "text_of"]
@@ -46,16 +47,17 @@ class _MigrationConfig(msgspec.Struct, frozen=True, rename="camel"):
 def applied_to(
     annotations: Mapping[str, str], template: Json, replicas_path: str, now: datetime.datetime | None
 ) -> tuple[dict[str, str], str]:
-    """A federated object's annotations with what the user's one means at this time, and what is wrong with it ("": nothing).
+    """A federated object's annotations with the applied form of the user's one at this time, and what is wrong with that
+    ("": nothing).
 
-    A wish that cannot be read leaves the last one that could in force. Without a time nothing expires.
+    Where it cannot be read, the last one that could stays in force. Without a time nothing expires.
     """
-    wish, complaint = annotations.get(keys.MIGRATION_CONFIGURATION), ""
-    rest = {key: value for key, value in annotations.items() if key != keys.APPLIED_MIGRATION_CONFIGURATION}
-    if wish is None:
+    stated, complaint = annotations.get(keys.MIGRATION_CONFIGURATION), ""
+    rest = without_annotations(annotations, keys.APPLIED_MIGRATION_CONFIGURATION)
+    if stated is None:
         return rest, ""
     try:
-        applied = applied_migration(wish, template, replicas_path)
+        applied = applied_migration(stated, template, replicas_path)
     except MigrationConfigError as error:
         complaint = f"{keys.MIGRATION_CONFIGURATION} is not applied: {error}"
         before = annotations.get(keys.APPLIED_MIGRATION_CONFIGURATION)
@@ -88,16 +90,16 @@ def applied_migration(text: str, template: Json, replicas_path: str) -> AppliedM
             raise MigrationConfigError("limitedCapacity cannot be less than zero")
         limits[item.cluster] = item.limited_capacity
     left = []
-    for wish in config.workload_migrations:
-        _check_cluster(wish.cluster, seen)
-        if not wish.valid_until:
+    for migration in config.workload_migrations:
+        _check_cluster(migration.cluster, seen)
+        if not migration.valid_until:
             raise MigrationConfigError("validUntil cannot be empty")
-        left.append(UnavailableCluster(wish.cluster, _normal(wish.valid_until)))
+        left.append(UnavailableCluster(migration.cluster, _normal(migration.valid_until)))
     return AppliedMigration(limits, tuple(sorted(left, key=lambda each: each.cluster)))
 
 
 def text_of(applied: AppliedMigration) -> str:
-    """The applied annotation; the same wish gives the same bytes, and empty parts are left out."""
+    """The applied annotation; the same content gives the same bytes, and empty parts are left out."""
     shown: Json = {}
     if applied.limited_capacity:
         shown["limitedCapacity"] = applied.limited_capacity

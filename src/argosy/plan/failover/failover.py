@@ -1,19 +1,19 @@
-"""Failover: clusters that failed, workloads that leave them, and workloads that come back a few replicas at a time.
+"""Failover: which clusters have failed, and which replicas leave them.
 
-A cluster that has not been ready for long gets a taint of ours that drives out what does not tolerate it; once it has been
-ready for long again, the taint goes. While too many clusters fail at once nobody is tainted: then it is more likely that
-we are cut off than that they are all broken. Replicas start elsewhere; the copies in a failed cluster are not deleted but
-noted as to be removed when it returns, and what found no other home stays its share.
+A cluster that has not been ready for long gets a NoExecute taint of ours, which drives out what does not tolerate it. Once it
+has been ready for long again, the taint goes. While more than half of the clusters are unready no cluster is tainted: then
+it is more likely that we are cut off than that they all failed.
 
-Coming back is bounded: no more than a few replicas are started at a time, and none is stopped elsewhere before another one
-is available instead. Values in, values out; the clock and the writes are `control/failover`'s.
+Replicas start in other clusters. Copies in a failed cluster are not deleted but noted as to be removed when it returns.
+Replicas that no other cluster takes stay placed where they are. How replicas come back is decided in `failback`. Values in,
+values out; the clock and the writes are `control/failover`'s.
 """
 
 import datetime
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 import msgspec
-import orjson
 
 from argosy.api import keys
 from argosy.api.clusters import FederatedCluster, Taint
@@ -24,26 +24,20 @@ from argosy.kube import duration, timestamps
 
 __all__ = [
     "BEHIND_ALL",
-    "Failback",
+    "Evacuation",
     "Rules",
     "Verdict",
     "doubtful",
-    "failback_of",
+    "evacuated",
     "failed_clusters",
     "has_failed",
-    "kept",
     "rank",
     "rules_for",
-    "step",
-    "step_size",
     "verdict",
-    "with_failback",
 ]
 
 Placements = dict[str, int | None]
 
-#: Where the policy does not say how many replicas may come back at a time: one in so many of them.
-_TENTH = 10
 #: No pod's priority is beyond those of the classes every cluster has.
 _HIGHEST_PRIORITY = 2_000_001_000
 #: Above every rank; less this, ranks are in the same order, and all below 0.
@@ -148,90 +142,31 @@ def rank(priority: int) -> int:
     return 1 + _HIGHEST_PRIORITY - max(min(priority, _HIGHEST_PRIORITY), -_HIGHEST_PRIORITY)
 
 
-def kept(current: Mapping[str, int | None], decided: Placements, failed: Collection[str], desired: int) -> Placements:
-    """The decision, with what would leave a failed cluster for nowhere.
+class Evacuation(NamedTuple):
+    placements: Placements
+    #: Whether replicas stay in a failed cluster because no other cluster takes them.
+    incomplete: bool
+
+
+def evacuated(
+    current: Mapping[str, int | None], decided: Placements, failed: Collection[str], desired: int
+) -> Evacuation:
+    """The decision, and with it the replicas in failed clusters that no other cluster takes: those stay.
 
     Leaving helps only where something is started elsewhere. A copy that is duplicated leaves when another cluster gets
     one instead; of divided replicas those leave that others take.
     """
     leaving = [name for name in sorted(current) if name in failed and name not in decided]
     if not leaving or not decided:
-        return decided
+        return Evacuation(decided, incomplete=False)
     if None in decided.values():
-        return decided if decided.keys() - current.keys() else {**decided, **dict.fromkeys(leaving)}
-    homeless = desired - sum(number or 0 for number in decided.values())
-    result = dict(decided)
+        moved = bool(decided.keys() - current.keys())
+        return Evacuation(decided if moved else {**decided, **dict.fromkeys(leaving)}, incomplete=not moved)
+    unplaced = desired - sum(number or 0 for number in decided.values())
+    staying = {}
     for name in leaving:
-        number = min(current[name] or 0, max(homeless, 0))
+        number = min(current[name] or 0, max(unplaced, 0))
         if number > 0:
-            result[name] = number
-            homeless -= number
-    return dict(sorted(result.items()))
-
-
-# Workloads that come back.
-
-
-class Failback(msgspec.Struct, frozen=True, omit_defaults=True):
-    """On record with the object: clusters it left because they failed, and where it is going while it comes back."""
-
-    left: tuple[str, ...] = ()
-    target: dict[str, int] = {}
-
-
-def failback_of(annotations: Mapping[str, str]) -> Failback:
-    try:
-        return msgspec.json.decode(annotations.get(keys.FAILBACK, "{}"), type=Failback)
-    except msgspec.MsgspecError:
-        return Failback()
-
-
-def with_failback(annotations: Mapping[str, str], failback: Failback) -> dict[str, str]:
-    rest = {key: value for key, value in annotations.items() if key != keys.FAILBACK}
-    if failback == Failback():
-        return rest
-    return {**rest, keys.FAILBACK: orjson.dumps(msgspec.to_builtins(failback), option=orjson.OPT_SORT_KEYS).decode()}
-
-
-def step_size(annotations: Mapping[str, str], desired: int) -> int:
-    """How many replicas may be on their way back at a time, as the policy's annotations say."""
-    stated = annotations.get(keys.FAILBACK_REPLICAS, "")
-    if stated.isascii() and stated.isdigit() and 0 < len(stated) < 10 and int(stated) > 0:
-        return int(stated)
-    return max(1, -(-desired // _TENTH))
-
-
-def step(
-    current: Mapping[str, int | None],
-    target: Mapping[str, int],
-    returning: Collection[str],
-    available: Mapping[str, int],
-    most: int,
-) -> dict[str, int]:
-    """The next division on the way from `current` to `target`, whose replicas in `returning` clusters come back.
-
-    At most `most` replicas of returning clusters are started and not available yet; elsewhere no more are stopped than
-    are available beyond the target's total. What is not available anyway may be stopped at once. A cluster that `available`
-    does not name cannot be seen: it may serve all it has, or nothing, and nothing is stopped there.
-    """
-    names = sorted({*current, *target})
-    now = {name: current.get(name) or 0 for name in names}
-    serving = {name: min(available.get(name, 0), now[name]) for name in names}
-    starting = sum(now[name] - serving[name] for name in names if name in returning)
-    may_start = max(most - starting, 0)
-    may_stop = max(sum(serving.values()) - sum(target.values()), 0)
-    result = {}
-    for name in names:
-        change = target.get(name, 0) - now[name]
-        if change > 0 and name in returning:
-            change = min(change, may_start)
-            may_start -= change
-        elif change < 0 and name not in available:
-            change = 0
-        elif change < 0:
-            idle = min(now[name] - serving[name], -change)
-            serving_stopped = min(-change - idle, may_stop)
-            may_stop -= serving_stopped
-            change = -(idle + serving_stopped)
-        result[name] = now[name] + change
-    return {name: number for name, number in result.items() if number > 0}
+            staying[name] = number
+            unplaced -= number
+    return Evacuation(dict(sorted({**decided, **staying}.items())), incomplete=bool(staying))

@@ -54,9 +54,9 @@ def _conditions(aggregation: Aggregation) -> list[Json]:
 
 
 def _available(members: Sequence[Observation]) -> list[Json]:
-    lacking = [each.cluster for each in members if _condition(each, "Available").get("status") != "True"]
-    if lacking:
-        message = f"Deployment does not have minimum availability in clusters {listed(lacking)}."
+    unavailable = [each.cluster for each in members if _condition(each, "Available").get("status") != "True"]
+    if unavailable:
+        message = f"Deployment does not have minimum availability in clusters {listed(unavailable)}."
         return [_stated("Available", "False", "MinimumReplicasUnavailable", message)]
     return [_stated("Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")]
 

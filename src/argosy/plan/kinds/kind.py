@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from argosy.plan.copies.placement import Patches
+from argosy.plan.copies.placement import Patches, value_at
 from argosy.plan.fields import Json
 from argosy.plan.kinds.generic import merge
 from argosy.plan.kinds.observation import Aggregation
@@ -33,8 +33,7 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
 
     def number_before(self, cluster: str, pointer: str) -> int | None:
         """The number a cluster's patches gave it there, None where they gave none."""
-        values = [patch.get("value") for patch in self.before.get(cluster, ()) if patch.get("path") == pointer]
-        value = values[-1] if values else None
+        value = value_at(self.before.get(cluster, ()), pointer)
         return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 

@@ -7,7 +7,7 @@ since renaming pods that run would cost them their volumes.
 from typing import Final
 
 from argosy.plan import fields
-from argosy.plan.copies.placement import Patches
+from argosy.plan.copies.placement import Patches, value_at
 from argosy.plan.kinds.kind import Divided, Kind, Shares, by_number, replace
 from argosy.plan.replicas.ordinals import Range, gaps_of, ranges
 
@@ -49,8 +49,7 @@ def _patches(part: Range) -> Patches:
 
 
 def _start_before(shares: Shares, cluster: str) -> int | None:
-    stored = [patch.get("value") for patch in shares.before[cluster] if patch.get("path") == _ORDINALS]
-    return _start(stored[-1]) if stored else None
+    return _start(value_at(shares.before[cluster], _ORDINALS))
 
 
 def _start(ordinals: object) -> int | None:

@@ -1,4 +1,5 @@
-"""The pass over one source object: federate, schedule, override, in the order of the type config, into one write.
+"""The pass over one source object, which makes its federated object: one file a step, and `run`, which takes the steps.
 
-`run` goes through the steps; one file a step; `held` says why a pass stopped, `pending` which controllers are still to come.
+A step is a function from `inputs` and `state` to the next state. `federate` comes first; then `namespaces`, `autoscale`,
+`schedule` and `override`, as the type config lists them. `held` says why a pass stopped, `pending` who has still to act.
 """

@@ -1,7 +1,7 @@
-"""Federate: what of a source object goes into its federated object, and where the rest goes.
+"""Federate: the first step, which makes a source's federated object, if anything asks for one.
 
-The template is the source without what belongs to one cluster's copy; labels and annotations are told apart by their
-keys. Whether anything wants the object propagated is decided in `run`.
+The template is the source without what belongs to one cluster's copy. Keys decide which labels and annotations go into the
+template and which to the federated object itself.
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,18 @@ from argosy.api.resources import federated_objects
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.kube import owners
 from argosy.plan.fields import Json, equal
-from argosy.plan.metadata import SERVERS_OWN, annotations_of, labels_of, with_finalizers
+from argosy.plan.metadata import SERVERS_OWN, annotations_of, labels_of, with_finalizers, without_managed_fields
+from argosy.plan.pipeline import namespaces
+from argosy.plan.pipeline.held import held_of
+from argosy.plan.pipeline.inputs import PassInputs
+from argosy.plan.pipeline.policy import propagation_ref
+from argosy.plan.pipeline.state import State
 
 __all__ = [
     "NameTaken",
     "classify_annotations",
     "classify_labels",
+    "federate",
     "federated_object",
     "template_of",
     "up_to_date",
@@ -30,6 +36,43 @@ __all__ = [
 
 class NameTaken(ValueError):
     """Another source's federated object has this name."""
+
+
+def federate(inputs: PassInputs) -> State | None:
+    """The state other steps begin with; None where there is to be no federated object, or none for now.
+
+    Raises NameTaken where the federated object belongs to another source.
+    """
+    if not _federates(inputs):
+        return None
+    before = inputs.existing
+    if before is not None:
+        before = {**before, "metadata": without_managed_fields(before)}
+    base = federated_object(inputs.source, before, inputs.type_config)
+    annotations = annotations_of(base)
+    return State(before, base, base["spec"], annotations, held_of(annotations))
+
+
+def _federates(inputs: PassInputs) -> bool:
+    if annotations_of(inputs.source).get(keys.NO_FEDERATED_RESOURCE) or inputs.namespace == keys.SYSTEM_NAMESPACE:
+        return False
+    if inputs.existing is None:
+        return inputs.wanted or _asks_for_propagation(inputs)
+    # One that is being deleted is made anew once it is gone.
+    return not inputs.existing["metadata"].get("deletionTimestamp")
+
+
+def _asks_for_propagation(inputs: PassInputs) -> bool:
+    """Whether the source itself does: it names a policy, or is a namespace that goes everywhere."""
+    if propagation_ref(labels_of(inputs.source), inputs.namespace) is not None:
+        return True
+    return (
+        inputs.type_config.kind == "Namespace"
+        and any(keys.NSAUTOPROP_CONTROLLER in step for step in inputs.type_config.spec.controllers)
+        and namespaces.propagates(
+            inputs.source["metadata"]["name"], annotations_of(inputs.source), inputs.exclude_namespaces
+        )
+    )
 
 
 class Classified(msgspec.Struct, frozen=True):
@@ -74,7 +117,7 @@ def federated_object(source: Json, existing: Json | None, type_config: Federated
         _check_owner(existing, source)
     kind = federated_objects(type_config.namespaced).kind
     before = existing or {"apiVersion": keys.API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": {}}
-    meta = {key: value for key, value in before["metadata"].items() if key != "managedFields"}
+    meta = dict(before["metadata"])
     if type_config.namespaced:
         meta["namespace"] = metadata["namespace"]
     meta["labels"] = {**classify_labels(labels_of(source)).federated, source["apiVersion"]: source["kind"]}

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from argosy.api import keys
+from argosy.plan.metadata import without_annotations
 
 __all__ = ["CONDITION", "Held", "HeldReason", "held_of", "with_held"]
 
@@ -44,5 +45,5 @@ def held_of(annotations: Mapping[str, str]) -> Held | None:
 
 
 def with_held(annotations: Mapping[str, str], held: Held | None) -> dict[str, str]:
-    rest = {key: value for key, value in annotations.items() if key != keys.HELD}
+    rest = without_annotations(annotations, keys.HELD)
     return rest if held is None else {**rest, keys.HELD: msgspec.json.encode(held).decode()}

@@ -1,4 +1,4 @@
-"""Namespaces: propagated to every cluster without a policy, unless they opt out.
+"""Namespaces: the step that propagates them to every cluster without a policy, unless they opt out.
 
 Those that are already there are adopted, and adopted ones are never deleted.
 """
@@ -8,8 +8,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from argosy.api import keys
+from argosy.plan.copies.placement import with_placement
+from argosy.plan.metadata import annotations_of
+from argosy.plan.pipeline.inputs import PassInputs
+from argosy.plan.pipeline.state import State
 
-__all__ = ["ANNOTATIONS", "propagates"]
+__all__ = ["ANNOTATIONS", "propagate_namespace", "propagates"]
 
 #: What makes dispatch adopt existing namespaces and leave adopted ones behind.
 ANNOTATIONS: Final[Mapping[str, str]] = {
@@ -26,3 +30,12 @@ def propagates(name: str, annotations: Mapping[str, str], exclude: re.Pattern[st
     if exclude is not None and exclude.search(name):
         return False
     return annotations.get(keys.NO_AUTO_PROPAGATION) != "true"
+
+
+def propagate_namespace(inputs: PassInputs, state: State) -> State:
+    """Placed in all clusters. One that opts out stays where it is: it may be in use there."""
+    name = inputs.source["metadata"]["name"]
+    if not propagates(name, annotations_of(inputs.source), inputs.exclude_namespaces):
+        return state
+    placed = state.with_spec(with_placement(state.spec, keys.NSAUTOPROP_CONTROLLER, inputs.fleet.names))
+    return placed.with_annotations({**state.annotations, **ANNOTATIONS})

@@ -1,4 +1,4 @@
-"""Override: the patches that make an object differ from cluster to cluster.
+"""Override: the step that makes an object differ from cluster to cluster.
 
 Rules of the named policies apply in order, cluster by cluster, each to what the ones before made of the template. So far
 the JSON patch overrider is known; a rule with any other is an error on the object, never left out silently.
@@ -10,26 +10,49 @@ from typing import Any, Final
 import msgspec
 
 from argosy.api import keys
+from argosy.api.conditions import EventReason
 from argosy.api.policies import OverridePolicy, OverrideRule, TargetClusters
 from argosy.fleet.member import Member
-from argosy.kube import jsonpatch
 from argosy.kube.selectors import SelectorError, from_match
-from argosy.plan.copies.placement import Patches
-from argosy.plan.fields import Json
-from argosy.plan.metadata import annotations_of, is_string_map, labels_of
+from argosy.plan.copies.patches import OverrideError, apply_patches
+from argosy.plan.copies.placement import Patches, placed, with_overrides
+from argosy.plan.fields import Json, equal
+from argosy.plan.metadata import labels_of
+from argosy.plan.pipeline.held import HeldReason
+from argosy.plan.pipeline.inputs import PassInputs
+from argosy.plan.pipeline.policy import override_refs
+from argosy.plan.pipeline.state import State
 from argosy.plan.scheduling.selection import SelectionError, terms_match
 
-__all__ = ["OverrideError", "apply_patches", "overrides", "rule_matches"]
+__all__ = ["override", "overrides", "rule_matches"]
 
 #: In the order the API applies them; those without a function here are not served yet.
 _KNOWN: Final = ("image", "command", "args", "envs", "annotations", "labels", "jsonpatch")
-#: All of an object's metadata that may differ from cluster to cluster; the rest makes it the object it is.
-_METADATA: Final = ("labels", "annotations", "finalizers")
-_RBAC: Final = "rbac.authorization.k8s.io/"
 
 
-class OverrideError(ValueError):
-    """A rule or patch that cannot be carried out; the message names it."""
+def override(inputs: PassInputs, state: State) -> State:
+    """The patches of the override policies that the source names, for every cluster it is placed in."""
+    policies = []
+    for ref in override_refs(labels_of(inputs.source), inputs.namespace):
+        policy = inputs.override_policies.get(ref)
+        if policy is None:
+            kind = "OverridePolicy" if ref.namespace else "ClusterOverridePolicy"
+            message = f"{kind} {ref.key} not found"
+            event = EventReason.MATCH_OVERRIDE_POLICY_FAILED
+            return state.stopping(HeldReason.OVERRIDE_POLICY_MISSING, message, event)
+        policies.append(policy)
+    where = placed(state.spec) if policies else ()
+    members = [member for name in where if (member := inputs.fleet.member(name)) is not None]
+    try:
+        patches = overrides(policies, state.spec["template"], members)
+    except OverrideError as error:
+        return state.stopping(HeldReason.OVERRIDES_INVALID, str(error), EventReason.PARSE_OVERRIDE_POLICY_FAILED)
+    spec = with_overrides(state.spec, keys.OVERRIDE_CONTROLLER, patches)
+    after = state.with_spec(spec)
+    if not patches or equal(state.spec, spec):
+        return after
+    names = ", ".join(policy.metadata.name for policy in policies)
+    return after.noting("Normal", EventReason.OVERRIDE_POLICY_APPLIED, f"overrides of {names} applied")
 
 
 class _JsonPatchOverrider(msgspec.Struct, frozen=True):
@@ -98,54 +121,3 @@ def _of_finalizers(patch: Json) -> bool:
     """Finalizers are the member's; patches on them apply only when the member's object is rendered."""
     path: str = patch["path"]
     return path == "/metadata/finalizers" or path.startswith("/metadata/finalizers/")
-
-
-def apply_patches(obj: Json, patches: Patches) -> Json:
-    """The object with patches applied; an empty operation means replace. It stays the same object, and grants the same rights."""
-    if not patches:
-        return obj
-    try:
-        patched: Any = jsonpatch.apply(obj, [{**patch, "op": patch.get("op") or "replace"} for patch in patches])
-    except jsonpatch.JsonPatchError as error:
-        raise OverrideError(str(error)) from None
-    _check_identity(obj, patched)
-    metadata = patched["metadata"]
-    if not is_string_map(metadata.get("labels")) or not is_string_map(metadata.get("annotations")):
-        raise OverrideError("labels and annotations must stay maps of strings")
-    if not _is_list_of_names(metadata.get("finalizers")):
-        raise OverrideError("finalizers must stay a list of names")
-    _check_marks(labels_of(obj), labels_of(patched))
-    _check_marks(annotations_of(obj), annotations_of(patched))
-    if str(obj.get("apiVersion")).startswith(_RBAC) and _rights(patched) != _rights(obj):
-        raise OverrideError(f"what a {obj.get('kind')} grants, and to whom, cannot be overridden")
-    return patched  # type: ignore[no-any-return]
-
-
-def _check_identity(obj: Json, patched: Any) -> None:
-    """Looked at in the result: what holds a name can be replaced as a whole, moved or copied over."""
-    if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
-        raise OverrideError("an object and its metadata cannot be overridden as a whole")
-    for field in ("apiVersion", "kind"):
-        if patched.get(field) != obj.get(field):
-            raise OverrideError(f"/{field} cannot be overridden")
-    before, after = obj["metadata"], patched["metadata"]
-    for field in sorted(before.keys() | after.keys()):
-        if field not in _METADATA and before.get(field) != after.get(field):
-            raise OverrideError(f"/metadata/{field} cannot be overridden")
-
-
-def _check_marks(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    for key in sorted(keys.MARKS):
-        if before.get(key) != after.get(key):
-            raise OverrideError(f"{key} is the federation's own in members and cannot be overridden")
-
-
-def _is_list_of_names(value: Any) -> bool:
-    return value is None or (isinstance(value, list) and all(isinstance(name, str) for name in value))
-
-
-def _rights(obj: Json) -> Json:
-    """What makes up a role or binding. Only its source was checked for whether its writer holds the rights it gives: in members
-    the federation itself writes it, which may grant anything. Labels by which roles are put together count as well."""
-    labels = {key: value for key, value in labels_of(obj).items() if key.startswith(_RBAC)}
-    return {**{key: value for key, value in obj.items() if key != "metadata"}, "labels": labels}

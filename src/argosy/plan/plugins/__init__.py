@@ -2,10 +2,8 @@
 
 from argosy.api import keys
 from argosy.plan.plugins import (
-    aggregated,
     api_resources,
     cluster_affinity,
-    cluster_capacity_weight,
     cluster_evicted,
     cluster_ready,
     cluster_resources_balanced_allocation,
@@ -13,18 +11,19 @@ from argosy.plan.plugins import (
     cluster_resources_least_allocated,
     cluster_resources_most_allocated,
     cluster_terminating,
+    katalyst_resources_exist,
+    max_cluster,
+    placement_filter,
+    priority_sort,
+    taint_toleration,
+)
+from argosy.plan.plugins.replicas import aggregated, cluster_capacity_weight, preference_bin_pack, webster
+from argosy.plan.plugins.rules import (
     compute_power,
     cost,
     failure_domain,
-    katalyst_resources_exist,
     locality,
-    max_cluster,
-    placement_filter,
-    preference_bin_pack,
-    priority_sort,
     spread_constraints,
-    taint_toleration,
-    webster,
     workload_affinity,
 )
 from argosy.plan.scheduling.framework import Profile

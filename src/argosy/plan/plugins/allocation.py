@@ -1,13 +1,16 @@
-"""Allocation: what the resource score plugins share: requested and allocatable amounts of each relevant resource."""
+"""Allocation: what the resource score plugins share: how much of each relevant resource is and would be in use."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from argosy.fleet.snapshot import CPU, MEMORY, Column, Fleet
+from argosy.fleet.snapshot import CPU, GPU, MEMORY, Column, Fleet
+from argosy.plan.scheduling.framework import MAX_SCORE
 from argosy.plan.scheduling.unit import EPHEMERAL_STORAGE, Unit
 
+#: A GPU left idle costs more than a core.
+_WEIGHTS = {GPU: 4}
 #: Amounts above this are scaled down together, so that a percentage of them fits 64 bits.
 _LARGEST = 2**55
 
@@ -40,3 +43,18 @@ def allocations(unit: Unit, fleet: Fleet) -> Iterator[Allocation]:
         if int(allocatable.max(initial=0)) > _LARGEST:
             allocatable, requested = allocatable >> 8, requested >> 8
         yield Allocation(resource, allocatable, requested)
+
+
+def weighted_percentage(unit: Unit, fleet: Fleet, amount: Callable[[Allocation], Column]) -> Column:
+    """How much this amount is of each resource's capacity, in per cent, averaged by weight; integer division throughout.
+
+    A resource of which more would be requested than there is counts as 0.
+    """
+    total = np.zeros(len(fleet), dtype=np.int64)
+    weights = 0
+    for allocation in allocations(unit, fleet):
+        weight = _WEIGHTS.get(allocation.resource, 1)
+        counted = np.where(allocation.requested > allocation.allocatable, 0, amount(allocation))
+        total += weight * (counted * MAX_SCORE // np.maximum(allocation.allocatable, 1))
+        weights += weight
+    return total // weights

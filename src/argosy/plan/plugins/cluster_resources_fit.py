@@ -12,20 +12,20 @@ REMEDY = "more of these resources free in the cluster, or smaller requests"
 
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
-    lacking = _lacking(unit, fleet)
-    if not lacking:
+    insufficient = _insufficient(unit, fleet)
+    if not insufficient:
         return fleet.everyone
-    short: Mask = np.logical_or.reduce(list(lacking.values()))
+    short: Mask = np.logical_or.reduce(list(insufficient.values()))
     return ~short | fleet.mask_of(unit.current)
 
 
 def reason(unit: Unit, fleet: Fleet, row: int) -> str:
     return ", ".join(
-        REASON.format(resource=resource) for resource, short in _lacking(unit, fleet).items() if short[row]
+        REASON.format(resource=resource) for resource, short in _insufficient(unit, fleet).items() if short[row]
     )
 
 
-def _lacking(unit: Unit, fleet: Fleet) -> dict[str, Mask]:
+def _insufficient(unit: Unit, fleet: Fleet) -> dict[str, Mask]:
     """Who has too little of what. Nothing is looked at where nothing is asked for."""
     request = unit.request
     if not (request.milli_cpu or request.memory or any(request.scalars.values())):

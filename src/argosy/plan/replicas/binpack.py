@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from argosy.fleet.snapshot import Column
-from argosy.plan.replicas.demand import Demand, walked
+from argosy.plan.replicas.demand import Demand, without_moves
 from argosy.plan.replicas.fill import before, fill_in_order
 
 __all__ = ["bin_pack", "desired", "filled", "is_settled"]
@@ -31,7 +31,7 @@ def bin_pack(demand: Demand, scheduled: Column) -> tuple[Column, Column]:
         if missing == 0:
             return found_home, np.zeros_like(found_home)
         overflow = np.minimum(overflow, max(missing, 0))
-    return walked(demand, filled), overflow
+    return without_moves(demand, filled), overflow
 
 
 def desired(demand: Demand) -> tuple[Column, Column]:

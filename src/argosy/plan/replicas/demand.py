@@ -1,8 +1,8 @@
-"""Demand: what one workload wants of the clusters it may run in, as columns, and the way there from what runs today.
+"""Demand: what one workload wants of the clusters it may run in, as columns, and how to get there from what runs today.
 
 A planner says only how it fills clusters up to a total (`Fill`). What all of them share is here: minimums come first,
 maximums and limited capacity are never exceeded, what a cluster was seen not to run goes elsewhere, and with
-`avoid_disruption` the plan walks from what runs today: scaling in only stops replicas, scaling out only starts them.
+`avoid_disruption` the plan starts from what runs today: scaling in only stops replicas, scaling out only starts them.
 
 All columns are aligned with one another; the caller knows which clusters they stand for. Sums stay within 64 bits for
 totals up to MOST_REPLICAS.
@@ -28,7 +28,7 @@ __all__ = [
     "pods_free",
     "replicas_today",
     "steps",
-    "walked",
+    "without_moves",
 ]
 
 MOST_REPLICAS: Final = 2**47
@@ -165,7 +165,7 @@ def planned(demand: Demand, fill: Fill) -> tuple[Column, Column]:
     """
     if not demand.estimates:
         nothing = np.zeros_like(demand.current)
-        return (walked(demand, fill) if demand.avoid_disruption else _desired(demand, fill)), nothing
+        return (without_moves(demand, fill) if demand.avoid_disruption else _desired(demand, fill)), nothing
     ceilings = demand.ceilings
     desired = _desired(demand, fill)
     unhindered = fill(demand.total, np.minimum(demand.least, ceilings), ceilings)
@@ -174,7 +174,7 @@ def planned(demand: Demand, fill: Fill) -> tuple[Column, Column]:
         return desired, overflow
     if not demand.keep_unschedulable:
         overflow = np.minimum(overflow, demand.total - int(desired.sum()))
-    return walked(demand, fill), overflow
+    return without_moves(demand, fill), overflow
 
 
 def _desired(demand: Demand, fill: Fill) -> Column:
@@ -183,7 +183,7 @@ def _desired(demand: Demand, fill: Fill) -> Column:
     return fill(demand.total, np.minimum(demand.least, room), room)
 
 
-def walked(demand: Demand, fill: Fill) -> Column:
+def without_moves(demand: Demand, fill: Fill) -> Column:
     """The total, as far as it can be reached from what runs today without moving any.
 
     Scaling in stops first what is over its bounds, scaling out starts first what is short of its minimum. Bounds alone
@@ -213,10 +213,10 @@ def steps(unit: Unit, demand: Demand) -> tuple[str, ...]:
     running = sum(replicas_today(unit).values() if None in everywhere else cast(Iterable[int], everywhere))
     elsewhere = running - int(demand.current.sum())
     leaving = (f"{elsewhere} replicas run in clusters that were not chosen: they leave",) if elsewhere > 0 else ()
-    return (*leaving, *_walk_in_words(demand))
+    return (*leaving, *_change_in_words(demand))
 
 
-def _walk_in_words(demand: Demand) -> tuple[str, ...]:
+def _change_in_words(demand: Demand) -> tuple[str, ...]:
     running = int(demand.present.sum())
     if running == demand.total:
         return (f"{running} replicas run, as many as wanted: nothing starts, stops or moves",)

@@ -12,13 +12,14 @@ import msgspec
 
 from argosy.api import keys
 from argosy.fleet.snapshot import LARGEST, Column
-from argosy.plan.copies.placement import Patches
+from argosy.plan.copies.placement import Patches, value_at
+from argosy.plan.fields import pointer
 from argosy.plan.kinds.kind import Kind, Shares, by_number
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.replicas.demand import demand_of
 from argosy.plan.scheduling.schedule import Decision
 
-__all__ = ["Divided", "Division", "division_of"]
+__all__ = ["Divided", "Divider", "divider_of"]
 
 Placements = Mapping[str, int | None]
 
@@ -31,8 +32,8 @@ class Divided(NamedTuple):
     missing: str = ""
 
 
-class Division(msgspec.Struct, frozen=True):
-    """How one object is shared."""
+class Divider(msgspec.Struct, frozen=True):
+    """Divides one object over clusters."""
 
     kind: Kind
     template: dict[str, Any]
@@ -46,11 +47,11 @@ class Division(msgspec.Struct, frozen=True):
     def by_number(self) -> bool:
         return self.kind.divide is by_number
 
-    def arranged(self, placements: Placements) -> dict[str, int | None]:
-        """The placements with the numbers that come of them."""
-        return dict(placements if self.by_number else self.divided(placements).placements)
+    def adjusted(self, placements: Placements) -> dict[str, int | None]:
+        """The placements with the numbers that this kind of object allows."""
+        return dict(placements if self.by_number else self.divide(placements).placements)
 
-    def divided(self, placements: Placements) -> Divided:
+    def divide(self, placements: Placements) -> Divided:
         wanted = {cluster: number for cluster, number in placements.items() if number is not None}
         if self.by_number or not wanted or len(wanted) < len(placements):
             return Divided(placements, by_number(self._shares(wanted)).patches)
@@ -58,10 +59,7 @@ class Division(msgspec.Struct, frozen=True):
         return Divided(self._numbers(patches), patches, missing)
 
     def _numbers(self, patches: Mapping[str, Patches]) -> dict[str, int | None]:
-        return {
-            cluster: next((patch["value"] for patch in theirs if patch["path"] == self.pointer), None)
-            for cluster, theirs in sorted(patches.items())
-        }
+        return {cluster: value_at(theirs, self.pointer) for cluster, theirs in sorted(patches.items())}
 
     def _shares(self, wanted: Mapping[str, int]) -> Shares:
         return Shares(template=self.template, pointer=self.pointer, wanted=wanted)
@@ -94,10 +92,10 @@ class Division(msgspec.Struct, frozen=True):
         )
 
 
-def division_of(spec: Mapping[str, Any], replicas_path: str, decision: Decision | None) -> Division:
+def divider_of(spec: Mapping[str, Any], replicas_path: str, decision: Decision | None) -> Divider:
     """For a federated object's spec as it is stored; `replicas_path` is its type config's."""
     template = spec["template"]
-    return Division(kind_of(template), template, "/" + replicas_path.replace(".", "/"), _patches(spec), decision)
+    return Divider(kind_of(template), template, pointer(replicas_path), _patches(spec), decision)
 
 
 def _patches(spec: Mapping[str, Any]) -> dict[str, Patches]:

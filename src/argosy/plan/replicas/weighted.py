@@ -5,7 +5,7 @@ objects, policies or the fleet. Numbers are 64 bits wide where every product fit
 any size divide exactly.
 
 Two ideas. The *desired* distribution divides by weight after serving the minimums, whatever runs today. With
-`avoid_disruption` the plan then only walks from the present towards it: scaling in stops replicas only where there are
+`avoid_disruption` the plan goes from what runs today towards it: scaling in stops replicas only where there are
 more than desired, scaling out starts them only where there are fewer, and nothing moves.
 
 Each round of the division goes through the clusters in order, heavier ones first, and gives each its share until nothing
@@ -39,7 +39,7 @@ class _Division(NamedTuple):
     replicas: _Numbers
     overflow: _Numbers
     #: Replicas that found no cluster.
-    homeless: int
+    unplaced: int
 
 
 def plan_replicas(demand: Demand, weights: Column, ties: Column) -> tuple[Column, Column]:
@@ -61,8 +61,8 @@ def plan_replicas(demand: Demand, weights: Column, ties: Column) -> tuple[Column
         # would put the replicas back, and the two plans would alternate for ever.
         return _column(desired.replicas), _column(overflow)
     if not demand.keep_unschedulable:
-        overflow = np.minimum(overflow, desired.homeless)
-    return _column(_walked(demand, desired.replicas, largest, ties, exact=exact)), _column(overflow)
+        overflow = np.minimum(overflow, desired.unplaced)
+    return _column(_without_moves(demand, desired.replicas, largest, ties, exact=exact)), _column(overflow)
 
 
 def stays(demand: Demand, weights: Column) -> bool:
@@ -88,7 +88,7 @@ def _desired(demand: Demand, weights: _Numbers, heaviest: int, ties: Column) -> 
     return _divided(demand, _order(weights, heaviest, ties), weights, caps)
 
 
-def _walked(demand: Demand, desired: _Numbers, largest: int, ties: Column, *, exact: bool) -> _Numbers:
+def _without_moves(demand: Demand, desired: _Numbers, largest: int, ties: Column, *, exact: bool) -> _Numbers:
     """The present distribution, changed by no more than the difference of the sums.
 
     `largest` is what no cluster runs more than, today or by the wish.

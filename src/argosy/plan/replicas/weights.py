@@ -21,10 +21,10 @@ def dynamic_weights(allocatable: Column, available: Column) -> Column:
 
 
 def level_weights(allocatable: Column, available: Column, added: int) -> Column:
-    """What each cluster lacks to the level all would be at with so much more, if it could be poured over them.
+    """How much each cluster lacks to be as full as all would be with so much more, spread evenly over them.
 
-    Unlike shares of what is free these bring small clusters to the same rate as large ones, in units as small as the
-    amounts' own. Nobody's is 0, so that whoever has room is chosen before something finds none.
+    Unlike shares of what is free, these weights fill small clusters to the same rate as large ones. No weight is 0, so that
+    no replica is left without a cluster while one has room.
     """
     held = np.maximum(allocatable, 1).astype(np.float64)
     used = np.maximum(held - available, 0.0)
@@ -33,8 +33,8 @@ def level_weights(allocatable: Column, available: Column, added: int) -> Column:
     levels = (added + np.cumsum(used[order])) / np.cumsum(held[order])
     # The level is that of the clusters below it: as many of the emptiest as it rises above.
     below = int(np.flatnonzero(levels > rates[order])[-1]) if (levels > rates[order]).any() else 0
-    lacking: Column = np.maximum(levels[below] * held - used, 0.0).astype(np.int64)
-    return lacking + 1
+    missing: Column = np.maximum(levels[below] * held - used, 0.0).astype(np.int64)
+    return missing + 1
 
 
 def weight_limits(allocatable: Column, ratio: float = SUPPLY_LIMIT_RATIO) -> Column:

@@ -1,9 +1,9 @@
 """Evaluation of the clusters for an object, before its replicas are divided: who is refused and why, scores, the order.
 
-An evaluation is the same for all objects that ask the same of clusters and run in the same ones of those that treat who is there
-otherwise (`Fleet.particular`), so it is kept with the fleet: of a thousand objects of one policy most find it ready. So
-are the parts of a decision's record that follow from it alone. What the filters say does not change with what is available,
-and holds for longer.
+Evaluations are kept with the fleet and shared: of a thousand objects of one policy most find theirs ready. Two objects share
+one where they ask the same of clusters (`Unit.question`) and run in the same `Fleet.tainted_or_unready` clusters. The parts
+of a decision's record that follow from an evaluation alone are kept with it. What the filters say does not depend on what is
+available, and so is kept for longer.
 """
 
 from collections.abc import Generator
@@ -28,7 +28,7 @@ from argosy.plan.scheduling.framework import (
 )
 from argosy.plan.scheduling.unit import Unit
 
-__all__ = ["Evaluation", "Summary", "look", "unasked"]
+__all__ = ["Evaluation", "Summary", "evaluate", "without_remote_plugins"]
 
 NOBODY_TO_ASK = "there is nobody to ask {phase} plugin {plugin!r}"
 
@@ -98,7 +98,7 @@ def _refusals(filter_run: FilterRun, fleet: Fleet) -> Refusals:
 
 
 class Summary(msgspec.Struct, frozen=True, eq=False):
-    """What a decision's record says of its outlook."""
+    """What a decision's record says of its evaluation."""
 
     #: Filter and reason, each once, and which of them (from 1) excluded a cluster; 0 where none did.
     refusals: tuple[tuple[str, str], ...]
@@ -131,16 +131,18 @@ def _follows_scores(evaluation: Evaluation, clusters: int) -> bool:
     return len(chosen) == len(rows) or int((place[rows] <= chosen[-1]).sum()) == len(chosen)
 
 
-def look(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Evaluation]:
+def evaluate(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Evaluation]:
     """Filter, score and select. Raises FrameworkError."""
     question = unit.question if profile.shared_as else None
     if question is None:
         filter_run = yield from _filter_run(unit, fleet, profile)
-        return (yield from _looked(filter_run, unit, fleet, profile))
-    key = (profile.shared_as, question, fleet.mask_of(unit.current)[fleet.particular].tobytes())
-    filter_run = fleet.remembered(("filter_run", key), lambda: unasked(_filter_run(unit, fleet, profile)), "facts")
+        return (yield from _scored(filter_run, unit, fleet, profile))
+    key = (profile.shared_as, question, fleet.mask_of(unit.current)[fleet.tainted_or_unready].tobytes())
+    filter_run = fleet.remembered(
+        ("filter_run", key), lambda: without_remote_plugins(_filter_run(unit, fleet, profile)), "facts"
+    )
     return fleet.remembered(
-        ("evaluation", key), lambda: unasked(_looked(filter_run, unit, fleet, profile)), "evaluations"
+        ("evaluation", key), lambda: without_remote_plugins(_scored(filter_run, unit, fleet, profile)), "evaluations"
     )
 
 
@@ -148,7 +150,7 @@ def _filter_run(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Re
     return FilterRun(unit, (yield from run_filters(profile.filters, unit, fleet)))
 
 
-def _looked(filter_run: FilterRun, unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Evaluation]:
+def _scored(filter_run: FilterRun, unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Evaluation]:
     feasible = filter_run.filtered.feasible
     if not feasible.any():
         return Evaluation(filter_run)
@@ -157,8 +159,8 @@ def _looked(filter_run: FilterRun, unit: Unit, fleet: Fleet, profile: Profile) -
     return Evaluation(filter_run, scored, ranked)
 
 
-def unasked(steps: Generator[Ask, Reply, T]) -> T:
-    """Runs to the end what may ask, where there is nobody to ask."""
+def without_remote_plugins(steps: Generator[Ask, Reply, T]) -> T:
+    """Runs to the end what may ask remote plugins, where none can be asked: each question fails."""
     try:
         ask = next(steps)
         while True:

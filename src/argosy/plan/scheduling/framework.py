@@ -1,10 +1,9 @@
 """The scheduling framework: runs filter, score, select and replicas plugins over the whole fleet at once.
 
-It owns what is common to all plugins: their order, which filter excluded a cluster first, normalisation, weighing and
-summing of scores. A plugin answers for all clusters in one call and knows
-nothing of the others. A plugin that lives elsewhere (`Remote`) is not called: the run yields an `Ask` and is sent the
-`Reply`, so that nothing here waits. Who is placed where in the end, and what to do when nothing fits, is `schedule`'s
-matter.
+It owns what is common to all plugins: their order, which filter refused a cluster first, and how scores are normalised,
+weighed and summed. A plugin answers for all clusters in one call and knows nothing of the others. A plugin that runs in
+another process (`Remote`) is not called: the run yields an `Ask` and is sent the `Reply`, so that nothing here waits. What
+follows from the answers, and what to do when nothing fits, is decided in `schedule`.
 """
 
 from collections import Counter
@@ -150,9 +149,9 @@ class Replicas(NamedTuple):
 
 
 class Remote(NamedTuple):
-    """A plugin that is not a function here: the decision asks, and somebody else answers.
+    """A plugin that runs elsewhere: a webhook, or (`package_plugins`) a function of a Python package in its own process.
 
-    It is a webhook, or (`package_plugins`) a function of a Python package that runs in a process of its own.
+    The decision yields a question to it, and whoever runs the decision sends the answer.
     """
 
     name: str
@@ -184,7 +183,7 @@ class Reply(NamedTuple):
     rows: Rows | None = None
     errors: Mapping[int, str] = {}
     error: str = ""
-    #: Why a cluster was refused, by position; where nothing is said, whose plugin refused it has to do.
+    #: Why a cluster was refused, by position; without one, the reason is that this plugin refused it.
     reasons: Mapping[int, str] = {}
     #: Of replicas.
     division: Division | None = None
@@ -197,10 +196,9 @@ class Profile(msgspec.Struct, frozen=True):
     scores: tuple[Score | Remote, ...] = ()
     selects: tuple[Select | Remote, ...] = ()
     replicas: dict[str, Replicas | Remote] = {}
-    #: The name under which objects that ask the same share what filters, scores and selection say: for plugins that look
-    #: at nothing of an object but its `question` and in which particular clusters it runs, and filters that do not look at
-    #: what is available.
-    #: Empty where that is not known.
+    #: The name under which objects that ask the same share what filters, scores and selection say. Only for plugins that
+    #: look at nothing of an object but its `question` and in which `Fleet.tainted_or_unready` clusters it runs, and for
+    #: filters that do not look at what is available. Empty where that is not known.
     shared_as: str = ""
 
 
@@ -211,8 +209,8 @@ class Filtered(msgspec.Struct, frozen=True, eq=False):
     #: One entry a cluster: the position of the first filter it failed, -1 where it passed all.
     failed: npt.NDArray[np.int16]
     feasible: Mask
-    #: Reasons that somebody else gave, by row, and errors where there was no answer.
-    told: dict[int, str]
+    #: Reasons that remote plugins gave, by row, and errors where there was no answer.
+    remote_reasons: dict[int, str]
     unanswered: dict[int, str]
 
     def reasons(self, unit: Unit, fleet: Fleet, position: int) -> tuple[Rows, Reasons]:
@@ -229,9 +227,9 @@ class Filtered(msgspec.Struct, frozen=True, eq=False):
         return rows, Reasons(tuple(texts), np.array(codes, dtype=np.int64))
 
     def _reason(self, plugin: Filter | Remote, unit: Unit, fleet: Fleet, row: int) -> str:
-        told = self.unanswered.get(row) or self.told.get(row)
-        if told is not None:
-            return told
+        stated = self.unanswered.get(row) or self.remote_reasons.get(row)
+        if stated is not None:
+            return stated
         return (
             REFUSED_REMOTELY.format(name=plugin.name) if isinstance(plugin, Remote) else plugin.reason(unit, fleet, row)
         )
@@ -264,13 +262,13 @@ def run_filters(filters: Sequence[Filter | Remote], unit: Unit, fleet: Fleet) ->
     """A filter that fails, or gives no answer for a cluster, excludes: what cannot be checked is not allowed."""
     remaining = fleet.everyone
     failed = np.full(len(fleet), -1, dtype=np.int16)
-    told: dict[int, str] = {}
+    remote_reasons: dict[int, str] = {}
     unanswered: dict[int, str] = {}
     for position, plugin in enumerate(filters):
         if isinstance(plugin, Remote):
             if not remaining.any():
                 break
-            passed = yield from _asked_to_filter(plugin, unit, fleet, remaining, told, unanswered)
+            passed = yield from _asked_to_filter(plugin, unit, fleet, remaining, remote_reasons, unanswered)
         else:
             try:
                 passed = plugin.feasible(unit, fleet)
@@ -281,7 +279,7 @@ def run_filters(filters: Sequence[Filter | Remote], unit: Unit, fleet: Fleet) ->
             continue
         failed[remaining > passed] = position
         remaining = remaining & passed
-    return Filtered(tuple(filters), failed, remaining, told, unanswered)
+    return Filtered(tuple(filters), failed, remaining, remote_reasons, unanswered)
 
 
 def _asked_to_filter(
@@ -289,7 +287,7 @@ def _asked_to_filter(
     unit: Unit,
     fleet: Fleet,
     remaining: Mask,
-    told: dict[int, str],
+    remote_reasons: dict[int, str],
     unanswered: dict[int, str],
 ) -> Generator[Ask, Reply, Mask]:
     rows = np.flatnonzero(remaining)
@@ -299,7 +297,7 @@ def _asked_to_filter(
         unanswered.update(dict.fromkeys(rows.tolist(), reply.error or f"{plugin.name} gave no answer"))
         return passed
     passed[rows] = reply.passed
-    told.update((int(rows[at]), reason) for at, reason in reply.reasons.items())
+    remote_reasons.update((int(rows[at]), reason) for at, reason in reply.reasons.items())
     for at, error in reply.errors.items():
         passed[rows[at]] = False
         unanswered[int(rows[at])] = error
@@ -331,7 +329,7 @@ def run_scores(
 
 def _asked_to_score(plugin: Remote, unit: Unit, fleet: Fleet, rows: Rows) -> Generator[Ask, Reply, Column]:
     reply = yield Ask(plugin, unit, fleet, Ranked(rows, np.zeros(len(rows), dtype=np.int64)))
-    _raise_first(plugin, fleet, rows, reply)
+    _raise_error(plugin, fleet, rows, reply)
     if reply.scores is None or len(reply.scores) != len(rows):
         raise FrameworkError(f"score plugin {plugin.name!r} gave no answer")
     return reply.scores if plugin.packaged else share_of_best(reply.scores)
@@ -351,7 +349,7 @@ def run_selects(
 
 def _asked_to_select(plugin: Remote, unit: Unit, fleet: Fleet, ranked: Ranked) -> Generator[Ask, Reply, Ranked]:
     reply = yield Ask(plugin, unit, fleet, ranked)
-    _raise_first(plugin, fleet, ranked.rows, reply)
+    _raise_error(plugin, fleet, ranked.rows, reply)
     score_of = dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
     rows = None if reply.rows is None else reply.rows.tolist()
     if rows is None or len(set(rows)) != len(rows) or not score_of.keys() >= set(rows):
@@ -363,16 +361,16 @@ def _asked_to_select(plugin: Remote, unit: Unit, fleet: Fleet, ranked: Ranked) -
 
 
 def asked_to_divide(plugin: Remote, unit: Unit, fleet: Fleet, rows: Rows, reply: Reply) -> Division:
-    """What a plugin elsewhere makes of a unit's replicas. Raises FrameworkError."""
-    _raise_first(plugin, fleet, rows, reply)
+    """The division a remote plugin replied with. Raises FrameworkError."""
+    _raise_error(plugin, fleet, rows, reply)
     division = reply.division
     if division is None or len(division.replicas) != len(rows) or len(division.overflow) != len(rows):
         raise FrameworkError(f"replicas plugin {plugin.name!r} gave no answer")
     return division
 
 
-def _raise_first(plugin: Remote, fleet: Fleet, rows: Rows, reply: Reply) -> None:
-    """A score or a selection that is not whole is none."""
+def _raise_error(plugin: Remote, fleet: Fleet, rows: Rows, reply: Reply) -> None:
+    """Raises the first error of a reply: an answer about some of the clusters is of no use."""
     if reply.error:
         raise FrameworkError(
             reply.error if plugin.packaged else f"{plugin.phase} plugin {plugin.name!r}: {reply.error}"

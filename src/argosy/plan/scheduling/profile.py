@@ -87,8 +87,8 @@ class Registry(msgspec.Struct, frozen=True):
             contents[remote.name] = remote.content
         return self._with(added, unusable, contents)
 
-    def without(self, unusable: Mapping[str, str]) -> "Registry":
-        """With names that cannot be used."""
+    def with_unusable(self, unusable: Mapping[str, str]) -> "Registry":
+        """With names that cannot be used, and why."""
         return msgspec.structs.replace(self, unusable={**self.unusable, **unusable})
 
     def _with(

@@ -60,8 +60,8 @@ class CostRule(msgspec.Struct, frozen=True):
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
     spread: tuple[TopologySpreadConstraint, ...] = ()
     #: Workloads whose domains are the only ones allowed, and those whose domains are not.
-    beside: tuple[WorkloadRule, ...] = ()
-    apart: tuple[WorkloadRule, ...] = ()
+    affinity: tuple[WorkloadRule, ...] = ()
+    anti_affinity: tuple[WorkloadRule, ...] = ()
     preferred: tuple[PreferredWorkloads, ...] = ()
     compute_power: ComputePower | None = None
     cost: CostRule | None = None
@@ -90,8 +90,8 @@ def rules_of(spec: PropagationPolicySpec) -> Rules:
         return NO_RULES
     return Rules(
         spread=_each("topologySpreadConstraints", spec.topology_spread_constraints, _spread),
-        beside=_required("workloadAffinity", attract),
-        apart=_required("workloadAntiAffinity", repel),
+        affinity=_required("workloadAffinity", attract),
+        anti_affinity=_required("workloadAntiAffinity", repel),
         preferred=_preferred("workloadAffinity", attract, +1) + _preferred("workloadAntiAffinity", repel, -1),
         compute_power=spec.compute_power,
         cost=None if spec.cost is None else _cost("cost", spec.cost),

@@ -4,7 +4,7 @@ Pure: a unit and a fleet in, a Decision out, the same for the same inputs. It ne
 better idea: where nothing fits, or the plan would leave no cluster, the current placement stays and the Decision says
 why. A workload divided over clusters and scaled to 0 keeps its objects; a sticky one keeps its clusters and still scales.
 
-`decide` yields a question wherever the profile has a plugin that lives elsewhere; who drives it answers.
+`decide` yields a question wherever the profile has a remote plugin, and is sent the answer.
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -16,8 +16,9 @@ import numpy as np
 
 from argosy.api.types import SchedulingProfile
 from argosy.fleet.snapshot import Column, Fleet, Rows
-from argosy.plan.plugins import DEFAULT_PROFILE, IN_TREE, spread_constraints
-from argosy.plan.scheduling.evaluation import Evaluation, look, unasked
+from argosy.plan.plugins import DEFAULT_PROFILE, IN_TREE
+from argosy.plan.plugins.rules import spread_constraints
+from argosy.plan.scheduling.evaluation import Evaluation, evaluate, without_remote_plugins
 from argosy.plan.scheduling.framework import (
     Ask,
     Division,
@@ -34,7 +35,7 @@ from argosy.plan.scheduling.framework import (
 from argosy.plan.scheduling.profile import Registry, merge_profile
 from argosy.plan.scheduling.unit import Unit
 
-__all__ = ["DEFAULT", "Decision", "decide", "profile_of", "schedule", "unasked"]
+__all__ = ["DEFAULT", "Decision", "decide", "profile_of", "schedule"]
 
 T = TypeVar("T")
 
@@ -43,11 +44,11 @@ DEFAULT = DEFAULT_PROFILE
 NO_REPLICAS_ASSIGNED = "no cluster may take any of the {total} replicas: weights, maximums or capacities are 0"
 NO_CLUSTER_ALLOWED = "maxClusters is 0: the object is placed nowhere"
 NOTHING_TO_DIVIDE = "0 replicas are wanted and the object was not placed before"
-ARRANGED = "clusters keep the ordinals or completions they have, and the others get the rest"
+SHARES_KEPT = "clusters keep the ordinals or completions they have, and the others get the rest"
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """What was decided, and why: arrays over the clusters considered, told in names on demand.
+    """What was decided, and why: arrays over the clusters considered, turned into names on demand.
 
     `placements` is what is to hold from now on: replicas per cluster, None where the object is duplicated. With
     `unschedulable` set it is the placement that stays for want of a better one, and `message` says what is missing.
@@ -93,13 +94,13 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         names = self.fleet.names_of(self.rows)
         return dict.fromkeys(names) if self.replicas is None else dict(zip(names, self.replicas.tolist(), strict=True))
 
-    def arranged(self, placements: Mapping[str, int | None]) -> "Decision":
+    def with_placements(self, placements: Mapping[str, int | None]) -> "Decision":
         """The same decision with the numbers that its kind of object allows."""
         if placements == self.placements:
             return self
         division = self.division
         if division is not None:
-            division = msgspec.structs.replace(division, steps=(*division.steps, ARRANGED))
+            division = msgspec.structs.replace(division, steps=(*division.steps, SHARES_KEPT))
         return msgspec.structs.replace(self, rows=None, replicas=None, kept=placements, division=division)
 
     @property
@@ -150,8 +151,8 @@ def profile_of(profile: SchedulingProfile | None, registry: Registry = IN_TREE) 
 
 
 def schedule(unit: Unit, fleet: Fleet, profile: Profile = DEFAULT) -> Decision:
-    """Decide where a unit runs, with nobody to ask: a plugin that lives elsewhere makes the decision impossible."""
-    return unasked(decide(unit, fleet, profile))
+    """Decide where a unit runs without remote plugins: a profile that has some makes the decision impossible."""
+    return without_remote_plugins(decide(unit, fleet, profile))
 
 
 def decide(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Decision]:
@@ -174,7 +175,7 @@ def decide(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, 
 
 
 def _decided(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Decision]:
-    evaluation = yield from look(unit, fleet, profile)
+    evaluation = yield from evaluate(unit, fleet, profile)
     ranked = evaluation.ranked
     if ranked is None:
         return Decision(
@@ -193,7 +194,7 @@ def _decided(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply
 
 
 class _Unanswered(Exception):
-    """A planner that lives elsewhere has to be asked first."""
+    """A remote planner has to be asked first."""
 
     def __init__(self, ask: Ask):
         super().__init__(ask.plugin.name)
@@ -201,7 +202,7 @@ class _Unanswered(Exception):
 
 
 class _Answered:
-    """What planners elsewhere have said so far."""
+    """What remote planners have answered so far."""
 
     def __init__(self) -> None:
         self._known: list[tuple[Ask, Reply]] = []
@@ -217,7 +218,7 @@ class _Answered:
 
 
 def _planned(work: Callable[[Profile], T], profile: Profile) -> Generator[Ask, Reply, T]:
-    """Does what divides replicas. Where the planner lives elsewhere it is asked, and the work done anew with its answer."""
+    """Does work that divides replicas. A remote planner is asked, and the work is done again with its answer."""
     if not any(isinstance(plugin, Remote) for plugin in profile.replicas.values()):
         return work(profile)
     answered = _Answered()

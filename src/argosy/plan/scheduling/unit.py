@@ -20,9 +20,9 @@ from argosy.fleet.katalyst import KATALYST_RESOURCES
 from argosy.fleet.member import CPU
 from argosy.fleet.snapshot import GPU, MEMORY
 from argosy.kube.objects import DecodeError, decode, encode, join_key
-from argosy.plan.fields import Json, get
+from argosy.plan.fields import Json, get, pointer
 from argosy.plan.kinds.registry import kind_of
-from argosy.plan.metadata import without_annotation
+from argosy.plan.metadata import without_annotations
 from argosy.plan.scheduling import selection
 from argosy.plan.scheduling.rules import NO_RULES, RuleError, Rules, rules_of
 
@@ -227,7 +227,7 @@ def unit_of(
         name=metadata.get("name") or "",
         labels=metadata.get("labels") or {},
         # Without the copy of the whole object that kubectl keeps there: whoever runs plugins is not shown its content.
-        annotations=without_annotation(metadata.get("annotations"), keys.LAST_APPLIED),
+        annotations=without_annotations(metadata.get("annotations"), keys.LAST_APPLIED),
         mode=mode,
         replicas_strategy=spec.replicas_strategy or keys.SPREAD,
         desired_replicas=desired,
@@ -270,11 +270,11 @@ def _unreadable(overrides: "_ObjectOverrides", affinity: Affinity | None) -> str
 def current_placement(federated: FederatedObject, type_config: FederatedTypeConfig) -> dict[str, int | None]:
     """Where the scheduler placed the object before, with the replica numbers of its own overrides."""
     path = type_config.spec.path_definition.replicas_spec
-    pointer = "/" + path.replace(".", "/")
+    at = pointer(path)
     overrides = federated.overrides_of(keys.GLOBAL_SCHEDULER)
     placement: dict[str, int | None] = {}
     for cluster in sorted(federated.placement_of(keys.GLOBAL_SCHEDULER)):
-        numbers = [patch.value for patch in overrides.get(cluster, ()) if path and patch.path == pointer]
+        numbers = [patch.value for patch in overrides.get(cluster, ()) if path and patch.path == at]
         number = numbers[-1] if numbers else None
         placement[cluster] = number if isinstance(number, int) and number >= 0 else None
     return placement

@@ -27,8 +27,8 @@ __all__ = [
     "SINGLE",
     "Answer",
     "Call",
+    "ParsedAnswer",
     "Question",
-    "Said",
     "WebhookError",
     "calls",
     "cluster_payload",
@@ -115,11 +115,11 @@ class Answer(NamedTuple):
     error: str = ""
 
 
-class Said(NamedTuple):
-    """What an answer says, once it is read: little, however long the answer was.
+class ParsedAnswer(NamedTuple):
+    """What an answer says: little, however long the answer was.
 
-    By position in the question's clusters whether it was selected, or its score, or in words why there is neither. Of select,
-    the rows chosen, or (`error`) why there are none.
+    `verdicts` are by position in the question's clusters: whether the cluster passed, or its score, or a text that says why
+    there is neither. Of select, `rows` are the rows chosen, and `error` is why there are none.
     """
 
     verdicts: Mapping[int, bool | int | str] = {}
@@ -260,24 +260,24 @@ class _ManyScored(msgspec.Struct):
     error: str = ""
 
 
-def read(question: Question, answer: Answer, version: str) -> Said:
+def read(question: Question, answer: Answer, version: str) -> ParsedAnswer:
     """What one answer says. Of all that came nothing else need be kept."""
     if question.phase == "select":
         try:
-            return Said(rows=_chosen(question, answer))
+            return ParsedAnswer(rows=_chosen(question, answer))
         except WebhookError as error:
-            return Said(error=str(error))
-    return Said(_verdicts(question, answer, version))
+            return ParsedAnswer(error=str(error))
+    return ParsedAnswer(_verdicts(question, answer, version))
 
 
-def reply(question: Question, said: Iterable[Said]) -> Reply:
+def reply(question: Question, answers: Iterable[ParsedAnswer]) -> Reply:
     """What the answers to all calls of a question say together."""
     if question.phase == "filter":
-        return _filter_reply(question, said)
+        return _filter_reply(question, answers)
     try:
         if question.phase == "score":
-            return _score_reply(question, said)
-        return _select_reply(said)
+            return _score_reply(question, answers)
+        return _select_reply(answers)
     except WebhookError as error:
         return Reply(error=str(error))
 
@@ -292,12 +292,12 @@ def _of(question: Question, message: str) -> str:
     return f"webhookPlugin({question.plugin}): {message}"
 
 
-def _filter_reply(question: Question, said: Iterable[Said]) -> Reply:
+def _filter_reply(question: Question, answers: Iterable[ParsedAnswer]) -> Reply:
     """A cluster that could not be asked about is not taken; one the unit runs in is not left for that reason either."""
     clusters = question.clusters
     passed = np.zeros(len(clusters), dtype=np.bool_)
     errors = dict.fromkeys(range(len(clusters)), NO_ANSWER)
-    for each in said:
+    for each in answers:
         for at, verdict in each.verdicts.items():
             if isinstance(verdict, str):
                 errors[at] = verdict
@@ -310,11 +310,11 @@ def _filter_reply(question: Question, said: Iterable[Said]) -> Reply:
     return Reply(passed=passed, errors={at: _of(question, text) for at, text in _few(errors).items()})
 
 
-def _score_reply(question: Question, said: Iterable[Said]) -> Reply:
+def _score_reply(question: Question, answers: Iterable[ParsedAnswer]) -> Reply:
     clusters = question.clusters
     scores = np.zeros(len(clusters), dtype=np.int64)
     missing = set(range(len(clusters)))
-    for each in said:
+    for each in answers:
         for at, verdict in each.verdicts.items():
             if isinstance(verdict, str):
                 raise WebhookError(verdict)
@@ -325,8 +325,8 @@ def _score_reply(question: Question, said: Iterable[Said]) -> Reply:
     return Reply(scores=scores)
 
 
-def _select_reply(said: Iterable[Said]) -> Reply:
-    (chosen,) = said
+def _select_reply(answers: Iterable[ParsedAnswer]) -> Reply:
+    (chosen,) = answers
     if chosen.error:
         raise WebhookError(chosen.error)
     return Reply(rows=np.array(chosen.rows, dtype=np.intp))

@@ -14,7 +14,7 @@ from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.kube import owners
 from argosy.plan import fields
 from argosy.plan.fields import Json, equal
-from argosy.plan.metadata import annotations_of, labels_of
+from argosy.plan.metadata import annotations_of, labels_of, without_managed_fields
 
 __all__ = ["Seen", "collected_fields", "collected_status", "replicaset_digests"]
 
@@ -61,8 +61,7 @@ def collected_status(
         for cluster in sorted(seen)
         if (entry := _entry(cluster, seen[cluster], before.get(cluster), type_config)) is not None
     ]
-    metadata = dict((existing or {}).get("metadata") or {})
-    metadata.pop("managedFields", None)
+    metadata = without_managed_fields(existing) if existing is not None else {}
     metadata["name"] = federated["metadata"]["name"]
     if type_config.namespaced:
         metadata["namespace"] = federated["metadata"]["namespace"]
@@ -79,8 +78,7 @@ def collected_status(
 
 
 def _comparable(existing: Json) -> Json:
-    metadata = {key: value for key, value in existing["metadata"].items() if key != "managedFields"}
-    return {"metadata": metadata, "clusters": existing.get("clusters") or []}
+    return {"metadata": without_managed_fields(existing), "clusters": existing.get("clusters") or []}
 
 
 def _entry(cluster: str, seen: Seen, before: Json | None, type_config: FederatedTypeConfig) -> Json | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from argosy.fleet.declared import POWER_OF_REFERENCE
 from argosy.fleet.snapshot import Column, Fleet, Mask
-from argosy.plan.plugins.compute_power import counts_power
+from argosy.plan.plugins.rules.compute_power import counts_power
 from argosy.plan.scheduling.framework import MAX_SCORE, Always, Filter, Score
 from argosy.plan.scheduling.unit import Unit
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from argosy.fleet.katalyst import RECLAIMED_MILLICPU
 from argosy.fleet.snapshot import CPU, GPU, MEMORY, Column, Fleet, Rows
-from argosy.plan.plugins import compute_power
+from argosy.plan.plugins.rules import compute_power
 from argosy.plan.replicas.demand import demand_of, pods_free, steps
 from argosy.plan.replicas.weighted import plan_replicas, stays, tie_breaks
 from argosy.plan.replicas.weights import dynamic_weights, level_weights

@@ -22,17 +22,17 @@ REMEDY = (
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
     rules = unit.rules
-    if not rules.beside and not rules.apart:
+    if not rules.affinity and not rules.anti_affinity:
         return fleet.everyone
-    return (_beside(unit, fleet) & _apart(unit, fleet)) | fleet.mask_of(unit.current)
+    return (_meets_affinity(unit, fleet) & _meets_anti_affinity(unit, fleet)) | fleet.mask_of(unit.current)
 
 
 def reason(unit: Unit, fleet: Fleet, row: int) -> str:
-    return REASON_ANTI_AFFINITY if _beside(unit, fleet)[row] else REASON_AFFINITY
+    return REASON_ANTI_AFFINITY if _meets_affinity(unit, fleet)[row] else REASON_AFFINITY
 
 
 def reasons(unit: Unit, fleet: Fleet, rows: Rows) -> Reasons:
-    codes: npt.NDArray[np.int64] = _beside(unit, fleet)[rows].astype(np.int64)
+    codes: npt.NDArray[np.int64] = _meets_affinity(unit, fleet)[rows].astype(np.int64)
     return Reasons((REASON_AFFINITY, REASON_ANTI_AFFINITY), codes)
 
 
@@ -56,9 +56,9 @@ def normalize(scores: Column) -> Column:
     return MAX_SCORE * (scores - worst) // max(best - worst, 1)
 
 
-def _beside(unit: Unit, fleet: Fleet) -> Mask:
+def _meets_affinity(unit: Unit, fleet: Fleet) -> Mask:
     allowed = fleet.everyone
-    for rule in unit.rules.beside:
+    for rule in unit.rules.affinity:
         codes, matching = _matching(unit, fleet, rule)
         if not matching.any() and _matches_itself(unit, rule):
             # The first of those that want to be together: somebody has to begin.
@@ -68,9 +68,9 @@ def _beside(unit: Unit, fleet: Fleet) -> Mask:
     return allowed
 
 
-def _apart(unit: Unit, fleet: Fleet) -> Mask:
+def _meets_anti_affinity(unit: Unit, fleet: Fleet) -> Mask:
     allowed = fleet.everyone
-    for rule in unit.rules.apart:
+    for rule in unit.rules.anti_affinity:
         allowed = allowed & (_matching(unit, fleet, rule)[1] == 0)
     return allowed
 

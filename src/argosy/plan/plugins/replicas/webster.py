@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from argosy.fleet.snapshot import Column, Fleet, Rows
-from argosy.plan.plugins.cluster_capacity_weight import weights_of
+from argosy.plan.plugins.replicas.cluster_capacity_weight import weights_of
 from argosy.plan.replicas.demand import demand_of, planned, steps
 from argosy.plan.replicas.webster import apportioned
 from argosy.plan.replicas.weighted import tie_breaks

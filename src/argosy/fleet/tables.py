@@ -1,0 +1,72 @@
+"""Tables over all members: built when first asked for, and handed on to the next snapshot where they still hold.
+
+Each table names the fields of a member it reads. When one member changes, the tables that read none of the changed fields
+are shared with the next snapshot, and amounts are changed in that member's row alone.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from argosy.fleet.columns import Amounts, Column, Mask, read_only
+from argosy.fleet.member import Member
+
+__all__ = ["Table", "Tables", "changed_fields", "table"]
+
+T = TypeVar("T")
+
+
+class Tables:
+    """Tables over these members, in the order of their names. Never changed."""
+
+    def __init__(self, members: Mapping[str, Member], built: Mapping[str, Any] | None = None) -> None:
+        """`built` has the tables, by name, that are known to hold for these members."""
+        self.members = members
+        self._built: dict[str, Any] = dict(built or {})
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def _still_true(self, changed: frozenset[str], row: int, after: Member) -> dict[str, Any]:
+        """The tables that hold as well now that these fields of the member in this row have changed."""
+        kept = {}
+        for name, known in self._built.items():
+            reads: frozenset[str] = getattr(type(self), name).reads
+            if not reads & changed:
+                kept[name] = known
+            elif isinstance(known, Amounts):
+                (field,) = reads
+                kept[name] = known.with_row(row, getattr(after, field))
+        return kept
+
+    def _mask(self, predicate: Callable[[Member], bool]) -> Mask:
+        return read_only(np.fromiter(map(predicate, self.members.values()), dtype=np.bool_, count=len(self)))
+
+    def _numbers(self, number: Callable[[Member], int]) -> Column:
+        return read_only(np.fromiter(map(number, self.members.values()), dtype=np.int64, count=len(self)))
+
+
+class Table(cached_property[T]):
+    """One of the tables of `Tables`: made by a method, which reads these fields of members and their names alone."""
+
+    def __init__(self, build: Callable[[Any], T], reads: frozenset[str]) -> None:
+        def known(tables: Tables) -> T:
+            if build.__name__ not in tables._built:
+                tables._built[build.__name__] = build(tables)
+            found: T = tables._built[build.__name__]
+            return found
+
+        super().__init__(known)
+        self.reads = reads
+        self.__doc__ = build.__doc__
+
+
+def table(*reads: str) -> Callable[[Callable[[Any], T]], Table[T]]:
+    """Makes a method a table that reads these fields of members."""
+    return lambda build: Table(build, frozenset(reads))
+
+
+def changed_fields(before: Member, after: Member, fields: frozenset[str]) -> frozenset[str]:
+    return frozenset(field for field in fields if getattr(before, field) != getattr(after, field))

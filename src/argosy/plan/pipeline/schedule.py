@@ -1,0 +1,214 @@
+"""Schedule: the step that places an object in clusters by its propagation policy, and divides its replicas.
+
+Where nothing it rests on changed since the last time, nothing is decided anew. What cannot be decided (a policy that is not
+there, nothing that fits) holds the object: its placement stays, and it says why.
+"""
+
+from collections.abc import Generator, Mapping
+from typing import Final
+
+import msgspec
+import orjson
+
+from argosy.api import keys
+from argosy.api.conditions import EventReason
+from argosy.api.federated import FederatedObject
+from argosy.api.policies import PropagationPolicy
+from argosy.fleet.snapshot import Fleet
+from argosy.plan.copies.placement import is_placed_by, with_overrides, with_placement
+from argosy.plan.explain.summary import placement_text
+from argosy.plan.failover import auto_migration, custom_migration, failback, failover
+from argosy.plan.fields import Json, equal
+from argosy.plan.kinds.registry import kind_of
+from argosy.plan.metadata import labels_of, without_annotations
+from argosy.plan.pipeline.held import HeldReason
+from argosy.plan.pipeline.inputs import PassInputs
+from argosy.plan.pipeline.policy import propagation_ref
+from argosy.plan.pipeline.state import State
+from argosy.plan.replicas.divide import Divider, divider_of
+from argosy.plan.scheduling.framework import Ask, FrameworkError, Reply
+from argosy.plan.scheduling.profile import content_of
+from argosy.plan.scheduling.schedule import Decision, decide, profile_of
+from argosy.plan.scheduling.triggers import Triggers, triggers_of
+from argosy.plan.scheduling.triggers import decide as whether_to_schedule
+from argosy.plan.scheduling.unit import UnitError, current_placement, unit_of
+
+__all__ = ["schedule"]
+
+_EVENT: Final = EventReason.SCHEDULE_FEDERATED_OBJECT
+NO_POLICY: Final = "no propagation policy is named any more: removed from where it was scheduled"
+
+
+def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
+    state = _with_custom_migration(inputs, state)
+    ref = propagation_ref(labels_of(inputs.source), inputs.namespace)
+    if ref is None:
+        return _unscheduled(state)
+    policy = inputs.policy
+    if policy is None:
+        kind = "PropagationPolicy" if ref.namespace else "ClusterPropagationPolicy"
+        return state.stopping(HeldReason.POLICY_MISSING, f"{kind} {ref.key} not found", _EVENT)
+    named = policy.spec.scheduling_profile
+    profile = inputs.profile if named else None
+    if named and profile is None:
+        return state.stopping(HeldReason.PROFILE_MISSING, f"SchedulingProfile {named} not found", _EVENT)
+
+    state = _with_auto_migration(inputs, state, policy)
+    template = state.spec["template"]
+    content = content_of(profile, inputs.registry) if profile is not None else ""
+    triggers = triggers_of(template, state.annotations, policy, inputs.type_config, inputs.fleet, content)
+    stored = state.annotations.get(keys.SCHEDULING_TRIGGERS)
+    verdict = whether_to_schedule(stored, triggers, policy, placed=_is_placed(state))
+    if not verdict.schedule or state.annotations.get(keys.NO_SCHEDULING):
+        return _with_failback(inputs, msgspec.structs.replace(state, deferred=verdict.deferred_reasons), policy)
+
+    current = _current(inputs, state)
+    try:
+        unit = unit_of(
+            template,
+            state.annotations,
+            current,
+            policy,
+            inputs.type_config,
+            now=inputs.now,
+            katalyst=inputs.katalyst,
+        )
+        plugins = inputs.instrument(profile_of(profile, inputs.registry))
+        if unit.divides and (why := kind_of(template).indivisible(template)):
+            raise UnitError(why)
+    except UnitError as error:
+        return state.stopping(HeldReason.CANNOT_SCHEDULE, str(error), _EVENT)
+    except FrameworkError as error:
+        return state.stopping(HeldReason.PROFILE_INVALID, f"SchedulingProfile {named}: {error}", _EVENT)
+    decision = yield from decide(unit, inputs.fleet, plugins)
+    return _scheduled(inputs, state, policy, current, decision, triggers)
+
+
+def _is_placed(state: State) -> bool:
+    """An object that is held for want of a cluster is as good as not placed: every change may be the one it needs."""
+    lacks_a_cluster = state.held_before is not None and state.held_before.reason == HeldReason.UNSCHEDULABLE
+    return is_placed_by(state.spec, keys.GLOBAL_SCHEDULER) and not lacks_a_cluster
+
+
+def _current(inputs: PassInputs, state: State) -> dict[str, int | None]:
+    typed = msgspec.convert({"metadata": state.base["metadata"], "spec": state.spec}, FederatedObject)
+    return current_placement(typed, inputs.type_config)
+
+
+def _scheduled(
+    inputs: PassInputs,
+    state: State,
+    policy: PropagationPolicy,
+    current: Mapping[str, int | None],
+    decision: Decision,
+    triggers: Triggers,
+) -> State:
+    unit = decision.unit
+    failed = failover.failed_clusters(inputs.fleet, current)
+    evacuation = failover.evacuated(current, decision.placements, failed, unit.desired_replicas or 0)
+    divider = divider_of(state.spec, inputs.replicas_path, decision)
+    target = divider.adjusted(evacuation.placements)
+    if not divider.by_number:
+        decision = decision.with_placements(target)
+    state = msgspec.structs.replace(state, decision=decision)
+    state = _placed(inputs, state, policy, divider, target, current)
+    # Clusters that a plugin gave no answer about are asked about again with the next pass. So are those that may get
+    # replicas once they are ready, or once others can take the replicas of a failed cluster.
+    unanswered = decision.filtered is not None and bool(decision.filtered.unanswered)
+    waits = unit.divides and not unit.avoid_disruption and _has_unready(inputs.fleet, current)
+    again = unanswered or evacuation.incomplete or waits
+    record = triggers.text_unanswered if again else triggers.text
+    state = state.with_annotations({**state.annotations, keys.SCHEDULING_TRIGGERS: record})
+    if decision.unschedulable:
+        state = state.holding(HeldReason.UNSCHEDULABLE, decision.message, _EVENT)
+    for annotation, why in sorted(unit.ignored.items()):
+        state = state.noting("Warning", _EVENT, f"annotation {annotation} is ignored: {why}")
+    return state
+
+
+def _has_unready(fleet: Fleet, clusters: Mapping[str, int | None]) -> bool:
+    members = [fleet.member(name) for name in clusters]
+    return any(member is not None and not member.ready for member in members)
+
+
+def _with_failback(inputs: PassInputs, state: State, policy: PropagationPolicy) -> State:
+    """One step further where replicas are on their way back to a cluster; nothing is decided anew."""
+    target = failback.failback_of(state.annotations).target
+    if not target or state.annotations.get(keys.NO_SCHEDULING):
+        return state
+    divider = divider_of(state.spec, inputs.replicas_path, None)
+    return _placed(inputs, state, policy, divider, {**target}, _current(inputs, state))
+
+
+def _placed(
+    inputs: PassInputs,
+    state: State,
+    policy: PropagationPolicy,
+    divider: Divider,
+    target: dict[str, int | None],
+    current: Mapping[str, int | None],
+) -> State:
+    """Placed and divided as the target says, or a step on the way there."""
+    progress = failback.towards(
+        target, current, state.annotations, policy=policy, fleet=inputs.fleet, available=inputs.available
+    )
+    placements, patches, missing = divider.divide(progress.placements)
+    spec = with_placement(state.spec, keys.GLOBAL_SCHEDULER, placements)
+    spec = with_overrides(spec, keys.GLOBAL_SCHEDULER, patches)
+    follows = "false" if policy.spec.disable_follower_scheduling else "true"
+    annotations = {**progress.annotations, keys.ENABLE_FOLLOWER_SCHEDULING: follows}
+    changed = not equal(state.spec, spec)
+    if changed:
+        annotations[keys.SCHEDULING] = _feedback(state, placements)
+    after = state.with_spec(spec).with_annotations(annotations)
+    if missing:
+        after = after.holding(HeldReason.UNSCHEDULABLE, missing, _EVENT)
+    if changed and (state.decision is None or not state.decision.unschedulable):
+        after = after.noting("Normal", _EVENT, f"scheduled: {placement_text(placements)}")
+    return after
+
+
+def _feedback(state: State, placements: Mapping[str, int | None]) -> str:
+    """For the source's owner: what was decided for which generation. A new object's own generation will be 1."""
+    feedback: Json = {
+        "sourceGeneration": state.spec["template"]["metadata"].get("generation") or 0,
+        "fedGeneration": state.base["metadata"].get("generation") or 1,
+    }
+    if placements:
+        feedback["placement"] = dict(sorted(placements.items()))
+    return orjson.dumps(feedback).decode()
+
+
+def _unscheduled(state: State) -> State:
+    """No policy is named (any more): what scheduling placed is taken back, what others placed is not."""
+    spec = with_overrides(with_placement(state.spec, keys.GLOBAL_SCHEDULER, ()), keys.GLOBAL_SCHEDULER, {})
+    annotations = without_annotations(
+        state.annotations,
+        keys.SCHEDULING_TRIGGERS,
+        keys.DECISION,
+        keys.POD_UNSCHEDULABLE_THRESHOLD,
+        keys.AUTO_MIGRATION_INFO,
+        keys.FAILBACK,
+    )
+    annotations[keys.ENABLE_FOLLOWER_SCHEDULING] = "false"
+    if equal(state.spec, spec):
+        return state.with_spec(spec).with_annotations(annotations)
+    annotations[keys.SCHEDULING] = _feedback(state, {})
+    return state.with_spec(spec).with_annotations(annotations).noting("Normal", _EVENT, NO_POLICY)
+
+
+# Migration.
+
+
+def _with_custom_migration(inputs: PassInputs, state: State) -> State:
+    annotations, complaint = custom_migration.applied_to(
+        state.annotations, state.spec["template"], inputs.replicas_path, inputs.now
+    )
+    state = state.with_annotations(annotations)
+    return state.noting("Warning", EventReason.PARSE_MIGRATION_CONFIGURATION, complaint) if complaint else state
+
+
+def _with_auto_migration(inputs: PassInputs, state: State, policy: PropagationPolicy) -> State:
+    annotations, news = auto_migration.noted_in(state.annotations, policy, inputs.migration)
+    state = state.with_annotations(annotations)
+    return state.noting("Normal", EventReason.AUTO_MIGRATION_INFO_UPDATED, f"auto migration: {news}") if news else state

@@ -1,0 +1,1 @@
+"""Replicas plugins: each runs one planner of `plan/replicas` over the clusters that were selected."""
