@@ -7,7 +7,7 @@ from argosy.api.types import FederatedObject
 from argosy.control.caches.views import FederatedView
 from argosy.kube.events import EventRecorder
 
-__all__ = ["ObjectRecorder", "itself", "regarding"]
+__all__ = ["ObjectRecorder", "itself", "reference_of", "regarding"]
 
 
 class ObjectRecorder:
@@ -38,3 +38,10 @@ def itself(federated: FederatedObject | FederatedView) -> dict[str, Any]:
     kind = resources.federated_objects(bool(metadata.namespace)).kind
     reference = {"apiVersion": keys.API_VERSION, "kind": kind, "name": metadata.name, "uid": metadata.uid}
     return {**reference, "namespace": metadata.namespace} if metadata.namespace else reference
+
+
+def reference_of(obj: dict[str, Any]) -> dict[str, Any]:
+    """An object as an object reference."""
+    metadata = obj["metadata"]
+    reference = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
+    return reference | {field: metadata[field] for field in ("uid", "namespace") if metadata.get(field)}
