@@ -194,7 +194,7 @@ async def test_whoever_may_write_the_secret_says_where_it_goes():
         elsewhere = {keys.BOUND_TO: f"m1={change['spec']['apiEndpoint']}"}
         await fed.annotate(SECRETS, "m1", keys.SYSTEM_NAMESPACE, **elsewhere)
         await fed.granted()
-        assert fed.manager.clusters.access.in_use("m1").insecure
+        assert fed.inside.access.in_use("m1").insecure
 
 
 @pytest.mark.parametrize(

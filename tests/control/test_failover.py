@@ -3,8 +3,7 @@
 import msgspec
 
 from argosy.api import keys, resources
-from argosy.control.caches.informers import SourceKey
-from argosy.kube.queue import WorkQueue
+from argosy.control.caches.objectkeys import SourceKey
 from argosy.kube.resource import Resource
 from tests.harness.eventually import eventually, holds
 from tests.harness.federation import DEPLOYMENTS, WATCHFUL, Federation, federation
@@ -81,7 +80,6 @@ async def test_nobody_is_given_up_while_most_clusters_fail() -> None:
 
 async def test_the_workload_with_the_highest_priority_class_is_looked_at_first() -> None:
     async with federation(1) as fed:
-        assert fed.manager is not None
         for name, value, default in (("gold", 1000, False), ("tin", -5, False), ("plain", 10, True)):
             manifest = {
                 "apiVersion": "scheduling.k8s.io/v1",
@@ -97,15 +95,11 @@ async def test_the_workload_with_the_highest_priority_class_is_looked_at_first()
                 manifest["spec"]["template"]["spec"]["priorityClassName"] = name
             await fed.client.create(DEPLOYMENTS, manifest)
         names = ("gold", "plain", "tin")
-        federate = fed.manager.federate
 
         def ranks() -> list[int]:
-            return [federate.rank(SourceKey("deployments.apps", f"default/{name}")) for name in names]
+            return [fed.inside.rank(SourceKey("deployments.apps", f"default/{name}")) for name in names]
 
         await eventually(lambda: len(set(ranks())) == 3, why="the classes are known")
         assert ranks() == sorted(ranks())
-        federate.queue = WorkQueue()  # one that nobody works on
-        for _ in federate.fleet_changed():
-            pass
-        order = [await federate.queue.get() for _ in range(len(federate.queue))]
+        order = fed.inside.swept("federate", "facts of a cluster", ["m1"])
         assert [key.key for key in order if key.type == "deployments.apps"] == [f"default/{name}" for name in names]

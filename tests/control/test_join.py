@@ -21,7 +21,7 @@ async def test_an_account_made_by_somebody_else_joins_with_its_token_alone():
         made = await fed.client.create(resources.FEDERATED_CLUSTERS, manifest)
         cluster = msgspec.convert(made, FederatedCluster)
         namespace = await join.claim(server.client(), cluster)
-        await join.furnish(server.client(), namespace, role.rules_for(cluster, fed.manager.caches.catalog))
+        await join.furnish(server.client(), namespace, role.rules_for(cluster, fed.inside.catalog))
         token = await join.new_token(server.client(), 3600)
         data = {keys.SECRET_CA: server.authority.certificate, keys.SECRET_SERVICE_ACCOUNT_TOKEN: token}
         await fed.client.create(SECRETS, cluster_secret("m1", encoded(data)))
@@ -96,7 +96,7 @@ async def test_a_cluster_without_a_uid_to_be_known_by_does_not_join_and_is_told(
         with liar.lying(f"(GET|POST) /api/v1/namespaces(/{keys.SYSTEM_NAMESPACE})?", unknown):
             await fed.client.create(resources.FEDERATED_CLUSTERS, federated_cluster("m1", liar.url))
             await fed.told(TOKEN_NOT_OBTAINED_REASON, "has no uid", type=JOINED)
-            assert await fed.events("JoinClusterError")
+            await fed.eventually(lambda: fed.events("JoinClusterError"))
         await fed.eventually(lambda: fed.ready_clusters() == ["m1"])
     assert not [record.getMessage() for record in caplog.records if record.exc_info]
 
@@ -106,7 +106,7 @@ async def test_a_secret_that_comes_a_moment_later_is_no_failure():
     async with Party(0, timings=timings) as fed, Outsider() as server:
         manifest = federated_cluster("m1", server.url, secretRef={"name": "late"})
         await fed.client.create(resources.FEDERATED_CLUSTERS, manifest)
-        await fed.eventually(lambda: fed.manager.caches.clusters.get("m1").metadata.finalizers)
+        await fed.eventually(lambda: fed.inside.caches.clusters.get("m1").metadata.finalizers)
         pair = server.authority.issue("admin", groups=["system:masters"])
         data = {
             keys.SECRET_CA: server.authority.certificate,

@@ -14,14 +14,14 @@ async def test_a_rotated_certificate_is_used_and_nothing_is_listed_again():
     async with Party(accounts=False) as fed:
         await fed.policy()
         await fed.propagates("before")
-        member = fed.manager.members.get("m1")
-        informer = fed.manager.collector.informers()["m1", "deployments.apps"]
+        member = fed.inside.members.get("m1")
+        informer = fed.inside.collector.informers()["m1", "deployments.apps"]
         lists = informer.lists
         pair = fed.servers["m1"].authority.issue("rotated", groups=["system:masters"])
         await fed.put(**{keys.SECRET_CLIENT_CERTIFICATE: pair.certificate, keys.SECRET_CLIENT_KEY: pair.key})
-        await fed.eventually(lambda: fed.manager.clusters.access.in_use("m1").cert_data == pair.certificate)
+        await fed.eventually(lambda: fed.inside.access.in_use("m1").cert_data == pair.certificate)
         await fed.propagates("after")
-        assert fed.manager.members.get("m1") is member
+        assert fed.inside.members.get("m1") is member
         assert informer.lists == lists
         assert fed.ready_clusters() == ["m1"]
 
@@ -100,7 +100,7 @@ async def test_nor_by_controllers_that_never_saw_the_one_that_joined(owner):
         await fed.start_controllers()
         await fed.eventually(lambda: _told_as_event(fed))
         await fed.told("ClusterIdentityChanged", "is not the one that joined", *(() if owner else ("m1 --reclaim",)))
-        assert fed.manager.members.get("m1") is None
+        assert fed.inside.members.get("m1") is None
         assert await _untouched(other, owner)
 
 
@@ -113,10 +113,10 @@ async def test_nor_when_it_did_not_answer_at_first(owner):
         await _mistake(fed, other, relay.url, owner)
         relay.refuse()
         await fed.start_controllers()
-        await fed.eventually(lambda: fed.manager.members.get("m1") is not None)
+        await fed.eventually(lambda: fed.inside.members.get("m1") is not None)
         relay.heal()
         await fed.eventually(lambda: _told_as_event(fed))
-        await fed.eventually(lambda: fed.manager.members.get("m1") is None)
+        await fed.eventually(lambda: fed.inside.members.get("m1") is None)
         assert await _untouched(other, owner)
 
 
@@ -128,7 +128,7 @@ async def test_one_that_did_not_answer_at_first_is_used_when_it_does():
         await fed.client.patch(resources.FEDERATED_CLUSTERS, "m1", {"spec": {"apiEndpoint": relay.url}})
         relay.refuse()
         await fed.start_controllers()
-        await fed.eventually(lambda: fed.manager.members.get("m1") is not None)
+        await fed.eventually(lambda: fed.inside.members.get("m1") is not None)
         relay.heal()
         await fed.propagates("after")
 

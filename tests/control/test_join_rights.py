@@ -14,10 +14,10 @@ from tests.harness.membership import ACCOUNTS, RBAC_TYPES, Party, widget_type
 
 async def test_rights_are_those_the_type_configs_ask_for(party):
     cluster = await party.cluster()
-    rules = role.rules_for(cluster, party.manager.caches.catalog)
+    rules = role.rules_for(cluster, party.inside.catalog)
     assert await party.rules() == rules
     assert not any("*" in values for rule in rules for values in (rule["verbs"], rule.get("resources", ())))
-    backwards = list(party.manager.caches.catalog)[::-1]
+    backwards = list(party.inside.catalog)[::-1]
     assert role.rules_for(cluster, backwards) == rules
 
 
@@ -50,7 +50,7 @@ async def test_a_type_config_that_is_being_replaced_costs_no_rights():
         await party.eventually(lambda: party.has_right_to("widgets"))
         before = await party.role()
         await party.client.delete(resources.FEDERATED_TYPE_CONFIGS, "widgets.example.com")
-        await party.eventually(lambda: party.manager.caches.catalog.get("widgets.example.com") is None)
+        await party.eventually(lambda: party.inside.catalog.get("widgets.example.com") is None)
 
         async def same() -> bool:
             return await party.role() == before
@@ -78,7 +78,7 @@ async def test_where_roles_are_not_federated_an_account_cannot_widen_its_rights_
     cluster = await party.cluster()
     member = party.member("m1")
     namespace = await member.get(NAMESPACES, keys.SYSTEM_NAMESPACE)
-    await join.furnish(member, namespace, role.rules_for(cluster, party.manager.caches.catalog))
+    await join.furnish(member, namespace, role.rules_for(cluster, party.inside.catalog))
     await party.granted()
 
 
@@ -90,9 +90,9 @@ async def test_the_users_credentials_widen_the_rights_where_they_were_kept(party
 
 async def test_a_role_that_others_made_is_left_as_it_is(party):
     """KubeAdmiral's, say, in a member that was taken over."""
-    role = await party.role()
-    del role["metadata"]["labels"]
-    await party.member("m1").update(join.ROLES, {**role, "rules": role.FULL_ACCESS})
+    found = await party.role()
+    del found["metadata"]["labels"]
+    await party.member("m1").update(join.ROLES, {**found, "rules": role.FULL_ACCESS})
     await party.client.create(resources.FEDERATED_TYPE_CONFIGS, widget_type())
 
     async def same() -> bool:
@@ -104,11 +104,11 @@ async def test_a_role_that_others_made_is_left_as_it_is(party):
 async def test_a_right_that_is_missing_is_told_with_verb_and_resource_and_nothing_is_deleted(party):
     await party.forget_user()
     await party.propagates()
-    role = await party.role()
-    del role["metadata"]["labels"]  # its maker's from now on
-    rules = [rule for rule in role["rules"] if rule.get("apiGroups") != ["apps"]]
+    found = await party.role()
+    del found["metadata"]["labels"]  # its maker's from now on
+    rules = [rule for rule in found["rules"] if rule.get("apiGroups") != ["apps"]]
     reading = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "list", "watch"]}
-    await party.member("m1").update(join.ROLES, {**role, "rules": [*rules, reading]})
+    await party.member("m1").update(join.ROLES, {**found, "rules": [*rules, reading]})
     await party.scale("web", 2)
     await party.told("RightsMissing", 'cannot update resource "deployments" in API group "apps"')
     assert await party.replicas() == {"m1": 1}
@@ -119,10 +119,10 @@ async def test_a_right_that_is_missing_is_told_with_verb_and_resource_and_nothin
 
 
 async def test_nodes_that_may_not_be_read_are_named_in_the_condition(party):
-    role = await party.role()
-    del role["metadata"]["labels"]
-    rules = [rule for rule in role["rules"] if "nodes" not in rule.get("resources", ())]
-    await party.member("m1").update(join.ROLES, {**role, "rules": rules})
+    found = await party.role()
+    del found["metadata"]["labels"]
+    rules = [rule for rule in found["rules"] if "nodes" not in rule.get("resources", ())]
+    await party.member("m1").update(join.ROLES, {**found, "rules": rules})
     await party.stop_controllers()
     party.timings = WATCHFUL
     await party.start_controllers()
@@ -142,6 +142,6 @@ async def test_an_account_gets_no_tokens_but_its_own_and_no_rights_by_itself(par
         with pytest.raises(Forbidden):
             await client.create(ACCOUNTS, body, namespace, name=name, subresource="token")
     await _federate_no_roles(party)
-    role = await client.get(join.ROLES, keys.MEMBER_CLUSTER_ROLE)
+    found = await client.get(join.ROLES, keys.MEMBER_CLUSTER_ROLE)
     with pytest.raises(Forbidden):
-        await client.update(join.ROLES, {**role, "rules": role.FULL_ACCESS})
+        await client.update(join.ROLES, {**found, "rules": role.FULL_ACCESS})

@@ -22,7 +22,7 @@ async def test_an_account_gets_a_token_that_ends_and_needs_nothing_else(party):
     assert life.expires - life.issued == QUICK.token_lifetime
     assert not await exists(party.member("m1"), SECRETS, keys.MEMBER_SERVICE_ACCOUNT, keys.SYSTEM_NAMESPACE)
     await party.forget_user()
-    in_use = party.manager.clusters.access.in_use("m1")
+    in_use = party.inside.access.in_use("m1")
     assert in_use.token == await party.account_token()
     assert not in_use.cert_data
     await party.propagates()
@@ -45,13 +45,13 @@ async def test_an_account_renews_its_token_by_itself_and_uses_the_new_one():
     async with Party(timings=RESTLESS) as fed:
         await fed.policy()
         await fed.forget_user()
-        member, first = fed.manager.members.get("m1"), await fed.account_token()
+        member, first = fed.inside.members.get("m1"), await fed.account_token()
 
         async def renewed() -> bool:
-            return await fed.account_token() != first and fed.manager.clusters.access.in_use("m1").token != first
+            return await fed.account_token() != first and fed.inside.access.in_use("m1").token != first
 
         await fed.eventually(renewed)
-        assert fed.manager.members.get("m1") is member
+        assert fed.inside.members.get("m1") is member
         await fed.propagates()
 
 
@@ -98,7 +98,7 @@ async def test_a_token_that_cannot_be_kept_is_told_and_the_member_is_looked_afte
             asked += 1
             raise Forbidden(403, "Forbidden", "secrets is forbidden", {})
 
-        monkeypatch.setattr(fed.manager.clusters._secrets, "keep_token", refuse)
+        monkeypatch.setattr(fed.inside.secrets, "keep_token", refuse)
         await fed.told("TokenNotRenewed", "secrets is forbidden")
         before = asked
         probed = (await fed.cluster()).condition("Ready").last_probe_time
@@ -114,6 +114,6 @@ async def test_a_legacy_token_goes_on_working(party):
     """As a secret that KubeAdmiral wrote holds one."""
     legacy = await party.legacy_token()
     await party.put(**{keys.SECRET_SERVICE_ACCOUNT_TOKEN: legacy})
-    await party.eventually(lambda: party.manager.clusters.access.in_use("m1").token == legacy)
+    await party.eventually(lambda: party.inside.access.in_use("m1").token == legacy)
     await party.propagates()
     assert await party.account_token() == legacy

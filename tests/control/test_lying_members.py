@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from argosy.api import resources
-from argosy.control.manager import Options
+from argosy.control.options import Options
 from argosy.kube.answers import AnswerLimits
 from tests.control.lies import LIES, LIST, Lie, nested, news
 from tests.harness.eventually import eventually
@@ -100,8 +100,8 @@ async def test_lies_are_told_about_their_member_and_hurt_nobody(
     await eventually(lambda: _is_well(fed), why="the cluster is well again")
     assert await fed.uids() == before
     assert fed.manager is not None
-    assert fed.manager.tasks.healthy()
-    assert all(member.tasks.healthy() for member in fed.manager.members)
+    assert fed.inside.tasks.healthy()
+    assert all(member.tasks.healthy() for member in fed.inside.members)
     assert not _unhandled(caplog.records)
 
 

@@ -2,9 +2,10 @@
 
 from argosy.api import keys, resources
 from argosy.api.types import FederatedCluster
-from argosy.control.manager import Options
 from argosy.control.members.role import rules_for
+from argosy.control.options import Options
 from argosy.control.scheduling.placed import PlacedWorkloads
+from argosy.control.wake import Subscriptions
 from argosy.fleet.katalyst import CUSTOM_NODE_RESOURCES, PLUGIN, RECLAIMED_MILLICPU
 from argosy.fleet.workloads import Workloads
 from argosy.kube.client import Patch
@@ -23,7 +24,7 @@ CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "Cust
 async def set_region(fed, name, region):
     body = {"metadata": {"labels": {REGION: region}}}
     await fed.client.patch(resources.FEDERATED_CLUSTERS, name, body, kind=Patch.MERGE)
-    await eventually(lambda: fed.manager.fleet.snapshot.member(name).labels.get(REGION) == region)
+    await eventually(lambda: fed.inside.snapshot.member(name).labels.get(REGION) == region)
 
 
 async def test_replicas_are_spread_over_regions():
@@ -59,11 +60,9 @@ async def test_a_workload_waits_for_the_one_it_wants_to_be_beside_and_follows_it
 async def test_the_index_follows_placements_and_labels_and_tells_of_moves():
     async with Federation(2) as fed:
         index, moves = Workloads(), []
-        placed = PlacedWorkloads(
-            fed.manager.caches, index, lambda: moves.append(dict(index.placed(CACHE, ["default"])))
-        )
-        fed.manager.caches.federated[True].add_handler(placed.federated_changed)
-        fed.manager.caches.on_source(placed.source_changed)
+        placed = PlacedWorkloads(fed.inside.caches, index)
+        placed.moved.add_handler(lambda _: moves.append(dict(index.placed(CACHE, ["default"]))))
+        Subscriptions([placed], [], 0.0)
         await fed.policy(schedulingMode="Duplicate")
         await fed.configure("settings", {"a": "b"})
         await fed.deploy("cache", 1, app="cache")
@@ -82,7 +81,7 @@ async def test_what_katalyst_reclaims_is_capacity_where_a_cluster_says_so():
         annotation = {keys.CLUSTER_RESOURCE_PLUGINS: f'["{PLUGIN}"]'}
         body = {"metadata": {"annotations": annotation}}
         await fed.client.patch(resources.FEDERATED_CLUSTERS, "m1", body, kind=Patch.MERGE)
-        await eventually(lambda: fed.manager.fleet.snapshot.member("m1").available.get(RECLAIMED_MILLICPU) == 8000)
+        await eventually(lambda: fed.inside.snapshot.member("m1").available.get(RECLAIMED_MILLICPU) == 8000)
         await fed.policy()
         manifest = deployment("web", 4, "policy", "default")
         container = manifest["spec"]["template"]["spec"]["containers"][0]
@@ -91,7 +90,7 @@ async def test_what_katalyst_reclaims_is_capacity_where_a_cluster_says_so():
         await fed.eventually_replicas({"m1": 4})
         body = {"metadata": {"annotations": {keys.CLUSTER_RESOURCE_PLUGINS: None}}}
         await fed.client.patch(resources.FEDERATED_CLUSTERS, "m1", body, kind=Patch.MERGE)
-        await eventually(lambda: RECLAIMED_MILLICPU not in fed.manager.fleet.snapshot.member("m1").available)
+        await eventually(lambda: RECLAIMED_MILLICPU not in fed.inside.snapshot.member("m1").available)
 
 
 def test_an_account_may_read_what_katalyst_reclaims_where_that_is_asked_for():

@@ -104,7 +104,7 @@ async def test_a_cluster_that_never_joined_holds_up_no_deletion(fed):
         "spec": {"apiEndpoint": "https://127.0.0.1:1", "secretRef": {"name": "none"}},
     }
     await fed.client.create(resources.FEDERATED_CLUSTERS, cluster)
-    await eventually(lambda: fed.manager.caches.clusters.get("nowhere"))
+    await eventually(lambda: fed.inside.caches.clusters.get("nowhere"))
     await fed.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     for name in fed.names:
         await eventually(lambda name=name: fed.member(name).get(NAMESPACES, "team"))
@@ -125,7 +125,7 @@ async def test_a_create_whose_answer_was_lost_leaves_no_copy(fed):
 async def test_an_answer_that_does_not_name_the_object_is_no_sign_that_it_is_gone(fed, leaving):
     """As of a server that does not serve the version for now, or of something else at the member's address."""
     await deployed(fed)
-    transport = fed.manager.members.get("m1").client.transport
+    transport = fed.inside.members.get("m1").client.transport
     send, listed = transport.send, transport.list
     unserved = 404, {"content-type": "text/plain"}, b"404 page not found\n"
 
@@ -180,13 +180,13 @@ async def test_a_cluster_with_more_copies_than_one_pass_takes_leaves_after_sever
 
         found = await eventually(told)
         assert "4 objects left" in found[0]
-        await eventually(lambda: fed.manager.caches.clusters.get("m1") is None)
+        await eventually(lambda: fed.inside.caches.clusters.get("m1") is None)
         assert [list(await fed.copies(name)) for name in names] == [["m2"]] * 4
 
 
 async def test_absence_from_a_cluster_that_leaves_counts_once_it_has_shown_who_it_is(fed):
     await deployed(fed)
-    member = fed.manager.dispatch._members.get("m1")
+    member = fed.inside.members.get("m1")
     confirm = member.confirm
 
     async def unknown():
@@ -223,13 +223,13 @@ async def test_a_cluster_leaves_although_it_does_not_serve_a_kind_of_which_it_ha
     async with Federation(2, timings=msgspec.structs.replace(QUICK, health_threshold=600.0)) as fed:
         await deployed(fed)
         await fed.client.create(resources.FEDERATED_TYPE_CONFIGS, widget_type())
-        await eventually(lambda: fed.manager.caches.catalog.get("widgets.example.com"))
-        known = [api.kind for api in fed.manager.caches.clusters.get("m1").status.api_resource_types]
+        await eventually(lambda: fed.inside.catalog.get("widgets.example.com"))
+        known = [api.kind for api in fed.inside.caches.clusters.get("m1").status.api_resource_types]
         assert "Widget" not in known
-        fed.manager.dispatch._operations.is_unserved = lambda member, config: False  # as if it were on record
+        fed.inside.operations.is_unserved = lambda member, config: False  # as if it were on record
         await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.CASCADING_DELETE: "true"})
         await fed.client.delete(resources.FEDERATED_CLUSTERS, "m1")
-        await eventually(lambda: fed.manager.caches.clusters.get("m1") is None)
+        await eventually(lambda: fed.inside.caches.clusters.get("m1") is None)
         assert list(await fed.copies()) == ["m2"]
 
 
@@ -267,9 +267,9 @@ async def deployed_with_stalled_watch(fed: Federation) -> None:
 
 
 async def forget_copy(fed: Federation) -> None:
-    informer = fed.manager.collector.informers()["m1", "deployments.apps"]
+    informer = fed.inside.collector.informers()["m1", "deployments.apps"]
     await eventually(lambda: informer.get("default/web") is not None)
-    fed.manager.members.get("m1").tasks.cancel("collect deployments.apps in m1")
+    fed.inside.members.get("m1").tasks.cancel("collect deployments.apps in m1")
     await asyncio.sleep(0)
     del informer._objects["default/web"]
 
@@ -309,8 +309,7 @@ async def _annotated(fed):
 
 async def test_a_source_deleted_before_it_had_our_finalizer_leaves_nothing_behind(fed, monkeypatch):
     """Whoever would see its deletion does not exist, so neither may a federated object."""
-    assert fed.manager is not None
-    client = fed.manager.federate._client
+    client = fed.inside.client
     patch, refused = client.patch, []
 
     async def too_late(resource, name, *arguments, **options):

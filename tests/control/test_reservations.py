@@ -24,7 +24,7 @@ async def test_a_burst_does_not_pile_up_on_one_cluster(fed):
     for number in range(12):
         await fed.client.create(DEPLOYMENTS, _workload(f"w{number}", 4), "default")
     await eventually(lambda: _reserved(fed) == 48_000, why="all are placed")
-    taken = fed.manager.reserved.totals["cpu"]
+    taken = fed.inside.reserved.totals["cpu"]
     # Each could take a third, by its size; without reservations all twelve would be divided like the first.
     for name, cores in zip(fed.names, CPUS, strict=True):
         assert abs(taken[name] - cores * 1000) <= 2000, taken
@@ -38,9 +38,9 @@ async def test_what_runs_is_not_reserved_any_more_and_what_is_deleted_neither(fe
     await fed.eventually_replicas({"m1": 2, "m2": 2, "m3": 2})
 
     await _report(fed, "m1", "web", 2)
-    await eventually(lambda: fed.manager.reserved.totals["cpu"] == {"m1": 1000, "m2": 3000, "m3": 3000})
+    await eventually(lambda: fed.inside.reserved.totals["cpu"] == {"m1": 1000, "m2": 3000, "m3": 3000})
     await fed.client.delete(DEPLOYMENTS, "api", "default")
-    await eventually(lambda: fed.manager.reserved.totals["cpu"] == {"m2": 2000, "m3": 2000})
+    await eventually(lambda: fed.inside.reserved.totals["cpu"] == {"m2": 2000, "m3": 2000})
 
 
 async def test_after_a_restart_the_same_is_reserved(fed):
@@ -48,21 +48,21 @@ async def test_after_a_restart_the_same_is_reserved(fed):
     await fed.client.create(DEPLOYMENTS, _workload("web", 12), "default")
     await eventually(lambda: _reserved(fed) == 12_000)
     await eventually(lambda: _carried(fed))
-    before = {name: dict(column) for name, column in fed.manager.reserved.totals.items()}
+    before = {name: dict(column) for name, column in fed.inside.reserved.totals.items()}
     await fed.stop_controllers()
     await fed.start_controllers()
-    await eventually(lambda: fed.manager.reserved.totals == before)
+    await eventually(lambda: fed.inside.reserved.totals == before)
 
 
 async def test_a_workload_has_its_own_reservations_at_its_disposal(fed):
     await fed.policy(schedulingMode="Divide")
     await fed.client.create(DEPLOYMENTS, _workload("web", 12), "default")
     await eventually(lambda: _reserved(fed) == 12_000)
-    (key,) = (key for key, _ in fed.manager.caches.all_sources() if key.type == "deployments.apps")
-    free = fed.manager.fleet.snapshot.available("cpu").tolist()
-    assert fed.manager.reserved.fleet(key).available("cpu").tolist() == free
+    (key,) = (key for key, _ in fed.inside.caches.all_sources() if key.type == "deployments.apps")
+    free = fed.inside.snapshot.available("cpu").tolist()
+    assert fed.inside.reserved.fleet(key).available("cpu").tolist() == free
     other = key._replace(key="default/other")
-    assert sum(fed.manager.reserved.fleet(other).available("cpu").tolist()) == sum(free) - 12_000
+    assert sum(fed.inside.reserved.fleet(other).available("cpu").tolist()) == sum(free) - 12_000
 
 
 async def test_one_that_is_bounded_by_what_is_available_is_not_given_its_own_room_twice(fed):
@@ -72,7 +72,7 @@ async def test_one_that_is_bounded_by_what_is_available_is_not_given_its_own_roo
     await eventually(lambda: _reserved(fed) == 40_000)
     await fed.client.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 46}}, "default", subresource="scale")
     await eventually(lambda: _reserved(fed) == 46_000)
-    taken = fed.manager.reserved.totals["cpu"]
+    taken = fed.inside.reserved.totals["cpu"]
     assert all(taken[name] <= cores * 1000 for name, cores in zip(fed.names, CPUS, strict=True)), taken
 
 
@@ -81,7 +81,7 @@ async def test_a_cluster_that_leaves_reserves_nothing(fed):
     await fed.client.create(DEPLOYMENTS, _workload("web", 1), "default")
     await eventually(lambda: _reserved(fed) == 3_000)
     await fed.client.delete(resources.FEDERATED_CLUSTERS, "m3")
-    await eventually(lambda: set(fed.manager.reserved.totals["cpu"]) == {"m1", "m2"})
+    await eventually(lambda: set(fed.inside.reserved.totals["cpu"]) == {"m1", "m2"})
 
 
 def _workload(name, replicas):
@@ -91,13 +91,12 @@ def _workload(name, replicas):
 
 
 def _reserved(fed) -> int:
-    return sum(fed.manager.reserved.totals.get("cpu", {}).values())
+    return sum(fed.inside.reserved.totals.get("cpu", {}).values())
 
 
 def _carried(fed) -> bool:
     return all(
-        view.status.synced_generation == view.metadata.generation
-        for view in fed.manager.caches.federated[True].values()
+        view.status.synced_generation == view.metadata.generation for view in fed.inside.caches.federated[True].values()
     )
 
 
@@ -109,8 +108,8 @@ async def _report(fed, cluster, name, replicas):
 async def test_figures_of_a_member_that_is_not_heard_of_for_long_are_stale():
     timings = msgspec.structs.replace(QUICK, watch_liveness=3.0, capacity_stale=6.0)
     async with Federation(2, timings=timings) as fed:
-        assert not fed.manager.fleet.snapshot.stale.any()
+        assert not fed.inside.snapshot.stale.any()
         await fed.servers["m2"].stop()
-        await eventually(lambda: fed.manager.fleet.snapshot.stale.tolist() == [False, True], timeout=60)
+        await eventually(lambda: fed.inside.snapshot.stale.tolist() == [False, True], timeout=60)
         await fed.servers["m2"].start()
-        await eventually(lambda: not fed.manager.fleet.snapshot.stale.any(), timeout=60)
+        await eventually(lambda: not fed.inside.snapshot.stale.any(), timeout=60)

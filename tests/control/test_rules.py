@@ -110,12 +110,12 @@ async def test_a_restart_writes_nothing(fed):
 
         await eventually(collected)
     await eventually(lambda: _scheduling_shown(fed))
-    await eventually(lambda: _at_rest(fed.manager))
+    await eventually(lambda: fed.inside.idle())
     await fed.stop_controllers()
     counters = [Writes(server) for server in (fed.plane, *fed.servers.values())]
     await fed.start_controllers()
     await eventually(lambda: len(fed.ready_clusters()) == 3)
-    await eventually(lambda: all(informer.has_synced for informer in fed.manager.collector.informers().values()))
+    await eventually(lambda: all(informer.has_synced for informer in fed.inside.collector.informers().values()))
     await quiet(counters, 1.0)
     assert [each.keys for each in counters] == [[], [], [], []]
 
@@ -364,7 +364,7 @@ async def test_a_paused_cluster_leaves_with_its_copies_once_it_is_resumed(fed):
     await settled(fed)
     said = {keys.CASCADING_DELETE: "true", keys.PAUSED: "true"}
     await fed.annotate(resources.FEDERATED_CLUSTERS, "m2", None, **said)
-    await eventually(lambda: fed.manager.caches.clusters.get("m2").metadata.annotations.get(keys.PAUSED))
+    await eventually(lambda: fed.inside.caches.clusters.get("m2").metadata.annotations.get(keys.PAUSED))
     await fed.client.delete(resources.FEDERATED_CLUSTERS, "m2")
 
     async def told():
@@ -382,12 +382,12 @@ async def test_leaving_keeps_copies_and_cascading_takes_them(fed):
     await fed.eventually_replicas({"m1": 1, "m2": 1, "m3": 1})
     await settled(fed)
     await fed.client.delete(resources.FEDERATED_CLUSTERS, "m1")
-    await eventually(lambda: fed.manager.caches.clusters.get("m1") is None)
+    await eventually(lambda: fed.inside.caches.clusters.get("m1") is None)
     with pytest.raises(NotFound):
         await fed.member("m1").get(NAMESPACES, keys.SYSTEM_NAMESPACE)
     await fed.annotate(resources.FEDERATED_CLUSTERS, "m2", None, **{keys.CASCADING_DELETE: "true"})
     await fed.client.delete(resources.FEDERATED_CLUSTERS, "m2")
-    await eventually(lambda: fed.manager.caches.clusters.get("m2") is None)
+    await eventually(lambda: fed.inside.caches.clusters.get("m2") is None)
     await fed.eventually_replicas({"m1": 1, "m3": 1})
 
 
@@ -421,7 +421,7 @@ async def test_more_room_places_what_found_none(fed):
     """Dynamic weights follow capacity; a cluster that gains nodes gets its share of new work."""
     await fed.policy()
     await add_node(fed.member("m3"), "big", cpu=160)
-    await eventually(lambda: fed.manager.fleet.snapshot.allocatable("cpu")[2] == 176_000)
+    await eventually(lambda: fed.inside.snapshot.allocatable("cpu")[2] == 176_000)
     await fed.deploy(replicas=20)
 
     async def spread():
@@ -434,12 +434,6 @@ async def test_more_room_places_what_found_none(fed):
 async def _collected_from(fed, name):
     collected = await fed.client.get(resources.COLLECTED_STATUSES, name, "default")
     return sorted(each["cluster"] for each in collected["clusters"])
-
-
-def _at_rest(manager):
-    """Whether no loop has anything to do, now or later."""
-    queues = (manager.federate.queue, manager.dispatch.queue, manager.aggregate.queue)
-    return not any(len(queue) + queue.processing + queue.delayed for queue in queues)
 
 
 async def _scheduling_shown(fed):
@@ -460,5 +454,5 @@ async def _paused_seen(fed, what):
     if what == "object":
         return await _annotation(fed, keys.PAUSED, "true")
     if what == "cluster":
-        return fed.manager.caches.clusters.get("m1").metadata.annotations.get(keys.PAUSED) == "true"
-    return fed.manager.dispatch._pause.fleet()
+        return fed.inside.caches.clusters.get("m1").metadata.annotations.get(keys.PAUSED) == "true"
+    return fed.inside.pause.fleet()

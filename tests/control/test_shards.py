@@ -11,16 +11,19 @@ import pytest
 
 from argosy.api import keys, resources
 from argosy.api.shards import WHOLE, Shard, bucket_of
-from argosy.control.caches.informers import SourceKey
-from argosy.control.manager import Manager, Options
+from argosy.control.caches.objectkeys import SourceKey
+from argosy.control.manager import Manager
 from argosy.control.members.connect import http_connector
+from argosy.control.options import Options
 from argosy.control.sharding.peers import PeerReservations
+from argosy.control.sharding.publisher import ReservationPublisher
 from argosy.fleet.credentials import Connection
 from argosy.kube.challenge import Challenge
 from argosy.kube.client import Client
 from argosy.kube.transport import Event, Page, Request, Response, Transport
 from tests.harness.eventually import eventually, holds
 from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, QUICK, Federation
+from tests.harness.inside import Inside
 from tests.harness.user import deployment, exists
 
 MANAGED = f"{keys.MANAGED_LABEL}=true"
@@ -96,7 +99,8 @@ class ShardedFederation(Federation):
 
     def ready_clusters(self) -> list[str]:
         """Those that every shard has seen to be: each schedules by what it sees."""
-        seen = [{cluster.name for cluster in each.caches.clusters.values() if cluster.ready} for each in self.managers]
+        views = [Inside(each).caches.clusters.values() for each in self.managers]
+        seen = [{cluster.name for cluster in view if cluster.ready} for view in views]
         return sorted(set.intersection(*seen))
 
     async def settled(self) -> None:
@@ -104,7 +108,8 @@ class ShardedFederation(Federation):
 
     def _busy(self) -> float:
         """Never twice the same while a worker has something to do: on a busy machine nothing may be written for long."""
-        queues = [loop.queue for each in self.managers for loop in (each.federate, each.dispatch, each.aggregate)]
+        loops = ("federate", "dispatch", "aggregate")
+        queues = [Inside(each).queue(loop) for each in self.managers for loop in loops]
         return random.random() if any(len(queue) or queue.processing for queue in queues) else 0.0
 
     async def copies_everywhere(self, resource: Any) -> dict[str, dict[str, str]]:
@@ -227,10 +232,10 @@ def _assert_one_owner(notes: list[Note], shards: int) -> None:
 
 
 def _assert_holds_its_own_only(fed: ShardedFederation) -> None:
-    for manager in fed.managers:
-        shard = manager.options.shard
-        held = [*manager.caches.sources["configmaps"].keys(), *manager.caches.federated[True].keys()]
-        for informer in manager.collector.informers().values():
+    for inside in map(Inside, fed.managers):
+        shard = inside.shard
+        held = [*inside.caches.sources["configmaps"].keys(), *inside.caches.federated[True].keys()]
+        for informer in inside.collector.informers().values():
             held += [key for key in list(informer.keys()) if "/" in key]
         assert held
         assert all(shard.owns(key.split("/")[0]) for key in held)
@@ -290,7 +295,9 @@ async def test_clusters_are_shard_0s_and_the_others_follow() -> None:
         assert copies["m2"] == {}
         assert len(copies["m1"]) == len(namespaces)
         _assert_one_owner(fed.notes, 3)
-        await eventually(lambda: all(len(manager.members) == 1 for manager in fed.managers), 30, "all let go of it")
+        await eventually(
+            lambda: all(len(Inside(manager).members) == 1 for manager in fed.managers), 30, "all let go of it"
+        )
 
 
 async def _left(fed: Federation, name: str) -> bool:
@@ -303,7 +310,7 @@ async def test_a_paused_fleet_is_paused_for_every_shard() -> None:
         await _furnish(fed, namespaces)
         await eventually(lambda: _all_there(fed, namespaces), 60)
         await fed.annotate(NAMESPACES, keys.SYSTEM_NAMESPACE, None, **{keys.PAUSED: "true"})
-        await eventually(lambda: all(manager.dispatch._pause.fleet() for manager in fed.managers))
+        await eventually(lambda: all(Inside(manager).pause.fleet() for manager in fed.managers))
         for namespace in namespaces:
             await fed.client.patch(CONFIGMAPS, "settings", {"data": {"value": "2"}}, namespace)
 
@@ -325,18 +332,18 @@ async def test_what_one_shard_reserved_counts_for_the_others_and_no_longer_than_
         await fed.policy(namespace=theirs, schedulingMode="Duplicate")
         body = deployment("web", 3, "policy", theirs)
         body["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
-        free = fed.managers[1].fleet.snapshot.available("cpu").tolist()
+        free = Inside(fed.managers[1]).snapshot.available("cpu").tolist()
         await fed.client.create(DEPLOYMENTS, body, theirs)
         ours_to_place = SourceKey("deployments.apps", f"{ours}/other")
 
         def seen_by_us() -> list[int]:
-            left = fed.managers[1].reserved.fleet(ours_to_place).available("cpu").tolist()
+            left = Inside(fed.managers[1]).reserved.fleet(ours_to_place).available("cpu").tolist()
             return [before - now for before, now in zip(free, left, strict=True)]
 
         await eventually(lambda: seen_by_us() == [3000, 3000], 30, "the other shard's replicas are taken off")
         # What is our own is not taken for somebody else's.
-        assert fed.managers[1].reserved.totals == {}
-        assert fed.managers[0].reserved.peers.totals == {}
+        assert Inside(fed.managers[1]).reserved.totals == {}
+        assert Inside(fed.managers[0]).peers.totals == {}
         await fed.client.delete(DEPLOYMENTS, "web", theirs)
         await eventually(lambda: seen_by_us() == [0, 0], 30, "nothing is on its way any more")
         _assert_shown_by_its_own(fed.notes)
@@ -356,20 +363,25 @@ def _assert_shown_by_its_own(notes: list[Note]) -> None:
     assert shown <= {("0/2", "argosy-reserved-0"), ("1/2", "argosy-reserved-1"), ("0/2", "configmaps")}
 
 
-async def test_a_neighbour_that_is_silent_for_long_is_not_counted() -> None:
+async def test_a_peer_that_is_silent_for_long_is_not_counted() -> None:
     async with Federation(0) as fed:
         time = 0.0
         timings = msgspec.structs.replace(QUICK, reservations_shown=0.01, reservations_kept=60.0)
         reserved = [{"cpu": {"m1": 500, "m2": 0}}, {}]
-        shards = [
-            PeerReservations(
-                fed.client, Shard(index, 2), lambda index=index: reserved[index], timings, clock=lambda: time
+        shards = [PeerReservations(fed.client, Shard(index, 2), timings, lambda: time) for index in (0, 1)]
+        publishers = [
+            ReservationPublisher(
+                fed.client, Shard(index, 2), lambda index=index: reserved[index], peers, timings, lambda: time
             )
-            for index in (0, 1)
+            for index, peers in enumerate(shards)
         ]
         told = []
-        shards[1].released = lambda: told.append("released")
-        tasks = [asyncio.create_task(run()) for each in shards for run in (each.run, each.informer.run)]
+        shards[1].released.add_handler(lambda _: told.append("released"))
+        tasks = [
+            asyncio.create_task(run())
+            for peers, publisher in zip(shards, publishers, strict=True)
+            for run in (publisher.run, peers.informer.run)
+        ]
         try:
             await eventually(lambda: shards[1].totals == {"cpu": {"m1": 500}})
             reserved[0] = {"cpu": {"m1": 700}}
@@ -401,8 +413,16 @@ async def test_what_a_process_before_us_showed_is_taken_back_and_nothing_is_show
         }
         await fed.client.create(CONFIGMAPS, old, keys.SYSTEM_NAMESPACE)
         timings = msgspec.structs.replace(QUICK, reservations_shown=0.01)
-        shards = [PeerReservations(fed.client, Shard(index, 2), dict, timings) for index in (0, 1)]
-        tasks = [asyncio.create_task(run()) for each in shards for run in (each.informer.run, each.run)]
+        shards = [PeerReservations(fed.client, Shard(index, 2), timings) for index in (0, 1)]
+        publishers = [
+            ReservationPublisher(fed.client, Shard(index, 2), dict, peers, timings)
+            for index, peers in enumerate(shards)
+        ]
+        tasks = [
+            asyncio.create_task(run())
+            for peers, publisher in zip(shards, publishers, strict=True)
+            for run in (peers.informer.run, publisher.run)
+        ]
 
         async def taken_back() -> bool:
             found = await fed.client.get(CONFIGMAPS, "argosy-reserved-1", keys.SYSTEM_NAMESPACE)

@@ -54,7 +54,7 @@ async def test_a_hung_member_holds_up_no_other_object(fed):
     await fed.policy("one", **ON_M1)
     await fed.deploy("first", 1, "both")
     await fed.eventually_replicas({"m1": 1, "m2": 1}, "first")
-    workers = fed.manager.options.workers
+    workers = fed.inside.workers
     async with hung(fed, "m2"):
         for number in range(3 * workers):
             await fed.deploy(f"both-{number}", 1, "both")
@@ -72,7 +72,7 @@ async def test_deletion_waits_for_a_hung_member_and_not_in_a_worker(fed):
     async with hung(fed, "m2"):
         await fed.client.delete(DEPLOYMENTS, "web", "default")
         await eventually(lambda: _only_m2(fed))
-        await eventually(lambda: fed.manager.dispatch.queue.processing == 0)
+        await eventually(lambda: fed.inside.queue("dispatch").processing == 0)
         assert (await fed.federated())["metadata"]["deletionTimestamp"]
     await fed.eventually_replicas({})
 

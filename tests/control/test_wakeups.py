@@ -36,7 +36,7 @@ async def test_a_users_write_under_our_own_answer_is_not_missed(fed):
     await fed.deploy(replicas=1)
     await fed.eventually_replicas({"m1": 1, "m2": 1})
     await _settled(fed)
-    informer = fed.manager.caches.federated[True]
+    informer = fed.inside.caches.federated[True]
     async with _unwatched(fed, f"watch {informer.resource}", informer):
         edit = {"spec": {"template": {"spec": {"replicas": 7}}}}
         edited = await fed.client.patch(resources.FEDERATED_OBJECTS, "web-deployments.apps", edit, "default")
@@ -58,14 +58,14 @@ async def test_a_users_write_before_our_own_is_not_hidden_by_its_answer(fed):
     await fed.deploy(replicas=1)
     await fed.eventually_replicas({"m1": 1, "m2": 1})
     await _settled(fed)
-    async with _unwatched(fed, "watch sources deployments.apps", fed.manager.caches.sources["deployments.apps"]):
+    async with _unwatched(fed, "watch sources deployments.apps", fed.inside.caches.sources["deployments.apps"]):
         await fed.scale("web", 4)
         # A member's report, for which the aggregated status is to be written.
         copy = await fed.member("m1").get(DEPLOYMENTS, "web", "default")
         status = {"observedGeneration": copy["metadata"]["generation"], "replicas": 1, "readyReplicas": 1}
         await fed.member("m1").patch(DEPLOYMENTS, "web", {"status": status}, "default", subresource="status")
         await eventually(lambda: _collected_ready(fed) == 1)
-        await fed.manager.aggregate.queue.idle()  # the source's status was written, or not, in the same pass
+        await fed.inside.queue("aggregate").idle()  # the source's status was written, or not, in the same pass
     await fed.eventually_replicas({"m1": 4, "m2": 4})
 
 
@@ -74,7 +74,7 @@ async def test_a_watch_on_a_member_that_dies_comes_back(fed, monkeypatch):
     await fed.deploy(replicas=1)
     await fed.eventually_replicas({"m1": 1, "m2": 1})
     await _settled(fed)
-    informer = fed.manager.collector.informers()["m1", "deployments.apps"]
+    informer = fed.inside.collector.informers()["m1", "deployments.apps"]
     take = informer._take
 
     def die(event):
@@ -107,7 +107,7 @@ async def test_a_namespace_that_a_member_lacks_is_waited_for_without_noise(fed):
     await fed.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     await eventually(lambda: member.get(NAMESPACES, "team"))
     await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.PAUSED: "true"})
-    await eventually(lambda: fed.manager.caches.clusters.get("m1").metadata.annotations.get(keys.PAUSED))
+    await eventually(lambda: fed.inside.caches.clusters.get("m1").metadata.annotations.get(keys.PAUSED))
     await member.delete(NAMESPACES, "team")
     await eventually(lambda: _absent(member, NAMESPACES, "team"))
     await fed.policy("all", "team", **EVERYWHERE)
@@ -125,8 +125,8 @@ async def test_a_failure_that_goes_on_is_told_once(fed):
     await fed.policy(**EVERYWHERE)
     await fed.client.create(CONFIGMAPS, _configmap("c", "default", "policy"))
     await eventually(lambda: fed.events("AlreadyExists"))
-    failures = fed.manager.dispatch.queue.failures
-    key = next(k for k in fed.manager.dispatch.queue._failures if k.key == "default/c-configmaps")
+    failures = fed.inside.queue("dispatch").failures
+    key = next(k for k in fed.inside.queue("dispatch")._failures if k.key == "default/c-configmaps")
     await eventually(lambda: failures(key) >= 4)
     assert [event["count"] for event in await fed.events("AlreadyExists")] == [1]
 
@@ -136,7 +136,7 @@ async def test_a_cluster_leaves_also_when_the_definition_of_a_kind_has_left_befo
     async with Federation(2, timings=WATCHFUL) as fed:
         for client in (fed.client, fed.member("m1"), fed.member("m2")):
             await client.create(CRDS, _widget_definition())
-        clusters = fed.manager.caches.clusters
+        clusters = fed.inside.caches.clusters
         await eventually(lambda: all(_serves(clusters.get(name), "Widget") for name in fed.names))
         await fed.policy(**EVERYWHERE)
         await fed.client.create(resources.FEDERATED_TYPE_CONFIGS, _widget_type())
@@ -147,7 +147,7 @@ async def test_a_cluster_leaves_also_when_the_definition_of_a_kind_has_left_befo
         await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.CASCADING_DELETE: "true"})
         await fed.client.delete(resources.FEDERATED_CLUSTERS, "m1")
         await fed.start_controllers()
-        await eventually(lambda: fed.manager.caches.clusters.get("m1") is None, why="m1 has left")
+        await eventually(lambda: fed.inside.caches.clusters.get("m1") is None, why="m1 has left")
         assert await fed.member("m2").get(WIDGETS, "one", "default")
 
 
@@ -156,7 +156,7 @@ async def test_a_type_of_ones_own_comes_and_goes(fed):
     for client in (fed.client, fed.member("m1"), fed.member("m2")):
         await client.create(CRDS, _widget_definition())
     await eventually(lambda: fed.client.list(WIDGETS, "default"))
-    clusters = fed.manager.caches.clusters
+    clusters = fed.inside.caches.clusters
     # A cluster that comes to serve the kind later is taken up only if the policy asks for that.
     await eventually(lambda: all(_serves(clusters.get(name), "Widget") for name in fed.names))
     await fed.policy(**EVERYWHERE)
@@ -165,7 +165,7 @@ async def test_a_type_of_ones_own_comes_and_goes(fed):
     for name in fed.names:
         await eventually(lambda name=name: fed.member(name).get(WIDGETS, "old", "default"), timeout=20)
     await fed.client.delete(resources.FEDERATED_TYPE_CONFIGS, TYPE)
-    await eventually(lambda: fed.manager.caches.catalog.get(TYPE) is None)
+    await eventually(lambda: fed.inside.catalog.get(TYPE) is None)
     await fed.client.delete(WIDGETS, "old", "default")
     await holds(lambda: _present(fed.member("m1"), WIDGETS, "old", "default"), 0.3)
     await fed.client.create(resources.FEDERATED_TYPE_CONFIGS, _widget_type())
@@ -178,7 +178,7 @@ async def test_the_second_of_two_types_for_a_kind_counts_once_the_first_is_gone(
     second = await fed.client.get(resources.FEDERATED_TYPE_CONFIGS, "configmaps")
     second["metadata"] = {"name": "zz-configmaps"}
     await fed.client.create(resources.FEDERATED_TYPE_CONFIGS, second)
-    catalog = fed.manager.caches.catalog
+    catalog = fed.inside.catalog
     await holds(lambda: catalog.of_kind("v1", "ConfigMap").name == "configmaps", 0.2)
     await fed.client.delete(resources.FEDERATED_TYPE_CONFIGS, "configmaps")
     await eventually(lambda: (found := catalog.of_kind("v1", "ConfigMap")) and found.name == "zz-configmaps")
@@ -190,8 +190,8 @@ async def test_pausing_a_cluster_changes_no_status(fed):
     await fed.eventually_replicas({"m1": 1, "m2": 1})
     before = await _settled(fed)
     await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.PAUSED: "true"})
-    await eventually(lambda: fed.manager.caches.clusters.get("m1").metadata.annotations.get(keys.PAUSED))
-    assert fed.manager.caches.federated[True].get("default/web-deployments.apps")
+    await eventually(lambda: fed.inside.caches.clusters.get("m1").metadata.annotations.get(keys.PAUSED))
+    assert fed.inside.caches.federated[True].get("default/web-deployments.apps")
 
     async def unchanged():
         return (await fed.federated())["status"] == before["status"]
@@ -202,9 +202,9 @@ async def test_pausing_a_cluster_changes_no_status(fed):
 @contextlib.asynccontextmanager
 async def _unwatched(fed: Federation, task: str, informer: Informer) -> AsyncIterator[None]:
     """Meanwhile its cache learns of nothing but by our own writes' answers; afterwards the watch goes on where it was."""
-    await fed.manager.tasks.stop(task)
+    await fed.inside.tasks.stop(task)
     yield
-    fed.manager.tasks.start(task, informer.run)
+    fed.inside.tasks.start(task, informer.run)
 
 
 def _generation(informer: Informer) -> int:
@@ -213,7 +213,7 @@ def _generation(informer: Informer) -> int:
 
 def _collected_ready(fed: Federation) -> int | None:
     """What m1 reports, by the CollectedStatus we keep."""
-    collected = fed.manager.caches.collected[True].get("default/web-deployments.apps")
+    collected = fed.inside.caches.collected[True].get("default/web-deployments.apps")
     fields = {entry.cluster: entry.collected_fields for entry in collected.clusters}
     return fields["m1"]["status"].get("readyReplicas")
 

@@ -5,7 +5,7 @@ import pytest
 
 from argosy.api import keys, resources
 from argosy.cli.output.explanation import explained, gather
-from argosy.control.manager import Options
+from argosy.control.options import Options
 from argosy.kube.client import Patch
 from argosy.plan.pipeline.held import HeldReason, held_of
 from argosy.plan.plugins import IN_TREE
@@ -151,15 +151,15 @@ async def test_one_that_hangs_delays_only_those_that_ask_it(fed, hook):
     asking = [f"asking-{number}" for number in range(4 * WORKERS)]
     for name in asking:
         await fed.deploy(name, replicas=1, policy="asking")
-    await eventually(lambda: len(fed.manager.federate._asking) == len(asking), PATIENCE)
+    await eventually(lambda: fed.inside.suspended == len(asking), PATIENCE)
     for number in range(3):
         await fed.deploy(f"plain-{number}", replicas=1, policy="plain")
     for number in range(3):
         await eventually_in(fed, fed.names, f"plain-{number}")
-    assert len(fed.manager.federate._asking) == len(asking), "they were to be still waiting"
+    assert fed.inside.suspended == len(asking), "they were to be still waiting"
     # One that is deleted meanwhile does not wait for an answer.
     await fed.client.delete(DEPLOYMENTS, asking[0], "default")
-    await eventually(lambda: len(fed.manager.federate._asking) == len(asking) - 1, PATIENCE)
+    await eventually(lambda: fed.inside.suspended == len(asking) - 1, PATIENCE)
     for name in asking[1:]:
         await eventually_held(fed, HeldReason.UNSCHEDULABLE, "request failed: no answer within 15 s", name)
     await told(fed, "ScheduleFederatedObject", "webhookPlugin(hook): request failed: no answer within 15 s")
@@ -295,7 +295,7 @@ async def test_a_profile_that_comes_changes_and_goes_concerns_the_objects_that_n
     await eventually_held(fed, HeldReason.PROFILE_MISSING, "SchedulingProfile profile not found")
     taint = {"key": "k", "value": "v", "effect": "NoSchedule"}
     await changed(fed, resources.FEDERATED_CLUSTERS, "m1", {"taints": [taint]})
-    await eventually(lambda: fed.manager.caches.clusters.get("m1").spec.taints, PATIENCE)
+    await eventually(lambda: fed.inside.caches.clusters.get("m1").spec.taints, PATIENCE)
     await profiled(fed, score={"enabled": [{"name": "Nobody"}]})
     await eventually_held(
         fed, HeldReason.PROFILE_INVALID, "SchedulingProfile profile: there is no score plugin 'Nobody'"

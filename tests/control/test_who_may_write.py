@@ -283,7 +283,7 @@ async def test_nor_does_a_leave_that_takes_copies_along(fed):
     await eventually(lambda: _managed(fed))
     await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.CASCADING_DELETE: "true"})
     await fed.client.delete(resources.FEDERATED_CLUSTERS, "m1")
-    await eventually(lambda: fed.manager.caches.clusters.get("m1") is None)
+    await eventually(lambda: fed.inside.caches.clusters.get("m1") is None)
     assert not await exists(fed.member("m1"), NAMESPACES, "shop"), "what was ours goes"
     await _outlives(fed)
 

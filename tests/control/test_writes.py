@@ -36,7 +36,7 @@ async def test_an_idle_federation_writes_one_heartbeat_a_member_and_period_and_n
         await fed.eventually_replicas({"m1": 1, "m2": 1})
         await settled(fed)
         await quiet([Writes(fed.plane)], 1.5)
-        prober = fed.manager.clusters._prober
+        prober = fed.inside.prober
         observe = prober.observe
 
         async def slow(*args):

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import math
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -10,10 +11,13 @@ T = TypeVar("T")
 
 #: Seconds until something that must come true counts as failed: for a busy machine, and free where it comes true.
 PATIENCE = 60.0
+#: No patience is longer; for runs in which something is expected to fail.
+LONGEST = math.inf
 
 
 async def eventually(probe: Callable[[], T | Awaitable[T]], timeout: float = PATIENCE, why: str = "") -> T:
     """The probe's first true value. An error in the probe counts as "not yet"; the last one is shown on failure."""
+    timeout = min(timeout, LONGEST)
     deadline = time.monotonic() + timeout
     last: Any = None
     while True:

@@ -14,7 +14,8 @@ import msgspec
 from argosy.api import keys, resources
 from argosy.cli.local.guard import Guard
 from argosy.control.install.installer import install
-from argosy.control.manager import Manager, Options
+from argosy.control.manager import Manager
+from argosy.control.options import Options
 from argosy.control.scheduling.plugin_workers import PluginWorkers
 from argosy.control.timings import Timings
 from argosy.kube import config
@@ -24,6 +25,7 @@ from argosy.plan.plugins import IN_TREE
 from argosy.plan.scheduling.profile import Registry
 from argosy.server.embedded import EmbeddedServer
 from tests.harness.eventually import eventually
+from tests.harness.inside import Inside
 from tests.harness.user import (
     CONFIGMAPS,
     DEPLOYMENTS,
@@ -164,9 +166,13 @@ class Federation(User):
         self._run = None
         await self._manager_client.close()
 
-    def ready_clusters(self) -> list[str]:
+    @property
+    def inside(self) -> Inside:
         assert self.manager is not None
-        return sorted(cluster.name for cluster in self.manager.caches.clusters.values() if cluster.ready)
+        return Inside(self.manager)
+
+    def ready_clusters(self) -> list[str]:
+        return sorted(cluster.name for cluster in self.inside.caches.clusters.values() if cluster.ready)
 
     async def join(self, name: str, **spec: Any) -> None:
         server = self.servers[name]

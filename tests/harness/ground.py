@@ -23,7 +23,8 @@ from typing import Any
 import msgspec
 
 from argosy.api import keys, resources
-from argosy.control.manager import Manager, Options
+from argosy.control.manager import Manager
+from argosy.control.options import Options
 from argosy.control.timings import Timings
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, NotFound
@@ -34,6 +35,7 @@ from argosy.testing import Cluster
 from tests.harness import candidates
 from tests.harness.candidates import Candidate, Credentials
 from tests.harness.federation import QUICK
+from tests.harness.inside import Inside
 from tests.harness.planes import EmbeddedPlane, Plane, StockPlane
 from tests.harness.user import NAMESPACES, SECRETS, User, cluster_secret, exists, federated_cluster
 
@@ -103,6 +105,11 @@ class Ground(User):
     def client(self) -> Client:
         assert self._client is not None
         return self._client
+
+    @property
+    def inside(self) -> Inside:
+        assert self.manager is not None
+        return Inside(self.manager)
 
     def member(self, name: str) -> Client:
         return self.candidates[name].client

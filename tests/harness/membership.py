@@ -117,8 +117,7 @@ class Membership(Federation):
 
     def has_left(self) -> bool:
         """No cluster is there any more."""
-        assert self.manager is not None
-        return not self.manager.caches.clusters.values()
+        return not self.inside.caches.clusters.values()
 
     # What is in it.
 

@@ -40,7 +40,7 @@ async def test_a_legacy_token_goes_on_working(hub):
     legacy = await hub.legacy_token()
     assert life_of(legacy) is None
     await hub.put(**{keys.SECRET_SERVICE_ACCOUNT_TOKEN: legacy})
-    await hub.eventually(lambda: hub.manager.clusters.access.in_use("m1").token == legacy)
+    await hub.eventually(lambda: hub.inside.access.in_use("m1").token == legacy)
     await hub.propagates()
     assert await hub.account_token() == legacy
 

@@ -25,22 +25,22 @@ async def test_an_account_renews_its_token_without_anybodys_help(kubernetes: Kub
     async with Hub(await kubernetes.shared(MEMBER), RESTLESS) as hub:
         await hub.take_in(hub.certificate(), useServiceAccount=True)
         await hub.forget_user()
-        member = hub.manager.members.get("m1")
+        member = hub.inside.members.get("m1")
         await hub.propagates("before")
         first = await hub.account_token()
-        informer = hub.manager.collector.informers()["m1", "deployments.apps"]
+        informer = hub.inside.collector.informers()["m1", "deployments.apps"]
         await hub.eventually(lambda: informer.has_synced)
         lists = informer.lists
 
         async def renewed() -> bool:
-            return first not in (await hub.account_token(), hub.manager.clusters.access.in_use("m1").token)
+            return first not in (await hub.account_token(), hub.inside.access.in_use("m1").token)
 
         await hub.eventually(renewed)
         await hub.propagates("after")
         tokens = await hub.eventually(lambda: (hub.token_of("before"), hub.token_of("after")), "the log has both")
         assert tokens[0] != tokens[1]
         # The same member, its caches as they were.
-        assert hub.manager.members.get("m1") is member
+        assert hub.inside.members.get("m1") is member
         assert informer.lists == lists
         # After a restart the token itself says when it is time.
         await hub.stop_controllers()
@@ -95,12 +95,12 @@ async def test_without_them_the_condition_says_what_to_run_and_that_helps(hub, t
 async def test_rotated_credentials_are_used_and_useless_ones_cut_nothing(hub):
     await hub.take_in(hub.certificate("first"))
     await hub.propagates("one")
-    informer = hub.manager.collector.informers()["m1", "deployments.apps"]
+    informer = hub.inside.collector.informers()["m1", "deployments.apps"]
     await hub.eventually(lambda: informer.has_synced)
     lists = informer.lists
     second = hub.certificate("second")
     await hub.put(**second)
-    await hub.eventually(lambda: hub.manager.clusters.access.in_use("m1").cert_data == _certificate(second))
+    await hub.eventually(lambda: hub.inside.access.in_use("m1").cert_data == _certificate(second))
     await hub.propagates("two")
 
     def made() -> dict[str, str]:

@@ -99,8 +99,7 @@ async def _divisible(world: World, type_config: str, path: str) -> AsyncIterator
         await world.client.patch(resources.FEDERATED_TYPE_CONFIGS, type_config, body, kind=Patch.MERGE)
 
     await say(path)
-    assert world.ground.manager is not None
-    catalog = world.ground.manager.caches.catalog
+    catalog = world.ground.inside.catalog
 
     def heard() -> bool:
         config = catalog.get(type_config)

@@ -154,9 +154,7 @@ async def test_copies_that_are_right_are_never_written_again(world: World) -> No
     await world.ground.stop_controllers()
     await world.ground.start_controllers()
     await world.ground.eventually_ready(*world.names)
-    manager = world.ground.manager
-    assert manager is not None
-    await world.eventually(lambda: all(each.has_synced for each in manager.collector.informers().values()))
+    await world.eventually(lambda: all(each.has_synced for each in world.ground.inside.collector.informers().values()))
     assert await quiet(writes, 2.0, world.patience) == at_rest
     for type_name in KINDS:
         await settled(world, f"one-{type_name}")

@@ -120,7 +120,7 @@ async def test_a_noexecute_taint_drives_work_to_other_members(world: World) -> N
         await world.eventually(forgotten, "the removal is noted until the copy was seen gone, and no longer")
     finally:
         await _taint(world, "m3", None)
-        clusters = world.ground.manager.caches.clusters
+        clusters = world.ground.inside.caches.clusters
         await world.eventually(lambda: not clusters.get("m3").spec.taints, "the controllers know that it is gone")
 
 

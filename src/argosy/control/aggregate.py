@@ -10,23 +10,28 @@ counts as out of reach, and its cluster says so, until it changes.
 import asyncio
 import datetime
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 
 from argosy.api import keys, resources
 from argosy.api.types import CollectedStatus, FederatedObject, FederatedTypeConfig
-from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.caches.informers import Caches, SourceChange
+from argosy.control.caches.livefleet import LiveFleet
+from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.caches.projection import as_object
-from argosy.control.collect import Collector
+from argosy.control.caches.views import FederatedView
+from argosy.control.collect import Collector, CopyChange
+from argosy.control.context import ControllerContext
 from argosy.control.telemetry.latency import LatencyMarks
 from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
+from argosy.control.wake import AGGREGATE, FEDERATE, Loop, Sweep, Wake, itself
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, MethodNotAllowed, NotFound
 from argosy.kube.informer import Change
-from argosy.kube.objects import HasMetadata, decode, split_key
+from argosy.kube.objects import decode, split_key
 from argosy.kube.queue import Result, WorkQueue
 from argosy.plan.copies.placement import may_hold_copies
 from argosy.plan.kinds.observation import Observation
@@ -46,17 +51,26 @@ class _Untold(NamedTuple):
     moving: bool = False
 
 
-class Aggregate:
+class Aggregate(Loop[SourceKey]):
+    name = AGGREGATE
+    #: Few: statuses must not hold up what is on its way to members.
+    workers = 4
+
     def __init__(
         self,
         client: Client,
+        queue: WorkQueue[SourceKey],
         caches: Caches,
+        fleet: LiveFleet,
         collector: Collector,
         marks: LatencyMarks,
         metrics: Metrics,
         timings: Timings,
         busy: Callable[[], bool],
     ):
+        """`busy` tells whether objects wait to be carried to members."""
+        self.queue = queue
+        self._fleet = fleet
         self._busy = busy
         self._client = client
         self._caches = caches
@@ -66,31 +80,59 @@ class Aggregate:
         self._timings = timings
         #: What came that was not told yet.
         self._untold: dict[SourceKey, _Untold] = {}
-        self.queue: WorkQueue[SourceKey] = WorkQueue()
-        collector.on_change(self._member_object_changed)
 
-    def wake(self, key: SourceKey) -> None:
+    @classmethod
+    def of(cls, shared: ControllerContext, busy: Callable[[], bool]) -> "Aggregate":
+        return cls(
+            shared.client,
+            shared.queue(),
+            shared.caches,
+            shared.fleet,
+            shared.collector,
+            shared.returning,
+            shared.metrics,
+            shared.timings,
+            busy,
+        )
+
+    # What wakes an object.
+
+    def wakes(self) -> Iterable[Wake[Any, SourceKey] | Sweep[Any, SourceKey]]:
+        timings = self._timings
+        yield Wake(self._collector.changes, self._of_copy, "a member changed a copy", delay=timings.status_quiet)
+        yield Wake(self._caches.source_changes, self._of_source, "a user changed it", delay=timings.status_quiet)
+        # After a dispatch the members' own reports usually come first.
+        federated, longest = self._caches.federated_changes, timings.status_longest
+        yield Wake(federated, self._of_federated, "it was dispatched", delay=longest)
+        yield Sweep(self._fleet.facts, itself, self._in_clusters, "a cluster can be read again, or no more", 1)
+
+    def _of_copy(self, copy: CopyChange) -> list[SourceKey]:
+        return [] if copy.change.origin else self._untold_of(copy.source)
+
+    def _of_source(self, told: SourceChange) -> list[SourceKey]:
+        if told.change.origin or told.change.new is None or self._caches.federated_view(told.key) is None:
+            return []
+        return self._untold_of(told.key)
+
+    def _untold_of(self, key: SourceKey) -> list[SourceKey]:
         """Soon, when the object's members have settled: a roll-out costs a few merges, not hundreds."""
         now = time.monotonic()
         before = self._untold.get(key)
         self._untold[key] = _Untold(now, now) if before is None else before._replace(last=now)
-        self.queue.add(key, after=self._timings.status_quiet)
+        return [key]
 
-    def wake_later(self, key: SourceKey) -> None:
-        """At the latest then: after a dispatch the members' own reports usually come first."""
-        self.queue.add(key, after=self._timings.status_longest)
+    def _of_federated(self, change: Change[FederatedView]) -> list[SourceKey]:
+        """What federate wrote is reported back once it was dispatched."""
+        key = self._caches.source_of(change.new) if change.new is not None and change.origin != FEDERATE else None
+        return [key] if key is not None else []
 
-    def wake_all_in(self, clusters: Collection[str]) -> Iterator[None]:
-        """Clusters became reachable or ceased to be. A step an object."""
+    def _in_clusters(self, clusters: Collection[str]) -> Iterator[SourceKey | None]:
         for key, _ in self._caches.all_sources():
             view = self._caches.federated_view(key)
-            if view is not None and any(entry.cluster in clusters for entry in view.status.clusters):
-                self.queue.add(key, priority=1)
-            yield
+            concerned = view is not None and any(entry.cluster in clusters for entry in view.status.clusters)
+            yield key if concerned else None
 
-    def _member_object_changed(self, cluster: str, type_name: str, change: Change[HasMetadata]) -> None:
-        if not self._collector.remembering:
-            self.wake(SourceKey(type_name, change.key))
+    # One merge.
 
     async def reconcile(self, key: SourceKey) -> Result | None:
         untold = self._untold.get(key)
@@ -197,7 +239,7 @@ class Aggregate:
         self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject, seen: dict[str, Seen]
     ) -> None:
         informer = self._caches.collected[config.namespaced]
-        existing = informer.get(key.federated_key)
+        existing = informer.get(key.federated.key)
         stored = _as_json(existing) if existing is not None else None
         federated_json = _reference(federated, config)
         wanted = collected_status(federated_json, config, seen, stored, _now())
@@ -243,7 +285,7 @@ class Aggregate:
             self._marks.finished(key, observed, config.name)
 
     def _last_known(self, key: SourceKey, config: FederatedTypeConfig) -> dict[str, dict[str, Any]]:
-        collected = self._caches.collected[config.namespaced].get(key.federated_key)
+        collected = self._caches.collected[config.namespaced].get(key.federated.key)
         return {entry.cluster: entry.collected_fields for entry in collected.clusters} if collected else {}
 
     def _observations(
@@ -278,7 +320,7 @@ class Aggregate:
         except (NotFound, MethodNotAllowed):  # gone meanwhile, or a kind without status
             return
         self._metrics.control_writes.labels(config.kind, "status").inc()
-        self._caches.remember_source("aggregate", raw, key.type)
+        self._caches.remember_source(AGGREGATE, raw, key.type)
 
     def _source(self, raw: bytes, config: FederatedTypeConfig) -> dict[str, Any]:
         source: dict[str, Any] = decode(raw, dict)

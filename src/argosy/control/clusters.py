@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import datetime
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import msgspec
@@ -16,18 +16,20 @@ import msgspec
 from argosy.api import conditions as texts
 from argosy.api import keys, resources
 from argosy.api.conditions import EventReason
-from argosy.api.types import APIResource, ClusterCondition, ClusterStatus, FederatedCluster, FederatedTypeConfig
+from argosy.api.types import APIResource, ClusterCondition, ClusterStatus, FederatedCluster
+from argosy.control.caches.catalog import TypeChange
 from argosy.control.caches.informers import Caches
+from argosy.control.caches.views import cluster_of_more_than_health
+from argosy.control.context import ControllerContext
 from argosy.control.members import join
 from argosy.control.members.access import Access, Problem
 from argosy.control.members.cascade import Cascade
-from argosy.control.members.connect import Connector
 from argosy.control.members.identity import WrongCluster
-from argosy.control.members.member import Member, Members
+from argosy.control.members.member import Member
 from argosy.control.members.probe import Observation, Prober
 from argosy.control.members.secrets import MemberSecrets
-from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
+from argosy.control.wake import Loop, Wake, itself
 from argosy.fleet.apis import lasting
 from argosy.fleet.credentials import CredentialsError, CredentialsWithheld
 from argosy.fleet.health import Debounce, Health, another_answers, next_health, probe_result
@@ -36,7 +38,7 @@ from argosy.kube import mergepatch
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, Conflict, Forbidden, NotFound, TransportError, Unauthorized
 from argosy.kube.events import EventRecorder
-from argosy.kube.queue import Result
+from argosy.kube.queue import Result, WorkQueue
 
 __all__ = ["Clusters"]
 
@@ -58,37 +60,62 @@ _GIVE_UP = (
 )
 
 
-class Clusters:
+class Clusters(Loop[str]):
+    name = "clusters"
+    workers = 16
+
     def __init__(
         self,
         client: Client,
+        queue: WorkQueue[str],
         caches: Caches,
         secrets: MemberSecrets,
-        members: Members,
+        access: Access,
         prober: Prober,
         cascade: Cascade,
-        connect: Connector,
         recorder: EventRecorder,
-        metrics: Metrics,
         timings: Timings,
     ):
+        self.queue = queue
         self._client = client
         self._caches = caches
         self._secrets = secrets
+        self._access = access
         self._prober = prober
         self._cascade = cascade
         self._recorder = recorder
-        self._metrics = metrics
         self._timings = timings
         self._debounce: dict[str, Debounce] = {}
         #: By cluster, what it served and does not seem to any more, and since when.
         self._missing: dict[str, dict[APIResource, float]] = {}
-        self.access = Access(secrets, members, caches.catalog, connect, timings)
-        #: Has a cluster looked at after so many seconds; set by whoever owns the queue.
-        self.wake: Callable[[str, float], None] = lambda name, after: None
-        self.access.on_rejected = lambda name: self.wake(name, _SOON)
-        self.access.on_mismatch = self._met_another
-        caches.catalog.on_change(self._types_changed)
+
+    @classmethod
+    def of(cls, shared: ControllerContext) -> "Clusters":
+        return cls(
+            shared.client,
+            shared.queue(),
+            shared.caches,
+            shared.secrets,
+            shared.access,
+            shared.prober,
+            shared.cascade,
+            shared.events,
+            shared.timings,
+        )
+
+    def wakes(self) -> Iterable[Wake[Any, str]]:
+        yield Wake(self._caches.clusters, cluster_of_more_than_health, "it changed in more than its health")
+        yield Wake(self._secrets.informer, self._secrets.clusters_of, "its credentials changed")
+        yield Wake(self._access.rejected, itself, "the member refused its credentials", delay=_SOON)
+        yield Wake(self._access.mismatched, itself, "another cluster answered in its place")
+        why = "the rights of service accounts follow the types"
+        yield Wake(self._caches.catalog.changes, self._of_type, why, delay=_SOON)
+
+    def _of_type(self, types: TypeChange) -> list[str]:
+        old, new = types
+        if old is not None and new is not None and old.resource == new.resource:
+            return []
+        return [each.name for each in self._caches.clusters.values() if each.spec.use_service_account]
 
     async def reconcile(self, name: str) -> Result | None:
         cluster = self._caches.clusters.get(name)
@@ -101,27 +128,11 @@ class Clusters:
         if not cluster.joined:
             return await self._join(cluster)
         member = await self._reached(cluster)
-        seen = self.access.member_uid(name)
+        seen = self._access.member_uid(name)
         if seen and not recorded(cluster).namespace_uid:
             cluster = await self._with_member_uid(cluster, seen)
         await self._publish_health(cluster, member)
         return Result(requeue_after=self._next_probe(self._caches.clusters.get(name) or cluster))
-
-    def clusters_of_secret(self, secret: str) -> list[str]:
-        return [c.name for c in self._caches.clusters.values() if c.spec.secret_ref.name == secret]
-
-    def _met_another(self, name: str) -> None:
-        """In the place of a member: nothing passes to it any more, and now that is told."""
-        self._metrics.identity_mismatches.labels(name).inc()
-        self.wake(name, 0.0)
-
-    def _types_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
-        """The rights of service accounts follow the type configs."""
-        if old is not None and new is not None and old.resource == new.resource:
-            return
-        for cluster in self._caches.clusters.values():
-            if cluster.spec.use_service_account:
-                self.wake(cluster.name, _SOON)
 
     def _next_probe(self, cluster: FederatedCluster) -> float:
         """One that joined and was not ready yet is waited for by somebody: soon at first, then less and less often."""
@@ -154,14 +165,14 @@ class Clusters:
             await self._secrets.bind(cluster)
             # An account that was made with credentials which the control plane never saw comes by itself.
             equips = not cluster.spec.use_service_account or self._secrets.has_bootstrap(cluster)
-            async with self.access.visit(cluster, bootstrap=equips) as client:
+            async with self._access.visit(cluster, bootstrap=equips) as client:
                 namespace = await join.claim(client, cluster)
             uid = join.uid_of(namespace)
             if cluster.spec.use_service_account and equips:
                 # What is made there is made in the cluster that was claimed, whatever else the address leads to by now.
                 identity = Identity(cluster.name, cluster.metadata.uid, uid)
-                async with self.access.visit(cluster, True, identity) as client:
-                    token = await self.access.equip(client, cluster, namespace)
+                async with self._access.visit(cluster, True, identity) as client:
+                    token = await self._access.equip(client, cluster, namespace)
                 await self._secrets.keep_token(cluster, token)
         except join.Unjoinable:
             await self._set_joined(cluster, "False", *texts.CLUSTER_UNJOINABLE, performed=False)
@@ -199,18 +210,18 @@ class Clusters:
         """The member over a connection that follows its secret, with a token that lasts."""
         try:
             await self._bind(cluster)
-            member = await self.access.connected(cluster)
-            if member is not None and await self.access.renew_token(cluster):
+            member = await self._access.connected(cluster)
+            if member is not None and await self._access.renew_token(cluster):
                 self._event(cluster, "Normal", EventReason.TOKEN_RENEWED, "the service account has a new token")
-                member = await self.access.connected(cluster)
+                member = await self._access.connected(cluster)
         except WrongCluster:  # told with the conditions
             return None
         except CredentialsError as error:
             if not isinstance(error, CredentialsWithheld):  # that is told with the conditions
                 self._event(cluster, "Warning", EventReason.JOIN_CLUSTER_ERROR, str(error))
             return None
-        in_use = self.access.in_use(cluster.name)
-        if in_use is not None and self.access.member_uid(cluster.name):
+        in_use = self._access.in_use(cluster.name)
+        if in_use is not None and self._access.member_uid(cluster.name):
             # What is in use need not be what the spec says: that may have been refused, or have failed.
             await self._bind(cluster, proven=in_use.server)
         return member
@@ -223,17 +234,17 @@ class Clusters:
     async def _forget(self, name: str) -> None:
         self._debounce.pop(name, None)
         self._missing.pop(name, None)
-        await self.access.disconnect(name)
+        await self._access.disconnect(name)
 
     async def _publish_health(self, cluster: FederatedCluster, member: Member | None) -> None:
         """A member we cannot even connect to is unreachable, whatever was known of it before."""
         observed = Observation(probe_result(None))
-        problem = self.access.problem(cluster.name)
+        problem = self._access.problem(cluster.name)
         if problem is not None and self._is_another(cluster.name):
             observed = Observation(another_answers(problem.message))
         elif member is not None:
             observed = await self._prober.observe(member, cluster.status.api_resource_types)
-            if not observed.health.offline and await self.access.follow_role(cluster, member):
+            if not observed.health.offline and await self._access.follow_role(cluster, member):
                 message = "the service account's rights in the member follow the type configs"
                 self._event(cluster, "Normal", EventReason.ROLE_UPDATED, message)
         cluster = self._caches.clusters.get(cluster.name) or cluster
@@ -248,7 +259,7 @@ class Clusters:
         )
         self._debounce[cluster.name] = update.debounce
         conditions = self._with(
-            cluster, update.conditions, texts.AUTHORIZED, texts.AUTHORIZED_AGAIN, self.access.problem(cluster.name)
+            cluster, update.conditions, texts.AUTHORIZED, texts.AUTHORIZED_AGAIN, self._access.problem(cluster.name)
         )
         conditions = self._with(
             cluster, conditions, texts.ANSWERS_READABLE, texts.ANSWERS_READABLE_AGAIN, _misunderstood(member)
@@ -285,7 +296,7 @@ class Clusters:
         return self._timings.health_threshold if _was_ready(cluster) and not certain else 0.0
 
     def _is_another(self, name: str) -> bool:
-        problem = self.access.problem(name)
+        problem = self._access.problem(name)
         return problem is not None and problem.reason == texts.CLUSTER_IDENTITY_CHANGED_REASON
 
     def _with(
@@ -366,12 +377,12 @@ class Clusters:
         """A client that the member answers to, and no other cluster: with its account's token, or else the user's credentials."""
         async with contextlib.AsyncExitStack() as stack:
             try:
-                client = await stack.enter_async_context(self.access.visit(cluster, None, recorded(cluster)))
+                client = await stack.enter_async_context(self._access.visit(cluster, None, recorded(cluster)))
                 await join.confirm(client, cluster)
             except (CredentialsError, Unauthorized, Forbidden):
                 if not cluster.spec.use_service_account or not self._secrets.has_bootstrap(cluster):
                     raise
-                client = await stack.enter_async_context(self.access.visit(cluster, True, recorded(cluster)))
+                client = await stack.enter_async_context(self._access.visit(cluster, True, recorded(cluster)))
                 await join.confirm(client, cluster)
             yield client
 

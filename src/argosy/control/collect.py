@@ -7,26 +7,41 @@ Owns one informer task per (member, type); they run under the member's own super
 of a member that stopped answering stay as they were: last known is better than nothing, and nothing is deleted for it.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from argosy.api import keys
 from argosy.api.shards import WHOLE, Shard
 from argosy.api.types import FederatedTypeConfig
-from argosy.control.caches.catalog import Catalog, member_type
-from argosy.control.members.member import Member, Members
+from argosy.control.caches.catalog import Catalog, TypeChange, member_type
+from argosy.control.caches.objectkeys import SourceKey
+from argosy.control.members.member import Connected, Member, Members
 from argosy.control.timings import Timings
+from argosy.control.wake import DISPATCH, Follow, Signal
 from argosy.kube.informer import Change, Informer
 from argosy.kube.objects import HasMetadata
 
-__all__ = ["Collector", "MemberChange"]
+__all__ = ["Collector", "CopyChange"]
 
 MANAGED = f"{keys.MANAGED_LABEL}=true"
-#: (cluster, type config name, what changed)
-MemberChange = Callable[[str, str, Change[HasMetadata]], None]
+
+
+class CopyChange(NamedTuple):
+    """A change of an object's copy in a member."""
+
+    cluster: str
+    type: str
+    change: Change[HasMetadata]
+
+    @property
+    def source(self) -> SourceKey:
+        return SourceKey(self.type, self.change.key)
 
 
 class Collector:
     """The caches of member objects."""
+
+    name = "collect"
 
     def __init__(self, members: Members, catalog: Catalog, timings: Timings, shard: Shard = WHOLE):
         self._members = members
@@ -36,14 +51,11 @@ class Collector:
         self._selector = ",".join(part for part in (MANAGED, shard.member_selector()) if part)
         self._informers: dict[tuple[str, str], Informer[HasMetadata]] = {}
         self._wanted: set[str] = set()
-        self._listeners: list[MemberChange] = []
-        #: While listeners hear of our own write, which changes no status.
-        self.remembering = False
-        members.on_change(self._member_changed)
-        catalog.on_change(self._type_changed)
+        self.changes: Signal[CopyChange] = Signal("copies in members")
 
-    def on_change(self, listener: MemberChange) -> None:
-        self._listeners.append(listener)
+    def follows(self) -> Iterable[Follow[Any]]:
+        yield Follow(self._members.changes, self._member_changed, "copies in a connected member are watched")
+        yield Follow(self._catalog.changes, self._type_changed, "what is read of copies follows their type")
 
     def use(self, config: FederatedTypeConfig) -> None:
         """Objects of this type are placed somewhere: watch it in every member, now and later."""
@@ -68,15 +80,11 @@ class Collector:
         return informer.get(key) if informer is not None else None
 
     def remember(self, cluster: str, type_name: str, raw: bytes) -> None:
-        """Our own write's result: readers must not see older state than that."""
+        """Dispatch's own write: readers must not see older state than that. It changes no status."""
         informer = self._informers.get((cluster, type_name))
         if informer is not None:
             # Also before its first list is in: that list may have been read before our write.
-            self.remembering = True
-            try:
-                informer.remember(raw)
-            finally:
-                self.remembering = False
+            informer.remember(raw, DISPATCH)
 
     def doubt(self, cluster: str, type_name: str, key: str, why: str) -> None:
         """A copy there turned out not to be an object of its kind, or, with no reason, to be one."""
@@ -88,6 +96,7 @@ class Collector:
         return dict(self._informers)
 
     def _start(self, member: Member, config: FederatedTypeConfig) -> None:
+        cluster, type_name = member.name, config.name
         informer: Informer[HasMetadata] = Informer(
             member.client,
             config.resource,
@@ -96,18 +105,13 @@ class Collector:
             keep=None if self._shard.is_whole else lambda metadata: self._shard.owns(metadata.namespace),
             liveness=self._timings.watch_liveness,
             backoff=self._timings.watch_backoff,
+            on_change=lambda change: self.changes.tell(CopyChange(cluster, type_name, change)),
         )
-        cluster, type_name = member.name, config.name
-
-        def tell(change: Change[HasMetadata]) -> None:
-            for listener in self._listeners:
-                listener(cluster, type_name, change)
-
-        informer.add_handler(tell)
         self._informers[cluster, type_name] = informer
         member.follow(f"collect {type_name} in {cluster}", informer)
 
-    def _member_changed(self, name: str, member: Member | None) -> None:
+    def _member_changed(self, connected: Connected) -> None:
+        name, member = connected
         for cluster, type_name in [key for key in self._informers if key[0] == name]:
             del self._informers[cluster, type_name]
         if member is not None:
@@ -116,7 +120,8 @@ class Collector:
                 if config is not None:
                     self._start(member, config)
 
-    def _type_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
+    def _type_changed(self, types: TypeChange) -> None:
+        old, new = types
         if old is None or old.name not in self._wanted:
             return
         if new is not None and (new.resource, member_type(new)) == (old.resource, member_type(old)):

@@ -10,7 +10,7 @@ more. What is never deleted for: a cluster we cannot see, an object whose source
 """
 
 import functools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -19,23 +19,29 @@ from argosy.api import keys
 from argosy.api.conditions import EventReason, Propagation, Refused
 from argosy.api.shards import WHOLE, Shard, bucket_of
 from argosy.api.types import FederatedCluster, PropagationEntry
-from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.caches.catalog import TypeChange
+from argosy.control.caches.informers import Caches, SourceChange
+from argosy.control.caches.livefleet import LiveFleet
+from argosy.control.caches.objectkeys import FederatedKey, SourceKey
 from argosy.control.caches.projection import as_object
-from argosy.control.collect import Collector
-from argosy.control.copies.item import FederatedKey, Item, Nobodys, item_of
+from argosy.control.caches.views import FederatedView, same_but_for_status
+from argosy.control.collect import Collector, CopyChange
+from argosy.control.context import ControllerContext
+from argosy.control.copies.item import Item, Nobodys, item_of
 from argosy.control.copies.operations import Applied, Operations
-from argosy.control.copies.pause import Pause
+from argosy.control.copies.pause import Pause, pause_changed
 from argosy.control.copies.report import Report
 from argosy.control.copies.rounds import Rounds, Work
-from argosy.control.members.member import Member, Members
+from argosy.control.members.member import Connected, Member, Members
 from argosy.control.sharding.shards import NAMESPACES
 from argosy.control.telemetry.events import ObjectRecorder
 from argosy.control.telemetry.latency import LatencyMarks
 from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
+from argosy.control.wake import DISPATCH, Loop, Sweep, Wake, itself
 from argosy.kube.client import Client
 from argosy.kube.informer import Change
-from argosy.kube.objects import HasMetadata, Metadata, key_of
+from argosy.kube.objects import Metadata, Partial, key_of
 from argosy.kube.queue import Result, WorkQueue
 from argosy.plan.copies import adoption, placement
 from argosy.plan.copies.identity import Refusal
@@ -47,11 +53,15 @@ from argosy.plan.pipeline import pending
 __all__ = ["Dispatch"]
 
 
-class Dispatch:
+class Dispatch(Loop[FederatedKey]):
+    name = DISPATCH
+
     def __init__(
         self,
         client: Client,
+        queue: WorkQueue[FederatedKey],
         caches: Caches,
+        fleet: LiveFleet,
         members: Members,
         collector: Collector,
         operations: Operations,
@@ -60,10 +70,15 @@ class Dispatch:
         marks: LatencyMarks,
         metrics: Metrics,
         timings: Timings,
+        *,
+        workers: int,
         shard: Shard = WHOLE,
     ):
+        self.queue = queue
+        self.workers = workers
         self._shard = shard
         self._caches = caches
+        self._fleet = fleet
         self._members = members
         self._collector = collector
         self._operations = operations
@@ -73,45 +88,108 @@ class Dispatch:
         self._marks = marks
         self._metrics = metrics
         self._timings = timings
-        self._rounds: Rounds[FederatedKey] = Rounds(timings.round_patience, self.wake)
-        self.queue: WorkQueue[FederatedKey] = WorkQueue()
-        collector.on_change(self._member_object_changed)
+        self._rounds: Rounds[FederatedKey] = Rounds(timings.round_patience, queue.add)
 
-    # What wakes an object.
-
-    def wake(self, key: FederatedKey, after: float = 0.0, priority: int = 0) -> None:
-        self.queue.add(key, priority, after)
-
-    def wake_all_in(self, clusters: Collection[str]) -> Iterator[None]:
-        """Everything that is or was in these clusters, behind what is more urgent. A step an object."""
-        for namespaced, informer in self._caches.federated.items():
-            for view in informer.values():
-                noted = placement.to_be_removed(view.metadata.annotations)
-                recorded = (entry.cluster for entry in view.status.clusters)
-                if not view.placed.isdisjoint(clusters) or any(name in clusters for name in (*noted, *recorded)):
-                    self.wake(FederatedKey(namespaced, key_of(view.metadata)), priority=1)
-                yield
+    @classmethod
+    def of(cls, shared: ControllerContext) -> "Dispatch":
+        return cls(
+            shared.client,
+            shared.queue(),
+            shared.caches,
+            shared.fleet,
+            shared.members,
+            shared.collector,
+            shared.operations,
+            shared.pause,
+            shared.recorder,
+            shared.arrival,
+            shared.metrics,
+            shared.timings,
+            workers=shared.options.workers,
+            shard=shared.options.shard,
+        )
 
     async def close(self) -> None:
         await self._rounds.close()
 
-    def _member_object_changed(self, cluster: str, type_name: str, change: Change[HasMetadata]) -> None:
-        source = SourceKey(type_name, change.key)
-        view = self._caches.federated_view(source)
-        if view is None:
+    # What wakes an object.
+
+    def wakes(self) -> Iterable[Wake[Any, FederatedKey] | Sweep[Any, FederatedKey]]:
+        caches, settled = self._caches, self._timings.member_event
+        yield Wake(caches.federated_changes, self._of_federated, "it changed")
+        yield Wake(caches.source_changes, self._of_source, "its source came, or says more of its deletion")
+        yield Wake(caches.catalog.changes, self._of_type, "its type came or changed: it may have waited for that", 1)
+        yield Wake(caches.system, self._if_fleet_paused, "the fleet was paused or resumed", 1)
+        changes = self._collector.changes
+        yield Wake(changes, self._of_removed_copy, "a copy that was to go is gone")
+        yield Wake(changes, self._of_lost_copy, "a copy that was to stay is gone", delay=settled)
+        yield Wake(changes, self._of_drifted_copy, "a copy is not as it was written", 1, settled)
+        yield Sweep(caches.clusters, _paused_or_resumed, self._in_clusters, "a cluster was paused or resumed", 1)
+        yield Sweep(self._members.changes, _connected, self._in_clusters, "a member was connected", 1)
+        yield Sweep(self._members.recovered, itself, self._in_clusters, "a member answers again", 1)
+        yield Sweep(self._fleet.facts, itself, self._in_clusters, "a cluster came, went or changed", 1)
+
+    def _of_federated(self, change: Change[FederatedView]) -> list[FederatedKey]:
+        if change.origin == DISPATCH and change.new is not None and same_but_for_status(change.old, change.new):
+            return []
+        return [FederatedKey("/" in change.key, change.key)]
+
+    def _of_source(self, told: SourceChange) -> list[FederatedKey]:
+        """Whether a deletion is meant, and not paused, the source says; and without it nothing is carried to members."""
+        change, view = told.change, self._caches.federated_view(told.key)
+        if change.origin or change.new is None or view is None:
+            return []
+        if not view.metadata.deletion_timestamp and change.old is not None:
+            return []
+        return [told.key.federated]
+
+    def _of_type(self, types: TypeChange) -> Iterator[FederatedKey]:
+        old, new = types
+        if new is None or (old is not None and old.spec == new.spec):
             return
-        key = FederatedKey("/" in change.key, source.federated_key)
-        if self._collector.remembering:
-            return
-        if change.new is None:
-            removing = view.metadata.deletion_timestamp or cluster not in view.placed
-            self.wake(key, 0.0 if removing else self._timings.member_event)
-            return
-        if change.old is None or _drifted(change.old.metadata, change.new.metadata):
-            record = next((entry for entry in view.status.clusters if entry.cluster == cluster), None)
-            found = change.new.metadata
-            if record is None or record.version != version_of(found) or is_replaced(record, found.uid):
-                self.wake(key, self._timings.member_event, priority=1)
+        label = (new.api_version, new.kind)
+        yield from (key for key, view in self._all() if label in view.metadata.labels.items())
+
+    def _if_fleet_paused(self, change: Change[Partial]) -> Iterator[FederatedKey]:
+        if pause_changed(change):
+            yield from (key for key, _ in self._all())
+
+    def _in_clusters(self, clusters: Collection[str]) -> Iterator[FederatedKey | None]:
+        """Everything that is or was in these clusters."""
+        for key, view in self._all():
+            noted = placement.to_be_removed(view.metadata.annotations)
+            recorded = (entry.cluster for entry in view.status.clusters)
+            concerned = not view.placed.isdisjoint(clusters) or any(name in clusters for name in (*noted, *recorded))
+            yield key if concerned else None
+
+    def _all(self) -> Iterator[tuple[FederatedKey, FederatedView]]:
+        for namespaced, informer in self._caches.federated.items():
+            for view in informer.values():
+                yield FederatedKey(namespaced, key_of(view.metadata)), view
+
+    def _of_removed_copy(self, copy: CopyChange) -> list[FederatedKey]:
+        return self._of_gone_copy(copy, wanted=False)
+
+    def _of_lost_copy(self, copy: CopyChange) -> list[FederatedKey]:
+        return self._of_gone_copy(copy, wanted=True)
+
+    def _of_gone_copy(self, copy: CopyChange, wanted: bool) -> list[FederatedKey]:
+        view = self._caches.federated_view(copy.source)
+        if view is None or copy.change.new is not None or copy.change.origin:
+            return []
+        stays = not view.metadata.deletion_timestamp and copy.cluster in view.placed
+        return [copy.source.federated] if stays == wanted else []
+
+    def _of_drifted_copy(self, copy: CopyChange) -> list[FederatedKey]:
+        view, change = self._caches.federated_view(copy.source), copy.change
+        if view is None or change.new is None or change.origin:
+            return []
+        found = change.new.metadata
+        if change.old is not None and not _drifted(change.old.metadata, found):
+            return []
+        record = next((entry for entry in view.status.clusters if entry.cluster == copy.cluster), None)
+        as_written = record is not None and record.version == version_of(found) and not is_replaced(record, found.uid)
+        return [] if as_written else [copy.source.federated]
 
     # One pass.
 
@@ -358,6 +436,14 @@ class Dispatch:
             return Applied(Propagation.WAITING_FOR_REMOVAL)
         stays = functools.partial(adoption.orphans, item.annotations)
         return await self._operations.remove(member, item.config, item.member_key, stays)
+
+
+def _connected(connected: Connected) -> tuple[str, ...]:
+    return (connected.name,) if connected.member is not None else ()
+
+
+def _paused_or_resumed(change: Change[FederatedCluster]) -> tuple[str, ...]:
+    return (change.key,) if pause_changed(change) else ()
 
 
 def _unwritten(record: PropagationEntry | None, otherwise: Propagation) -> Applied:

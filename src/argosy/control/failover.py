@@ -8,7 +8,7 @@ Runs where cluster-scoped objects are owned, and nowhere else.
 import datetime
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -16,29 +16,41 @@ import msgspec
 from argosy.api import keys, resources
 from argosy.api.conditions import READY, EventReason
 from argosy.api.types import FederatedCluster
-from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.caches.informers import Caches
+from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.caches.projection import as_object
-from argosy.control.collect import Collector
+from argosy.control.collect import Collector, CopyChange
+from argosy.control.context import ControllerContext
+from argosy.control.wake import Loop, Wake
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import NotFound
 from argosy.kube.events import EventRecorder
 from argosy.kube.informer import Change
-from argosy.kube.objects import HasMetadata
 from argosy.kube.queue import Result, WorkQueue
 from argosy.plan.failover import failover
 from argosy.plan.failover.failback import failback_of
 from argosy.plan.fields import get
 
-__all__ = ["Failover", "Returning"]
+__all__ = ["Failback", "Failover"]
 
 log = logging.getLogger(__name__)
 
 
-class Failover:
+class Failover(Loop[str]):
+    name = "failover"
+    workers = 1
+
     def __init__(
-        self, client: Client, caches: Caches, recorder: EventRecorder, rules: failover.Rules, debounce: float = 0.0
+        self,
+        client: Client,
+        queue: WorkQueue[str],
+        caches: Caches,
+        recorder: EventRecorder,
+        rules: failover.Rules,
+        debounce: float = 0.0,
     ):
         """`debounce` is how long it takes until what is stored of a cluster's health is what is seen of it now."""
+        self.queue = queue
         self._client = client
         self._caches = caches
         self._recorder = recorder
@@ -46,13 +58,22 @@ class Failover:
         self._began = time.monotonic() + debounce
         #: Clusters that would count as failed if it were not for doubt.
         self._doubted: set[str] = set()
-        self.queue: WorkQueue[str] = WorkQueue()
 
-    def cluster_changed(self, change: Change[FederatedCluster]) -> None:
-        if change.old is None or change.new is None or _facts(change.old) != _facts(change.new):
-            self.queue.add(change.key)
-            for name in self._doubted:
-                self.queue.add(name)
+    @classmethod
+    def of(cls, shared: ControllerContext) -> "Failover":
+        timings = shared.timings
+        rules = failover.Rules(timings.failover_after, timings.failback_after)
+        debounce = timings.health_threshold + timings.health_period
+        return cls(shared.client, shared.queue(), shared.caches, shared.events, rules, debounce)
+
+    def wakes(self) -> Iterable[Wake[Any, str]]:
+        why = "it, or another one, became ready or unready, or its taints changed"
+        yield Wake(self._caches.clusters, self._of_cluster, why)
+
+    def _of_cluster(self, change: Change[FederatedCluster]) -> list[str]:
+        if change.old is not None and change.new is not None and _facts(change.old) == _facts(change.new):
+            return []
+        return [change.key, *self._doubted]
 
     async def reconcile(self, name: str) -> Result | None:
         cluster = self._caches.clusters.get(name)
@@ -108,14 +129,12 @@ class Failover:
             self._recorder.event(regarding, "Normal", EventReason.CLUSTER_RECOVERED, message)
 
 
-class Returning:
-    """Workloads on their way back to a recovered cluster: what of them is available, and word when that changes."""
+class Failback:
+    """Workloads on their way back to a recovered cluster: what of them is available, and whom a changed copy concerns."""
 
-    def __init__(self, caches: Caches, collector: Collector, progressed: Callable[[SourceKey], None]):
+    def __init__(self, caches: Caches, collector: Collector):
         self._caches = caches
         self._collector = collector
-        self._progressed = progressed
-        collector.on_change(self._member_object_changed)
 
     def available(self, key: SourceKey) -> dict[str, int] | None:
         """Available replicas in each member that can be seen; None where the type does not tell."""
@@ -133,11 +152,11 @@ class Returning:
             numbers[cluster] = number if isinstance(number, int) else 0
         return numbers
 
-    def _member_object_changed(self, cluster: str, type_name: str, change: Change[HasMetadata]) -> None:
-        key = SourceKey(type_name, change.key)
-        view = self._caches.federated_view(key)
-        if view is not None and failback_of(view.metadata.annotations).target:
-            self._progressed(key)
+    def of_copy(self, copy: CopyChange) -> list[SourceKey]:
+        """The workload, if it is on its way back."""
+        view = self._caches.federated_view(copy.source)
+        on_its_way = view is not None and failback_of(view.metadata.annotations).target
+        return [copy.source] if on_its_way else []
 
 
 def _facts(cluster: FederatedCluster) -> tuple[Any, ...]:

@@ -9,19 +9,22 @@ once for each version of the workload's copy there, and only while not all of it
 
 import datetime
 import logging
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from argosy.api import keys
 from argosy.api.types import FederatedTypeConfig
-from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.caches.informers import Caches
 from argosy.control.caches.livefleet import LiveFleet
+from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.caches.projection import as_object
 from argosy.control.caches.views import FederatedView
-from argosy.control.collect import Collector
+from argosy.control.collect import Collector, CopyChange
+from argosy.control.context import ControllerContext
 from argosy.control.members.member import Members
-from argosy.control.members.probe import Prober
+from argosy.control.members.probe import PodChange, Prober
 from argosy.control.timings import Timings
+from argosy.control.wake import Loop, Signal, Wake
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, BadAnswer, Forbidden, NotFound, TransportError
 from argosy.kube.informer import Change
@@ -49,25 +52,29 @@ class _Present(NamedTuple):
     uid: str | None
 
 
-class Migrate:
+class Migrate(Loop[SourceKey]):
+    name = "migrate"
+    workers = 4
+
     def __init__(
         self,
+        queue: WorkQueue[SourceKey],
         caches: Caches,
         collector: Collector,
         members: Members,
         prober: Prober,
         fleet: LiveFleet,
         timings: Timings,
-        found: Callable[[SourceKey], None],
     ):
-        """`found` is told of each workload about which something else is known than its federated object says."""
+        self.queue = queue
         self._caches = caches
         self._collector = collector
         self._members = members
         self._prober = prober
         self._fleet = fleet
         self._timings = timings
-        self._found = found
+        #: A workload about which something else is known than its federated object says.
+        self.found: Signal[SourceKey] = Signal("what members can run of a workload")
         self._infos: dict[SourceKey, AutoMigrationInfo] = {}
         #: By cluster, the workloads it was found too small for.
         self._capped: dict[str, set[SourceKey]] = {}
@@ -75,9 +82,18 @@ class Migrate:
         #: Whose pods a ReplicaSet's are, as far as that was asked.
         self._made_for: dict[tuple[str, str], SourceKey] = {}
         self._refusing: set[str] = set()
-        self.queue: WorkQueue[SourceKey] = WorkQueue()
-        collector.on_change(self._member_object_changed)
-        prober.on_pod = self._pod_changed
+
+    @classmethod
+    def of(cls, shared: ControllerContext) -> "Migrate":
+        return cls(
+            shared.queue(),
+            shared.caches,
+            shared.collector,
+            shared.members,
+            shared.prober,
+            shared.fleet,
+            shared.timings,
+        )
 
     def info(self, key: SourceKey) -> AutoMigrationInfo | None:
         """What members were seen to be able to run; None while nobody has looked."""
@@ -85,39 +101,43 @@ class Migrate:
 
     # What wakes a workload.
 
-    def federated_changed(self, change: Change[FederatedView]) -> None:
+    def wakes(self) -> Iterable[Wake[Any, SourceKey]]:
+        quiet = self._timings.migration_quiet
+        yield Wake(self._caches.federated_changes, self._of_federated, "it is to migrate, or is placed elsewhere")
+        yield Wake(self._collector.changes, self._of_copy, "a member changed a copy", delay=quiet)
+        yield Wake(self._prober.pods, self._of_pod, "a pod of it got a node, or failed to", delay=quiet)
+        why = "a cluster it was too large for has room"
+        yield Wake(self._fleet.room, self._capped_in, why, 1, self._timings.room_retry)
+
+    def _of_federated(self, change: Change[FederatedView]) -> list[SourceKey]:
         view = change.new or change.old
         key = self._caches.source_of(view) if view is not None else None
         if view is None or key is None:
-            return
+            return []
         if change.new is None or not _migrates(change.new):
             if change.old is not None and _migrates(change.old):
                 self._forget(key)
-            return
-        if change.old is None or not _migrates(change.old) or change.old.placed != change.new.placed:
-            self.queue.add(key)
+            return []
+        news = change.old is None or not _migrates(change.old) or change.old.placed != change.new.placed
+        return [key] if news else []
 
-    def room_gained(self, cluster: str) -> None:
-        for key in self._capped.get(cluster, ()):
-            self.queue.add(key, priority=1, after=self._timings.room_retry)
+    def _capped_in(self, cluster: str) -> list[SourceKey]:
+        return list(self._capped.get(cluster, ()))
 
-    def _member_object_changed(self, cluster: str, type_name: str, change: Change[HasMetadata]) -> None:
-        key = SourceKey(type_name, change.key)
-        if self._concerns(key):
-            self.queue.add(key, after=self._timings.migration_quiet)
+    def _of_copy(self, copy: CopyChange) -> list[SourceKey]:
+        return [copy.source] if self._concerns(copy.source) else []
 
-    def _pod_changed(self, cluster: str, pod: str, replica_set: str) -> None:
+    def _of_pod(self, pod: PodChange) -> list[SourceKey]:
         """A ReplicaSet nobody asked about yet has its Deployment's name. Where that is wrong, the Deployment's status is left
         to wake it."""
-        key = self._made_for.get((cluster, replica_set))
+        key = self._made_for.get((pod.cluster, pod.replica_set))
         if key is None:
             config = self._caches.catalog.of_kind("apps/v1", "Deployment")
-            parts = pod.rsplit("-", 2)
+            parts = pod.key.rsplit("-", 2)
             if config is None or len(parts) < 3:
-                return
+                return []
             key = SourceKey(config.name, parts[0])
-        if self._concerns(key):
-            self.queue.add(key, after=self._timings.migration_quiet)
+        return [key] if self._concerns(key) else []
 
     def _concerns(self, key: SourceKey) -> bool:
         view = self._caches.federated_view(key)
@@ -153,7 +173,7 @@ class Migrate:
         info = migrate.migration_info(pictures, stored, self._full(key, stored))
         self._remember(key, info)
         if info != stored:
-            self._found(key)
+            self.found.tell(key)
         crossings = [seen.next_crossing for seen in pictures.values() if seen is not None and seen.next_crossing]
         if crossings:
             return Result(requeue_after=min(crossings).total_seconds() + _AFTER_THRESHOLD)

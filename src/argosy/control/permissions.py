@@ -6,12 +6,13 @@ names what is missing; it is looked at again until nothing is.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from argosy.api import keys, rights
-from argosy.api.types import FederatedTypeConfig
-from argosy.control.caches.catalog import Catalog
+from argosy.control.caches.catalog import Catalog, TypeChange
+from argosy.control.context import ControllerContext
+from argosy.control.wake import Loop, Wake
 from argosy.kube.client import Client
 from argosy.kube.events import EventRecorder
 from argosy.kube.queue import Result, WorkQueue
@@ -59,18 +60,28 @@ def _text(verb: str, group: str, resource: str, name: str) -> str:
     return f"{verb} {plural}{'.' if group else ''}{group}{slash}{subresource}{f' {name}' if name else ''}"
 
 
-class Permissions:
+class Permissions(Loop[str]):
     """A loop over type configs, by name."""
 
-    def __init__(self, client: Client, catalog: Catalog, events: EventRecorder):
+    name = "permissions"
+    workers = 1
+
+    def __init__(self, client: Client, queue: WorkQueue[str], catalog: Catalog, events: EventRecorder):
+        self.queue = queue
         self._client = client
         self._catalog = catalog
         self._events = events
-        self.queue: WorkQueue[str] = WorkQueue()
 
-    def type_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
-        if new is not None and (old is None or old.spec != new.spec):
-            self.queue.add(new.name, priority=2)
+    @classmethod
+    def of(cls, shared: ControllerContext) -> "Permissions":
+        return cls(shared.client, shared.queue(), shared.caches.catalog, shared.events)
+
+    def wakes(self) -> Iterable[Wake[Any, str]]:
+        yield Wake(self._catalog.changes, self._of_type, "a type came or changed: it may need other rights", 2)
+
+    def _of_type(self, types: TypeChange) -> Iterator[str]:
+        if types.new is not None and (types.old is None or types.old.spec != types.new.spec):
+            yield types.new.name
 
     async def reconcile(self, name: str) -> Result | None:
         config = self._catalog.get(name)

@@ -56,6 +56,8 @@ class Change(msgspec.Struct, Generic[T], frozen=True):
     new: T | None
     #: It went in the sense that a list did not have it: nobody said that it was deleted.
     missing: bool = False
+    #: Which part of ours wrote it, where this is the answer to our own write; "" for what the server tells.
+    origin: str = ""
 
 
 Handler = Callable[[Change[T]], None]
@@ -72,8 +74,11 @@ class Cache(Generic[T]):
         keep: Callable[[Identity], bool] | None = None,
         namespaced: bool | None = None,
         selector: LabelSelector | None = None,
+        on_change: Handler[T] | None = None,
     ) -> None:
-        """`keep` tells by name, namespace and uid, which never change, whether an object is held at all; others are as absent.
+        """`on_change` is the first handler, of whoever makes the cache for itself.
+
+        `keep` tells by name, namespace and uid, which never change, whether an object is held at all; others are as absent.
 
         Whether objects have a namespace and which labels they carry is what was asked for; others are not taken in.
         """
@@ -101,7 +106,7 @@ class Cache(Generic[T]):
         # Objects we wrote ourselves, and how many lists had been taken in by then: the next one may not have them yet.
         self._written: dict[str, int] = {}
         self._lists = 0
-        self._handlers: list[Handler[T]] = []
+        self._handlers: list[Handler[T]] = [] if on_change is None else [on_change]
         self._pending: deque[Change[T]] = deque()
         self._notifying = False
 
@@ -139,6 +144,9 @@ class Cache(Generic[T]):
         for key, obj in known:
             _call(handler, Change(key, None, obj))
 
+    def remove_handler(self, handler: Handler[T]) -> None:
+        self._handlers.remove(handler)
+
     def apply(self, type_: str, raw: bytes) -> None:
         """Take in a watch event. Raises DecodeError when it is no Kubernetes object at all."""
         if type_ == "BOOKMARK":
@@ -158,8 +166,11 @@ class Cache(Generic[T]):
                 self._put(key, obj, raw, size)
         self._advance(metadata.resource_version)
 
-    def remember(self, raw: bytes) -> None:
-        """Take in the answer to one's own write, before the watch brings it."""
+    def remember(self, raw: bytes, origin: str = "") -> None:
+        """Take in the answer to one's own write, before the watch brings it. Handlers are told its `origin`.
+
+        The answer may show somebody else's write as well, whose event then is no news.
+        """
         obj, size = self._decoded(raw)
         if obj is None:
             return
@@ -172,7 +183,7 @@ class Cache(Generic[T]):
         if not self._is_known(key, obj.metadata, False):
             self._written[key] = self._lists
             self._unfinished.discard(key)
-            self._put(key, obj, raw, size)
+            self._put(key, obj, raw, size, origin)
 
     def forget(self, key: str, resource_version: str) -> None:
         """One's own delete of this version was done: drop it, and ignore events that were on their way."""
@@ -262,7 +273,7 @@ class Cache(Generic[T]):
         if self._forgotten and number is not None:
             self._forgotten = {key: floor for key, floor in self._forgotten.items() if floor > number}
 
-    def _put(self, key: str, obj: T, raw: bytes, size: int) -> None:
+    def _put(self, key: str, obj: T, raw: bytes, size: int, origin: str = "") -> None:
         old = self._objects.get(key)
         if old is not None and old.metadata.uid != obj.metadata.uid:
             self._drop(key)
@@ -274,7 +285,7 @@ class Cache(Generic[T]):
             self._raw[key] = raw
         if self._indexers:
             self._reindex(key, old, obj)
-        self._notify(Change(key, old, obj))
+        self._notify(Change(key, old, obj, origin=origin))
 
     def _drop(self, key: str, missing: bool = False) -> None:
         old = self._objects.pop(key, None)

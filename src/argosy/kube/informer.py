@@ -76,6 +76,7 @@ class Informer(Cache[T]):
         page: int = PAGE,
         backoff: Backoff = BACKOFF,
         most_bytes: int = 0,
+        on_change: Callable[[Change[T]], None] | None = None,
     ) -> None:
         """Of a `shard`, the server is asked for that part alone; what it sends of others is not kept.
 
@@ -89,6 +90,7 @@ class Informer(Cache[T]):
             keep=_kept(shard, keep),
             namespaced=resource.namespaced,
             selector=parse_label_selector(label_selector),
+            on_change=on_change,
         )
         self.client = client
         self.resource = resource
@@ -127,6 +129,10 @@ class Informer(Cache[T]):
         self._rechecks = 0
         #: Since when the present stream is open.
         self._open_since: float | None = None
+
+    @property
+    def name(self) -> str:
+        return str(self.resource)
 
     @property
     def trouble(self) -> str | None:

@@ -81,7 +81,7 @@ async def test_it_changes_where_an_object_is_carried(registry):
         for name, grams in (("m1", "800"), ("m2", "20")):
             labels = {"metadata": {"labels": {LABEL: grams}}}
             await fed.client.patch(resources.FEDERATED_CLUSTERS, name, labels, kind=Patch.MERGE)
-        await fed.eventually(lambda: fed.manager.fleet.snapshot.labelled(LABEL).values == ("20", "800"))
+        await fed.eventually(lambda: fed.inside.snapshot.labelled(LABEL).values == ("20", "800"))
         of = {"SchedulingProfile": resources.SCHEDULING_PROFILES, "PropagationPolicy": resources.PROPAGATION_POLICIES}
         for manifest in yaml.safe_load_all((EXAMPLE / "profile.yaml").read_text()):
             await fed.client.create(of[manifest["kind"]], manifest)

@@ -158,8 +158,9 @@ class _Process:
 
     def manager(self, client: "Client", elector: "LeaderElector | None" = None) -> "Manager":
         from argosy.cli.local.leasefence import LeaseFence
-        from argosy.control.manager import Manager, Options
+        from argosy.control.manager import Manager
         from argosy.control.members.connect import http_connector
+        from argosy.control.options import Options
 
         options = Options(
             federate_all=self._federate_all, katalyst=self._katalyst, shard=self.shard, endpoints=self._endpoints

@@ -9,7 +9,8 @@ import asyncio
 from argosy.api import keys
 from argosy.api.shards import WHOLE, lease_name
 from argosy.cli.local.leasefence import LeaseFence
-from argosy.control.manager import Manager, Options
+from argosy.control.manager import Manager
+from argosy.control.options import Options
 from argosy.control.scheduling.plugin_workers import PluginWorkers
 from argosy.control.sharding.election import ShardElection
 from argosy.control.telemetry.metrics import Metrics

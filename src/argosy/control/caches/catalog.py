@@ -1,14 +1,23 @@
 """Catalog: the federated types right now, by name and by kind, and what is read of their member objects."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from argosy.api.types import FederatedTypeConfig
 from argosy.control.caches.projection import projection
+from argosy.control.wake import Signal
 from argosy.kube.informer import Change
 from argosy.kube.objects import HasMetadata
 
-__all__ = ["Catalog", "member_type"]
+__all__ = ["Catalog", "TypeChange", "member_type"]
+
+
+class TypeChange(NamedTuple):
+    """A type came (`old` is None), changed, or went (`new` is None)."""
+
+    old: FederatedTypeConfig | None
+    new: FederatedTypeConfig | None
 
 
 class Catalog:
@@ -20,7 +29,7 @@ class Catalog:
         self._by_kind: dict[tuple[str, str], str] = {}
         #: Types that are federated no more, and since when.
         self._gone: dict[str, tuple[FederatedTypeConfig, float]] = {}
-        self._listeners: list[Callable[[FederatedTypeConfig | None, FederatedTypeConfig | None], None]] = []
+        self.changes: Signal[TypeChange] = Signal("federated types")
 
     def get(self, name: str) -> FederatedTypeConfig | None:
         return self._by_name.get(name)
@@ -37,9 +46,6 @@ class Catalog:
         now = time.monotonic()
         self._gone = {name: gone for name, gone in self._gone.items() if now - gone[1] < seconds}
         return [*self._by_name.values(), *(config for config, _ in self._gone.values())]
-
-    def on_change(self, listener: Callable[[FederatedTypeConfig | None, FederatedTypeConfig | None], None]) -> None:
-        self._listeners.append(listener)
 
     def observe(self, change: Change[FederatedTypeConfig]) -> None:
         """Handler for the type configs' informer."""
@@ -60,7 +66,7 @@ class Catalog:
             else:
                 new = None  # a second type config for the kind is refused
         if old is not None or new is not None:
-            self._tell(old, new)
+            self.changes.tell(TypeChange(old, new))
         if old is not None and _kind(old) not in self._by_kind:
             self._succeed(old)
 
@@ -70,12 +76,8 @@ class Catalog:
             if _kind(config) == _kind(gone) and config.name not in self._by_name:
                 self._by_kind[_kind(config)] = config.name
                 self._by_name[config.name] = config
-                self._tell(None, config)
+                self.changes.tell(TypeChange(None, config))
                 return
-
-    def _tell(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
-        for listener in self._listeners:
-            listener(old, new)
 
 
 def _kind(config: FederatedTypeConfig) -> tuple[str, str]:

@@ -5,12 +5,10 @@ the type configs. A shard keeps its own part (see `shards`).
 """
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 from argosy.api import keys, resources
-from argosy.api.names import federated_name
 from argosy.api.shards import WHOLE, Shard
 from argosy.api.types import (
     CollectedStatus,
@@ -21,49 +19,49 @@ from argosy.api.types import (
     SchedulerPluginWebhookConfiguration,
     SchedulingProfile,
 )
-from argosy.control.caches.catalog import Catalog
+from argosy.control.caches.catalog import Catalog, TypeChange
+from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.caches.views import FederatedView, SourceView, policy_references
 from argosy.control.sharding import shards
 from argosy.control.timings import Timings
+from argosy.control.wake import Follow, Signal
 from argosy.kube.client import Client
 from argosy.kube.informer import Change, Informer
-from argosy.kube.objects import HasMetadata, Partial, join_key, key_of, split_key
+from argosy.kube.objects import HasMetadata, Partial, key_of
 from argosy.kube.resource import Resource
 from argosy.kube.supervise import Supervisor
 from argosy.plan.copies.identity import Refusal, subject_of
 
-__all__ = ["Caches", "SourceKey"]
+__all__ = ["Caches", "SourceChange"]
 
 T = TypeVar("T", bound=HasMetadata)
 BY_POLICY = "policy"
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-Writer = Literal["federate", "dispatch", "aggregate"]
 
 
-class SourceKey(NamedTuple):
-    """A source object, and with it its federated object: the key of every loop about one object."""
+class SourceChange(NamedTuple):
+    """A change of a source object of this type."""
 
     type: str
-    key: str
+    change: Change[SourceView]
 
     @property
-    def federated_key(self) -> str:
-        namespace, name = split_key(self.key)
-        federated = federated_name(name, self.type)
-        return join_key(namespace, federated)
-
-    def __str__(self) -> str:
-        return f"{self.type} {self.key}"
+    def key(self) -> SourceKey:
+        return SourceKey(self.type, self.change.key)
 
 
 class Caches:
+    name = "sources"
+
     def __init__(self, client: Client, timings: Timings, tasks: Supervisor, shard: Shard = WHOLE):
         self._client = client
         self._timings = timings
         self._tasks = tasks
         self._shard = shard
         self.catalog = Catalog()
-        self.type_configs = self._informer(resources.FEDERATED_TYPE_CONFIGS, FederatedTypeConfig)
+        self.type_configs = self._informer(
+            resources.FEDERATED_TYPE_CONFIGS, FederatedTypeConfig, on_change=self.catalog.observe
+        )
         self.clusters = self._informer(resources.FEDERATED_CLUSTERS, FederatedCluster)
         self.policies = {
             True: self._informer(resources.PROPAGATION_POLICIES, PropagationPolicy),
@@ -77,6 +75,8 @@ class Caches:
         self.webhooks = self._informer(
             resources.SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS, SchedulerPluginWebhookConfiguration
         )
+        #: Of both scopes.
+        self.federated_changes: Signal[Change[FederatedView]] = Signal("federated objects")
         #: By scope: True holds FederatedObjects, False ClusterFederatedObjects.
         self.federated = {
             namespaced: Informer(
@@ -86,6 +86,7 @@ class Caches:
                 keep_raw=True,
                 keep=shards.kept_federated(shard, namespaced),
                 liveness=timings.watch_liveness,
+                on_change=self.federated_changes.tell,
             )
             for namespaced in (True, False)
         }
@@ -102,15 +103,10 @@ class Caches:
             liveness=timings.watch_liveness,
         )
         self.sources: dict[str, Informer[SourceView]] = {}
-        #: While handlers run: the loop whose own write they hear of, None for everybody else's.
-        self.writer: Writer | None = None
-        self._source_listeners: list[Callable[[str, Change[SourceView]], None]] = []
-        self.type_configs.add_handler(self.catalog.observe)
-        self.catalog.on_change(self._type_changed)
+        self.source_changes: Signal[SourceChange] = Signal("source objects")
 
-    def on_source(self, listener: Callable[[str, Change[SourceView]], None]) -> None:
-        """Be told of changes of source objects, with the name of their type config. Register before `run`."""
-        self._source_listeners.append(listener)
+    def follows(self) -> Iterable[Follow[TypeChange]]:
+        yield Follow(self.catalog.changes, self._type_changed, "sources of federated types are watched")
 
     async def run(self) -> None:
         """Start watching; returns when every kind the loops decide by has been listed once."""
@@ -153,34 +149,25 @@ class Caches:
         return informer is not None and not informer.tried.is_set()
 
     def federated_view(self, key: SourceKey) -> FederatedView | None:
-        return self._federated_of(key).get(key.federated_key)
+        federated = key.federated
+        return self.federated[federated.namespaced].get(federated.key)
 
     def federated_raw(self, key: SourceKey) -> bytes | None:
-        return self._federated_of(key).raw(key.federated_key)
+        federated = key.federated
+        return self.federated[federated.namespaced].raw(federated.key)
 
-    def remember_federated(self, writer: Writer, raw: bytes, namespaced: bool) -> None:
-        """Put a loop's own write of a federated object into the cache; who hears of it can ask whose it was.
+    def remember_federated(self, origin: str, raw: bytes, namespaced: bool) -> None:
+        """Put a loop's own write of a federated object into the cache.
 
         The answer may show somebody else's write as well, whose event then is no news: see `views.same_but_for_status`.
         """
-        with self._written_by(writer):
-            self.federated[namespaced].remember(raw)
+        self.federated[namespaced].remember(raw, origin)
 
-    def remember_source(self, writer: Writer, raw: bytes, type_name: str) -> None:
+    def remember_source(self, origin: str, raw: bytes, type_name: str) -> None:
         """The same for a source. The write must have carried the version it was made on, so that it shows nothing else."""
         informer = self.sources.get(type_name)
         if informer is not None:
-            with self._written_by(writer):
-                informer.remember(raw)
-
-    @contextlib.contextmanager
-    def _written_by(self, writer: Writer) -> Iterator[None]:
-        # Handlers run within `remember`, so that a plain attribute tells them.
-        self.writer = writer
-        try:
-            yield
-        finally:
-            self.writer = None
+            informer.remember(raw, origin)
 
     def sources_naming(self, reference: str) -> Iterable[SourceKey]:
         """Sources that name a policy (see `policy_references`)."""
@@ -194,20 +181,23 @@ class Caches:
             for source in informer.values():
                 yield SourceKey(type_name, key_of(source.metadata)), source
 
-    def _federated_of(self, key: SourceKey) -> Informer[FederatedView]:
-        return self.federated["/" in key.key]
-
-    def _informer(self, resource: Resource, into: type[T]) -> Informer[T]:
+    def _informer(
+        self, resource: Resource, into: type[T], on_change: Callable[[Change[T]], None] | None = None
+    ) -> Informer[T]:
         keep = shards.kept(self._shard, resource)
-        return Informer(self._client, resource, into, keep=keep, liveness=self._timings.watch_liveness)
+        return Informer(
+            self._client, resource, into, keep=keep, liveness=self._timings.watch_liveness, on_change=on_change
+        )
 
-    def _type_changed(self, old: FederatedTypeConfig | None, new: FederatedTypeConfig | None) -> None:
+    def _type_changed(self, types: TypeChange) -> None:
+        old, new = types
         if old is not None and (new is None or new.resource != old.resource):
             if self.sources.pop(old.name, None) is not None:
                 self._tasks.cancel(f"watch sources {old.name}")
             old = None
         if new is None or old is not None or not shards.watches_sources(self._shard, new):
             return
+        type_name = new.name
         informer: Informer[SourceView] = Informer(
             self._client,
             new.resource,
@@ -216,13 +206,7 @@ class Caches:
             indexers={BY_POLICY: lambda source: policy_references(source.metadata)},
             keep=shards.kept(self._shard, new.resource),
             liveness=self._timings.watch_liveness,
+            on_change=lambda change: self.source_changes.tell(SourceChange(type_name, change)),
         )
-        type_name = new.name
-
-        def tell(change: Change[SourceView]) -> None:
-            for listener in self._source_listeners:
-                listener(type_name, change)
-
-        informer.add_handler(tell)
         self.sources[type_name] = informer
         self._tasks.start(f"watch sources {type_name}", informer.run)

@@ -3,45 +3,41 @@
 Fed by FederatedCluster events and, between their heartbeats, by the capacity the watches on nodes and pods add up.
 """
 
-from collections.abc import Callable
-from enum import Enum, auto
+from collections.abc import Iterable
 
 import msgspec
 
 from argosy.api.types import ClusterResources, FederatedCluster
+from argosy.control.wake import Follow, Signal
 from argosy.fleet.member import Member
 from argosy.fleet.snapshot import Fleet
-from argosy.kube.informer import Change
+from argosy.kube.informer import Change, Informer
 
-__all__ = ["FleetChange", "LiveFleet"]
-
-
-class FleetChange(Enum):
-    """Why objects may have to be looked at again."""
-
-    #: A cluster came, went, or changed in labels, taints, APIs, readiness, joining or leaving.
-    FACTS = auto()
-    #: A cluster has more room than before: worth a try for what found none.
-    ROOM = auto()
+__all__ = ["LiveFleet"]
 
 
 class LiveFleet:
-    def __init__(self) -> None:
+    name = "fleet"
+
+    def __init__(self, clusters: Informer[FederatedCluster]) -> None:
+        self._informer = clusters
         self.snapshot = Fleet()
         self._clusters: dict[str, FederatedCluster] = {}
         self._capacity: dict[str, ClusterResources] = {}
-        self._listeners: list[Callable[[str, FleetChange], None]] = []
+        #: The name of a cluster that came, went, or changed in labels, taints, APIs, readiness, joining or leaving.
+        self.facts: Signal[str] = Signal("facts of a cluster")
+        #: ... and of one that has more room than before: worth a try for what found none.
+        self.room: Signal[str] = Signal("room in a cluster")
 
-    def on_change(self, listener: Callable[[str, FleetChange], None]) -> None:
-        self._listeners.append(listener)
+    def follows(self) -> Iterable[Follow[Change[FederatedCluster]]]:
+        yield Follow(self._informer, self._cluster_changed, "decisions are made on the clusters as they are")
 
-    def observe(self, change: Change[FederatedCluster]) -> None:
-        """Handler for the clusters' informer."""
+    def _cluster_changed(self, change: Change[FederatedCluster]) -> None:
         if change.new is None:
             self._clusters.pop(change.key, None)
             self._capacity.pop(change.key, None)
             self.snapshot = self.snapshot.without_cluster(change.key)
-            self._tell(change.key, FleetChange.FACTS)
+            self.facts.tell(change.key)
             return
         self._clusters[change.key] = change.new
         self._refresh(change.key)
@@ -74,13 +70,9 @@ class LiveFleet:
         if after is None or after is before:
             return
         if before is None or _facts(before) != _facts(after):
-            self._tell(name, FleetChange.FACTS)
+            self.facts.tell(name)
         elif any(amount > before.available.get(resource, 0) for resource, amount in after.available.items()):
-            self._tell(name, FleetChange.ROOM)
-
-    def _tell(self, name: str, change: FleetChange) -> None:
-        for listener in self._listeners:
-            listener(name, change)
+            self.room.tell(name)
 
 
 def _facts(member: Member) -> tuple[object, ...]:

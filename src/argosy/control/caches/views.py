@@ -6,10 +6,11 @@ A pass that needs the whole object decodes the bytes its informer holds (in one 
 import msgspec
 
 from argosy.api import keys
-from argosy.api.types import FederatedStatus, PlacementEntry
+from argosy.api.types import FederatedCluster, FederatedStatus, PlacementEntry
+from argosy.kube.informer import Change
 from argosy.kube.objects import Metadata
 
-__all__ = ["FederatedView", "SourceView", "policy_references", "same_but_for_status"]
+__all__ = ["FederatedView", "SourceView", "cluster_of_more_than_health", "policy_references", "same_but_for_status"]
 
 
 class SourceView(msgspec.Struct, frozen=True):
@@ -46,6 +47,25 @@ def same_but_for_status(old: FederatedView | None, new: FederatedView) -> bool:
         after.annotations,
         after.deletion_timestamp,
     )
+
+
+def cluster_of_more_than_health(change: Change[FederatedCluster]) -> tuple[str, ...]:
+    """The name of a cluster that changed in more than what a probe of ours writes.
+
+    Our own heartbeat must not be a reason for the next probe: a member slower than a second would be probed for ever.
+    """
+    old, new = change.old, change.new
+    if old is None or new is None or old.joined != new.joined:
+        return (change.key,)
+    before, after = old.metadata, new.metadata
+    same = (before.generation, before.labels, before.annotations, before.finalizers, before.deletion_timestamp) == (
+        after.generation,
+        after.labels,
+        after.annotations,
+        after.finalizers,
+        after.deletion_timestamp,
+    )
+    return () if same else (change.key,)
 
 
 def policy_references(metadata: Metadata) -> list[str]:

@@ -4,25 +4,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from argosy.api import resources
 from argosy.api.types import FederatedObject, FederatedTypeConfig, PropagationEntry
-from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.caches.informers import Caches
+from argosy.control.caches.objectkeys import FederatedKey, SourceKey
 from argosy.kube.objects import decode
 from argosy.plan.copies import placement
 from argosy.plan.copies.identity import Refusal, Subject, refusal, subject_of
 from argosy.plan.copies.render import digest, template_digest
 
-__all__ = ["FederatedKey", "Item", "Nobodys", "item_of"]
-
-
-class FederatedKey(NamedTuple):
-    """A FederatedObject (namespaced) or ClusterFederatedObject."""
-
-    namespaced: bool
-    key: str
-
-    def __str__(self) -> str:
-        return f"{resources.federated_objects(self.namespaced).kind} {self.key}"
+__all__ = ["Item", "Nobodys", "item_of"]
 
 
 class Item(NamedTuple):

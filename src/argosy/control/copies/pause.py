@@ -4,12 +4,14 @@ Said by the annotation `argosy.io/paused: "true"` on a source, on a FederatedClu
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from argosy.api import keys
 from argosy.api.types import FederatedCluster
 from argosy.control.caches.informers import Caches
+from argosy.kube.informer import Change
 
-__all__ = ["Pause"]
+__all__ = ["Pause", "pause_changed"]
 
 
 class Pause:
@@ -26,6 +28,12 @@ class Pause:
 
     def object(self, federated_annotations: Mapping[str, str]) -> bool:
         return _says(federated_annotations)
+
+
+def pause_changed(change: Change[Any]) -> bool:
+    """Whether an object was paused or resumed."""
+    before, after = (each.metadata.annotations.get(keys.PAUSED) if each else None for each in (change.old, change.new))
+    return bool(before != after)
 
 
 def _says(annotations: Mapping[str, str]) -> bool:

@@ -9,7 +9,8 @@ from argosy.api import resources
 from argosy.api.conditions import EventReason, Propagation
 from argosy.api.types import FederatedObject, FederatedStatus
 from argosy.control.caches.informers import Caches
-from argosy.control.copies.item import FederatedKey, Item
+from argosy.control.caches.objectkeys import FederatedKey
+from argosy.control.copies.item import Item
 from argosy.control.copies.operations import Applied
 from argosy.control.telemetry.events import ObjectRecorder, itself
 from argosy.control.telemetry.metrics import Metrics

@@ -12,7 +12,7 @@ Called by `clusters` for one cluster at a time; it writes the token into the sec
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -28,7 +28,9 @@ from argosy.control.members.connection import MemberConnection
 from argosy.control.members.identity import IdentityGate, Recognition, WrongCluster
 from argosy.control.members.member import Member, Members
 from argosy.control.members.secrets import MemberSecrets
+from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
+from argosy.control.wake import Signal
 from argosy.fleet.credentials import (
     Connection,
     CredentialsError,
@@ -38,6 +40,7 @@ from argosy.fleet.identity import Identity, recorded
 from argosy.fleet.tokens import life_of, renewal_time
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, Forbidden, TransportError
+from argosy.kube.transport import Transport
 from argosy.plan.status.misfit import MISSHAPEN
 
 __all__ = ["Access", "Problem"]
@@ -71,6 +74,22 @@ class _Entry:
         #: The rules its role was last seen to have.
         self.rules: list[dict[str, Any]] | None = None
 
+    def exchange(self, connection: Connection, transport: Transport, recognition: Recognition) -> None:
+        """Use these credentials from now on, over this transport; the cluster is the same."""
+        self.connection = connection
+        self.rules = None
+        self.problems.pop(texts.TOKEN_NOT_RENEWED_REASON, None)
+        self.link.exchange(transport)
+        self.gate.exchange(recognition)
+        self.recognition = recognition
+
+    def wait_with_renewal(self, seconds: float) -> None:
+        self.patience = time.monotonic() + seconds
+
+    def has_rules(self, rules: list[dict[str, Any]]) -> None:
+        self.rules = rules
+        self.problems.pop(texts.ROLE_OUTDATED_REASON, None)
+
 
 class Access:
     def __init__(
@@ -79,20 +98,22 @@ class Access:
         members: Members,
         catalog: Catalog,
         connect: Connector,
+        metrics: Metrics,
         timings: Timings,
     ):
         self._secrets = secrets
         self._members = members
         self._catalog = catalog
         self._connect = connect
+        self._metrics = metrics
         self._timings = timings
         self._entries: dict[str, _Entry] = {}
         #: Why members that should be connected are not, or were not when they were last heard of.
         self._shut_out: dict[str, Problem] = {}
-        #: Called with the name of a member that does not accept our credentials any more.
-        self.on_rejected: Callable[[str], None] = lambda name: None
+        #: The name of a member that does not accept our credentials any more.
+        self.rejected: Signal[str] = Signal("credentials a member refused")
         #: ... and of one in whose place another cluster answered.
-        self.on_mismatch: Callable[[str], None] = lambda name: None
+        self.mismatched: Signal[str] = Signal("another cluster in a member's place")
 
     @asynccontextmanager
     async def visit(
@@ -200,14 +221,15 @@ class Access:
         name = recognition.identity.cluster
         entry = self._entries.get(name)
         if entry is not None and entry.recognition is recognition:
-            self.on_mismatch(name)
+            self._metrics.identity_mismatches.labels(name).inc()
+            self.mismatched.tell(name)
 
     def _link(self, name: str, client: Client) -> MemberConnection:
-        return MemberConnection(name, client.transport, on_rejected=lambda: self.on_rejected(name))
+        return MemberConnection(name, client.transport, on_rejected=lambda: self.rejected.tell(name))
 
     async def _take(self, name: str, entry: _Entry) -> Member:
         """Have it as the member of this name, about which nothing is known yet."""
-        member = Member(name, Client(entry.gate), self._timings, entry.gate.confirm)
+        member = Member(name, Client(entry.gate), self._timings, entry.gate.confirm, self._members.recovered.tell)
         self._entries[name] = entry
         await self._members.connect(member)
         return member
@@ -230,12 +252,7 @@ class Access:
             link = self._link(cluster.name, client)
             gate = IdentityGate(link, recognition, self._timings.identity_period)
             return await self._take(cluster.name, _Entry(connection, link, gate, recognition))
-        entry.connection = connection
-        entry.rules = None
-        entry.problems.pop(texts.TOKEN_NOT_RENEWED_REASON, None)
-        entry.link.exchange(client.transport)
-        entry.gate.exchange(recognition)
-        entry.recognition = recognition
+        entry.exchange(connection, client.transport, recognition)
         return member
 
     def in_use(self, name: str) -> Connection | None:
@@ -287,7 +304,7 @@ class Access:
         ):
             return False
         # Whether this one was not to be had, could not be kept, or is refused too: asking at once for another would not help.
-        entry.patience = time.monotonic() + self._timings.health_period
+        entry.wait_with_renewal(self._timings.health_period)
         try:
             await self._secrets.keep_token(cluster, await self._next_token(cluster, entry))
         except (CredentialsError, *_FAILURES) as error:
@@ -349,8 +366,7 @@ class Access:
             # Its own rights are not even readable (KubeAdmiral's are), or it is away: the probe and refusals tell.
             return False
         if not role.is_ours(present) or present.get("rules") == wanted:
-            entry.rules = wanted
-            entry.problems.pop(texts.ROLE_OUTDATED_REASON, None)
+            entry.has_rules(wanted)
             return False
         try:
             await self._write_role(cluster, member, {**present, "rules": wanted})
@@ -361,8 +377,7 @@ class Access:
                 f" of the member> ({_told(error).splitlines()[0]})"
             )
             return False
-        entry.rules = wanted
-        entry.problems.pop(texts.ROLE_OUTDATED_REASON, None)
+        entry.has_rules(wanted)
         return True
 
     async def _write_role(self, cluster: FederatedCluster, member: Member, role: dict[str, Any]) -> None:

@@ -12,7 +12,8 @@ import time
 from argosy.api import keys
 from argosy.api.shards import WHOLE, Shard
 from argosy.api.types import FederatedCluster, FederatedTypeConfig
-from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.caches.informers import Caches
+from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.collect import MANAGED
 from argosy.control.copies.operations import Operations
 from argosy.control.copies.pause import Pause

@@ -27,8 +27,19 @@ class _Line:
 
     def __init__(self, transport: Transport):
         self.transport = transport
-        self.used = 0
-        self.retired = False
+        self._used = 0
+
+    @property
+    def idle(self) -> bool:
+        return not self._used
+
+    @contextmanager
+    def using(self) -> Iterator[None]:
+        self._used += 1
+        try:
+            yield
+        finally:
+            self._used -= 1
 
 
 class MemberConnection:
@@ -55,7 +66,6 @@ class MemberConnection:
         old, self._line = self._line, _Line(transport)
         self.rejected = False
         self._refusals.clear()
-        old.retired = True
         self._retired.add(old)
         self._close_if_idle(old)
 
@@ -104,15 +114,14 @@ class MemberConnection:
     @contextmanager
     def _used(self) -> Iterator[_Line]:
         line = self._line
-        line.used += 1
         try:
-            yield line
+            with line.using():
+                yield line
         finally:
-            line.used -= 1
             self._close_if_idle(line)
 
     def _close_if_idle(self, line: _Line) -> None:
-        if line.retired and not line.used and line in self._retired:
+        if line.idle and line in self._retired:
             self._retired.discard(line)
             task = asyncio.ensure_future(line.transport.close())
             self._closing.add(task)

@@ -8,16 +8,17 @@ import asyncio
 import itertools
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from argosy.control.members.breaker import Breaker, BreakerOpen
 from argosy.control.timings import Timings
+from argosy.control.wake import Signal
 from argosy.kube.client import Client
 from argosy.kube.errors import TransportError
 from argosy.kube.informer import Informer
 from argosy.kube.supervise import Supervisor
 
-__all__ = ["Member", "Members"]
+__all__ = ["Connected", "Member", "Members"]
 
 T = TypeVar("T")
 _MOST_DOUBTS = 100
@@ -29,14 +30,21 @@ class Member:
     #: Requests under way to one member at a time; more would only queue up in the member, each on a connection of its own.
     CONCURRENCY = 16
 
-    def __init__(self, name: str, client: Client, timings: Timings, confirm: Callable[[], Awaitable[None]]):
+    def __init__(
+        self,
+        name: str,
+        client: Client,
+        timings: Timings,
+        confirm: Callable[[], Awaitable[None]],
+        recovered: Callable[[str], None],
+    ):
+        """`recovered` is called with the name when the member did not answer and answers again."""
         self.name = name
         self.client = client
         self._confirm = confirm
         self.breaker = Breaker(timings.breaker_failures, timings.breaker_open)
         self.tasks = Supervisor()
-        #: Called when a member that did not answer answers again.
-        self.on_recovery: Callable[[], None] = lambda: None
+        self._recovered = recovered
         self._slots = asyncio.Semaphore(self.CONCURRENCY)
         self._timeout = timings.member_write
         self._silence = timings.member_silence
@@ -120,11 +128,18 @@ class Member:
         self.breaker.succeeded()
         if self._in_trouble:
             self._in_trouble = False
-            self.on_recovery()
+            self._recovered(self.name)
 
     async def close(self) -> None:
         await self.tasks.close()
         await self.client.close()
+
+
+class Connected(NamedTuple):
+    """A member that was connected, or (None) disconnected."""
+
+    name: str
+    member: Member | None
 
 
 class Members:
@@ -132,8 +147,9 @@ class Members:
 
     def __init__(self) -> None:
         self._members: dict[str, Member] = {}
-        self._listeners: list[Callable[[str, Member | None], None]] = []
-        self._recovery_listeners: list[Callable[[str], None]] = []
+        self.changes: Signal[Connected] = Signal("connections to members")
+        #: The name of a member that did not answer and answers again.
+        self.recovered: Signal[str] = Signal("members that answer again")
 
     def get(self, name: str) -> Member | None:
         return self._members.get(name)
@@ -144,36 +160,19 @@ class Members:
     def __len__(self) -> int:
         return len(self._members)
 
-    def on_change(self, listener: Callable[[str, Member | None], None]) -> None:
-        """Be told of each member that is connected (with the member) or disconnected (with None)."""
-        self._listeners.append(listener)
-
-    def on_recovery(self, listener: Callable[[str], None]) -> None:
-        """Be told of each member that did not answer and answers again."""
-        self._recovery_listeners.append(listener)
-
-    def _recovered(self, name: str) -> None:
-        for listener in self._recovery_listeners:
-            listener(name)
-
     async def connect(self, member: Member) -> None:
         """Use this connection from now on, in place of an earlier one."""
         await self.disconnect(member.name)
         self._members[member.name] = member
-        member.on_recovery = lambda: self._recovered(member.name)
-        self._tell(member.name, member)
+        self.changes.tell(Connected(member.name, member))
 
     async def disconnect(self, name: str) -> None:
         member = self._members.pop(name, None)
         if member is None:
             return
-        self._tell(name, None)
+        self.changes.tell(Connected(name, None))
         await member.close()
 
     async def close(self) -> None:
         for name in list(self._members):
             await self.disconnect(name)
-
-    def _tell(self, name: str, member: Member | None) -> None:
-        for listener in self._listeners:
-            listener(name, member)

@@ -5,13 +5,15 @@ Node and pod watches run under the member's supervisor and feed running totals; 
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from argosy.api.types import APIResource, ClusterResources
 from argosy.control.caches.livefleet import LiveFleet
-from argosy.control.members.member import Member, Members
+from argosy.control.members.katalyst import Katalyst
+from argosy.control.members.member import Connected, Member, Members
 from argosy.control.timings import Timings
+from argosy.control.wake import Follow, Signal
 from argosy.fleet.apis import ordered
 from argosy.fleet.capacity import Capacity, NodeView, PodView
 from argosy.fleet.health import Health, probe_failed, probe_result
@@ -23,7 +25,7 @@ from argosy.kube.informer import Change, Informer
 from argosy.kube.resource import Resource
 from argosy.kube.selectors import LabelSelector
 
-__all__ = ["Observation", "Prober"]
+__all__ = ["Observation", "PodChange", "Prober"]
 
 _NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 _PODS = Resource("", "v1", "pods", "Pod")
@@ -40,24 +42,46 @@ class Observation(NamedTuple):
     apis: tuple[APIResource, ...] | None = None
 
 
+class PodChange(NamedTuple):
+    """A pod in a member came, went, got a node or failed to. `replica_set` is the uid of the one that made it."""
+
+    cluster: str
+    key: str
+    replica_set: str
+
+
 class Prober:
+    name = "capacity"
+
     def __init__(
-        self, members: Members, fleet: LiveFleet, timings: Timings, excluded_nodes: tuple[LabelSelector, ...] = ()
+        self,
+        members: Members,
+        fleet: LiveFleet,
+        timings: Timings,
+        katalyst: Katalyst | None = None,
+        excluded_nodes: tuple[LabelSelector, ...] = (),
     ):
+        """With Katalyst, what it reclaims in members counts as well."""
+        self._members = members
+        self._katalyst = katalyst
         self._fleet = fleet
         self._timings = timings
         self._excluded = excluded_nodes
         self._watched: dict[str, _Watched] = {}
         #: Since when clusters are not heard of that never were.
         self._missed: dict[str, float] = {}
-        #: Told of each pod (cluster, pod's key, uid of its ReplicaSet) that came, went, got a node or failed to.
-        self.on_pod: Callable[[str, str, str], None] = lambda cluster, pod, replica_set: None
-        #: What a cluster's nodes offer besides their own allocatable.
-        self.further: Callable[[str], NodeResources | None] = lambda cluster: None
-        members.on_change(self._member_changed)
+        self.pods: Signal[PodChange] = Signal("pods in members")
 
-    def capacity_changed(self, cluster: str) -> None:
-        """Something besides nodes and pods changed what the cluster offers."""
+    def follows(self) -> Iterable[Follow[Any]]:
+        yield Follow(self._members.changes, self._member_changed, "nodes and pods of a connected member are watched")
+        if self._katalyst is not None:
+            yield Follow(self._katalyst.changes, self._further_changed, "what Katalyst reclaims counts")
+
+    def _further(self, cluster: str) -> NodeResources | None:
+        """What a cluster's nodes offer besides their own allocatable."""
+        return self._katalyst.resources(cluster) if self._katalyst is not None else None
+
+    def _further_changed(self, cluster: str) -> None:
         watched = self._watched.get(cluster)
         if watched is not None:
             watched.changed.set()
@@ -119,16 +143,17 @@ class Prober:
             why = [informer.last_error for informer in (watched.nodes, watched.pods) if not informer.has_synced]
             raise _Unread(next(filter(None, why), "timed out waiting for the node and pod caches")) from None
         try:
-            return watched.capacity.resources(self.further(member.name))
+            return watched.capacity.resources(self._further(member.name))
         except ValueError as error:
             raise _Unread(str(error)) from None
 
-    def _member_changed(self, name: str, member: Member | None) -> None:
+    def _member_changed(self, connected: Connected) -> None:
+        name, member = connected
         self._watched.pop(name, None)
         self._fleet.drop_capacity(name)
         if member is None:
             return
-        watched = _Watched(member, self._excluded, self._timings, lambda pod, made_by: self.on_pod(name, pod, made_by))
+        watched = _Watched(member, self._excluded, self._timings, self.pods.tell)
         self._watched[name] = watched
         member.follow(f"watch nodes in {name}", watched.nodes)
         member.follow(f"watch pods in {name}", watched.pods)
@@ -142,7 +167,7 @@ class Prober:
             await watched.changed.wait()
             watched.changed.clear()
             with contextlib.suppress(ValueError):  # the probe tells
-                self._fleet.set_capacity(name, watched.capacity.resources(self.further(name)))
+                self._fleet.set_capacity(name, watched.capacity.resources(self._further(name)))
             await asyncio.sleep(_CAPACITY_PERIOD)
 
 
@@ -158,17 +183,20 @@ class _Watched:
         member: Member,
         excluded: tuple[LabelSelector, ...],
         timings: Timings,
-        on_pod: Callable[[str, str], None],
+        on_pod: Callable[[PodChange], None],
     ):
+        self._cluster = member.name
         self.capacity = Capacity(excluded)
         self.by_replica_set = PodsByReplicaSet()
         self._on_pod = on_pod
         self.changed = asyncio.Event()
         liveness, backoff = timings.watch_liveness, timings.watch_backoff
-        self.nodes: Informer[NodeView] = Informer(member.client, _NODES, NodeView, liveness=liveness, backoff=backoff)
-        self.pods: Informer[PodView] = Informer(member.client, _PODS, PodView, liveness=liveness, backoff=backoff)
-        self.nodes.add_handler(self._node)
-        self.pods.add_handler(self._pod)
+        self.nodes: Informer[NodeView] = Informer(
+            member.client, _NODES, NodeView, liveness=liveness, backoff=backoff, on_change=self._node
+        )
+        self.pods: Informer[PodView] = Informer(
+            member.client, _PODS, PodView, liveness=liveness, backoff=backoff, on_change=self._pod
+        )
 
     @property
     def last_heard(self) -> float:
@@ -184,7 +212,7 @@ class _Watched:
         self.changed.set()
         made_by = self.by_replica_set.change(change.key, change.old, change.new)
         if made_by is not None:
-            self._on_pod(change.key, made_by.uid)
+            self._on_pod(PodChange(self._cluster, change.key, made_by.uid))
 
 
 def _listed(found: Discovery, known: tuple[APIResource, ...]) -> tuple[APIResource, ...]:

@@ -16,7 +16,7 @@ from argosy.control.members import join
 from argosy.fleet.binding import Permission, permission, permitted_connection, why_unverified
 from argosy.fleet.credentials import Connection, CredentialsError, server_of
 from argosy.kube.client import Client, Patch
-from argosy.kube.informer import Informer
+from argosy.kube.informer import Change, Informer
 from argosy.kube.objects import Metadata
 
 __all__ = ["MemberSecrets", "SecretView"]
@@ -37,8 +37,14 @@ class SecretView(msgspec.Struct, frozen=True):
 class MemberSecrets:
     def __init__(self, client: Client, secrets: Informer[SecretView], clusters: Informer[FederatedCluster]):
         self._client = client
-        self._secrets = secrets
+        #: Of the system namespace.
+        self.informer = secrets
         self._clusters = clusters
+
+    def clusters_of(self, change: Change[SecretView]) -> list[str]:
+        """The clusters whose credentials are in that secret."""
+        secret = change.key.rpartition("/")[2]
+        return [each.name for each in self._clusters.values() if each.spec.secret_ref.name == secret]
 
     def has(self, cluster: FederatedCluster) -> bool:
         return self._secret(cluster) is not None
@@ -91,7 +97,7 @@ class MemberSecrets:
         return permission(cluster, secret.metadata, has_ca=has_ca, sharers=self._sharers(cluster))
 
     def _secret(self, cluster: FederatedCluster) -> SecretView | None:
-        return self._secrets.get(f"{keys.SYSTEM_NAMESPACE}/{cluster.spec.secret_ref.name}")
+        return self.informer.get(f"{keys.SYSTEM_NAMESPACE}/{cluster.spec.secret_ref.name}")
 
     def _sharers(self, cluster: FederatedCluster) -> list[FederatedCluster]:
         return [each for each in self._clusters.values() if each.spec.secret_ref == cluster.spec.secret_ref]
@@ -99,4 +105,4 @@ class MemberSecrets:
     async def _patch(self, cluster: FederatedCluster, body: Mapping[str, Any]) -> None:
         name = cluster.spec.secret_ref.name
         raw = await self._client.patch(join.SECRETS, name, body, keys.SYSTEM_NAMESPACE, kind=Patch.MERGE, into=bytes)
-        self._secrets.remember(raw)
+        self.informer.remember(raw)

@@ -3,10 +3,13 @@
 Fed by federated objects (where) and their sources (labels); with shards it knows the workloads of its own part.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from typing import Any
 
-from argosy.control.caches.informers import Caches, SourceKey
-from argosy.control.caches.views import FederatedView, SourceView
+from argosy.control.caches.informers import Caches, SourceChange
+from argosy.control.caches.objectkeys import SourceKey
+from argosy.control.caches.views import FederatedView
+from argosy.control.wake import Follow, Signal
 from argosy.fleet.workloads import WorkloadKey, Workloads
 from argosy.kube.informer import Change
 from argosy.kube.objects import split_key
@@ -16,13 +19,19 @@ __all__ = ["PlacedWorkloads"]
 
 
 class PlacedWorkloads:
-    def __init__(self, caches: Caches, workloads: Workloads, moved: Callable[[], None]) -> None:
+    name = "placed workloads"
+
+    def __init__(self, caches: Caches, workloads: Workloads) -> None:
         self._caches = caches
         self._workloads = workloads
-        #: Called whenever a workload came to a cluster or left one.
-        self._moved = moved
+        #: A workload came to a cluster or left one.
+        self.moved: Signal[None] = Signal("placed workloads")
 
-    def federated_changed(self, change: Change[FederatedView]) -> None:
+    def follows(self) -> Iterable[Follow[Any]]:
+        yield Follow(self._caches.federated_changes, self._federated_changed, "where a workload is placed")
+        yield Follow(self._caches.source_changes, self._source_changed, "its labels")
+
+    def _federated_changed(self, change: Change[FederatedView]) -> None:
         view = change.new or change.old
         if view is None or (change.old and change.new and change.old.spec == change.new.spec):
             return
@@ -30,14 +39,14 @@ class PlacedWorkloads:
         if source is not None:
             self._set(source, change.new)
 
-    def source_changed(self, type_name: str, change: Change[SourceView]) -> None:
+    def _source_changed(self, told: SourceChange) -> None:
         """Only its labels matter here; where a source that is gone still runs, its federated object tells."""
+        change = told.change
         if change.new is None or (change.old and change.old.metadata.labels == change.new.metadata.labels):
             return
-        source = SourceKey(type_name, change.key)
-        view = self._caches.federated_view(source)
+        view = self._caches.federated_view(told.key)
         if view is not None:
-            self._set(source, view)
+            self._set(told.key, view)
 
     def _set(self, source: SourceKey, view: FederatedView | None) -> None:
         config = self._caches.catalog.get(source.type)
@@ -51,4 +60,4 @@ class PlacedWorkloads:
         key = WorkloadKey(config.resource.group, config.kind, namespace, name)
         labels = known.metadata.labels if known is not None else {}
         if self._workloads.set(key, labels, view.placed if view is not None else ()):
-            self._moved()
+            self.moved.tell(None)

@@ -24,6 +24,7 @@ import numpy as np
 
 from argosy.control.members.breaker import Breaker, BreakerOpen
 from argosy.control.timings import Timings
+from argosy.control.wake import Signal
 from argosy.fleet.member import Member
 from argosy.fleet.snapshot import Fleet
 from argosy.plan.plugins import IN_TREE
@@ -54,7 +55,7 @@ T = TypeVar("T")
 
 
 class PluginWorkers:
-    """All packages with plugins. `registry` has what profiles may name of those that are loaded; `on_change` tells of more."""
+    """All packages with plugins. `registry` has what profiles may name of those that are loaded; `loaded` tells of more."""
 
     def __init__(self, timings: Timings, found: Iterable[EntryPoint] | None = None, registry: Registry = IN_TREE):
         self._timings = timings
@@ -64,7 +65,8 @@ class PluginWorkers:
         #: Those of which it is not known yet what they have.
         self._loading = list(self._workers)
         self._loaded = asyncio.Condition()
-        self._listeners: list[Callable[[], None]] = []
+        #: A package was loaded, or could not be.
+        self.loaded: Signal[None] = Signal("packages of plugins")
         self.registry = registry
 
     @contextlib.asynccontextmanager
@@ -93,18 +95,9 @@ class PluginWorkers:
             registry = registry.with_plugins(each.remotes, each.origin).with_unusable(each.unusable)
         self.registry = registry
         log.info("plugins of %s: %s", worker.origin, ", ".join(sorted({one.name for one in worker.remotes})) or "none")
-        for listener in self._listeners:
-            listener()
+        self.loaded.tell(None)
         async with self._loaded:
             self._loaded.notify_all()
-
-    def on_change(self, listener: Callable[[], None]) -> None:
-        """Be told when a package was loaded, or could not be, until `forget`."""
-        self._listeners.append(listener)
-
-    def forget(self, listener: Callable[[], None]) -> None:
-        if listener in self._listeners:
-            self._listeners.remove(listener)
 
     @property
     def loading(self) -> bool:

@@ -30,9 +30,12 @@ class PriorityClassView(msgspec.Struct, frozen=True, rename="camel"):
 class Priorities:
     def __init__(self, client: Client, timings: Timings):
         self.informer: Informer[PriorityClassView] = Informer(
-            client, PRIORITY_CLASSES, PriorityClassView, liveness=timings.watch_liveness
+            client,
+            PRIORITY_CLASSES,
+            PriorityClassView,
+            liveness=timings.watch_liveness,
+            on_change=self._changed,
         )
-        self.informer.add_handler(self._changed)
         self._default = 0
 
     def rank(self, source: bytes | None) -> int:

@@ -9,14 +9,17 @@ is asked about; `close` ends them.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
 from argosy.api import keys, resources
 from argosy.api.conditions import EventReason
 from argosy.api.types import PropagationPolicy, SchedulingProfile
-from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.caches.informers import Caches
+from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.scheduling.plugin_workers import PluginWorkers
 from argosy.control.scheduling.webhooks import Webhooks
+from argosy.control.wake import Follow, Signal
 from argosy.kube.events import EventRecorder
 from argosy.kube.informer import Change
 from argosy.kube.objects import key_of
@@ -29,6 +32,8 @@ __all__ = ["Profiles"]
 
 
 class Profiles:
+    name = "profiles"
+
     def __init__(
         self,
         caches: Caches,
@@ -47,33 +52,33 @@ class Profiles:
         self._webhooks = webhooks
         self._installed = installed
         self._events = events
-        self._listeners: list[Callable[[str], None]] = []
+        #: The name of a profile that came, went or means something else than before; see `naming`.
+        self.changes: Signal[str] = Signal("profiles")
         self.registry = installed
         #: Names in profiles that may be plugins of a package that is being loaded.
         self._awaited: frozenset[str] = frozenset()
-        if workers is not None:
-            workers.on_change(self._package_loaded)
 
-    def on_change(self, listener: Callable[[str], None]) -> None:
-        """Be told of profiles that came, went or mean something else than before; see `naming`."""
-        self._listeners.append(listener)
+    def follows(self) -> Iterable[Follow[Any]]:
+        yield Follow(self._caches.profiles, self._profile_changed, "which plugins run")
+        yield Follow(self._webhooks.changes, self._webhook_changed, "which plugins there are, behind HTTP")
+        if self._workers is not None:
+            yield Follow(self._workers.loaded, self._package_loaded, "which plugins there are, of Python packages")
 
     def of(self, policy: PropagationPolicy | None) -> SchedulingProfile | None:
         """The profile a policy names, if it is there."""
         name = policy.spec.scheduling_profile if policy is not None else ""
         return self._caches.profiles.get(name) if name else None
 
-    def profile_changed(self, change: Change[SchedulingProfile]) -> None:
-        """Handler for the profiles' informer."""
+    def _profile_changed(self, change: Change[SchedulingProfile]) -> None:
         if change.old is not None and change.new is not None and change.old.spec == change.new.spec:
             return
         if change.new is not None:
             if any(_is_unknown(name, self.registry) for name in enabled_names(change.new.spec)):
                 self._look_up()
             self._check(change.new)
-        self._changed(change.key)
+        self.changes.tell(change.key)
 
-    def webhook_changed(self, name: str) -> None:
+    def _webhook_changed(self, name: str) -> None:
         """A webhook came, went or is another one than before."""
         self._look_up()
         if self._installed.points_of(name):
@@ -84,9 +89,9 @@ class Profiles:
         for profile in self._caches.profiles.values():
             if name in enabled_names(profile.spec):
                 self._check(profile)
-                self._changed(profile.metadata.name)
+                self.changes.tell(profile.metadata.name)
 
-    def _package_loaded(self) -> None:
+    def _package_loaded(self, _: None) -> None:
         """One was loaded, or could not be: who named a plugin of it now knows what that is."""
         assert self._workers is not None
         awaited, before = self._awaited, self.registry
@@ -96,7 +101,7 @@ class Profiles:
             for name in enabled_names(profile.spec):
                 if name in awaited - self._awaited or before.unusable.get(name) != self.registry.unusable.get(name):
                     self._check(profile)
-                    self._changed(profile.metadata.name)
+                    self.changes.tell(profile.metadata.name)
                     break
 
     def _look_up(self) -> None:
@@ -112,10 +117,6 @@ class Profiles:
             # is the same as before, so that nothing is decided anew only because we have started.
             known = known.with_plugins((Remote(name, point, packaged=True) for point in POINTS), package)
         self._awaited, self.registry = frozenset(awaited), known
-
-    def _changed(self, profile: str) -> None:
-        for listener in self._listeners:
-            listener(profile)
 
     def naming(self, profiles: Collection[str]) -> Iterator[SourceKey]:
         """The objects whose policies name one of the profiles."""
@@ -158,8 +159,6 @@ class Profiles:
                 self._tell(profile, EventReason.PROFILE_INVALID, why)
 
     async def close(self) -> None:
-        if self._workers is not None:
-            self._workers.forget(self._package_loaded)
         tasks = tuple(self._checking)
         for task in tasks:
             task.cancel()

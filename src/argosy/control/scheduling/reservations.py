@@ -6,7 +6,7 @@ What other shards decided is heard from them (`sharding.peers`).
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -14,16 +14,18 @@ import msgspec
 from argosy.api.conditions import Propagation
 from argosy.api.federated import FederatedObject
 from argosy.api.types import FederatedCluster, FederatedTypeConfig
-from argosy.control.caches.informers import Caches, SourceKey
+from argosy.control.caches.informers import Caches
 from argosy.control.caches.livefleet import LiveFleet
+from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.caches.projection import as_object
 from argosy.control.caches.views import FederatedView
-from argosy.control.collect import Collector
+from argosy.control.collect import Collector, CopyChange
 from argosy.control.sharding.peers import PeerReservations, added
+from argosy.control.wake import Follow, Signal
 from argosy.fleet.reservations import Copy, Reservations
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.informer import Change
-from argosy.kube.objects import DecodeError, HasMetadata, decode
+from argosy.kube.objects import DecodeError, decode
 from argosy.plan.fields import Json, number
 from argosy.plan.kinds.registry import KINDS
 from argosy.plan.scheduling.unit import (
@@ -36,17 +38,26 @@ __all__ = ["ReservedFleet"]
 
 
 class ReservedFleet:
-    def __init__(self, caches: Caches, collector: Collector, fleet: LiveFleet) -> None:
+    name = "reservations"
+
+    def __init__(
+        self, caches: Caches, collector: Collector, fleet: LiveFleet, peers: PeerReservations | None = None
+    ) -> None:
+        """`peers` is what other shards have reserved, where there are any."""
         self._caches = caches
         self._collector = collector
         self._fleet = fleet
-        #: Called where something that was reserved will not come after all.
-        self.released: Callable[[], None] = lambda: None
+        self._peers = peers
+        #: Something that was reserved will not come after all.
+        self.released: Signal[None] = Signal("reservations that ended")
         self._reservations: Reservations[SourceKey] = Reservations()
         self._known: tuple[Fleet, int, int, Fleet] | None = None
-        #: What other shards have reserved.
-        self.peers: PeerReservations | None = None
-        collector.on_change(self._member_object_changed)
+
+    def follows(self) -> Iterable[Follow[Any]]:
+        why = "what was placed is reserved until it runs"
+        yield Follow(self._caches.federated_changes, self._federated_changed, why)
+        yield Follow(self._collector.changes, self._copy_changed, "what runs is reserved no more")
+        yield Follow(self._caches.clusters, self._cluster_changed, "nothing is reserved in a cluster that left")
 
     @property
     def totals(self) -> dict[str, dict[str, int]]:
@@ -64,7 +75,7 @@ class ReservedFleet:
         With `own` that is taken as well: who is given room beyond what was placed must not be given it twice.
         """
         snapshot, reservations = self._fleet.snapshot, self._reservations
-        others, heard = (self.peers.totals, self.peers.version) if self.peers is not None else ({}, 0)
+        others, heard = (self._peers.totals, self._peers.version) if self._peers is not None else ({}, 0)
         reserved = reservations.totals if own else reservations.without(key)
         if reserved is not reservations.totals:
             return snapshot.with_reserved(added(reserved, others))
@@ -90,7 +101,7 @@ class ReservedFleet:
 
     # What is heard.
 
-    def federated_changed(self, change: Change[FederatedView]) -> None:
+    def _federated_changed(self, change: Change[FederatedView]) -> None:
         view = change.new or change.old
         key = self._caches.source_of(view) if view is not None else None
         config = self._counted(key) if key is not None else None
@@ -102,12 +113,12 @@ class ReservedFleet:
         elif old.status != new.status:
             self._reservations.observe_all(key, lambda cluster: self._copy(key, config, new, cluster))
 
-    def cluster_changed(self, change: Change[FederatedCluster]) -> None:
+    def _cluster_changed(self, change: Change[FederatedCluster]) -> None:
         if change.new is None:
             self._reservations.drop_cluster(change.key)
 
-    def _member_object_changed(self, cluster: str, type_name: str, change: Change[HasMetadata]) -> None:
-        key = SourceKey(type_name, change.key)
+    def _copy_changed(self, copy: CopyChange) -> None:
+        key, cluster = copy.source, copy.cluster
         config = self._counted(key)
         view = self._caches.federated_view(key) if config is not None else None
         if config is not None and view is not None:
@@ -129,7 +140,7 @@ class ReservedFleet:
             else:
                 self._place(key, config, federated, view)
         if self._reservations.released != before:
-            self.released()
+            self.released.tell(None)
 
     def _place(
         self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject, view: FederatedView | None

@@ -37,8 +37,19 @@ class _Questions:
 
     def __init__(self) -> None:
         self.answers: list[tuple[Question, Reply]] = []
-        self.asked: Question | None = None
+        self.pending: Question | None = None
         self.task: asyncio.Task[None] | None = None
+
+    def ask(self, question: Question, task: "asyncio.Task[None]") -> None:
+        """This question is out, in place of an earlier one."""
+        if self.task is not None:
+            self.task.cancel()
+        self.pending, self.task = question, task
+
+    def answered(self, question: Question, reply: Reply) -> None:
+        self.answers.append((question, reply))
+        del self.answers[:-_KEPT]
+        self.pending = self.task = None
 
     def answer_to(self, question: Question) -> Reply | None:
         return next((reply for asked, reply in self.answers if asked.covers(question)), None)
@@ -48,21 +59,21 @@ class SuspendedPasses(Generic[K]):
     def __init__(self, answer: Callable[[Question], Awaitable[Reply]], wake: Callable[[K], None]):
         self._answer = answer
         self._wake = wake
-        self._talks: dict[K, _Questions] = {}
+        self._questions: dict[K, _Questions] = {}
 
     def __len__(self) -> int:
         """Objects that have a question out, or an answer they have not used yet."""
-        return len(self._talks)
+        return len(self._questions)
 
     def run(self, key: K, steps: Generator[Ask, Reply, T]) -> Pass[T] | None:
         """The pass, or None where it waits for an answer: the key is woken when that is there."""
-        talk = self._talks.get(key)
+        asked = self._questions.get(key)
         unanswered = False
         try:
             ask = next(steps)
             while True:
                 question = question_of(ask)
-                reply = talk.answer_to(question) if talk is not None else None
+                reply = asked.answer_to(question) if asked is not None else None
                 if reply is None:
                     steps.close()
                     self._ask(key, question)
@@ -75,39 +86,41 @@ class SuspendedPasses(Generic[K]):
 
     def forget(self, key: K) -> None:
         """Nobody wants to know any more."""
-        talk = self._talks.pop(key, None)
-        if talk is not None and talk.task is not None:
-            talk.task.cancel()
+        asked = self._questions.pop(key, None)
+        if asked is not None and asked.task is not None:
+            asked.task.cancel()
 
-    def plugin_changed(self, plugin: str) -> None:
-        """What it said counts no more, and what it is being asked it need not say."""
-        for key, talk in list(self._talks.items()):
-            if any(asked.plugin == plugin for asked, _ in talk.answers) or (talk.asked and talk.asked.plugin == plugin):
-                self.forget(key)
-                self._wake(key)
+    def plugin_changed(self, plugin: str) -> list[K]:
+        """What it said counts no more, and what it is being asked it need not say. The keys are to be passed over anew."""
+        concerned = [
+            key
+            for key, asked in self._questions.items()
+            if any(question.plugin == plugin for question, _ in asked.answers)
+            or (asked.pending and asked.pending.plugin == plugin)
+        ]
+        for key in concerned:
+            self.forget(key)
+        return concerned
 
     async def close(self) -> None:
-        tasks = [talk.task for talk in self._talks.values() if talk.task is not None]
-        for key in list(self._talks):
+        tasks = [asked.task for asked in self._questions.values() if asked.task is not None]
+        for key in list(self._questions):
             self.forget(key)
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _ask(self, key: K, question: Question) -> None:
-        talk = self._talks.setdefault(key, _Questions())
-        if talk.task is not None:
-            if talk.asked is not None and talk.asked.covers(question):
-                return
-            talk.task.cancel()
-        talk.asked = question
-        talk.task = asyncio.create_task(self._ask_and_wake(key, talk, question), name=f"ask {question.plugin}")
+        asked = self._questions.setdefault(key, _Questions())
+        if asked.task is not None and asked.pending is not None and asked.pending.covers(question):
+            return
+        asked.ask(
+            question, asyncio.create_task(self._ask_and_wake(key, asked, question), name=f"ask {question.plugin}")
+        )
 
-    async def _ask_and_wake(self, key: K, talk: _Questions, question: Question) -> None:
+    async def _ask_and_wake(self, key: K, asked: _Questions, question: Question) -> None:
         try:
             reply = await self._answer(question)
         except Exception as error:
             log.exception("asking %s failed", question.plugin)
             reply = failed(question, f"asking it failed: {type(error).__name__}")
-        talk.answers.append((question, reply))
-        del talk.answers[:-_KEPT]
-        talk.asked = talk.task = None
+        asked.answered(question, reply)
         self._wake(key)

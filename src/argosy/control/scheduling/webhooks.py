@@ -10,7 +10,7 @@ import asyncio
 import base64
 import binascii
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -27,6 +27,7 @@ from argosy.api.types import (
 )
 from argosy.control.members.breaker import Breaker, BreakerOpen
 from argosy.control.timings import Timings
+from argosy.control.wake import Follow, Signal, Source
 from argosy.fleet.member import digest
 from argosy.kube import duration
 from argosy.kube.config import Connection
@@ -295,7 +296,9 @@ class _Payloads:
 
 
 class Webhooks:
-    """All webhooks there are. `on_change` tells the names of those that came, went or became another."""
+    """All webhooks there are."""
+
+    name = "webhook plugins"
 
     def __init__(
         self,
@@ -303,8 +306,13 @@ class Webhooks:
         timings: Timings,
         events: EventRecorder | None = None,
         endpoints: EndpointRules = DEFAULT_RULES,
+        configurations: Source[Change[SchedulerPluginWebhookConfiguration]] | None = None,
     ):
-        """Without a recorder nothing is told: somebody else of this control plane does."""
+        """Without a recorder nothing is told: somebody else of this control plane does.
+
+        Without a source of `configurations`, `observe` is told what there is.
+        """
+        self._configurations = configurations
         self._endpoints = endpoints
         self._cluster = clusters
         self._timings = timings
@@ -312,19 +320,20 @@ class Webhooks:
         self._clients: dict[str, WebhookClient] = {}
         self._requests = asyncio.Semaphore(ALL_REQUESTS)
         self._retiring: set[asyncio.Task[None]] = set()
-        self._listeners: list[Callable[[str], None]] = []
+        #: The name of a webhook that came, went or became another.
+        self.changes: Signal[str] = Signal("webhook plugins")
         #: Configurations that are no good, and why.
         self.unusable: dict[str, str] = {}
 
-    def on_change(self, listener: Callable[[str], None]) -> None:
-        self._listeners.append(listener)
+    def follows(self) -> Iterable[Follow[Change[SchedulerPluginWebhookConfiguration]]]:
+        if self._configurations is not None:
+            yield Follow(self._configurations, self.observe, "which webhooks there are")
 
     def remotes(self) -> Iterator[RemotePlugin]:
         for client in self._clients.values():
             yield client.plugin
 
     def observe(self, change: Change[SchedulerPluginWebhookConfiguration]) -> None:
-        """Handler for the configurations' informer."""
         if change.old is not None and change.new is not None and change.old.spec == change.new.spec:
             return
         name = change.key
@@ -334,8 +343,7 @@ class Webhooks:
             self._retire(client)
         if change.new is not None:
             self._register(change.new)
-        for listener in self._listeners:
-            listener(name)
+        self.changes.tell(name)
 
     def _register(self, configuration: SchedulerPluginWebhookConfiguration) -> None:
         name = configuration.metadata.name

@@ -4,23 +4,56 @@ Every shard talks to every member. Whether one joins, is healthy or may leave, a
 here the connection follows what the owner wrote. Of a cluster that leaves with its copies each shard takes away its own.
 """
 
+from collections.abc import Iterable
+from typing import Any
+
 from argosy.control.caches.informers import Caches
+from argosy.control.caches.views import cluster_of_more_than_health
+from argosy.control.context import ControllerContext
 from argosy.control.members.access import Access
 from argosy.control.members.cascade import Cascade
 from argosy.control.members.identity import WrongCluster
+from argosy.control.members.secrets import MemberSecrets
 from argosy.control.timings import Timings
+from argosy.control.wake import Loop, Wake, itself
 from argosy.fleet.credentials import CredentialsError
-from argosy.kube.queue import Result
+from argosy.kube.queue import Result, WorkQueue
 
 __all__ = ["ClusterConnections"]
 
+#: Of several changes that ask for a look at a cluster, one look takes care.
+_SOON = 1.0
 
-class ClusterConnections:
-    def __init__(self, caches: Caches, access: Access, cascade: Cascade, timings: Timings):
+
+class ClusterConnections(Loop[str]):
+    name = "clusters"
+    workers = 16
+
+    def __init__(
+        self,
+        queue: WorkQueue[str],
+        caches: Caches,
+        secrets: MemberSecrets,
+        access: Access,
+        cascade: Cascade,
+        timings: Timings,
+    ):
+        self.queue = queue
+        self._secrets = secrets
         self._caches = caches
         self._access = access
         self._cascade = cascade
         self._timings = timings
+
+    @classmethod
+    def of(cls, shared: ControllerContext) -> "ClusterConnections":
+        return cls(shared.queue(), shared.caches, shared.secrets, shared.access, shared.cascade, shared.timings)
+
+    def wakes(self) -> Iterable[Wake[Any, str]]:
+        yield Wake(self._caches.clusters, cluster_of_more_than_health, "it changed in more than its health")
+        yield Wake(self._secrets.informer, self._secrets.clusters_of, "its credentials changed")
+        yield Wake(self._access.rejected, itself, "the member refused its credentials", delay=_SOON)
+        yield Wake(self._access.mismatched, itself, "another cluster answered in its place")
 
     async def reconcile(self, name: str) -> Result | None:
         cluster = self._caches.clusters.get(name)

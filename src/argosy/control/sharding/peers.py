@@ -1,14 +1,10 @@
 """Peers: what other shards have reserved, so that a burst over many namespaces does not pile up on one cluster.
 
-Each shard works out its own reservations (`scheduling.reservations`) and shows the sums in a ConfigMap of the system
-namespace: when they changed, no more often than once a period, and from time to time while there are any. One that has fallen
-silent is not counted for long: what it was waiting for runs by then, or will not. A control plane that does not let us write
-or watch them costs this and nothing else.
+Each shard publishes the sums of its own reservations in a ConfigMap of the system namespace (`publisher`). One that has fallen
+silent is not counted for long: what it was waiting for runs by then, or will not. A control plane that does not let us watch
+them costs this and nothing else.
 """
 
-import asyncio
-import contextlib
-import logging
 import time
 from collections.abc import Callable, Mapping
 
@@ -17,130 +13,71 @@ import msgspec
 from argosy.api import keys
 from argosy.api.shards import Shard
 from argosy.control.timings import Timings
-from argosy.kube.client import Client, Patch
-from argosy.kube.errors import AlreadyExists, ApiError, NotFound, TransportError
+from argosy.control.wake import Signal
+from argosy.kube.client import Client
 from argosy.kube.informer import Change, Informer
 from argosy.kube.objects import Metadata
 from argosy.kube.resource import Resource
 
-__all__ = ["Amounts", "PeerReservations", "added"]
-
-log = logging.getLogger(__name__)
+__all__ = ["CONFIG_MAPS", "DATA", "Amounts", "PeerReservations", "added", "name_of"]
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 Amounts = Mapping[str, Mapping[str, int]]
 """By resource and cluster."""
 
-_DATA = "reserved"
+#: The key of the ConfigMap's data.
+DATA = "reserved"
 #: No amount is larger.
 _MOST = 2**60
 
 
-class _Shown(msgspec.Struct, frozen=True):
+class Published(msgspec.Struct, frozen=True):
     metadata: Metadata = Metadata()
     data: dict[str, str] = {}
 
 
 class PeerReservations:
-    """`run` and `informer.run` until cancelled. `totals` is the sum of the others', and `version` grows with each change."""
+    """`informer.run` until cancelled. `totals` is the sum of the others', and `version` grows with each change."""
 
     def __init__(
-        self,
-        client: Client,
-        shard: Shard,
-        own: Callable[[], Amounts],
-        timings: Timings,
-        clock: Callable[[], float] = time.monotonic,
+        self, client: Client, shard: Shard, timings: Timings, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._client = client
-        self._shard = shard
-        self._own = own
         self._timings = timings
         self._clock = clock
-        self._name = f"argosy-reserved-{shard.index}"
-        #: None until it is known what a process before us has shown.
-        self._shown: bytes | None = None
-        self._shown_at = 0.0
-        self._trouble = ""
-        self._beat = 0
+        self._own_name = name_of(shard)
         self._heard: dict[str, tuple[float, Amounts]] = {}
         self.totals: Amounts = {}
         self.version = 0
-        #: Called where another shard has less reserved than before.
-        self.released: Callable[[], None] = lambda: None
-        self.informer: Informer[_Shown] = Informer(
+        #: Another shard has less reserved than before.
+        self.released: Signal[None] = Signal("reservations of other shards that ended")
+        self.informer: Informer[Published] = Informer(
             client,
             CONFIG_MAPS,
-            _Shown,
+            Published,
             namespace=keys.SYSTEM_NAMESPACE,
             label_selector=f"{keys.RESERVED_LABEL}={shard.count}",
             liveness=timings.watch_liveness,
+            on_change=self._changed,
         )
-        self.informer.add_handler(self._changed)
 
-    async def run(self) -> None:
-        period, longest = self._timings.reservations_shown, self._timings.reservations_kept / 3
-        pause = waited = period
-        while True:
-            self._count()
-            if waited >= pause:
-                waited = 0.0
-                try:
-                    await self._show()
-                    pause = period
-                    self._tell_trouble("")
-                except (ApiError, TransportError) as error:
-                    pause = min(2 * pause, longest)
-                    self._tell_trouble(str(error))
-            await asyncio.sleep(period)
-            waited += period
+    def published_before(self) -> bytes | None:
+        """What a process before us published for this shard; None while that is not known."""
+        if not self.informer.has_synced:
+            return None
+        before = self.informer.get(f"{keys.SYSTEM_NAMESPACE}/{self._own_name}")
+        return before.data.get(DATA, "").encode() if before is not None else b"{}"
 
-    def _tell_trouble(self, trouble: str) -> None:
-        """Once, and when it is over."""
-        if trouble and not self._trouble:
-            log.warning("other shards are not told what is reserved: %s", trouble)
-        elif self._trouble and not trouble:
-            log.info("other shards are told again what is reserved")
-        self._trouble = trouble
+    def expire(self) -> None:
+        """Count no more what was not heard of for long."""
+        self._count()
 
-    # Ours.
-
-    async def _show(self) -> None:
-        if self._shown is None:
-            if not self.informer.has_synced:
-                return
-            before = self.informer.get(f"{keys.SYSTEM_NAMESPACE}/{self._name}")
-            self._shown = before.data.get(_DATA, "").encode() if before is not None else b"{}"
-        content = msgspec.json.encode(self._own(), order="deterministic")
-        now = self._clock()
-        fresh = content == b"{}" or now - self._shown_at < self._timings.reservations_kept / 3
-        if content == self._shown and fresh:
-            return
-        self._beat += 1
-        body = {
-            "metadata": {
-                "name": self._name,
-                "labels": {keys.RESERVED_LABEL: str(self._shard.count)},
-                "annotations": {keys.NO_FEDERATED_RESOURCE: "true"},
-            },
-            "data": {_DATA: content.decode(), "beat": str(self._beat)},
-        }
-        try:
-            await self._client.patch(CONFIG_MAPS, self._name, body, keys.SYSTEM_NAMESPACE, kind=Patch.MERGE, into=bytes)
-        except NotFound:
-            with contextlib.suppress(AlreadyExists):
-                await self._client.create(CONFIG_MAPS, body, keys.SYSTEM_NAMESPACE, into=bytes)
-        self._shown, self._shown_at = content, now
-
-    # The others'.
-
-    def _changed(self, change: Change[_Shown]) -> None:
+    def _changed(self, change: Change[Published]) -> None:
         name = change.key.rpartition("/")[2]
-        if name == self._name:
+        if name == self._own_name:
             return
         self._heard.pop(name, None)
         if change.new is not None:
-            self._heard[name] = (self._clock(), _amounts(change.new.data.get(_DATA, "")))
+            self._heard[name] = (self._clock(), _amounts(change.new.data.get(DATA, "")))
         self._count()
 
     def _count(self) -> None:
@@ -155,7 +92,12 @@ class PeerReservations:
         before, self.totals = self.totals, totals
         self.version += 1
         if _is_less(totals, before):
-            self.released()
+            self.released.tell(None)
+
+
+def name_of(shard: Shard) -> str:
+    """Of the ConfigMap that a shard publishes its reservations in."""
+    return f"argosy-reserved-{shard.index}"
 
 
 def added(first: Amounts, second: Amounts) -> Amounts:

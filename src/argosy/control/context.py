@@ -1,0 +1,154 @@
+"""What the loops share, put together once, in the order the data passes: state that is kept current, and the way to members.
+
+Every part gets all it needs in its constructor. `states` are those that follow changes, in the order they hear of them.
+"""
+
+import socket
+from typing import Any
+
+from argosy.api import keys
+from argosy.control.caches.informers import Caches
+from argosy.control.caches.livefleet import LiveFleet
+from argosy.control.collect import Collector
+from argosy.control.copies.operations import Operations
+from argosy.control.copies.pause import Pause
+from argosy.control.fence import Fence, fenced
+from argosy.control.members import join
+from argosy.control.members.access import Access
+from argosy.control.members.cascade import Cascade
+from argosy.control.members.connect import Connector, http_connector
+from argosy.control.members.katalyst import Katalyst
+from argosy.control.members.member import Members
+from argosy.control.members.probe import Prober
+from argosy.control.members.secrets import MemberSecrets, SecretView
+from argosy.control.options import Options
+from argosy.control.scheduling.placed import PlacedWorkloads
+from argosy.control.scheduling.plugin_workers import PluginWorkers
+from argosy.control.scheduling.priorities import Priorities
+from argosy.control.scheduling.profiles import Profiles
+from argosy.control.scheduling.remote_plugins import RemotePlugins
+from argosy.control.scheduling.reservations import ReservedFleet
+from argosy.control.scheduling.webhooks import Webhooks
+from argosy.control.sharding.peers import PeerReservations
+from argosy.control.sharding.publisher import ReservationPublisher
+from argosy.control.telemetry.events import ObjectRecorder
+from argosy.control.telemetry.latency import LatencyMarks
+from argosy.control.telemetry.metrics import Metrics
+from argosy.control.timings import Timings
+from argosy.control.wake import State
+from argosy.kube.backoff import Backoff
+from argosy.kube.client import Client
+from argosy.kube.events import EventRecorder
+from argosy.kube.informer import Informer
+from argosy.kube.queue import WorkQueue
+from argosy.kube.supervise import Supervisor
+from argosy.plan.scheduling.profile import Registry
+
+__all__ = ["ControllerContext"]
+
+
+class ControllerContext:
+    def __init__(
+        self,
+        client: Client,
+        options: Options,
+        timings: Timings,
+        metrics: Metrics,
+        fence: Fence | None,
+        connect: Connector | None,
+        plugins: Registry,
+        workers: PluginWorkers | None,
+    ):
+        """`workers` are asked for plugins of Python packages, and offer them; whoever made them closes them."""
+        shard = options.shard
+        self.client = client = fenced(client, fence)
+        self.options = options
+        self.timings = timings
+        self.metrics = metrics
+        self.tasks = Supervisor()
+        self.events = EventRecorder(client, "argosy", instance=socket.gethostname())
+        self.recorder = ObjectRecorder(self.events)
+        self.arrival, self.returning = LatencyMarks(metrics.propagation), LatencyMarks(metrics.status_return)
+
+        # What the control plane holds, and the fleet it says there is.
+        self.caches = Caches(client, timings, self.tasks, shard)
+        self.fleet = LiveFleet(self.caches.clusters)
+        self.priorities = Priorities(client, timings)
+
+        # Members, and what they hold.
+        self.members = Members()
+        self.secrets = MemberSecrets(client, self._watch_secrets(), self.caches.clusters)
+        self.access = Access(
+            self.secrets, self.members, self.caches.catalog, self._connector(connect, fence), metrics, timings
+        )
+        self.collector = Collector(self.members, self.caches.catalog, timings, shard)
+        self.katalyst = Katalyst(self.members, self.caches.clusters, timings) if options.katalyst else None
+        self.prober = Prober(self.members, self.fleet, timings, self.katalyst)
+        self.pause = Pause(self.caches)
+        self.operations = Operations(self.caches, self.collector, metrics)
+        self.cascade = Cascade(self.caches, self.operations, self.pause, timings, shard)
+
+        # What scheduling rests on.
+        self.peers = None if shard.is_whole else PeerReservations(client, shard, timings)
+        self.reserved = ReservedFleet(self.caches, self.collector, self.fleet, self.peers)
+        self.publisher = self._publisher()
+        self.placed = PlacedWorkloads(self.caches, self.fleet.snapshot.workloads)
+        # Every shard asks webhooks; one of them tells what is wrong with them.
+        told = self.events if shard.owns_cluster_scoped else None
+        self.workers = workers
+        self.webhooks = Webhooks(self.caches.clusters.get, timings, told, options.endpoints, self.caches.webhooks)
+        known = plugins if workers is None else workers.registry
+        self.profiles = Profiles(self.caches, self.webhooks, known, told, workers)
+        self.plugins = RemotePlugins(self.webhooks, workers, metrics)
+
+    @property
+    def states(self) -> list[State]:
+        states: list[State] = [self.caches, self.fleet, self.collector]
+        if self.katalyst is not None:
+            states.append(self.katalyst)
+        return [*states, self.prober, self.reserved, self.placed, self.webhooks, self.profiles]
+
+    def queue(self) -> WorkQueue[Any]:
+        """A new one, for one loop."""
+        return WorkQueue(Backoff(base=self.timings.retry_first, cap=self.timings.retry_most))
+
+    async def start(self) -> None:
+        """Watch; returns when everything is known that the loops decide by."""
+        self.tasks.start("events", self.events.run)
+        self.tasks.start("watch cluster secrets", self.secrets.informer.run)
+        self.tasks.start("watch priority classes", self.priorities.informer.run)
+        if self.peers is not None:
+            self.tasks.start("watch reservations of other shards", self.peers.informer.run)
+        await self.caches.run()
+        await self.secrets.informer.synced.wait()
+        self.profiles.check_all()
+        if self.publisher is not None:
+            self.tasks.start("publish reservations", self.publisher.run)
+
+    async def close(self) -> None:
+        await self.profiles.close()
+        await self.webhooks.close()
+        await self.members.close()
+
+    def _watch_secrets(self) -> Informer[SecretView]:
+        liveness = self.timings.watch_liveness
+        return Informer(self.client, join.SECRETS, SecretView, namespace=keys.SYSTEM_NAMESPACE, liveness=liveness)
+
+    def _publisher(self) -> ReservationPublisher | None:
+        if self.peers is None:
+            return None
+        return ReservationPublisher(
+            self.client, self.options.shard, lambda: self.reserved.totals, self.peers, self.timings
+        )
+
+    def _connector(self, chosen: Connector | None, fence: Fence | None) -> Connector:
+        """Members are written to under the same fence as the control plane."""
+        options = self.options
+        connect = chosen or http_connector(
+            qps=options.member_qps,
+            burst=options.member_burst,
+            endpoints=options.endpoints,
+            limits=options.answers,
+            longest_hold=self.timings.member_hold,
+        )
+        return lambda name, connection, challenge: fenced(connect(name, connection, challenge), fence)

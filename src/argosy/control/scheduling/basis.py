@@ -1,0 +1,97 @@
+"""The basis of decisions: all that a pass over one object rests on besides the object, read from where it is kept current."""
+
+import datetime
+import re
+from collections.abc import Generator
+from typing import Any
+
+from argosy.api.types import FederatedTypeConfig, OverridePolicy, PropagationPolicy
+from argosy.control.caches.informers import Caches
+from argosy.control.caches.objectkeys import SourceKey
+from argosy.control.failover import Failback
+from argosy.control.migrate import Migrate
+from argosy.control.options import Options
+from argosy.control.scheduling.placed import PlacedWorkloads
+from argosy.control.scheduling.priorities import Priorities
+from argosy.control.scheduling.profiles import Profiles
+from argosy.control.scheduling.reservations import ReservedFleet
+from argosy.control.telemetry.scheduling import SchedulingMetrics
+from argosy.plan.metadata import labels_of
+from argosy.plan.pipeline.inputs import PassInputs
+from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
+from argosy.plan.pipeline.run import Outcome, run
+from argosy.plan.scheduling.framework import Ask, Reply
+
+__all__ = ["DecisionBasis"]
+
+Object = dict[str, Any]
+
+
+class DecisionBasis:
+    """Its parts tell when they change; whoever decides listens to them."""
+
+    def __init__(
+        self,
+        caches: Caches,
+        reserved: ReservedFleet,
+        placed: PlacedWorkloads,
+        profiles: Profiles,
+        priorities: Priorities,
+        migrate: Migrate,
+        failback: Failback,
+        options: Options,
+        metrics: SchedulingMetrics,
+    ):
+        self.reserved = reserved
+        self.placed = placed
+        self.profiles = profiles
+        self.migrate = migrate
+        self.failback = failback
+        self._caches = caches
+        self._priorities = priorities
+        self._options = options
+        #: Namespaces of these names are not propagated.
+        self.excluded = re.compile(options.exclude_namespaces) if options.exclude_namespaces else None
+        self._metrics = metrics
+
+    def steps(
+        self, key: SourceKey, source: Object, existing: Object | None, config: FederatedTypeConfig
+    ) -> Generator[Ask, Reply, Outcome]:
+        """The pass over one source as it is now."""
+        policy = self.policy_of(source)
+        return run(
+            PassInputs(
+                source=source,
+                type_config=config,
+                fleet=self.reserved.fleet(key, own=policy is not None and policy.spec.limit_replicas_to_available),
+                existing=existing,
+                policy=policy,
+                override_policies=self._override_policies(source),
+                profile=self.profiles.of(policy),
+                registry=self.profiles.registry,
+                wanted=self._options.federate_all,
+                exclude_namespaces=self.excluded,
+                now=datetime.datetime.now(datetime.UTC),
+                migration=self.migrate.info(key),
+                available=self.failback.available(key),
+                katalyst=self._options.katalyst,
+                instrument=self._metrics.timed,
+            )
+        )
+
+    def rank(self, key: SourceKey) -> int:
+        """The queue's priority of an object that is looked at for others' sake: its policy's, its clusters'. Above 0."""
+        return self._priorities.rank(self._caches.source_raw(key))
+
+    def policy(self, reference: PolicyRef) -> PropagationPolicy | None:
+        return self._caches.policies[bool(reference.namespace)].get(reference.key)
+
+    def policy_of(self, source: Object) -> PropagationPolicy | None:
+        """The propagation policy that a source names, if it is there."""
+        reference = propagation_ref(labels_of(source), source["metadata"].get("namespace") or "")
+        return self.policy(reference) if reference is not None else None
+
+    def _override_policies(self, source: Object) -> dict[PolicyRef, OverridePolicy]:
+        references = override_refs(labels_of(source), source["metadata"].get("namespace") or "")
+        found = {each: self._caches.overrides[bool(each.namespace)].get(each.key) for each in references}
+        return {each: policy for each, policy in found.items() if policy is not None}

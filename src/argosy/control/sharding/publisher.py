@@ -1,0 +1,99 @@
+"""Publisher: shows the other shards what this one has reserved (`peers`).
+
+Written when it changed, no more often than once a period, and from time to time while there is any. A control plane that does
+not let us write costs this and nothing else. `run` until cancelled.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from argosy.api import keys
+from argosy.api.shards import Shard
+from argosy.control.sharding.peers import CONFIG_MAPS, DATA, Amounts, PeerReservations, name_of
+from argosy.control.timings import Timings
+from argosy.kube.client import Client, Patch
+from argosy.kube.errors import AlreadyExists, ApiError, NotFound, TransportError
+
+__all__ = ["ReservationPublisher"]
+
+log = logging.getLogger(__name__)
+
+
+class ReservationPublisher:
+    def __init__(
+        self,
+        client: Client,
+        shard: Shard,
+        own: Callable[[], Amounts],
+        peers: PeerReservations,
+        timings: Timings,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._shard = shard
+        self._own = own
+        self._peers = peers
+        self._timings = timings
+        self._clock = clock
+        self._name = name_of(shard)
+        #: None until it is known what a process before us has published.
+        self._published: bytes | None = None
+        self._published_at = 0.0
+        self._trouble = ""
+        self._beat = 0
+
+    async def run(self) -> None:
+        period, longest = self._timings.reservations_shown, self._timings.reservations_kept / 3
+        pause = waited = period
+        while True:
+            self._peers.expire()
+            if waited >= pause:
+                waited = 0.0
+                try:
+                    await self._publish()
+                    pause = period
+                    self._tell_trouble("")
+                except (ApiError, TransportError) as error:
+                    pause = min(2 * pause, longest)
+                    self._tell_trouble(str(error))
+            await asyncio.sleep(period)
+            waited += period
+
+    def _tell_trouble(self, trouble: str) -> None:
+        """Once, and when it is over."""
+        if trouble and not self._trouble:
+            log.warning("other shards are not told what is reserved: %s", trouble)
+        elif self._trouble and not trouble:
+            log.info("other shards are told again what is reserved")
+        self._trouble = trouble
+
+    async def _publish(self) -> None:
+        if self._published is None:
+            self._published = self._peers.published_before()
+            if self._published is None:
+                return
+        content = msgspec.json.encode(self._own(), order="deterministic")
+        now = self._clock()
+        fresh = content == b"{}" or now - self._published_at < self._timings.reservations_kept / 3
+        if content == self._published and fresh:
+            return
+        self._beat += 1
+        body = {
+            "metadata": {
+                "name": self._name,
+                "labels": {keys.RESERVED_LABEL: str(self._shard.count)},
+                "annotations": {keys.NO_FEDERATED_RESOURCE: "true"},
+            },
+            "data": {DATA: content.decode(), "beat": str(self._beat)},
+        }
+        try:
+            await self._client.patch(CONFIG_MAPS, self._name, body, keys.SYSTEM_NAMESPACE, kind=Patch.MERGE, into=bytes)
+        except NotFound:
+            with contextlib.suppress(AlreadyExists):
+                await self._client.create(CONFIG_MAPS, body, keys.SYSTEM_NAMESPACE, into=bytes)
+        self._published, self._published_at = content, now

@@ -1,0 +1,1 @@
+"""Sources and their federated objects, as federate writes them."""

@@ -1,0 +1,48 @@
+"""Gauges: what no event moves, looked at once a second: queues, ages, clusters, plugins, the lag of the event loop."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from argosy.control.context import ControllerContext
+from argosy.control.wake import Loop
+
+__all__ = ["measure"]
+
+
+async def measure(context: ControllerContext, loops: Iterable[Loop[Any]]) -> None:
+    """Until cancelled. The lag is how much later than a second it comes."""
+    metrics = context.metrics
+    while True:
+        before = time.monotonic()
+        await asyncio.sleep(1.0)
+        now = time.monotonic()
+        metrics.loop_lag.set(max(now - before - 1.0, 0.0))
+        context.prober.judge_figures(now)
+        for loop in loops:
+            metrics.queue_length.labels(loop.name).set(len(loop.queue))
+            metrics.queue_age.labels(loop.name).set(loop.queue.oldest_age())
+        _watches(context, now)
+        _plugins(context)
+        snapshot = context.fleet.snapshot
+        metrics.clusters.labels("joined").set(int(snapshot.joined.sum()))
+        metrics.clusters.labels("ready").set(int(snapshot.ready.sum()))
+
+
+def _watches(context: ControllerContext, now: float) -> None:
+    oldest: dict[str, float] = {}
+    for (cluster, _), informer in context.collector.informers().items():
+        oldest[cluster] = max(oldest.get(cluster, 0.0), now - informer.last_event)
+    for cluster, age in oldest.items():
+        context.metrics.watch_age.labels(cluster).set(age)
+
+
+def _plugins(context: ControllerContext) -> None:
+    workers = context.workers
+    if workers is None:
+        return
+    for plugin in workers.plugins:
+        context.metrics.plugin_silent.labels(plugin).set(plugin in workers.silent)
+    for package, times in workers.ended.items():
+        context.metrics.plugin_ended.labels(package).set(times)
