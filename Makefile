@@ -12,7 +12,7 @@ COUNT ?= 200
 # Tests wait more than they compute.
 WORKERS ?= 3
 
-.PHONY: help venv dev up down test test-fast kubernetes test-real test-skew faults kills fuzz lint format bench lock clean
+.PHONY: help venv dev up down test test-fast kubernetes test-real test-skew wake-mutants faults kills fuzz lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -48,7 +48,7 @@ down: ## stop it
 
 # Tests of one file share what it starts, so that a file stays with one worker.
 test: dev ## run all tests
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m tests.rerun -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-fast: dev ## run the tests that take milliseconds
 	@$(BIN)/python -m pytest tests/unit
@@ -59,11 +59,14 @@ kubernetes: venv ## build the stock Kubernetes that test-real runs against (need
 # Without Go there is nothing to run against: the build says so in one line, and the tests are skipped by name. Not so in CI.
 test-real: dev ## run the tests against stock Kubernetes
 	@$(BIN)/python scripts/kubernetes/build.py || test "$$CI" != true
-	@$(BIN)/python -m pytest tests/real -n $(WORKERS) --dist loadfile --no-loadscope-reorder -vv -rs --durations=20
+	@$(BIN)/python -m tests.rerun tests/real -n $(WORKERS) --dist loadfile --no-loadscope-reorder -vv -rs --durations=20
 
 test-skew: dev kubernetes ## run the scenarios with members of the oldest Kubernetes that may be one
 	@$(BIN)/python scripts/kubernetes/build.py --oldest
 	@ARGOSY_MEMBERS=oldest $(BIN)/python -m pytest tests/real/test_scenarios_*.py -n 2 --dist loadfile -vv --durations=10
+
+wake-mutants: dev ## take each declaration out of the wake table and run the test that must fail without it
+	@$(BIN)/python -m tests.wakes $(ROWS)
 
 faults: dev kubernetes ## kills, pauses and cuts at random under change: make faults GROUND=b MINUTES=10 SEED=1
 	@$(BIN)/python -m tests.faults.storm --ground $(GROUND) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -8,7 +8,6 @@ counts as out of reach, and its cluster says so, until it changes.
 """
 
 import asyncio
-import datetime
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -28,6 +27,7 @@ from argosy.control.telemetry.latency import LatencyMarks
 from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
 from argosy.control.wake import AGGREGATE, FEDERATE, Loop, Sweep, Wake, itself
+from argosy.kube import timestamps
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, MethodNotAllowed, NotFound
 from argosy.kube.informer import Change
@@ -188,7 +188,7 @@ class Aggregate(Loop[SourceKey]):
             source = self._source(source_raw, config)
             if not source["metadata"].get("deletionTimestamp"):
                 observations = self._observations(key, config, federated, seen, doubted)
-                status = source_status(source, federated, observations, _now())
+                status = source_status(source, federated, observations, timestamps.now())
                 writes.append(self._write_source(key, config, source, federated, status))
         if config.spec.status_collection.enabled:
             writes.append(self._write_collected(key, config, federated, seen))
@@ -242,7 +242,7 @@ class Aggregate(Loop[SourceKey]):
         existing = informer.get(key.federated.key)
         stored = _as_json(existing) if existing is not None else None
         federated_json = _reference(federated, config)
-        wanted = collected_status(federated_json, config, seen, stored, _now())
+        wanted = collected_status(federated_json, config, seen, stored, timestamps.now())
         if wanted is None:
             return
         resource = resources.COLLECTED_STATUSES if config.namespaced else resources.CLUSTER_COLLECTED_STATUSES
@@ -353,7 +353,3 @@ def _reference(federated: FederatedObject, config: FederatedTypeConfig) -> dict[
 def _as_json(collected: CollectedStatus) -> dict[str, Any]:
     built: dict[str, Any] = msgspec.to_builtins(collected)
     return built
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

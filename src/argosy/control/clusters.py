@@ -34,11 +34,12 @@ from argosy.fleet.apis import lasting
 from argosy.fleet.credentials import CredentialsError, CredentialsWithheld
 from argosy.fleet.health import Debounce, Health, another_answers, next_health, probe_result
 from argosy.fleet.identity import Identity, recorded
-from argosy.kube import mergepatch
+from argosy.kube import mergepatch, timestamps
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, Conflict, Forbidden, NotFound, TransportError, Unauthorized
 from argosy.kube.events import EventRecorder
 from argosy.kube.queue import Result, WorkQueue
+from argosy.kube.references import reference_of
 
 __all__ = ["Clusters"]
 
@@ -254,7 +255,7 @@ class Clusters(Loop[str]):
             observed.health,
             before,
             now=time.monotonic(),
-            wall_time=_now(),
+            wall_time=timestamps.now(),
             threshold=self._threshold(cluster, observed.health),
         )
         self._debounce[cluster.name] = update.debounce
@@ -313,7 +314,7 @@ class Clusters(Loop[str]):
             return conditions
         status = "True" if problem is None else "False"
         reason, message = well if problem is None else (problem.reason, problem.message)
-        now = _now()
+        now = timestamps.now()
         since = before.last_transition_time if before is not None and before.status == status else None
         condition = ClusterCondition(type, status, now, since or now, reason, message)
         if before is None or (before.reason, before.message) != (reason, message):
@@ -420,7 +421,7 @@ class Clusters(Loop[str]):
     async def _set_joined(
         self, cluster: FederatedCluster, status: str, reason: str, message: str, performed: bool | None = None
     ) -> None:
-        now = _now()
+        now = timestamps.now()
         before = cluster.condition(texts.JOINED)
         since = before.last_transition_time if before is not None and before.status == status else None
         condition = ClusterCondition(texts.JOINED, status, now, since or now, reason, message)
@@ -444,13 +445,7 @@ class Clusters(Loop[str]):
         return msgspec.json.decode(raw, type=FederatedCluster)
 
     def _event(self, cluster: FederatedCluster, kind: str, reason: str, message: str) -> None:
-        regarding = {
-            "apiVersion": keys.API_VERSION,
-            "kind": "FederatedCluster",
-            "name": cluster.name,
-            "uid": cluster.metadata.uid,
-        }
-        self._recorder.event(regarding, kind, reason, message)
+        self._recorder.event(reference_of(resources.FEDERATED_CLUSTERS, cluster.metadata), kind, reason, message)
 
 
 def _misunderstood(member: Member | None) -> Problem | None:
@@ -463,15 +458,9 @@ def _misunderstood(member: Member | None) -> Problem | None:
     return Problem(texts.BAD_ANSWER_REASON, f"{shown}{more}")
 
 
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _age(timestamp: str | None) -> float:
-    if not timestamp:
-        return 0.0
-    then = datetime.datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
-    return (datetime.datetime.now(datetime.UTC) - then).total_seconds()
+    then = timestamps.parse(timestamp)
+    return (datetime.datetime.now(datetime.UTC) - then).total_seconds() if then is not None else 0.0
 
 
 def _was_ready(cluster: FederatedCluster) -> bool:

@@ -27,6 +27,7 @@ from argosy.kube.errors import NotFound
 from argosy.kube.events import EventRecorder
 from argosy.kube.informer import Change
 from argosy.kube.queue import Result, WorkQueue
+from argosy.kube.references import reference_of
 from argosy.plan.failover import failover
 from argosy.plan.failover.failback import failback_of
 from argosy.plan.fields import get
@@ -113,12 +114,7 @@ class Failover(Loop[str]):
         self._caches.clusters.remember(raw)
         ready = cluster.condition(READY)
         since = ready.last_transition_time if ready is not None else None
-        regarding = {
-            "apiVersion": keys.API_VERSION,
-            "kind": "FederatedCluster",
-            "name": cluster.name,
-            "uid": cluster.metadata.uid,
-        }
+        regarding = reference_of(resources.FEDERATED_CLUSTERS, cluster.metadata)
         if any(taint.key == keys.UNREADY_TAINT for taint in taints):
             message = (
                 f"not ready since {since}: workloads that do not tolerate {keys.UNREADY_TAINT} are started elsewhere"

@@ -9,13 +9,14 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from argosy.api import keys, rights
+from argosy.api import resources, rights
 from argosy.control.caches.catalog import Catalog, TypeChange
 from argosy.control.context import ControllerContext
 from argosy.control.wake import Loop, Wake
 from argosy.kube.client import Client
 from argosy.kube.events import EventRecorder
 from argosy.kube.queue import Result, WorkQueue
+from argosy.kube.references import reference_of
 from argosy.kube.resource import Resource
 
 __all__ = ["HINT", "Permissions", "missing"]
@@ -92,6 +93,6 @@ class Permissions(Loop[str]):
             return None
         message = f"the controllers may not {', '.join(lacking)}: {HINT}"
         log.warning("type config %s: %s", name, message)
-        reference = {"apiVersion": keys.API_VERSION, "kind": "FederatedTypeConfig", "name": name}
-        self._events.event({**reference, "uid": config.metadata.uid}, "Warning", "MissingRights", message)
+        reference = reference_of(resources.FEDERATED_TYPE_CONFIGS, config.metadata)
+        self._events.event(reference, "Warning", "MissingRights", message)
         return Result(requeue_after=_LOOK_AGAIN)
