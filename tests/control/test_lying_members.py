@@ -97,7 +97,7 @@ async def test_lies_are_told_about_their_member_and_hurt_nobody(
         assert await fed.uids() == before, lie.name
         assert not _unhandled(caplog.records), lie.name
     await eventually(lambda: fed.holds(LIAR, number), why="what is new comes to the member when it lies no more")
-    await eventually(lambda: _is_well(fed), why="the cluster is well again")
+    await eventually(lambda: _is_well(fed), 180, "the cluster is well again")
     assert await fed.uids() == before
     assert fed.manager is not None
     assert fed.inside.tasks.healthy()
@@ -121,7 +121,7 @@ async def test_a_status_that_cannot_be_written_costs_the_others_nothing(
         await fed.member(HONEST).patch(DEPLOYMENTS, "web", {"status": status}, fed.namespace, subresource="status")
         await eventually(lambda: _collected(fed, HONEST, number), why="what the honest member says is collected")
         await eventually(lambda: _says(fed, "AnswersReadable=False"), why="and whose fault it is")
-    await eventually(lambda: _is_well(fed), why="the cluster is well again")
+    await eventually(lambda: _is_well(fed), 180, "the cluster is well again")
     assert not _unhandled(caplog.records)
 
 
