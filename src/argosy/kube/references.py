@@ -10,8 +10,10 @@ __all__ = ["object_reference", "reference_of", "reference_to"]
 
 
 def object_reference(api_version: str, kind: str, name: str, uid: str, namespace: str | None = None) -> dict[str, str]:
-    """The namespace is left out where there is none."""
-    reference = {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid}
+    """The namespace is left out where there is none, and so is the uid, of what was not created."""
+    reference = {"apiVersion": api_version, "kind": kind, "name": name}
+    if uid:
+        reference["uid"] = uid
     return {**reference, "namespace": namespace} if namespace else reference
 
 
@@ -24,5 +26,5 @@ def reference_to(obj: Mapping[str, Any]) -> dict[str, str]:
     """Of a whole object."""
     metadata = obj["metadata"]
     return object_reference(
-        obj["apiVersion"], obj["kind"], metadata["name"], metadata["uid"], metadata.get("namespace")
+        obj["apiVersion"], obj["kind"], metadata["name"], metadata.get("uid", ""), metadata.get("namespace")
     )
