@@ -267,9 +267,6 @@ class PodBook:
         """Pods bound there, ended ones included."""
         return self._by_node.get(name, {}).values()
 
-    def nodes_in_use(self) -> list[str]:
-        return list(self._by_node)
-
     def __len__(self) -> int:
         return len(self._pods)
 

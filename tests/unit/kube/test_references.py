@@ -19,6 +19,11 @@ def test_what_has_no_namespace_names_none():
     assert reference_to(node) == {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "2"}
 
 
+def test_what_is_not_stored_yet_has_no_uid():
+    fresh = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}}
+    assert reference_to(fresh) == {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "namespace": "n"}
+
+
 def test_a_key_is_the_namespace_and_the_name():
     assert join_key("shop", "web") == key_of(Metadata(name="web", namespace="shop")) == "shop/web"
     assert join_key("", "n") == join_key(None, "n") == key_of(Metadata(name="n")) == "n"

@@ -32,10 +32,6 @@ class TableRequest(msgspec.Struct, frozen=True):
     version: str = "v1"
 
     @property
-    def is_table(self) -> bool:
-        return self.kind == "Table"
-
-    @property
     def content_type(self) -> str:
         return f"application/json;as={self.kind};v={self.version};g=meta.k8s.io"
 
