@@ -15,6 +15,8 @@ __all__ = ["Expression", "ExpressionError", "parse"]
 _MAX_SIZE: Final = 1000
 _MAX_DEPTH: Final = 100
 _MAX_REPEAT: Final = 1000
+#: Characters of an expression that is remembered.
+_REMEMBERED: Final = 512
 
 _WORD: Final = (("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z"))
 _CLASSES: Final = {"d": (("0", "9"),), "w": _WORD, "s": (("\t", "\n"), ("\f", "\r"), (" ", " "))}
@@ -93,9 +95,12 @@ def _anchored(anchor: str, text: str, position: int) -> bool:
     return (before != behind) == (anchor == "boundary")
 
 
-@lru_cache(maxsize=256)
 def parse(text: str) -> Expression:
     """Raises ExpressionError."""
+    return _remembered(text) if len(text) <= _REMEMBERED else _parsed(text)
+
+
+def _parsed(text: str) -> Expression:
     parser = _Parser(text)
     piece = parser.alternatives(0)
     if not parser.at_end:
@@ -103,6 +108,9 @@ def parse(text: str) -> Expression:
     program: _Program = []
     piece(program)
     return Expression(tuple(program))
+
+
+_remembered = lru_cache(maxsize=256)(_parsed)
 
 
 class _Parser:

@@ -20,6 +20,8 @@ __all__ = ["SelectionError", "check", "expressions_match", "selector_matches", "
 _COMPARISONS: Final = {"Gt": "gt", "Lt": "lt"}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _NAME_FIELD: Final = "metadata.name"
+#: Requirements and values of a selector that is remembered beside many others.
+_REMEMBERED: Final = 256
 
 
 class SelectionError(ValueError):
@@ -58,9 +60,18 @@ def expressions_match(term: ClusterSelectorTerm, labels: Mapping[str, str]) -> b
     return _label_selector(term.match_expressions).matches(labels)
 
 
-@lru_cache(maxsize=1024)
 def _label_selector(requirements: tuple[ClusterSelectorRequirement, ...]) -> LabelSelector:
+    short = len(requirements) + sum(len(requirement.values) for requirement in requirements) <= _REMEMBERED
+    return _remembered(requirements) if short else _last_long(requirements)
+
+
+def _parsed(requirements: tuple[ClusterSelectorRequirement, ...]) -> LabelSelector:
     return LabelSelector(tuple(_label_requirement(requirement) for requirement in requirements))
+
+
+_remembered = lru_cache(maxsize=1024)(_parsed)
+#: One policy is matched against all clusters in a row.
+_last_long = lru_cache(maxsize=1)(_parsed)
 
 
 def _label_requirement(requirement: ClusterSelectorRequirement) -> Requirement:
