@@ -18,6 +18,8 @@ _NUMBERS = (
     0, -1, 1, 2, 3.5, -0.0, 1e308, 2**31 - 1, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -(2**63) - 1, 10**30,
     float("inf"), float("nan"),
 )  # fmt: skip
+#: Bytes of a part and its copies: more than any server takes.
+MOST_COPIED = 8 * 1024 * 1024
 
 
 def odd(rng: random.Random) -> Any:
@@ -56,7 +58,8 @@ def mutated(rng: random.Random, value: Any, times: int | None = None) -> Any:
         if not places:
             return odd(rng)
         owner, key = rng.choice(places)
-        _change(rng, owner, key)
+        if _change(rng, owner, key):
+            break
     return value
 
 
@@ -71,7 +74,8 @@ def _places(value: Any) -> Any:
             waiting.append(child)
 
 
-def _change(rng: random.Random, owner: Any, key: Any) -> None:
+def _change(rng: random.Random, owner: Any, key: Any) -> bool:
+    """Whether that was enough: what is changed in copies is changed in all of them, and may become gigabytes."""
     how = rng.random()
     if how < 0.45:
         owner[key] = odd(rng)
@@ -82,9 +86,20 @@ def _change(rng: random.Random, owner: Any, key: Any) -> None:
     elif how < 0.8 and isinstance(owner[key], str | int | float):
         owner[key] = str(owner[key]) if not isinstance(owner[key], str) else len(owner[key])
     elif how < 0.9:
-        owner[key] = [owner[key]] if rng.random() < 0.7 else [owner[key]] * rng.choice((2, 100, 3000))
+        copies = 1 if rng.random() < 0.7 else _copies(owner[key], rng.choice((2, 100, 3000)))
+        owner[key] = [owner[key]] * copies
+        return copies > 1
     elif isinstance(owner, dict):
         owner[f"{key}{rng.choice(('x', ' ', '.', '/'))}"] = owner.pop(key)
+    return False
+
+
+def _copies(value: Any, wanted: int) -> int:
+    """As many as wanted, or as are within bounds: to make more takes this process a minute, and tells nothing new."""
+    try:
+        return max(1, min(wanted, MOST_COPIED // len(json.dumps(value))))
+    except RecursionError:
+        return 1
 
 
 def encoded(rng: random.Random, value: Any) -> bytes:
@@ -127,7 +142,8 @@ def _flipped(rng: random.Random, body: bytes) -> bytes:
 
 def _as_yaml(rng: random.Random, body: bytes) -> bytes:
     try:
-        return yaml.safe_dump(json.loads(body), default_flow_style=rng.random() < 0.3).encode("utf-8", "replace")
+        text: str = yaml.dump(json.loads(body), Dumper=yaml.CSafeDumper, default_flow_style=rng.random() < 0.3)
+        return text.encode("utf-8", "replace")
     except (ValueError, RecursionError, yaml.YAMLError):
         return body
 

@@ -240,6 +240,34 @@ async def test_errors_leave_no_circles_behind() -> None:
             gc.enable()
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"GET /api HTTP/1.1\r\nA: " + b"b" * 100_000 + b"\r\n\r\n",
+        b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n",
+        b"POST /api HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+    ],
+    ids=["header", "path", "body", "version"],
+)
+async def test_strangers_leave_nothing_behind(request_: bytes) -> None:
+    """Who may not even ask must not fill the memory with what was refused."""
+    async with serving(Limits()) as server:
+        listener = server._listener
+        assert listener is not None
+        gc.disable()
+        try:
+            async with raw(server) as (reader, writer):
+                writer.write(request_[:4])
+                await eventually(lambda: listener.connections)
+                connection = weakref.ref(next(iter(listener.connections)))
+                writer.write(request_[4:])
+                assert b" 4" in await reader.read()
+            await eventually(lambda: connection() is None)
+        finally:
+            gc.enable()
+
+
 async def test_answers_that_nobody_reads_are_bounded() -> None:
     async with serving(Limits(watch_bytes=4 * MB)) as server, AsyncExitStack() as stack:
         client = server.client()

@@ -217,3 +217,14 @@ async def test_health_version_and_metrics(memory_server: EmbeddedServer) -> None
         metrics = (await client.get("/metrics")).raw.decode()
         assert 'apiserver_request_total{code="200",group="",resource="configmaps",verb="list"} 1.0' in metrics
         assert (await client.get("/nonesuch")).code == 404
+
+
+async def test_who_may_do_nothing_adds_nothing_to_the_metrics(memory_server: EmbeddedServer) -> None:
+    async with HttpClient(memory_server) as client:
+        for number in range(20):
+            path = f"/apis/group{number}.example/v1/plural{number}"
+            assert (await client.get(path, {"impersonate-user": "guest"})).code == 403
+            assert (await client.get(path)).code == 404
+        metrics = (await client.get("/metrics")).raw.decode()
+        assert 'apiserver_request_total{code="403",group="",resource="",verb="list"} 20.0' in metrics
+        assert "plural" not in metrics

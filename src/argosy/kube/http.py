@@ -147,6 +147,7 @@ class HttpTransport:
                     async with self._slots:
                         answer = await self._answer(request, headers, limit)
             except BROKEN as error:
+                _without_frames(error)
                 if _malformed(error):
                     raise BadAnswer(f"{self._base}: {request.path} did not answer in HTTP: {_shown(error)}") from None
                 if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
@@ -264,6 +265,7 @@ class HttpTransport:
                             self._count(body, request.path)
                             answer = Response(response.status, _headers_of(response), body)
             except BROKEN as error:
+                _without_frames(error)
                 if _malformed(error):
                     raise BadAnswer(f"{self._base}: the watch was not answered in HTTP: {_shown(error)}") from None
                 if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
@@ -284,6 +286,7 @@ class HttpTransport:
                     self._count(line, "the watch")
                     yield framing.event(line)
         except BROKEN as error:
+            _without_frames(error)
             raise TransportError(f"{self._base}: the watch broke: {describe(error)}") from error
 
     async def _read(self, response: aiohttp.ClientResponse, limit: int) -> bytes:
@@ -435,6 +438,14 @@ def _headers_of(response: aiohttp.ClientResponse) -> dict[str, str]:
 
 def _asks_to_wait(answer: Response) -> bool:
     return answer.status == 429 or (answer.status == 503 and retry_after_of(answer.headers) is not None)
+
+
+def _without_frames(error: BaseException | None) -> None:
+    """aiohttp's streams and connections keep the error they broke with, and its frames hold them: circles, with all that was
+    read, in a process that looks for circles rarely. What is to be known of it is told in words."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def _malformed(error: Exception) -> bool:

@@ -154,15 +154,15 @@ class Server:
             if target is None:
                 response = await self._other(request, user)
             else:
-                verb, group, resource = target.verb, target.group, target.plural
+                verb = target.verb
+                if self.registry.find(target.group, target.version, target.plural) is not None:
+                    # Others must not become label values: strangers choose them, and without bound.
+                    group, resource = target.group, target.plural
                 response = await self._answer(target, request, user)
         except ApiError as error:
             response = status.as_response(error)
         except Exception:
             response = status.as_response(_failed(request))
-        if response.status == 404 and self.registry.find(group, "v1", resource) is None:
-            # Paths of strangers must not become label values without bound.
-            group = resource = ""
         self.metrics.request(verb, group, resource, response.status, time.perf_counter() - started)
         return response
 

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import aiohttp
 import orjson
 import pytest
 
@@ -254,6 +255,26 @@ async def test_closing_ends_a_watch_and_leaves_nothing_behind() -> None:
                 await transport.send(Request("GET", "/x"))
             assert asyncio.all_tasks() <= before
         gc.collect()
+
+
+@pytest.mark.parametrize("watch", [False, True])
+async def test_answers_that_break_leave_no_circles_behind(watch: bool) -> None:
+    """aiohttp's streams and connections keep their error: with its frames it would hold them, and what they have read."""
+    beginning = stream(b'{"type":"ADDED","object":{"a":"' + b"x" * 10_000, end=False)
+    async with talking_to(Peer(*[beginning] * 8)) as transport:
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            with pytest.raises(TransportError):
+                await (events_of(transport) if watch else transport.send(Request("GET", "/x")))
+            await asyncio.sleep(0.05)
+            gc.collect()
+            assert not [found for found in gc.garbage if isinstance(found, Exception | aiohttp.ClientResponse)]
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
 
 
 class Rotating:

@@ -29,6 +29,8 @@ __all__ = ["SelectionError", "check", "expressions_match", "term_matches", "term
 _COMPARISONS: Final = {"Gt": GREATER_THAN, "Lt": LESS_THAN}
 _FIELD_OPERATORS: Final = {"In": IN, "NotIn": NOT_IN}
 _NAME_FIELD: Final = "metadata.name"
+#: Requirements and values of a selector that is remembered beside many others.
+_REMEMBERED: Final = 256
 
 
 class SelectionError(ValueError):
@@ -62,9 +64,18 @@ def expressions_match(term: ClusterSelectorTerm, labels: Mapping[str, str]) -> b
     return _label_selector(term.match_expressions).matches(labels)
 
 
-@lru_cache(maxsize=1024)
 def _label_selector(requirements: tuple[ClusterSelectorRequirement, ...]) -> LabelSelector:
+    short = len(requirements) + sum(len(requirement.values) for requirement in requirements) <= _REMEMBERED
+    return _remembered(requirements) if short else _last_long(requirements)
+
+
+def _parsed(requirements: tuple[ClusterSelectorRequirement, ...]) -> LabelSelector:
     return LabelSelector(tuple(_label_requirement(requirement) for requirement in requirements))
+
+
+_remembered = lru_cache(maxsize=1024)(_parsed)
+#: One policy is matched against all clusters in a row.
+_last_long = lru_cache(maxsize=1)(_parsed)
 
 
 def _label_requirement(requirement: ClusterSelectorRequirement) -> Requirement:

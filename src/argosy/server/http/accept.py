@@ -10,6 +10,9 @@ import msgspec
 
 __all__ = ["MediaType", "media_types"]
 
+#: Characters of a header that is remembered; those of kubectl have some hundred.
+_REMEMBERED = 1024
+
 
 class MediaType(msgspec.Struct, frozen=True):
     """One entry: `type` in lower case, its parameters without the quality."""
@@ -23,9 +26,13 @@ class MediaType(msgspec.Struct, frozen=True):
         return self.parameters.get("as", ""), self.parameters.get("g", ""), self.parameters.get("v", "")
 
 
-@lru_cache(maxsize=256)
 def media_types(accept: str) -> tuple[MediaType, ...]:
     """The entries of an Accept header, best first: by quality, then in the order written."""
+    # What is long is nobody's habit, and thousands of entries each must not stay.
+    return _remembered(accept) if len(accept) <= _REMEMBERED else _parsed(accept)
+
+
+def _parsed(accept: str) -> tuple[MediaType, ...]:
     entries: list[tuple[float, MediaType]] = []
     for part in accept.split(","):
         name, *rest = (piece.strip() for piece in part.split(";"))
@@ -37,6 +44,9 @@ def media_types(accept: str) -> tuple[MediaType, ...]:
         entries.append((_quality(parameters.pop("q", "1")), MediaType(name.lower(), parameters)))
     entries.sort(key=lambda entry: -entry[0])
     return tuple(media for quality, media in entries if quality > 0)
+
+
+_remembered = lru_cache(maxsize=256)(_parsed)
 
 
 def _quality(text: str) -> float:

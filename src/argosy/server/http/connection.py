@@ -150,14 +150,8 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserUpgrade:
             self._waiting.pop()  # the request itself, which is complete
             self._refuse(501, "upgrading the connection is not supported: there is no node behind this server")
-        except _TooMuch as error:
-            self._refuse(error.code, str(error))
         except httptools.HttpParserError as error:
-            cause = error.__context__
-            if isinstance(cause, _TooMuch):
-                self._refuse(cause.code, str(cause))
-            else:
-                self._refuse(400, "the request is not valid HTTP")
+            self._refuse(*_why(error))
 
     def pause_writing(self) -> None:
         self._paused = True
@@ -463,6 +457,12 @@ class _TooMuch(Exception):
     def __init__(self, code: int, message: str):
         super().__init__(message)
         self.code = code
+
+
+def _why(error: httptools.HttpParserError) -> tuple[int, str]:
+    """The code and the message. Not within the frame that fed the parser: the cause holds that frame, which must not hold it."""
+    cause = error.__context__
+    return (cause.code, str(cause)) if isinstance(cause, _TooMuch) else (400, "the request is not valid HTTP")
 
 
 async def _gzipped(response: Response) -> Response:

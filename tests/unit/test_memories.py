@@ -1,0 +1,48 @@
+"""Caches of what others send are bounded in bytes, not only in number: a thousand of the longest would be gigabytes."""
+
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm
+from argosy.plan.scheduling import expressions, selection
+from argosy.server.http.accept import media_types
+from argosy.server.kinds.pods.podspec import default_pod_spec, validate_pod_spec
+
+ROUNDS = 200
+MOST_KEPT = 500_000
+
+
+def accept(number: int) -> None:
+    assert len(media_types(f"application/x{number}," + "a/b," * 2000)) == 2001
+
+
+def pod_spec(number: int) -> None:
+    env = [{"name": "A", "value": f"{number}" + "x" * 10_000}]
+    spec = {"containers": [{"name": "main", "image": "nginx", "env": env}]}
+    default_pod_spec(spec)
+    assert not validate_pod_spec(spec, "spec")
+
+
+def cluster_selector(number: int) -> None:
+    values = tuple(f"region-{number}-{each}" for each in range(1000))
+    requirement = ClusterSelectorRequirement(key="region", operator="NotIn", values=values)
+    assert selection.expressions_match(ClusterSelectorTerm(match_expressions=(requirement,)), {"region": "x"})
+
+
+def expression(number: int) -> None:
+    assert expressions.parse(f"{number}|[{'a-c' * 2000}]").search("b")
+
+
+@pytest.mark.parametrize("use", [accept, pod_spec, cluster_selector, expression])
+def test_what_is_long_is_not_kept(use: Callable[[int], None]) -> None:
+    use(-1)
+    tracemalloc.start()
+    try:
+        for number in range(ROUNDS):
+            use(number)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < MOST_KEPT
