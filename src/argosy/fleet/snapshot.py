@@ -150,27 +150,24 @@ class Fleet:
         row = self.index[after.name]
         return Fleet(self._facts.replaced(before, after), self._available.replaced(row, before, after), self.workloads)
 
-    # Some of the members. None stands for all of them: a snapshot that held itself would outlive its use.
+    # Some of the members.
 
     def joined_only(self) -> "Fleet":
         """The members that scheduling considers."""
-        return self if self._joined is None else self._joined
+        return self if self._facts.joined_only() is self._facts else self._joined
 
     @cached_property
-    def _joined(self) -> "Fleet | None":
-        return self._narrowed(self._facts.joined_only())
+    def _joined(self) -> "Fleet":
+        return Fleet(self._facts.joined_only(), self._reported, self.workloads)
 
     def surveyed_only(self) -> "Fleet":
         """The joined members of which it was once learned what they serve, which is when they are first ready: those a
         placement can have taken into account."""
-        return self if self._surveyed is None else self._surveyed
+        return self if self._facts.surveyed_only() is self._facts else self._surveyed
 
     @cached_property
-    def _surveyed(self) -> "Fleet | None":
-        return self._narrowed(self._facts.surveyed_only())
-
-    def _narrowed(self, facts: Facts) -> "Fleet | None":
-        return None if facts is self._facts else Fleet(facts, self._reported, self.workloads)
+    def _surveyed(self) -> "Fleet":
+        return Fleet(self._facts.surveyed_only(), self._reported, self.workloads)
 
     # Facts.
 

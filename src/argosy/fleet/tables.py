@@ -53,9 +53,10 @@ class Table(cached_property[T]):
 
     def __init__(self, build: Callable[[Any], T], reads: frozenset[str]) -> None:
         def known(tables: Tables) -> T:
-            if build.__name__ not in tables._built:
-                tables._built[build.__name__] = build(tables)
-            found: T = tables._built[build.__name__]
+            built = tables._built
+            if build.__name__ not in built:
+                built[build.__name__] = build(tables)
+            found: T = built[build.__name__]
             return found
 
         super().__init__(known)

@@ -260,7 +260,7 @@ class Scored(msgspec.Struct, frozen=True, eq=False):
 
 def run_filters(filters: Sequence[Filter | Remote], unit: Unit, fleet: Fleet) -> Generator[Ask, Reply, Filtered]:
     """A filter that fails, or gives no answer for a cluster, excludes: what cannot be checked is not allowed."""
-    remaining = fleet.everyone
+    remaining = everyone = fleet.everyone
     failed = np.full(len(fleet), -1, dtype=np.int16)
     remote_reasons: dict[int, str] = {}
     unanswered: dict[int, str] = {}
@@ -275,7 +275,7 @@ def run_filters(filters: Sequence[Filter | Remote], unit: Unit, fleet: Fleet) ->
             except FrameworkError as error:
                 passed = np.zeros(len(fleet), dtype=np.bool_)
                 unanswered.update(dict.fromkeys(np.flatnonzero(remaining).tolist(), str(error)))
-        if passed is fleet.everyone:
+        if passed is everyone:
             continue
         failed[remaining > passed] = position
         remaining = remaining & passed
@@ -309,7 +309,7 @@ def run_scores(
 ) -> Generator[Ask, Reply, Scored]:
     """The weighed sum of all score plugins for each feasible cluster, in fleet order."""
     rows = feasible.nonzero()[0]
-    everyone = len(rows) == len(fleet)
+    all_feasible, zeros = len(rows) == len(fleet), fleet.zeros
     total = np.zeros(len(rows), dtype=np.int64)
     by_plugin: list[tuple[str, Column]] = []
     for plugin in scores if len(rows) else ():
@@ -317,9 +317,9 @@ def run_scores(
             given = yield from _asked_to_score(plugin, unit, fleet, rows)
         else:
             raw = plugin.score(unit, fleet)
-            if raw is fleet.zeros:
+            if raw is zeros:
                 continue
-            given = plugin.normalize(raw if everyone else raw[rows])
+            given = plugin.normalize(raw if all_feasible else raw[rows])
         if plugin.weight != 1:
             given = given * plugin.weight
         total += given
