@@ -12,8 +12,9 @@ from argosy.kube.regexp import SMALL, Pattern, PatternError, compile_pattern
 __all__ = ["name_pattern"]
 
 _MAX_DEPTH: Final = 100
-#: Expressions kept: together they take 16 MB at most.
+#: Expressions kept, and their characters: together they take 16 MB at most.
 _KEPT: Final = 64
+_LONGEST_KEPT: Final = 512
 _ESCAPES: Final = frozenset("dDwWsSntrfvaAzbB")
 _TOKENS: Final = re.compile(
     r"\\(?P<escape>.)|(?P<set>\[\^?\]?(?:\\.|[^]\\])*)|(?P<flags>\(\?(?!:|P?<))|(?P<open>\()|(?P<close>\))", re.DOTALL
@@ -21,11 +22,17 @@ _TOKENS: Final = re.compile(
 _IN_SET: Final = re.compile(r"\\(?P<escape>.)|(?P<named>\[:)", re.DOTALL)
 
 
-@lru_cache(maxsize=_KEPT)
 def name_pattern(text: str) -> Pattern:
     """Raises PatternError."""
+    return _remembered(text) if len(text) <= _LONGEST_KEPT else _compiled(text)
+
+
+def _compiled(text: str) -> Pattern:
     _check(text)
     return compile_pattern(text, SMALL)
+
+
+_remembered = lru_cache(maxsize=_KEPT)(_compiled)
 
 
 def _check(text: str) -> None:
