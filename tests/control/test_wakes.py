@@ -3,15 +3,14 @@
 `tests/wakes` takes each declaration out and runs the test that must fail then.
 """
 
-import asyncio
 import contextlib
+import json
 
 import msgspec
 import pytest
 
-from argosy.api import keys, resources, rights
+from argosy.api import keys, resources
 from argosy.api.shards import Shard
-from argosy.control.manager import Manager
 from argosy.control.members.probe import Observation, Prober
 from argosy.control.options import Options
 from argosy.fleet.health import probe_failed
@@ -19,7 +18,6 @@ from argosy.fleet.katalyst import CUSTOM_NODE_RESOURCES, PLUGIN, RECLAIMED_MILLI
 from argosy.fleet.snapshot import GPU
 from argosy.kube.client import Patch
 from argosy.server.auth.certificates import server_context
-from argosy.server.auth.identity import User as Identity
 from argosy.server.embedded import EmbeddedServer
 from argosy.server.http.listener import serve
 from tests.control.test_placement_rules import reclaim
@@ -41,9 +39,18 @@ from tests.harness.user import deployment, federated_cluster, weights
 from tests.harness.webhook import WebhookServer
 
 EVERYWHERE = {"schedulingMode": "Duplicate"}
-TYPES = resources.FEDERATED_TYPE_CONFIGS
-#: Whoever is not woken does not come back by itself.
-PATIENT = msgspec.structs.replace(QUICK, deletion_recheck=600.0, retry_first=600.0, retry_most=600.0)
+#: Who is not woken comes back by itself much later.
+PATIENT = msgspec.structs.replace(
+    QUICK,
+    health_period=30.0,
+    identity_recheck=30.0,
+    deletion_recheck=30.0,
+    member_event=30.0,
+    retry_first=30.0,
+    retry_most=30.0,
+)
+#: ... though clusters are looked at often.
+UNRETRIED = msgspec.structs.replace(PATIENT, health_period=0.5)
 IMAGE = "/spec/template/spec/containers/0/image"
 
 
@@ -68,26 +75,15 @@ async def test_drift_is_repaired_in_a_member_that_joined_later(fed):
         await fed.eventually_replicas({"m1": 1, "m2": 1, "m3": 1})
 
 
-async def test_what_is_read_of_copies_follows_their_type(fed):
-    await fed.policy(**EVERYWHERE)
-    await fed.configure("settings", {"color": "blue"})
-    await eventually(lambda: _collected(fed, "settings-configmaps"))
-    collecting = {"spec": {"statusCollection": {"enabled": True, "fields": ["data"]}}}
-    await fed.client.patch(TYPES, "configmaps", collecting, kind=Patch.MERGE)
-
-    async def read():
-        found = await _collected(fed, "settings-configmaps")
-        return [each["collectedFields"] for each in found.values()] == [{"data": {"color": "blue"}}] * 2
-
-    await eventually(read)
-
-
-async def test_nothing_is_reserved_in_a_cluster_that_left_although_its_workload_found_no_other(fed):
+async def test_nothing_is_reserved_in_a_cluster_that_left_although_its_workload_is_paused(fed):
+    """It found no other cluster, and its status says what it said before."""
     await fed.policy(**weights(m2=1))
     body = deployment("web", 2, "policy")
     body["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
     await fed.client.create(DEPLOYMENTS, body)
-    await eventually(lambda: fed.inside.reserved.totals.get("cpu") == {"m2": 2000})
+    await fed.eventually_replicas({"m2": 2})
+    await _paused(fed, DEPLOYMENTS, "web", "web-deployments.apps")
+    assert fed.inside.reserved.totals["cpu"] == {"m2": 2000}
     await fed.client.delete(resources.FEDERATED_CLUSTERS, "m2")
     await eventually(lambda: fed.inside.caches.clusters.get("m2") is None)
     await eventually(lambda: not fed.inside.reserved.totals.get("cpu"))
@@ -138,19 +134,6 @@ async def test_a_changed_override_reaches_members(fed, kind):
     await eventually(lambda: _images(fed, "nginx:1.29", "mirror/nginx:1"))
     await fed.client.patch(resource, "mirror", {"spec": _to("mirror/nginx:2")}, namespace, kind=Patch.MERGE)
     await eventually(lambda: _images(fed, "nginx:1.29", "mirror/nginx:2"))
-
-
-async def test_a_type_that_comes_to_be_overridden_gets_its_overrides(fed):
-    placed = [[keys.GLOBAL_SCHEDULER]]
-    await fed.client.patch(TYPES, "deployments.apps", {"spec": {"controllers": placed}}, kind=Patch.MERGE)
-    await eventually(lambda: fed.inside.catalog.get("deployments.apps").spec.controllers == placed)
-    await _override(fed, "OverridePolicy", resources.OVERRIDE_POLICIES, "default")
-    await fed.policy(**EVERYWHERE)
-    await fed.deploy(replicas=1, **{keys.OVERRIDE_POLICY_LABEL: "mirror"})
-    await eventually(lambda: _images(fed, "nginx:1.29", "nginx:1.29"))
-    overridden = {"spec": {"controllers": [*placed, [keys.OVERRIDE_CONTROLLER]]}}
-    await fed.client.patch(TYPES, "deployments.apps", overridden, kind=Patch.MERGE)
-    await eventually(lambda: _images(fed, "nginx:1.29", "mirror/nginx:1"))
 
 
 async def test_who_waits_for_a_webhook_that_hangs_asks_the_one_in_its_place(fed):
@@ -265,15 +248,17 @@ async def test_what_changed_while_nobody_was_connected_is_carried_with_the_conne
     await fed.stop_controllers()
     await fed.client.delete(SECRETS, "m2", keys.SYSTEM_NAMESPACE)
     await fed.scale("web", 2)
+    fed.timings = PATIENT
     await fed.start_controllers()
     await fed.eventually_replicas({"m1": 2, "m2": 1})
-    await eventually(fed.inside.idle)
+    dispatch = fed.inside.queue("dispatch")
+    await eventually(lambda: not (len(dispatch) or dispatch.processing or dispatch.delayed))
     secret["metadata"] = {"name": "m2", "namespace": keys.SYSTEM_NAMESPACE}
     await fed.client.create(SECRETS, secret)
     await fed.eventually_replicas({"m1": 2, "m2": 2})
 
 
-@pytest.mark.parametrize("fed", [PATIENT], indirect=True, ids=["patient"])
+@pytest.mark.parametrize("fed", [UNRETRIED], indirect=True, ids=["unretried"])
 async def test_what_a_member_refused_is_carried_when_it_answers_again(fed):
     """The cluster counts as ready all the time."""
     await fed.policy(**EVERYWHERE)
@@ -340,16 +325,17 @@ async def test_what_a_member_reports_is_told(fed):
     await eventually(told)
 
 
-async def test_where_an_object_was_placed_is_told_although_no_member_took_it(fed):
-    await fed.member("m1").create(DEPLOYMENTS, deployment("web", 7, ""))
-    await fed.policy(**weights(m1=1))
+async def test_where_an_object_was_placed_is_told_although_no_copy_changed(fed):
+    """In m2 somebody else's object is in the way."""
+    await fed.member("m2").create(DEPLOYMENTS, deployment("web", 7, ""))
+    await fed.policy(**EVERYWHERE, placement=[{"cluster": "m1"}])
     await fed.deploy(replicas=2)
-
-    async def told():
-        return keys.SCHEDULING in ((await fed.source())["metadata"].get("annotations") or {})
-
-    await eventually(told)
-    assert await fed.propagation() == {"m1": "AlreadyExists"}
+    await eventually(lambda: _told_placement(fed, "m1"))
+    await eventually(fed.inside.idle)
+    both = {"spec": {"placement": [{"cluster": "m1"}, {"cluster": "m2"}]}}
+    await fed.client.patch(resources.PROPAGATION_POLICIES, "policy", both, "default", kind=Patch.MERGE)
+    await eventually(lambda: _told_placement(fed, "m1", "m2"))
+    assert await fed.propagation() == {"m1": "OK", "m2": "AlreadyExists"}
 
 
 async def test_a_status_that_somebody_wrote_over_is_put_right(fed):
@@ -376,47 +362,13 @@ async def test_of_a_paused_object_it_is_told_which_members_cannot_be_read(fed):
         return sorted(await _collected(fed, "settings-configmaps")) == ["m1", "m2"]
 
     await eventually(from_all)
-    await fed.annotate(CONFIGMAPS, "settings", "default", **{keys.PAUSED: "true"})
-
-    async def paused():
-        return (await fed.federated("settings-configmaps"))["metadata"]["annotations"].get(keys.PAUSED) == "true"
-
-    await eventually(paused)
-    await eventually(fed.inside.idle)
+    await _paused(fed, CONFIGMAPS, "settings", "settings-configmaps")
     await fed.servers["m2"].stop()
 
     async def told():
         return "error" in (await _collected(fed, "settings-configmaps"))["m2"]
 
     await eventually(told)
-
-
-# Permissions.
-
-
-async def test_a_type_that_the_controllers_have_no_rights_to_is_told():
-    async with Federation(0) as fed:
-        await fed.stop_controllers()
-        account = Identity(rights.username(rights.SERVICE_ACCOUNT), ("system:authenticated",))
-        running = asyncio.create_task(Manager(fed.plane.client(account), timings=QUICK).run())
-        try:
-            source = {"group": "example.com", "version": "v1", "kind": "Widget", "pluralName": "widgets"}
-            config = {
-                "apiVersion": keys.API_VERSION,
-                "kind": "FederatedTypeConfig",
-                "metadata": {"name": "widgets.example.com"},
-                "spec": {
-                    "sourceType": {**source, "scope": "Namespaced"},
-                    "controllers": [[keys.GLOBAL_SCHEDULER]],
-                },
-            }
-            await fed.client.create(TYPES, config)
-            (event, *_) = await eventually(lambda: fed.events("MissingRights"))
-            assert "may not get widgets.example.com, list widgets.example.com" in event["message"]
-        finally:
-            running.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await running
 
 
 # Builders and probes.
@@ -482,6 +434,21 @@ async def _held(fed, reason, name="web"):
 async def _collected(fed, name):
     found = await fed.client.get(resources.COLLECTED_STATUSES, name, "default")
     return {each["cluster"]: each for each in found["clusters"]}
+
+
+async def _told_placement(fed, *clusters):
+    told = (await fed.source())["metadata"]["annotations"][keys.SCHEDULING]
+    return sorted(json.loads(told)["placement"]) == [*clusters]
+
+
+async def _paused(fed, resource, name, federated):
+    await fed.annotate(resource, name, "default", **{keys.PAUSED: "true"})
+
+    async def seen():
+        return (await fed.federated(federated))["metadata"]["annotations"].get(keys.PAUSED) == "true"
+
+    await eventually(seen)
+    await eventually(fed.inside.idle)
 
 
 async def _settled(fed):

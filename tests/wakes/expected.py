@@ -20,7 +20,7 @@ _TESTS = [
     ),
     (
         "collect/federated types/what is read of copies follows their type",
-        f"{_CONTROL}wakes.py::test_what_is_read_of_copies_follows_their_type",
+        f"{_CONTROL}wakes_types.py::test_what_is_read_of_copies_follows_their_type",
     ),
     (
         "katalyst/connections to members/a connected member is watched if it has Katalyst",
@@ -48,7 +48,7 @@ _TESTS = [
     ),
     (
         "reservations/federatedclusters.core.kubeadmiral.io/nothing is reserved in a cluster that left",
-        f"{_CONTROL}wakes.py::test_nothing_is_reserved_in_a_cluster_that_left_although_its_workload_found_no_other",
+        f"{_CONTROL}wakes.py::test_nothing_is_reserved_in_a_cluster_that_left_although_its_workload_is_paused",
     ),
     (
         "placed workloads/federated objects/where a workload is placed",
@@ -80,19 +80,19 @@ _TESTS = [
     ),
     (
         "clusters/secrets/its credentials changed",
-        f"{_CONTROL}wakeups.py::test_a_secret_that_comes_later_connects_and_carries_what_waited",
+        f"{_CONTROL}wakes.py::test_what_changed_while_nobody_was_connected_is_carried_with_the_connection",
     ),
     (
         "clusters/credentials a member refused/the member refused its credentials",
-        f"{_CONTROL}join_tokens.py::test_a_token_that_is_refused_is_replaced_with_the_users_credentials",
+        f"{_CONTROL}wakes_clusters.py::test_a_token_is_replaced_as_soon_as_it_is_refused",
     ),
     (
         "clusters/another cluster in a member's place/another cluster answered in its place",
-        f"{_CONTROL}identity.py::test_who_answers_is_asked_again_on_connections_that_live",
+        f"{_CONTROL}wakes_clusters.py::test_another_cluster_is_told_as_soon_as_it_answers",
     ),
     (
         "clusters/federated types/the rights of service accounts follow the types",
-        f"{_CONTROL}join_rights.py::test_rights_follow_the_type_configs",
+        f"{_CONTROL}wakes_types.py::test_rights_in_members_follow_the_types_at_once",
     ),
     (
         "migrate/federated objects/it is to migrate, or is placed elsewhere",
@@ -112,7 +112,7 @@ _TESTS = [
     ),
     (
         "federate/source objects/a user changed it",
-        f"{_CONTROL}propagation.py::test_a_deployment_is_divided_and_reported_back[local]",
+        f"{_CONTROL}propagation.py::test_an_image_change_reaches_every_member[local]",
     ),
     (
         "federate/federated objects/others wrote its federated object, or a copy to be removed is gone",
@@ -136,7 +136,7 @@ _TESTS = [
     ),
     (
         "federate/federated types/its type is federated otherwise",
-        f"{_CONTROL}wakes.py::test_a_type_that_comes_to_be_overridden_gets_its_overrides",
+        f"{_CONTROL}wakes_types.py::test_what_a_type_says_of_replicas_counts_for_objects_that_are_there",
     ),
     (
         "federate/webhook plugins/the plugin it asked is another one",
@@ -180,7 +180,7 @@ _TESTS = [
     ),
     (
         "dispatch/federated types/its type came or changed: it may have waited for that",
-        f"{_CONTROL}wakeups.py::test_a_type_of_ones_own_comes_and_goes",
+        f"{_CONTROL}wakes_types.py::test_a_deletion_that_was_confirmed_while_there_was_no_type_goes_on_with_it",
     ),
     ("dispatch/namespaces/the fleet was paused or resumed", f"{_CONTROL}rules.py::test_pause_and_resume[fleet]"),
     (
@@ -205,7 +205,7 @@ _TESTS = [
     ),
     (
         "dispatch/members that answer again/a member answers again",
-        f"{_CONTROL}wakes.py::test_what_a_member_refused_is_carried_when_it_answers_again[patient]",
+        f"{_CONTROL}wakes.py::test_what_a_member_refused_is_carried_when_it_answers_again[unretried]",
     ),
     (
         "dispatch/facts of a cluster/a cluster came, went or changed",
@@ -218,7 +218,7 @@ _TESTS = [
     ),
     (
         "aggregate/federated objects/it was dispatched",
-        f"{_CONTROL}wakes.py::test_where_an_object_was_placed_is_told_although_no_member_took_it",
+        f"{_CONTROL}wakes.py::test_where_an_object_was_placed_is_told_although_no_copy_changed",
     ),
     (
         "aggregate/facts of a cluster/a cluster can be read again, or no more",
@@ -230,7 +230,7 @@ _TESTS = [
     ),
     (
         "permissions/federated types/a type came or changed: it may need other rights",
-        f"{_CONTROL}wakes.py::test_a_type_that_the_controllers_have_no_rights_to_is_told",
+        f"{_CONTROL}wakes_types.py::test_a_type_that_the_controllers_have_no_rights_to_is_told",
     ),
     (
         "federate/reservations of other shards that ended/it found no cluster, and another shard gave room back",
