@@ -84,6 +84,9 @@ async def test_a_deletion_that_was_confirmed_while_there_was_no_type_goes_on_wit
 
 async def test_rights_in_members_follow_the_types_at_once():
     async with Party(timings=SELDOM) as party:
+        await party.policy()
+        await party.propagates("before")
+        await party.propagates("later")
         await party.client.create(TYPES, widget_type())
         await party.eventually(lambda: party.has_right_to("widgets"))
 
