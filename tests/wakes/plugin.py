@@ -5,10 +5,12 @@ from typing import Any
 from argosy.control.wake import Subscriptions
 from tests.harness import eventually
 
-__all__ = ["pytest_addoption", "pytest_configure"]
+__all__ = ["pytest_addoption", "pytest_configure", "pytest_runtest_call", "pytest_runtest_setup"]
 
 #: Long enough for what works on a machine that is busy with nothing else.
 PATIENCE = 12.0
+#: Before the test itself a busy machine is more likely than a row that is missed.
+SETUP_PATIENCE = 30.0
 
 
 def pytest_addoption(parser: Any) -> None:
@@ -26,4 +28,13 @@ def pytest_configure(config: Any) -> None:
             add(self, who, source, handler, why, how)
 
     Subscriptions._add = added  # type: ignore[method-assign]
-    eventually.LONGEST = PATIENCE
+
+
+def pytest_runtest_setup(item: Any) -> None:
+    if item.config.getoption("--without-wake"):
+        eventually.LONGEST = SETUP_PATIENCE
+
+
+def pytest_runtest_call(item: Any) -> None:
+    if item.config.getoption("--without-wake"):
+        eventually.LONGEST = PATIENCE

@@ -1,0 +1,243 @@
+"""For every row of the wake table, as who/source/why, a test of behaviour that fails without it."""
+
+__all__ = ["EXPECTED", "WITHOUT_A_TEST"]
+
+_CONTROL = "tests/control/test_"
+_SCENARIOS = "tests/scenarios/test_simulated.py::test_"
+
+_TESTS = [
+    (
+        "sources/federated types/sources of federated types are watched",
+        f"{_CONTROL}wakeups.py::test_a_type_of_ones_own_comes_and_goes",
+    ),
+    (
+        "fleet/federatedclusters.core.kubeadmiral.io/decisions are made on the clusters as they are",
+        f"{_CONTROL}propagation.py::test_a_deployment_is_divided_and_reported_back[local]",
+    ),
+    (
+        "collect/connections to members/copies in a connected member are watched",
+        f"{_CONTROL}wakes.py::test_drift_is_repaired_in_a_member_that_joined_later",
+    ),
+    (
+        "collect/federated types/what is read of copies follows their type",
+        f"{_CONTROL}wakes_types.py::test_what_is_read_of_copies_follows_their_type",
+    ),
+    (
+        "katalyst/connections to members/a connected member is watched if it has Katalyst",
+        f"{_CONTROL}wakes.py::test_what_katalyst_reclaims_is_followed_in_a_cluster_that_left_and_came_back",
+    ),
+    (
+        "katalyst/federatedclusters.core.kubeadmiral.io/the annotation that asks for it came or went",
+        f"{_CONTROL}placement_rules.py::test_what_katalyst_reclaims_is_capacity_where_a_cluster_says_so",
+    ),
+    (
+        "capacity/connections to members/nodes and pods of a connected member are watched",
+        f"{_CONTROL}rules.py::test_more_room_places_what_found_none",
+    ),
+    (
+        "capacity/resources of Katalyst in a member/what Katalyst reclaims counts",
+        f"{_CONTROL}placement_rules.py::test_what_katalyst_reclaims_is_capacity_where_a_cluster_says_so",
+    ),
+    (
+        "reservations/federated objects/what was placed is reserved until it runs",
+        f"{_CONTROL}reservations.py::test_after_a_restart_the_same_is_reserved",
+    ),
+    (
+        "reservations/copies in members/what runs is reserved no more",
+        f"{_CONTROL}reservations.py::test_what_runs_is_not_reserved_any_more_and_what_is_deleted_neither",
+    ),
+    (
+        "placed workloads/federated objects/where a workload is placed",
+        f"{_CONTROL}placement_rules.py::test_a_workload_waits_for_the_one_it_wants_to_be_beside_and_follows_it",
+    ),
+    (
+        "placed workloads/source objects/its labels",
+        f"{_CONTROL}placement_rules.py::test_the_index_follows_placements_and_labels_and_tells_of_moves",
+    ),
+    (
+        "webhook plugins/schedulerpluginwebhookconfigurations.core.kubeadmiral.io/which webhooks there are",
+        f"{_CONTROL}webhooks.py::test_a_webhook_in_another_process_filters_scores_and_selects",
+    ),
+    (
+        "profiles/schedulingprofiles.core.kubeadmiral.io/which plugins run",
+        f"{_CONTROL}webhooks.py::test_a_profile_that_comes_changes_and_goes_concerns_the_objects_that_name_it",
+    ),
+    (
+        "profiles/webhook plugins/which plugins there are, behind HTTP",
+        f"{_CONTROL}webhooks.py::test_changes_of_a_webhook_are_taken_up",
+    ),
+    (
+        "profiles/packages of plugins/which plugins there are, of Python packages",
+        f"{_CONTROL}plugin_workers.py::test_a_profile_is_judged_once_its_package_is_loaded",
+    ),
+    (
+        "clusters/federatedclusters.core.kubeadmiral.io/it changed in more than its health",
+        f"{_CONTROL}propagation.py::test_a_deployment_is_divided_and_reported_back[local]",
+    ),
+    (
+        "clusters/secrets/its credentials changed",
+        f"{_CONTROL}wakes.py::test_what_changed_while_nobody_was_connected_is_carried_with_the_connection",
+    ),
+    (
+        "clusters/credentials a member refused/the member refused its credentials",
+        f"{_CONTROL}wakes_clusters.py::test_a_token_is_replaced_as_soon_as_it_is_refused",
+    ),
+    (
+        "clusters/another cluster in a member's place/another cluster answered in its place",
+        f"{_CONTROL}wakes_clusters.py::test_another_cluster_is_told_as_soon_as_it_answers",
+    ),
+    (
+        "clusters/federated types/the rights of service accounts follow the types",
+        f"{_CONTROL}wakes_types.py::test_rights_in_members_follow_the_types_at_once",
+    ),
+    (
+        "migrate/federated objects/it is to migrate, or is placed elsewhere",
+        f"{_CONTROL}wakes_migration.py::test_replicas_that_wait_for_long_leave_once_they_may",
+    ),
+    (
+        "migrate/room in a cluster/a cluster it was too large for has room",
+        f"{_CONTROL}wakes_migration.py::test_a_cluster_that_has_room_again_is_not_taken_for_full",
+    ),
+    (
+        "federate/source objects/a user changed it",
+        f"{_CONTROL}propagation.py::test_an_image_change_reaches_every_member[local]",
+    ),
+    (
+        "federate/federated objects/others wrote its federated object, or a copy to be removed is gone",
+        f"{_CONTROL}propagation.py::test_deletion_waits_until_members_are_clean",
+    ),
+    (
+        "federate/propagationpolicies.core.kubeadmiral.io/a policy it names changed",
+        f"{_CONTROL}rules.py::test_a_missing_policy_holds_and_its_creation_releases",
+    ),
+    (
+        "federate/clusterpropagationpolicies.core.kubeadmiral.io/a policy it names changed",
+        f"{_CONTROL}wakes.py::test_a_missing_cluster_policy_holds_and_its_creation_releases",
+    ),
+    (
+        "federate/overridepolicies.core.kubeadmiral.io/a policy it names changed",
+        f"{_CONTROL}wakes.py::test_a_changed_override_reaches_members[OverridePolicy]",
+    ),
+    (
+        "federate/clusteroverridepolicies.core.kubeadmiral.io/a policy it names changed",
+        f"{_CONTROL}wakes.py::test_a_changed_override_reaches_members[ClusterOverridePolicy]",
+    ),
+    (
+        "federate/federated types/its type is federated otherwise",
+        f"{_CONTROL}wakes_types.py::test_what_a_type_says_of_replicas_counts_for_objects_that_are_there",
+    ),
+    (
+        "federate/webhook plugins/the plugin it asked is another one",
+        f"{_CONTROL}wakes.py::test_who_waits_for_a_webhook_that_hangs_asks_the_one_in_its_place",
+    ),
+    (
+        "federate/room in a cluster/it found no cluster, and one has room",
+        f"{_CONTROL}wakes.py::test_what_found_no_room_is_placed_when_there_is[a node]",
+    ),
+    (
+        "federate/reservations that ended/it found no cluster, and room is given back",
+        f"{_CONTROL}wakes.py::test_what_found_no_room_is_placed_when_there_is[a reservation]",
+    ),
+    (
+        "federate/placed workloads/it may only run beside or apart from others, and these moved",
+        f"{_CONTROL}placement_rules.py::test_a_workload_waits_for_the_one_it_wants_to_be_beside_and_follows_it",
+    ),
+    (
+        "federate/what members can run of a workload/members were seen to be able to run more or less of it",
+        f"{_SCENARIOS}replicas_leave_a_full_cluster_and_are_not_brought_back_needlessly",
+    ),
+    (
+        "federate/copies in members/replicas come back to a recovered cluster",
+        f"{_SCENARIOS}a_workload_leaves_a_failed_cluster_and_comes_back_a_replica_at_a_time",
+    ),
+    (
+        "federate/profiles/its policy's profile changed",
+        f"{_CONTROL}webhooks.py::test_a_profile_that_comes_changes_and_goes_concerns_the_objects_that_name_it",
+    ),
+    (
+        "federate/facts of a cluster/a cluster came, went or changed",
+        f"{_CONTROL}rules.py::test_a_noexecute_taint_moves_work_and_leaves_no_copy",
+    ),
+    (
+        "dispatch/federated objects/it changed",
+        f"{_CONTROL}propagation.py::test_a_deployment_is_divided_and_reported_back[local]",
+    ),
+    (
+        "dispatch/source objects/its source came, or says more of its deletion",
+        f"{_CONTROL}removal.py::test_a_paused_object_that_is_deleted_goes_once_it_is_resumed",
+    ),
+    (
+        "dispatch/federated types/its type came or changed: it may have waited for that",
+        f"{_CONTROL}wakes_types.py::test_a_deletion_that_was_confirmed_while_there_was_no_type_goes_on_with_it",
+    ),
+    ("dispatch/namespaces/the fleet was paused or resumed", f"{_CONTROL}rules.py::test_pause_and_resume[fleet]"),
+    (
+        "dispatch/copies in members/a copy that was to go is gone",
+        f"{_CONTROL}wakes.py::test_a_deletion_ends_when_the_last_copy_is_gone[patient]",
+    ),
+    (
+        "dispatch/copies in members/a copy that was to stay is gone",
+        f"{_SCENARIOS}a_copy_deleted_behind_our_back_is_made_again",
+    ),
+    (
+        "dispatch/copies in members/a copy is not as it was written",
+        f"{_CONTROL}wakes.py::test_drift_is_repaired_in_a_member_that_joined_later",
+    ),
+    (
+        "dispatch/federatedclusters.core.kubeadmiral.io/a cluster was paused or resumed",
+        f"{_CONTROL}rules.py::test_pause_and_resume[cluster]",
+    ),
+    (
+        "dispatch/connections to members/a member was connected",
+        f"{_CONTROL}wakes.py::test_what_changed_while_nobody_was_connected_is_carried_with_the_connection",
+    ),
+    (
+        "dispatch/members that answer again/a member answers again",
+        f"{_CONTROL}wakes.py::test_what_a_member_refused_is_carried_when_it_answers_again[unretried]",
+    ),
+    (
+        "dispatch/facts of a cluster/a cluster came, went or changed",
+        f"{_CONTROL}wakes.py::test_what_an_unready_cluster_missed_is_carried_when_it_is_ready[watchful]",
+    ),
+    ("aggregate/copies in members/a member changed a copy", f"{_CONTROL}wakes.py::test_what_a_member_reports_is_told"),
+    (
+        "aggregate/source objects/a user changed it",
+        f"{_CONTROL}wakes.py::test_a_status_that_somebody_wrote_over_is_put_right",
+    ),
+    (
+        "aggregate/federated objects/it was dispatched",
+        f"{_CONTROL}wakes.py::test_where_an_object_was_placed_is_told_although_no_copy_changed",
+    ),
+    (
+        "aggregate/facts of a cluster/a cluster can be read again, or no more",
+        f"{_CONTROL}wakes.py::test_of_a_paused_object_it_is_told_which_members_cannot_be_read[watchful]",
+    ),
+    (
+        "failover/federatedclusters.core.kubeadmiral.io/it, or another one, became ready or unready, or its taints changed",
+        f"{_CONTROL}failover.py::test_a_cluster_that_fails_is_given_up_with_an_event",
+    ),
+    (
+        "permissions/federated types/a type came or changed: it may need other rights",
+        f"{_CONTROL}wakes_types.py::test_a_type_that_the_controllers_have_no_rights_to_is_told",
+    ),
+    (
+        "federate/reservations of other shards that ended/it found no cluster, and another shard gave room back",
+        f"{_CONTROL}wakes.py::test_what_found_no_room_is_placed_when_another_shard_gives_some_back",
+    ),
+]
+
+#: Rows that no test was found to need, and why that may be. `python -m tests.wakes` counts them as missing.
+_COVERED = [
+    (
+        "reservations/federatedclusters.core.kubeadmiral.io/nothing is reserved in a cluster that left",
+        "federate looks at every object of a cluster that went, and reserves nothing there",
+    ),
+    ("migrate/copies in members/a member changed a copy", "its pods are told of about the same time"),
+    (
+        "migrate/pods in members/a pod of it got a node, or failed to",
+        "the copy's status is told of about the same time",
+    ),
+]
+
+EXPECTED: dict[str, str] = dict(_TESTS)
+WITHOUT_A_TEST: dict[str, str] = dict(_COVERED)
