@@ -25,6 +25,8 @@ class Tables:
         """`built` has the tables, by name, that are known to hold for these members."""
         self.members = members
         self._built: dict[str, Any] = dict(built or {})
+        for name, known in self._built.items():
+            setattr(self, name, known)  # as a cached property is once it was asked for
 
     def __len__(self) -> int:
         return len(self.members)
@@ -52,14 +54,11 @@ class Table(cached_property[T]):
     """One of the tables of `Tables`: made by a method, which reads these fields of members and their names alone."""
 
     def __init__(self, build: Callable[[Any], T], reads: frozenset[str]) -> None:
-        def known(tables: Tables) -> T:
-            built = tables._built
-            if build.__name__ not in built:
-                built[build.__name__] = build(tables)
-            found: T = built[build.__name__]
+        def built(tables: Tables) -> T:
+            found = tables._built[build.__name__] = build(tables)
             return found
 
-        super().__init__(known)
+        super().__init__(built)
         self.reads = reads
         self.__doc__ = build.__doc__
 
