@@ -196,12 +196,12 @@ async def test_a_right_that_is_missing_is_told_by_verb_and_resource(hub):
     await hub.take_in(hub.certificate(), useServiceAccount=True)
     await hub.forget_user()
     await hub.propagates()
-    role = await hub.role()
-    del role["metadata"]["labels"]  # somebody's own from now on
-    rules = [rule for rule in role["rules"] if "nodes" not in rule.get("resources", ())]
+    found = await hub.role()
+    del found["metadata"]["labels"]  # somebody's own from now on
+    rules = [rule for rule in found["rules"] if "nodes" not in rule.get("resources", ())]
     reading = {**next(rule for rule in rules if rule.get("apiGroups") == ["apps"]), "verbs": ["get", "list", "watch"]}
     rules = [rule for rule in rules if rule.get("apiGroups") != ["apps"]]
-    await hub.member("m1").update(join.ROLES, {**role, "rules": [*rules, reading]})
+    await hub.member("m1").update(join.ROLES, {**found, "rules": [*rules, reading]})
     await hub.eventually_refused("update", "apps", "deployments")
     await hub.scale("web", 2)
     await hub.told("RightsMissing", 'cannot update resource "deployments" in API group "apps"')
@@ -209,6 +209,6 @@ async def test_a_right_that_is_missing_is_told_by_verb_and_resource(hub):
     await hub.start_controllers()
     await hub.told("ClusterResourceCollectionFailed", 'cannot list resource "nodes"', type=READY)
     assert await hub.replicas() == {"m1": 1}
-    role = await hub.role()
-    await hub.member("m1").update(join.ROLES, {**role, "rules": role.FULL_ACCESS})
+    found = await hub.role()
+    await hub.member("m1").update(join.ROLES, {**found, "rules": role.FULL_ACCESS})
     await hub.eventually_replicas({"m1": 2})
