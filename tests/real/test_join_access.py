@@ -6,7 +6,7 @@ import msgspec
 
 from argosy.api import keys, resources
 from argosy.api.conditions import READY
-from argosy.control.members import join
+from argosy.control.members import join, role
 from argosy.kube.resource import Resource
 from argosy.testing.certificates import Authority
 from argosy.testing.pytest_plugin import Kubernetes
