@@ -3,13 +3,14 @@
 The same parts as `argosy up`, on one core, with thousands of objects in its store. Each callback of the loop is timed by the
 processor time it took, so that a busy machine is nobody's fault, and told with the request it worked for. `GET /held` answers
 with the longest of them, and with what kept a timer from its turn: a thread that holds the interpreter in one long call shows
-there.
+there. How slow the machine is meanwhile is measured by a piece of work that is always the same.
 """
 
 import asyncio
 import contextvars
 import gc
 import os
+import statistics
 import sys
 import threading
 import time
@@ -34,6 +35,8 @@ __all__ = ["DOOMED", "MANY"]
 MANY, DOOMED = 20_000, 1_000
 #: How often the loop is looked at.
 TICK = 0.002
+#: How often the machine's speed is measured, and what the piece of work takes on the machine that the bars are for.
+MEASURED_EVERY, REFERENCE = 0.2, 0.0018
 _REQUEST: contextvars.ContextVar[str] = contextvars.ContextVar("request", default="")
 
 
@@ -42,6 +45,7 @@ class Holds:
         self.callbacks: list[tuple[float, str]] = []
         self.late = 0.0
         self.collected = 0.0
+        self.pieces: list[float] = []
 
     def watch_collections(self) -> None:
         """The collector of garbage holds everybody, whoever's allocation starts it."""
@@ -80,13 +84,30 @@ class Holds:
             ticked[0] = time.monotonic()
             self.late = max(self.late, min(ticked[0] - due, time.process_time() - used))
 
+    async def watch_speed(self) -> None:
+        while True:
+            await asyncio.sleep(MEASURED_EVERY)
+            self.pieces.append(piece_of_work())
+
     def take(self) -> dict[str, Any]:
         longest = sorted(self.callbacks, reverse=True)[:10]
         callbacks = [{"seconds": took, "request": request} for took, request in longest]
-        found = {"callbacks": callbacks, "late": self.late, "collected": self.collected}
+        slower = statistics.median(self.pieces or [REFERENCE]) / REFERENCE
+        found = {"callbacks": callbacks, "late": self.late, "collected": self.collected, "slower": slower}
         self.callbacks.clear()
+        self.pieces.clear()
         self.late = self.collected = 0.0
         return found
+
+
+def piece_of_work() -> float:
+    """What handlers do all day: small objects made and looked up. Told is the processor time it took."""
+    began = time.thread_time()
+    table = {}
+    for number in range(4_000):
+        table[f"k{number}"] = [number, str(number)]
+    sum(len(value) for value in table.values())
+    return time.thread_time() - began
 
 
 def trace(watched: int, ticked: list[float]) -> None:
@@ -133,11 +154,11 @@ async def main(folder: Path) -> None:
     holds.watch_collections()
     print(f"serving {server.url} as {IDENTITY}", flush=True)
     stop = asyncio.ensure_future(loop.stop_on_signals().wait())
-    watching = asyncio.create_task(holds.watch_turns())
-    await asyncio.wait({stop, watching, controllers}, return_when=asyncio.FIRST_COMPLETED)
-    for task in (controllers, watching):
+    working = {controllers, asyncio.create_task(holds.watch_turns()), asyncio.create_task(holds.watch_speed())}
+    await asyncio.wait({stop, *working}, return_when=asyncio.FIRST_COMPLETED)
+    for task in working:
         task.cancel()
-    await asyncio.wait({controllers, watching})
+    await asyncio.wait(working)
     await server.stop()
 
 
