@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from argosy.api import resources
+from argosy.api import keys, resources
 from argosy.kube.client import Patch
 from tests.harness.eventually import eventually
 from tests.harness.federation import DEPLOYMENTS, QUICK, Federation
@@ -82,6 +82,21 @@ async def test_a_cluster_that_leaves_reserves_nothing(fed):
     await eventually(lambda: _reserved(fed) == 3_000)
     await fed.client.delete(resources.FEDERATED_CLUSTERS, "m3")
     await eventually(lambda: set(fed.inside.reserved.totals["cpu"]) == {"m1", "m2"})
+
+
+async def test_what_is_held_reserves_nothing_in_a_cluster_that_left(fed):
+    """Nobody looks at it again: it waits for its policy."""
+    await fed.policy(schedulingMode="Duplicate")
+    await fed.client.create(DEPLOYMENTS, _workload("web", 1), "default")
+    await eventually(lambda: _reserved(fed) == 3_000)
+    await fed.client.delete(resources.PROPAGATION_POLICIES, "policy", "default")
+    await eventually(lambda: _held(fed), why="it waits for its policy")
+    await fed.client.delete(resources.FEDERATED_CLUSTERS, "m3")
+    await eventually(lambda: set(fed.inside.reserved.totals["cpu"]) == {"m1", "m2"})
+
+
+async def _held(fed) -> bool:
+    return keys.HELD in (await fed.federated())["metadata"]["annotations"]
 
 
 def _workload(name, replicas):

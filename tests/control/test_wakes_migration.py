@@ -5,6 +5,8 @@ import pytest
 
 from argosy.api import keys, resources
 from argosy.kube.client import Patch
+from argosy.kube.resource import Resource
+from tests.harness.federation import QUICK, Federation
 from tests.harness.ground import SIMULATED, simulated_ground
 from tests.harness.user import DEPLOYMENTS, deployment, weights
 from tests.scenarios.migration import full
@@ -13,6 +15,8 @@ from tests.scenarios.seen import eventually_rolled_out, pods_of
 MIGRATING = {"autoMigration": {"when": {"podUnschedulableFor": "1s"}}}
 #: What is not heard of is not looked at by chance.
 SELDOM = msgspec.structs.replace(SIMULATED, health_period=30.0)
+REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
+PODS = Resource("", "v1", "pods", "Pod")
 
 
 @pytest.fixture
@@ -59,6 +63,64 @@ async def test_a_cluster_that_has_room_again_is_not_taken_for_full(world):
     await world.eventually(forgotten)
 
 
+@pytest.fixture
+async def bare():
+    """Members that run nothing: their pods, and what is told of them, is written by the test, each by itself."""
+    async with Federation(2, timings=msgspec.structs.replace(QUICK, health_period=30.0)) as made:
+        await made.policy(**weights(m1=1, m2=1), **MIGRATING)
+        await made.deploy("web", 4)
+        await made.eventually_replicas({"m1": 2, "m2": 2})
+        yield made
+
+
+async def test_replicas_leave_when_the_copy_tells_of_them_after_its_pods(bare):
+    replica_set = await _replica_set(bare, "m1")
+    await _stuck_pod(bare, "m1", replica_set)
+    await bare.eventually(lambda: bare.inside.prober.pods_of("m1", replica_set["metadata"]["uid"]).waiting)
+    await _settled(bare)
+    await _tell_of_replicas(bare, "m1", 2)
+    await bare.eventually_replicas({"m1": 1, "m2": 3})
+
+
+async def test_replicas_leave_when_their_pods_fit_no_node_after_the_copy_told_of_them(bare):
+    replica_set = await _replica_set(bare, "m1")
+    await _tell_of_replicas(bare, "m1", 2)
+    key = f"{bare.namespace}/web"
+    await bare.eventually(lambda: bare.inside.collector.get("m1", "deployments.apps", key).status["replicas"] == 2)
+    await _settled(bare)
+    await _stuck_pod(bare, "m1", replica_set)
+    await bare.eventually_replicas({"m1": 1, "m2": 3})
+
+
+async def _replica_set(fed, cluster):
+    copy = (await fed.copies())[cluster]
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": copy["metadata"]["uid"]}
+    labels = copy["spec"]["selector"]["matchLabels"]
+    metadata = {"name": "web-1", "namespace": fed.namespace, "labels": labels}
+    manifest = {
+        "metadata": metadata | {"ownerReferences": [owner | {"controller": True}]},
+        "spec": {key: copy["spec"][key] for key in ("selector", "template")},
+    }
+    return await fed.member(cluster).create(REPLICA_SETS, manifest)
+
+
+async def _stuck_pod(fed, cluster, replica_set):
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": replica_set["metadata"]["uid"]}
+    metadata = {"name": "web-1-a", "namespace": fed.namespace, "ownerReferences": [owner | {"controller": True}]}
+    spec = replica_set["spec"]["template"]["spec"]
+    client = fed.member(cluster)
+    await client.create(PODS, {"metadata": metadata, "spec": spec})
+    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    status = {"phase": "Pending", "conditions": [waits | {"lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+    await client.patch(PODS, "web-1-a", {"status": status}, fed.namespace, subresource="status")
+
+
+async def _tell_of_replicas(fed, cluster, replicas):
+    status = {"replicas": replicas, "observedGeneration": 1}
+    client = fed.member(cluster)
+    await client.patch(DEPLOYMENTS, "web", {"status": status}, fed.namespace, subresource="status")
+
+
 def _small(world, replicas):
     manifest = deployment("web", replicas, "policy", world.namespace)
     manifest["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "10m"}}
@@ -76,7 +138,7 @@ async def _estimated(world):
 
 async def _settled(world):
     """Nothing waits, and nobody looks again by himself."""
-    inside = world.ground.inside
+    inside = world.inside if isinstance(world, Federation) else world.ground.inside
     migrate = inside.queue("migrate")
     await world.eventually(
         lambda: inside.idle() and not (len(migrate) or migrate.processing or migrate.delayed), "all is quiet"

@@ -1,6 +1,6 @@
 """For every row of the wake table, as who/source/why, a test of behaviour that fails without it."""
 
-__all__ = ["EXPECTED", "WITHOUT_A_TEST"]
+__all__ = ["EXPECTED"]
 
 _CONTROL = "tests/control/test_"
 _SCENARIOS = "tests/scenarios/test_simulated.py::test_"
@@ -45,6 +45,10 @@ _TESTS = [
     (
         "reservations/copies in members/what runs is reserved no more",
         f"{_CONTROL}reservations.py::test_what_runs_is_not_reserved_any_more_and_what_is_deleted_neither",
+    ),
+    (
+        "reservations/federatedclusters.core.kubeadmiral.io/nothing is reserved in a cluster that left",
+        f"{_CONTROL}reservations.py::test_what_is_held_reserves_nothing_in_a_cluster_that_left",
     ),
     (
         "placed workloads/federated objects/where a workload is placed",
@@ -93,6 +97,14 @@ _TESTS = [
     (
         "migrate/federated objects/it is to migrate, or is placed elsewhere",
         f"{_CONTROL}wakes_migration.py::test_replicas_that_wait_for_long_leave_once_they_may",
+    ),
+    (
+        "migrate/copies in members/a member changed a copy",
+        f"{_CONTROL}wakes_migration.py::test_replicas_leave_when_the_copy_tells_of_them_after_its_pods",
+    ),
+    (
+        "migrate/pods in members/a pod of it got a node, or failed to",
+        f"{_CONTROL}wakes_migration.py::test_replicas_leave_when_their_pods_fit_no_node_after_the_copy_told_of_them",
     ),
     (
         "migrate/room in a cluster/a cluster it was too large for has room",
@@ -226,18 +238,4 @@ _TESTS = [
     ),
 ]
 
-#: Rows that no test was found to need, and why that may be. `python -m tests.wakes` counts them as missing.
-_COVERED = [
-    (
-        "reservations/federatedclusters.core.kubeadmiral.io/nothing is reserved in a cluster that left",
-        "federate looks at every object of a cluster that went, and reserves nothing there",
-    ),
-    ("migrate/copies in members/a member changed a copy", "its pods are told of about the same time"),
-    (
-        "migrate/pods in members/a pod of it got a node, or failed to",
-        "the copy's status is told of about the same time",
-    ),
-]
-
 EXPECTED: dict[str, str] = dict(_TESTS)
-WITHOUT_A_TEST: dict[str, str] = dict(_COVERED)

@@ -17,11 +17,11 @@ from msgspec import Meta
 from argosy.api.clusters import ClusterResources, ResourceList
 from argosy.fleet.katalyst import NodeResources
 from argosy.fleet.member import CPU, readable
-from argosy.fleet.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.kube import quantity
 from argosy.kube.objects import Identity, Metadata
 from argosy.kube.podresources import InitContainer, add, aggregate
 from argosy.kube.selectors import LabelSelector
+from argosy.kube.taints import NO_EXECUTE, NO_SCHEDULE
 
 __all__ = [
     "FINISHED",

@@ -76,11 +76,11 @@ class Facts(Tables):
     def _joined(self) -> "Facts | None":
         return self._narrowed(lambda member: member.joined)
 
-    def surveyed_only(self) -> "Facts":
-        return self if self._surveyed is None else self._surveyed
+    def discovered_only(self) -> "Facts":
+        return self if self._discovered is None else self._discovered
 
     @table("joined", "apis_digest")
-    def _surveyed(self) -> "Facts | None":
+    def _discovered(self) -> "Facts | None":
         return self._narrowed(lambda member: member.joined and bool(member.apis))
 
     def _narrowed(self, belongs: Callable[[Member], bool]) -> "Facts | None":

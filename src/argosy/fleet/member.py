@@ -13,8 +13,8 @@ import msgspec
 from argosy.api.clusters import FederatedCluster, ResourceList
 from argosy.fleet.columns import LARGEST
 from argosy.fleet.declared import POWER_OF_REFERENCE, declared_power, declared_price
-from argosy.fleet.taints import TaintKey
 from argosy.kube import quantity
+from argosy.kube.taints import TaintKey
 
 __all__ = ["ApiKey", "Member", "digest", "member_of", "readable", "units"]
 

@@ -160,14 +160,14 @@ class Fleet:
     def _joined(self) -> "Fleet":
         return Fleet(self._facts.joined_only(), self._reported, self.workloads)
 
-    def surveyed_only(self) -> "Fleet":
+    def discovered_only(self) -> "Fleet":
         """The joined members of which it was once learned what they serve, which is when they are first ready: those a
         placement can have taken into account."""
-        return self if self._facts.surveyed_only() is self._facts else self._surveyed
+        return self if self._facts.discovered_only() is self._facts else self._discovered
 
     @cached_property
-    def _surveyed(self) -> "Fleet":
-        return Fleet(self._facts.surveyed_only(), self._reported, self.workloads)
+    def _discovered(self) -> "Fleet":
+        return Fleet(self._facts.discovered_only(), self._reported, self.workloads)
 
     # Facts.
 

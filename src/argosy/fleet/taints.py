@@ -11,30 +11,16 @@ import numpy.typing as npt
 from argosy.api.policies import Toleration
 from argosy.fleet.columns import Mask
 from argosy.fleet.memo import Memo
+from argosy.kube.taints import TaintKey, matches
 
-__all__ = ["NO_EXECUTE", "NO_SCHEDULE", "PREFER_NO_SCHEDULE", "TaintKey", "TaintTable", "tolerates"]
-
-NO_SCHEDULE = "NoSchedule"
-PREFER_NO_SCHEDULE = "PreferNoSchedule"
-NO_EXECUTE = "NoExecute"
-
-TaintKey = tuple[str, str, str]
-"""Key, value, effect: what of a taint decides."""
+__all__ = ["TaintTable", "tolerates"]
 
 #: Answers kept per table; policies are reused by many objects, so few tolerations are distinct.
 _ANSWERS_KEPT = 512
 
 
 def tolerates(toleration: Toleration, taint: TaintKey) -> bool:
-    """Kubernetes' matching rule: empty effect and empty key (with Exists) are wild cards, no operator means Equal."""
-    key, value, effect = taint
-    if toleration.effect and toleration.effect != effect:
-        return False
-    if toleration.key and toleration.key != key:
-        return False
-    if toleration.operator in ("", "Equal"):
-        return toleration.value == value
-    return toleration.operator == "Exists"
+    return matches(toleration.key, toleration.operator, toleration.value, toleration.effect, taint)
 
 
 class TaintTable:

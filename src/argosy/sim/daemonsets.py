@@ -10,11 +10,12 @@ from typing import Any
 
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
+from argosy.kube.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.server.trusted import Entry, StoreEvent
 from argosy.sim.affinity import matches_node
 from argosy.sim.cluster import NODES, Cluster, Object
 from argosy.sim.controllerrevisions import REVISION_LABEL, History
-from argosy.sim.nodes import NO_EXECUTE, NO_SCHEDULE, Node, tolerates
+from argosy.sim.nodes import Node, tolerates
 from argosy.sim.podcontrol import available
 from argosy.sim.pods import TERMINAL, Pod
 from argosy.sim.rollout import scaled_value

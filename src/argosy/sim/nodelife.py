@@ -14,12 +14,13 @@ from argosy.kube.errors import AlreadyExists
 from argosy.kube.queue import Result
 from argosy.kube.references import reference_to
 from argosy.kube.resource import Resource
+from argosy.kube.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.server.trusted import StoreEvent
 from argosy.sim import podstatus
 from argosy.sim.cluster import NODES, PODS_RESOURCE, Cluster, Object
 from argosy.sim.controllers import Controller
 from argosy.sim.kubelet import Kubelet
-from argosy.sim.nodes import NO_EXECUTE, NO_SCHEDULE, Node, stay
+from argosy.sim.nodes import Node, stay
 from argosy.sim.pods import TERMINAL, Pod, timestamp
 from argosy.sim.spec import NodeSpec
 

@@ -8,12 +8,10 @@ from typing import Any
 
 from argosy.kube import quantity
 from argosy.kube.conditions import find
+from argosy.kube.taints import matches
 from argosy.sim.pods import Shape
 
-__all__ = ["NO_EXECUTE", "NO_SCHEDULE", "Node", "NodeBook", "stay", "tolerates"]
-
-NO_SCHEDULE = "NoSchedule"
-NO_EXECUTE = "NoExecute"
+__all__ = ["Node", "NodeBook", "stay", "tolerates"]
 
 
 class Node:
@@ -129,13 +127,8 @@ def tolerates(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any]
 
 
 def _matches(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
-        return False
-    if toleration.get("key") and toleration["key"] != taint.get("key"):
-        return False
-    if toleration.get("operator") == "Exists":
-        return True
-    return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")
+    key, operator, value, effect = (toleration.get(name) or "" for name in ("key", "operator", "value", "effect"))
+    return matches(key, operator, value, effect, (taint["key"], taint.get("value") or "", taint["effect"]))
 
 
 def stay(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any]) -> float:

@@ -12,11 +12,12 @@ from typing import Any
 from argosy.kube import timestamps
 from argosy.kube.conditions import set_condition
 from argosy.kube.queue import Result
+from argosy.kube.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.server.trusted import StoreEvent
 from argosy.sim.affinity import matches_node
 from argosy.sim.cluster import Cluster, Object
 from argosy.sim.controllers import Controller
-from argosy.sim.nodes import NO_EXECUTE, NO_SCHEDULE, Node, tolerates
+from argosy.sim.nodes import Node, tolerates
 from argosy.sim.pods import Pod, Shape
 
 __all__ = ["Scheduler", "unfit"]

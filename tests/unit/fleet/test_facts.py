@@ -60,7 +60,7 @@ def test_who_joins_or_leaves_changes_who_is_joined():
 def test_where_all_have_joined_nothing_is_made_anew():
     facts = facts_of(member_of(cluster("a")))
     assert facts.joined_only() is facts
-    assert facts.surveyed_only() is facts
+    assert facts.discovered_only() is facts
 
 
 def test_amounts_of_some_members_are_those_of_their_rows():

@@ -98,7 +98,7 @@ def test_a_snapshot_with_reservations_has_less_available_and_the_same_allocatabl
     assert reserved.available("nvidia.com/gpu").tolist() == [0, 0, 0]
     assert members.available("cpu").tolist()[:2] == [10000, 10000]
     assert reserved.taints is members.taints
-    assert reserved.surveyed_only().hashes is members.surveyed_only().hashes
+    assert reserved.discovered_only().hashes is members.discovered_only().hashes
 
 
 def test_without_reservations_the_snapshot_is_the_same():

@@ -114,7 +114,7 @@ def test_updates_one_by_one_equal_a_fleet_built_anew(happened):
         anew = Fleet.of(present.values())
         assert shown(members) == shown(anew)
         assert shown(members.joined_only()) == shown(anew.joined_only())
-        assert shown(members.surveyed_only()) == shown(anew.surveyed_only())
+        assert shown(members.discovered_only()) == shown(anew.discovered_only())
 
 
 def test_sums_that_go_on_changing_are_read_as_they_are():

@@ -50,7 +50,7 @@ def test_every_next_snapshot_has_the_same_index():
     index = Workloads()
     members = fleet("a", cluster("b", joined=False)).with_workloads(index)
     later = members.with_cluster(cluster("a", ready=False)).with_cluster(cluster("c")).without_cluster("c")
-    assert {id(each.workloads) for each in (later, later.joined_only(), later.surveyed_only())} == {id(index)}
+    assert {id(each.workloads) for each in (later, later.joined_only(), later.discovered_only())} == {id(index)}
 
 
 CHANGES = st.lists(

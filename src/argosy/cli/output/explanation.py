@@ -240,7 +240,7 @@ def _is_another_fleet(record: Record, facts: Facts) -> bool:
     seen = _triggers(annotations_of(facts.federated)) if facts.federated is not None else None
     if seen is None:
         return fleet.joined_only().hashes.short != record.fleet_hash
-    return fleet.surveyed_only().hashes.reading(seen.reads).since(seen.clusters) != FleetChange()
+    return fleet.discovered_only().hashes.reading(seen.reads).since(seen.clusters) != FleetChange()
 
 
 def _with_cluster(facts: Facts, told: Explained, cluster: str | None) -> Explained:

@@ -260,29 +260,13 @@ class _Worker:
             await self._end(idle=True)
         if self._process is None:
             await self._start()
-        seconds, loop = self._timings.plugin_answer, asyncio.get_running_loop()
-        started = loop.time()
-        try:
-            async with asyncio.timeout(seconds + _GRACE):
-                longest = wire.longest_answer(len(question.ranked.rows))
-                body = await self._exchange(await self._asked(question, phase, seconds), longest)
-            answer = wire.told(body)
+        seconds = self._timings.plugin_answer
+        async with self._heard(seconds, f"gave no answer within {seconds:g} s", _GRACE):
+            longest = wire.longest_answer(len(question.ranked.rows))
+            answer = wire.told(await self._exchange(await self._asked(question, phase, seconds), longest))
             if answer.number != self._number:
                 raise wire.WireError("an answer to another question")
             return wire.reply_of(answer, phase, question.ranked.rows)
-        except TimeoutError:
-            await self._end()
-            raise _Silent(f"gave no answer within {seconds:g} s") from None
-        except (EOFError, OSError):
-            in_time = loop.time() - started < seconds
-            died = await self._died()
-            raise _Silent(died if in_time else f"gave no answer within {seconds:g} s") from None
-        except wire.WireError as error:
-            await self._end()
-            raise _Silent(f"sent what cannot be read: {short(str(error))}") from None
-        except BaseException:
-            await self._end()
-            raise
 
     async def close(self) -> None:
         self._closed = True
@@ -320,14 +304,27 @@ class _Worker:
         self._known = {}
         seconds = self._timings.plugin_load
         hello = wire.Hello(self.origin, self._points, tuple(sys.path), seconds, MEMORY_TO_LOAD, MEMORY)
+        async with self._heard(seconds, f"took longer than {seconds:g} s to be loaded"):
+            return wire.described(await self._exchange(wire.framed(hello), wire.LONGEST_DESCRIPTION))
+
+    @contextlib.asynccontextmanager
+    async def _heard(self, seconds: float, late: str, grace: float = 0.0) -> AsyncIterator[None]:
+        """Where nothing that can be read comes of the process, it is ended, and _Silent raised with the reason.
+
+        A process that took its seconds ends by itself: that is `late` as well.
+        """
+        loop = asyncio.get_running_loop()
+        started = loop.time()
         try:
-            async with asyncio.timeout(seconds):
-                return wire.described(await self._exchange(wire.framed(hello), wire.LONGEST_DESCRIPTION))
+            async with asyncio.timeout(seconds + grace):
+                yield
         except TimeoutError:
             await self._end()
-            raise _Silent(f"took longer than {seconds:g} s to be loaded") from None
+            raise _Silent(late) from None
         except (EOFError, OSError):
-            raise _Silent(await self._died()) from None
+            in_time = loop.time() - started < seconds
+            died = await self._died()
+            raise _Silent(died if in_time else late) from None
         except wire.WireError as error:
             await self._end()
             raise _Silent(f"sent what cannot be read: {short(str(error))}") from None

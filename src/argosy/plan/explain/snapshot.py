@@ -21,10 +21,10 @@ from argosy.api.profiles import SchedulerPluginWebhookConfiguration, SchedulingP
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.member import member_of
 from argosy.fleet.snapshot import CPU, Fleet
-from argosy.fleet.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.fleet.workloads import WorkloadKey, Workloads
 from argosy.kube import quantity
 from argosy.kube.objects import DecodeError, Partial, decode, encode, join_key
+from argosy.kube.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.plan import fields
 from argosy.plan.copies.placement import placed
 from argosy.plan.fields import Json

@@ -19,8 +19,8 @@ from argosy.api import keys
 from argosy.api.clusters import FederatedCluster, Taint
 from argosy.api.conditions import READY
 from argosy.fleet.snapshot import Fleet
-from argosy.fleet.taints import NO_EXECUTE
 from argosy.kube import duration, timestamps
+from argosy.kube.taints import NO_EXECUTE
 
 __all__ = [
     "BEHIND_ALL",

@@ -6,7 +6,7 @@ NoSchedule blocks new placements, NoExecute blocks all of them; PreferNoSchedule
 import numpy as np
 
 from argosy.fleet.snapshot import Column, Fleet, Mask, Rows
-from argosy.fleet.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, TaintKey
+from argosy.kube.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, TaintKey
 from argosy.plan.scheduling.framework import MAX_SCORE, Filter, Reasons, Score
 from argosy.plan.scheduling.unit import Unit
 

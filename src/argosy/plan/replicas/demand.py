@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, cast
 import numpy as np
 
 from argosy.fleet.snapshot import CPU, LARGEST, MEMORY, Column, Fleet, Rows
-from argosy.fleet.taints import NO_SCHEDULE
+from argosy.kube.taints import NO_SCHEDULE
 from argosy.plan.scheduling.framework import FrameworkError
 from argosy.plan.scheduling.unit import Unit
 

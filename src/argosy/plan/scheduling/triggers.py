@@ -101,7 +101,7 @@ def triggers_of(
     `profile` is the content of the profile the policy names (see `profile.content_of`).
     """
     # One that has just joined and was not looked at yet cannot be chosen: it counts as joined when it can.
-    joined = fleet.surveyed_only()
+    joined = fleet.discovered_only()
     replicas = desired_replicas(template, type_config.spec.path_definition.replicas_spec) or 0
     request = request_of_template(template)
     stated = {key: value for key, value in annotations.items() if key in keys.SCHEDULING_ANNOTATIONS}

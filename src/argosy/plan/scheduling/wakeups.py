@@ -72,7 +72,7 @@ class Wakeups:
     """About one fleet, the present one."""
 
     def __init__(self, fleet: Fleet) -> None:
-        self._fleet = fleet.surveyed_only()
+        self._fleet = fleet.discovered_only()
         self._answers: dict[_Group, Concern | _Choice] = {}
 
     def concern(self, policy: PropagationPolicy | None, annotations: Mapping[str, str], clusters: Set[str]) -> Concern:
