@@ -10,8 +10,9 @@ import pytest
 from argosy.api import keys
 from argosy.api.shards import Shard, lease_name
 from argosy.control.sharding.election import ShardElection
+from argosy.kube import clock
 from argosy.kube.client import Client
-from argosy.kube.lease import LEASES, LeaderElector, elapsed
+from argosy.kube.lease import LEASES, LeaderElector
 from argosy.server.embedded import EmbeddedServer
 from tests.harness.eventually import eventually, holds
 from tests.harness.user import NAMESPACES
@@ -49,7 +50,7 @@ class Work:
 class Process:
     """Its lease lasts longer than any pause of a busy machine: who stops gives it back."""
 
-    def __init__(self, client: Client, shard: Shard, work: Work, clock: Callable[[], float] = elapsed):
+    def __init__(self, client: Client, shard: Shard, work: Work, clock: Callable[[], float] = clock.elapsed):
         self.shard = shard
         self.division = ShardElection(client, shard, retry=0.02, clock=clock)
         timings = {"duration": 30.0, "renew": 20.0, "retry": 0.02}

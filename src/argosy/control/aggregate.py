@@ -8,7 +8,6 @@ counts as out of reach, and its cluster says so, until it changes.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -27,7 +26,7 @@ from argosy.control.telemetry.latency import LatencyMarks
 from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
 from argosy.control.wake import AGGREGATE, FEDERATE, Loop, Sweep, Wake, itself
-from argosy.kube import timestamps
+from argosy.kube import clock, timestamps
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, MethodNotAllowed, NotFound
 from argosy.kube.informer import Change
@@ -116,7 +115,7 @@ class Aggregate(Loop[SourceKey]):
 
     def _untold_of(self, key: SourceKey) -> list[SourceKey]:
         """Soon, when the object's members have settled: a roll-out costs a few merges, not hundreds."""
-        now = time.monotonic()
+        now = clock.monotonic()
         before = self._untold.get(key)
         self._untold[key] = _Untold(now, now) if before is None else before._replace(last=now)
         return [key]
@@ -149,7 +148,7 @@ class Aggregate(Loop[SourceKey]):
         seen = self._seen(key, config, federated)
         if seen is None:
             return Result(requeue_after=self._timings.conflict)
-        now = time.monotonic()
+        now = clock.monotonic()
         untold = untold or _Untold(now, now)
         try:
             result = await self._tell(key, config, federated, seen, untold)
@@ -175,7 +174,7 @@ class Aggregate(Loop[SourceKey]):
         doubted: frozenset[str] = frozenset(),
     ) -> Result | None:
         """Write what there is to say, unless it will be another thing soon. All of it is known before any of it is written."""
-        now = time.monotonic()
+        now = clock.monotonic()
         wait = untold.first + self._timings.status_longest_busy - now
         placed = federated.placed
         copies = (each.object for name, each in seen.items() if each.reachable and (each.object or name in placed))
@@ -214,7 +213,7 @@ class Aggregate(Loop[SourceKey]):
 
     def _is_due(self, untold: "_Untold") -> bool:
         """Whether it is time for an object with these changes, as far as can be told without looking at it."""
-        now, timings, busy = time.monotonic(), self._timings, self._busy()
+        now, timings, busy = clock.monotonic(), self._timings, self._busy()
         longest = timings.status_longest_busy if busy or untold.moving else timings.status_longest
         return now - untold.first >= longest or (not busy and now - untold.last >= timings.status_quiet * 0.9)
 

@@ -6,8 +6,6 @@ makes a new connection without a restart.
 
 import asyncio
 import contextlib
-import datetime
-import time
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
@@ -34,7 +32,7 @@ from argosy.fleet.apis import lasting
 from argosy.fleet.credentials import CredentialsError, CredentialsWithheld
 from argosy.fleet.health import Debounce, Health, another_answers, next_health, probe_result
 from argosy.fleet.identity import Identity, recorded
-from argosy.kube import mergepatch, timestamps
+from argosy.kube import clock, mergepatch, timestamps
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, Conflict, Forbidden, NotFound, TransportError, Unauthorized
 from argosy.kube.events import EventRecorder
@@ -254,7 +252,7 @@ class Clusters(Loop[str]):
             cluster,
             observed.health,
             before,
-            now=time.monotonic(),
+            now=clock.monotonic(),
             wall_time=timestamps.now(),
             threshold=self._threshold(cluster, observed.health),
         )
@@ -275,7 +273,7 @@ class Clusters(Loop[str]):
                 cluster.status.api_resource_types,
                 observed.apis,
                 self._missing.get(cluster.name, {}),
-                time.monotonic(),
+                clock.monotonic(),
                 self._timings.health_threshold,
             )
             status = msgspec.structs.replace(status, api_resource_types=apis)
@@ -460,7 +458,7 @@ def _misunderstood(member: Member | None) -> Problem | None:
 
 def _age(timestamp: str | None) -> float:
     then = timestamps.parse(timestamp)
-    return (datetime.datetime.now(datetime.UTC) - then).total_seconds() if then is not None else 0.0
+    return (clock.now() - then).total_seconds() if then is not None else 0.0
 
 
 def _was_ready(cluster: FederatedCluster) -> bool:

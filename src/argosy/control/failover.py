@@ -5,9 +5,7 @@ ready condition `control/clusters` publishes, and wakes workloads that are on th
 Runs where cluster-scoped objects are owned, and nowhere else.
 """
 
-import datetime
 import logging
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,6 +20,7 @@ from argosy.control.caches.projection import as_object
 from argosy.control.collect import Collector, CopyChange
 from argosy.control.context import ControllerContext
 from argosy.control.wake import Loop, Wake
+from argosy.kube import clock
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import NotFound
 from argosy.kube.events import EventRecorder
@@ -56,7 +55,7 @@ class Failover(Loop[str]):
         self._caches = caches
         self._recorder = recorder
         self._rules = rules
-        self._began = time.monotonic() + debounce
+        self._began = clock.monotonic() + debounce
         #: Clusters that would count as failed if it were not for doubt.
         self._doubted: set[str] = set()
 
@@ -81,9 +80,9 @@ class Failover(Loop[str]):
         if cluster is None:
             self._doubted.discard(name)
             return None
-        now = datetime.datetime.now(datetime.UTC)
+        now = clock.now()
         doubt = failover.doubtful(self._caches.clusters.values())
-        watched = max(time.monotonic() - self._began, 0.0)
+        watched = max(clock.monotonic() - self._began, 0.0)
         verdict = failover.verdict(cluster, self._rules, now, watched=watched, doubt=doubt)
         undoubted = failover.verdict(cluster, self._rules, now, watched=watched, doubt=False)
         self._tell_doubt(name, verdict, undoubted)

@@ -3,7 +3,6 @@
 The only writer of federated objects. Keys are sources; a pass reads source, policies and fleet and stores the difference.
 """
 
-import datetime
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -32,6 +31,7 @@ from argosy.control.telemetry.metrics import Metrics
 from argosy.control.telemetry.scheduling import ClusterChanged, FedObjChanged, FTCChanged, PolicyChanged
 from argosy.control.timings import Timings
 from argosy.control.wake import DISPATCH, FEDERATE, Due, Loop, Sweep, Wake, itself
+from argosy.kube import clock
 from argosy.kube.client import Client
 from argosy.kube.informer import Change
 from argosy.kube.objects import Metadata, decode
@@ -347,7 +347,7 @@ class Federate(Loop[SourceKey]):
 
     def _wake_when_a_wish_ends(self, key: SourceKey, federated: Object) -> None:
         """Custom migration holds until a time."""
-        now = datetime.datetime.now(datetime.UTC)
+        now = clock.now()
         end = next_expiry(annotations_of(federated).get(keys.APPLIED_MIGRATION_CONFIGURATION), now)
         if end is not None:
             self.queue.add(key, after=min((end - now).total_seconds() + _AFTER_THE_END, _LONGEST_SLEEP))

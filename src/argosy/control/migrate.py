@@ -25,6 +25,7 @@ from argosy.control.members.member import Members
 from argosy.control.members.probe import PodChange, Prober
 from argosy.control.timings import Timings
 from argosy.control.wake import Loop, Signal, Wake
+from argosy.kube import clock
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, BadAnswer, Forbidden, NotFound, TransportError
 from argosy.kube.informer import Change
@@ -200,7 +201,7 @@ class Migrate(Loop[SourceKey]):
             pods = self._prober.pods_of(cluster, uid) if uid is not None else None
             if uid is not None and pods is None:
                 return None, True
-        now = datetime.datetime.now(datetime.UTC)
+        now = clock.now()
         return migrate.estimate(desired, replicas, ready, pods, now, threshold), True
 
     def _tell_refusal(self, cluster: str, error: Exception) -> None:

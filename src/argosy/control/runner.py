@@ -1,6 +1,5 @@
 """Runner: a loop's workers under one supervisor, measured, kept from spinning, and kept to their own shard."""
 
-import time
 from collections.abc import Hashable
 from typing import Any, TypeVar
 
@@ -8,6 +7,7 @@ from argosy.control.caches.objectkeys import FederatedKey, SourceKey
 from argosy.control.context import ControllerContext
 from argosy.control.fence import FenceLost
 from argosy.control.wake import Loop
+from argosy.kube import clock
 from argosy.kube.objects import split_key
 from argosy.kube.pace import Pace
 from argosy.kube.queue import Result, run_workers
@@ -34,13 +34,13 @@ class LoopRunner:
             # Whatever wakes a loop, a key of another shard is not worked on.
             if isinstance(key, SourceKey | FederatedKey) and not shard.owns(split_key(key.key)[0]):
                 return None
-            started = time.perf_counter()
+            started = clock.monotonic()
             try:
                 return await loop.reconcile(key)
             except FenceLost:
                 return None
             finally:
-                seconds.observe(time.perf_counter() - started)
+                seconds.observe(clock.monotonic() - started)
 
         def failed(key: K, error: Exception) -> None:
             failures.inc()

@@ -6,12 +6,11 @@ text. So the parts of a large answer are counted before any of them is made, whi
 an object that passes is read in 130 ms at worst.
 """
 
-import random
-import time
 from collections.abc import Callable
 
 import msgspec
 
+from argosy.kube import chance, clock
 from argosy.kube.jsonreader import MAX_CONTAINERS, TOO_MANY
 
 __all__ = ["DEFAULT", "SMALLEST_OBJECT", "UNCOUNTED", "AnswerLimits", "Hold", "crowd", "values"]
@@ -83,7 +82,7 @@ def _without_texts(body: bytes) -> bytes:
 class Hold:
     """One server's wish to be left alone: while it lasts, nobody who shares this asks for anything."""
 
-    def __init__(self, longest: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, longest: float, clock: Callable[[], float] = clock.monotonic) -> None:
         """`longest` is what a wish counts for at most, in seconds; 0 heeds none."""
         self._longest = longest
         self._clock = clock
@@ -95,7 +94,7 @@ class Hold:
 
     def ask(self, seconds: float) -> None:
         # Not all of those who wait come back at the same moment.
-        wanted = min(seconds, self._longest) * (1 + 0.1 * random.random())
+        wanted = min(seconds, self._longest) * (1 + 0.1 * chance.random())
         self._until = max(self._until, self._clock() + wanted)
 
     def remaining(self) -> float:

@@ -5,10 +5,10 @@ The kubernetes_asyncio package does the work, and is imported only when a user n
 
 import asyncio
 import os
-import time
 from pathlib import Path
 from typing import Any
 
+from argosy.kube import clock
 from argosy.kube.credentials import ConfigError, Credential, read
 
 __all__ = ["AuthProvider"]
@@ -30,16 +30,16 @@ class AuthProvider:
         self._lock = asyncio.Lock()
 
     async def __call__(self, *, refresh: bool = False) -> Credential:
-        called = time.monotonic()
+        called = clock.monotonic()
         async with self._lock:
             # Requests refused at the same moment share one refresh.
-            fresh = self._asked >= called if refresh else time.monotonic() - self._asked < self.CHECK_EVERY
+            fresh = self._asked >= called if refresh else clock.monotonic() - self._asked < self.CHECK_EVERY
             if not fresh:
                 if refresh:
                     # The loader keeps a credential until it expires; one the server refused must go at once.
                     self._loader = None
                 self._credential = await self._ask()
-                self._asked = time.monotonic()
+                self._asked = clock.monotonic()
             return self._credential
 
     async def _ask(self) -> Credential:

@@ -3,10 +3,11 @@
 Counting failures and waiting is the caller's business (queue, informer, supervisor, transport).
 """
 
-import random
 from collections.abc import Callable
 
 import msgspec
+
+from argosy.kube import chance
 
 __all__ = ["Backoff"]
 
@@ -22,7 +23,7 @@ class Backoff(msgspec.Struct, frozen=True):
     factor: float = 2.0
     jitter: float = 0.2
 
-    def delay(self, failures: int, rand: Callable[[], float] = random.random) -> float:
+    def delay(self, failures: int, rand: Callable[[], float] = chance.random) -> float:
         """The wait after the `failures`-th failure in a row (1 is the first one); never above `cap`."""
         if failures <= 0:
             return 0.0

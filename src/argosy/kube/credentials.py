@@ -6,11 +6,12 @@ Programs that make credentials are `execplugin` and `authprovider`; which of the
 import base64
 import datetime
 import logging
-import time
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
+
+from argosy.kube import clock
 
 __all__ = [
     "ConfigError",
@@ -70,7 +71,7 @@ def token_expired(authorization: str) -> datetime.datetime | None:
     try:
         payload = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
         claims = msgspec.json.decode(payload, type=_Claims)
-        return datetime.datetime.fromtimestamp(claims.exp, datetime.UTC) if 0 < claims.exp < time.time() else None
+        return datetime.datetime.fromtimestamp(claims.exp, datetime.UTC) if 0 < claims.exp < clock.time() else None
     except (ValueError, OverflowError, OSError):
         return None
 
@@ -100,14 +101,14 @@ class TokenFile:
         self._until = 0.0
 
     async def __call__(self, *, refresh: bool = False) -> Credential:
-        if refresh or self._credential is None or time.monotonic() >= self._until:
+        if refresh or self._credential is None or clock.monotonic() >= self._until:
             try:
                 self._credential = self._read()
             except ConfigError as error:
                 if self._credential is None:
                     raise
                 log.warning("%s; the last token is used", error)
-            self._until = time.monotonic() + TOKEN_FILE_TTL
+            self._until = clock.monotonic() + TOKEN_FILE_TTL
         return self._credential
 
     def _read(self) -> Credential:

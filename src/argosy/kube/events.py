@@ -9,14 +9,13 @@ import asyncio
 import logging
 import os
 import socket
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from argosy.kube import timestamps
+from argosy.kube import chance, clock, timestamps
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, NotFound, TransportError
 from argosy.kube.ratelimit import TokenBucket
@@ -76,7 +75,7 @@ Key = tuple[Any, ...]
 class Correlator:
     """Decides what becomes of an occurrence: dropped (None), folded, or passed on."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = clock.monotonic) -> None:
         self._clock = clock
         self._budgets: OrderedDict[Key, TokenBucket] = OrderedDict()
         self._similar: OrderedDict[Key, _Similar] = OrderedDict()
@@ -109,7 +108,7 @@ class EventRecorder:
         *,
         instance: str = "",
         capacity: int = 1000,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = clock.monotonic,
     ) -> None:
         self.client = client
         self.component = component
@@ -194,7 +193,7 @@ class EventRecorder:
 def _new(occurrence: Occurrence, now: str) -> _Written:
     reference = dict(occurrence.regarding)
     # Events of objects without a namespace live in `default`. A name is at most 253 long; ours adds a dot and 16 digits.
-    name = f"{reference.get('name', 'unknown')[:230]}.{time.time_ns():x}"
+    name = f"{reference.get('name', 'unknown')[:230]}.{chance.token(8).hex()}"
     return _Written(name, reference.get("namespace") or "default", now)
 
 

@@ -9,7 +9,6 @@ import datetime
 import os
 import shutil
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +16,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from argosy.kube import clock
 from argosy.kube.credentials import ConfigError, Credential, bearer
 
 __all__ = ["ExecPlugin", "Plugin", "parse"]
@@ -100,17 +100,17 @@ class ExecPlugin:
         self._lock = asyncio.Lock()
 
     async def __call__(self, *, refresh: bool = False) -> Credential:
-        called = time.monotonic()
+        called = clock.monotonic()
         async with self._lock:
             kept = self._credential
-            expired = self._expires is not None and time.time() >= self._expires
+            expired = self._expires is not None and clock.time() >= self._expires
             # One that came while we waited is not the one that was refused.
             if kept is not None and not expired and not (refresh and self._ran <= called):
                 return kept
             status = await _run(self._plugin)
             self._credential = _credential(self._plugin.label, status)
             self._expires = status.expiration_timestamp.timestamp() if status.expiration_timestamp else None
-            self._ran = time.monotonic()
+            self._ran = clock.monotonic()
             return self._credential
 
 

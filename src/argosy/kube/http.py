@@ -16,7 +16,6 @@ until its time is over every request and watch waits a moment, or is told 429.
 import asyncio
 import logging
 import math
-import random
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -28,7 +27,7 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
-from argosy.kube import framing, pieces, warning
+from argosy.kube import chance, framing, pieces, warning
 from argosy.kube.answers import DEFAULT, MOST_VALUES, SMALLEST_OBJECT, UNCOUNTED, AnswerLimits, Hold, crowd, values
 from argosy.kube.backoff import Backoff
 from argosy.kube.challenge import Challenge, Challenger, NotAnswered
@@ -171,7 +170,7 @@ class HttpTransport:
                 if not _asks_to_wait(answer):
                     return answer
                 failures += 1
-                delay = (retry_after_of(answer.headers) or self._backoff.delay(failures)) * (1 + 0.1 * random.random())
+                delay = (retry_after_of(answer.headers) or self._backoff.delay(failures)) * (1 + 0.1 * chance.random())
                 self._hold.ask(delay)
                 longest = SHORT_HOLD if self._hold.heeded else deadline - loop.time()
                 if failures > MAX_RETRIES or delay >= longest:

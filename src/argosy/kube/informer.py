@@ -17,13 +17,12 @@ An outage is two lines in the log, its start with the reason and its end, howeve
 
 import asyncio
 import logging
-import random
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import TypeVar
 
+from argosy.kube import chance, clock
 from argosy.kube.backoff import Backoff
 from argosy.kube.cache import Cache, Change, Indexer, Relist
 from argosy.kube.client import Client
@@ -137,7 +136,7 @@ class Informer(Cache[T]):
     @property
     def trouble(self) -> str | None:
         """What the server sends that cannot be understood; None while all of it can."""
-        if self._bad_answer and (self._open_since is None or time.monotonic() - self._open_since < STEADY):
+        if self._bad_answer and (self._open_since is None or clock.monotonic() - self._open_since < STEADY):
             return self._bad_answer
         for key, why in self.unreadable.items():
             more = f" (and {len(self.unreadable) - 1} more)" if len(self.unreadable) > 1 else ""
@@ -185,14 +184,14 @@ class Informer(Cache[T]):
         if not self.unreadable:
             self._rechecks = 0
             return False
-        if time.monotonic() - self._listed_at < min(self._backoff.base * 2**self._rechecks, RARELY):
+        if clock.monotonic() - self._listed_at < min(self._backoff.base * 2**self._rechecks, RARELY):
             return False
         self._rechecks += 1
         return True
 
     def _distrust(self, error: Exception) -> int:
         """How many bad answers there were, this one included."""
-        now = time.monotonic()
+        now = clock.monotonic()
         self._bad_answers = self._bad_answers + 1 if now - self._bad_at < FORGIVEN else 1
         self._bad_answer, self._bad_at = str(error), now
         return self._bad_answers
@@ -208,12 +207,12 @@ class Informer(Cache[T]):
         if self._outage is not None or (isinstance(error, Gone) and self._failures <= 1):
             log.debug("watching %s of %s: %s", self.resource, self.client.name, message)
             return
-        self._outage = time.monotonic()
+        self._outage = clock.monotonic()
         level = logging.INFO if message == _UNSERVED else logging.WARNING
         log.log(level, "watching %s of %s: %s", self.resource, self.client.name, message)
 
     def _alive(self) -> None:
-        self.last_event = time.monotonic()
+        self.last_event = clock.monotonic()
         self._failures = 0
         self.last_error = None
         if self._outage is not None:
@@ -229,7 +228,7 @@ class Informer(Cache[T]):
             await self._list_pages(0)
         self.lists += 1
         self._silent = 0
-        self.last_event = self._listed_at = time.monotonic()
+        self.last_event = self._listed_at = clock.monotonic()
         if self._bad_list:
             self._bad_answer, self._bad_list = "", False
         self.synced.set()
@@ -262,24 +261,24 @@ class Informer(Cache[T]):
                     raise BadAnswer("the list has no version")
                 relist = self.relist(page.resource_version)
                 self.shard_served = bool(page.shard_selector)
-            pause = time.monotonic() + SLICE
+            pause = clock.monotonic() + SLICE
             for raw in page.items:
                 relist.offer(raw)
                 if relist.size > self._most_bytes or self.held > 2 * self._most_bytes:
                     self.give_up()
                     raise BadAnswer(f"the objects take more than {self._most_bytes} bytes")
-                if time.monotonic() >= pause:
+                if clock.monotonic() >= pause:
                     await asyncio.sleep(0)
-                    pause = time.monotonic() + SLICE
+                    pause = clock.monotonic() + SLICE
         if relist is not None:
             relist.finish()
 
     async def _watch(self) -> None:
-        started = time.monotonic()
+        started = clock.monotonic()
         heard = False
         try:
             async with asyncio.timeout(self._liveness) as silence, self._stream() as events:
-                moved = self.last_event = self._open_since = time.monotonic()
+                moved = self.last_event = self._open_since = clock.monotonic()
                 pause = moved + SLICE
                 loop = asyncio.get_running_loop()
                 async for event in events:
@@ -287,20 +286,20 @@ class Informer(Cache[T]):
                     if not heard:
                         heard = True
                         self._alive()
-                    now = self.last_event = time.monotonic()
+                    now = self.last_event = clock.monotonic()
                     # Moving the deadline with every event of a burst would cost more than the events.
                     if now - moved > self._liveness / 20:
                         silence.reschedule(loop.time() + self._liveness)
                         moved = now
                     if now >= pause:
                         await asyncio.sleep(0)
-                        pause = time.monotonic() + SLICE
+                        pause = clock.monotonic() + SLICE
         except TimeoutError:
             raise TransportError(f"nothing was heard for {self._liveness:g} s") from None
         finally:
             self._open_since = None
             self._silent = 0 if heard else self._silent + 1
-        if not heard and time.monotonic() - started < SHORTEST_WATCH:
+        if not heard and clock.monotonic() - started < SHORTEST_WATCH:
             raise TransportError("the server ended the watch at once")
         self._alive()
 
@@ -309,7 +308,7 @@ class Informer(Cache[T]):
             self.resource,
             self.namespace,
             resource_version=self.version,
-            timeout_seconds=max(1, int(self._liveness * random.uniform(0.6, 0.8))),
+            timeout_seconds=max(1, int(self._liveness * chance.uniform(0.6, 0.8))),
             **self._selection(),
         )
 

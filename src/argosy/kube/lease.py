@@ -11,33 +11,24 @@ or the lease is lost (LeaseLost).
 
 import asyncio
 import logging
-import random
-import time
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from argosy.kube import chance, clock
 from argosy.kube.client import Client
 from argosy.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, TransportError
 from argosy.kube.resource import Resource
 from argosy.kube.timestamps import micro_timestamp
 
-__all__ = ["LEASES", "LeaderElector", "LeaseLost", "Sightings", "elapsed"]
+__all__ = ["LEASES", "LeaderElector", "LeaseLost", "Sightings"]
 
 log = logging.getLogger(__name__)
 
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 DURATION = 15.0
 RETRY = 2.0
-
-
-def elapsed() -> float:
-    """Seconds since some moment, those included in which the whole machine slept (where the system counts them)."""
-    if hasattr(time, "CLOCK_BOOTTIME"):
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()
 
 
 class LeaseLost(Exception):
@@ -54,7 +45,7 @@ class _Sighting(msgspec.Struct, frozen=True):
 class Sightings:
     """Which leases are held by somebody, told by how long we have seen each of them unchanged."""
 
-    def __init__(self, clock: Callable[[], float] = elapsed) -> None:
+    def __init__(self, clock: Callable[[], float] = clock.elapsed) -> None:
         self._clock = clock
         self._seen: dict[str, _Sighting] = {}
 
@@ -85,7 +76,7 @@ class LeaderElector:
         duration: float = DURATION,
         renew: float = 10.0,
         retry: float = RETRY,
-        clock: Callable[[], float] = elapsed,
+        clock: Callable[[], float] = clock.elapsed,
     ) -> None:
         if not 0 < retry < renew < duration:
             raise ValueError("a lease needs 0 < retry < renew < duration")
@@ -141,7 +132,7 @@ class LeaderElector:
         while True:
             if await self._try():
                 break
-            wait = self._retry * random.uniform(0.8, 1.2)
+            wait = self._retry * chance.uniform(0.8, 1.2)
             # When the holder's time is over before the next look, the look is then.
             await asyncio.sleep(min(wait, self._free_in + 0.01) if self._free_in > 0 else wait)
         log.info("%s holds the lease %s/%s", self.identity, self.namespace, self.name)
@@ -263,4 +254,4 @@ def _seconds(duration: float) -> int:
 
 
 def _now() -> str:
-    return micro_timestamp(datetime.now(UTC))
+    return micro_timestamp(clock.now())

@@ -6,11 +6,11 @@ random tail of a generateName.
 
 import ipaddress
 import re
-import secrets
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
+from argosy.kube import chance
 from argosy.kube.hashing import ALPHABET
 
 __all__ = [
@@ -280,8 +280,7 @@ RULES: Final[Mapping[str, Callable[[str], list[str]]]] = {
 
 def generate(prefix: str) -> str:
     """A name from a generateName: the prefix, cut so that all fits into 63 characters, and five random ones."""
-    tail = "".join(secrets.choice(ALPHABET) for _ in range(_RANDOM_LENGTH))
-    return prefix[: _MAX_GENERATED - _RANDOM_LENGTH] + tail
+    return prefix[: _MAX_GENERATED - _RANDOM_LENGTH] + chance.text(ALPHABET, _RANDOM_LENGTH)
 
 
 def _bytes(value: str) -> int:

@@ -9,10 +9,10 @@ Belongs to one loop (`run_workers`), on one event loop; runs no task.
 """
 
 import logging
-import time
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from argosy.kube import clock
 from argosy.kube.backoff import Backoff
 
 __all__ = ["Pace"]
@@ -55,7 +55,7 @@ class Pace(Generic[K]):
 
     def begin(self, key: K, waited: float = 0.0) -> float:
         """A run has been due for `waited` seconds: 0 when it begins now, else the seconds it has to wait first."""
-        now = time.monotonic()
+        now = clock.monotonic()
         ended, row, allowed = self._rested.get(key, (now, 0, 0.0))
         if now < allowed:
             return allowed - now
@@ -67,7 +67,7 @@ class Pace(Generic[K]):
 
     def end(self, key: K) -> None:
         self._running.pop(key, None)
-        now = time.monotonic()
+        now = clock.monotonic()
         _, row, _ = self._rested.pop(key, (0.0, 0, 0.0))
         row += 1
         wait = self._slower.delay(row - self._limit)
@@ -80,7 +80,7 @@ class Pace(Generic[K]):
     def problem(self) -> str | None:
         """What a health check is to say: the run that has not ended for too long."""
         for key, began in self._running.items():
-            seconds = time.monotonic() - began
+            seconds = clock.monotonic() - began
             return f"{self._loop} has been at {key} for {seconds:.0f} s" if seconds > self._patience else None
         return None
 

@@ -4,14 +4,15 @@
 """
 
 import asyncio
-import time
 from collections.abc import Callable
+
+from argosy.kube import clock
 
 __all__ = ["TokenBucket"]
 
 
 class TokenBucket:
-    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = clock.monotonic) -> None:
         if rate <= 0 or burst < 1:
             raise ValueError("a token bucket needs a positive rate and a burst of at least 1")
         self.rate = rate

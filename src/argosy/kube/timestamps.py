@@ -5,6 +5,8 @@
 
 from datetime import UTC, datetime
 
+from argosy.kube import clock
+
 __all__ = ["micro_timestamp", "now", "parse", "timestamp"]
 
 
@@ -20,7 +22,7 @@ def micro_timestamp(moment: datetime) -> str:
 
 def now() -> str:
     """The present second."""
-    return timestamp(datetime.now(UTC))
+    return timestamp(clock.now())
 
 
 def parse(text: str | None) -> datetime | None:

@@ -8,6 +8,7 @@ import tempfile
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from argosy.kube import clock
 from argosy.kube.config import Connection
 from argosy.kube.credentials import ConfigError
 
@@ -81,7 +82,7 @@ def expired(certificate: bytes) -> datetime.datetime | None:
         end = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
     except ValueError:
         return None
-    return end if end < datetime.datetime.now(datetime.UTC) else None
+    return end if end < clock.now() else None
 
 
 def proxy_for(connection: Connection) -> str | None:

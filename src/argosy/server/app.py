@@ -6,12 +6,12 @@ makes it, with everything it is given here.
 
 import logging
 import platform
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import orjson
 from msgspec import structs
 
+from argosy.kube import clock
 from argosy.kube.errors import ApiError, NotFound
 from argosy.kube.transport import Page, Request, Response
 from argosy.server import status
@@ -147,7 +147,7 @@ class Server:
             log.warning("%s %s held the event loop for %.0f ms", request.method, request.path, seconds * 1000)
 
     async def _handle(self, request: Request, user: User) -> Response:
-        started = time.perf_counter()
+        started = clock.monotonic()
         verb, group, resource = request.method.lower(), "", ""
         try:
             target = parse_target(request)
@@ -163,7 +163,7 @@ class Server:
             response = status.as_response(error)
         except Exception:
             response = status.as_response(_failed(request))
-        self.metrics.request(verb, group, resource, response.status, time.perf_counter() - started)
+        self.metrics.request(verb, group, resource, response.status, clock.monotonic() - started)
         return response
 
     async def list(self, request: Request, user: User) -> Page:

@@ -5,9 +5,8 @@ are in their strategies.
 """
 
 from typing import Any
-from uuid import uuid4
 
-from argosy.kube import names
+from argosy.kube import chance, names
 from argosy.kube.timestamps import now
 from argosy.server.fielderrors import FieldError, forbidden, invalid, required, too_many
 from argosy.server.registry import Kind, Object
@@ -100,7 +99,7 @@ def fill_new(kind: Kind, obj: Object) -> None:
     """The fields the server sets on create. Field managers are not tracked yet, so managedFields are not kept."""
     metadata = obj["metadata"]
     metadata.pop("managedFields", None)
-    metadata["uid"] = str(uuid4())
+    metadata["uid"] = chance.uid()
     metadata["creationTimestamp"] = now()
     if kind.strategy.generation:
         metadata["generation"] = 1

@@ -4,10 +4,10 @@ The pods are placed by the scheduler, each bound to its node by affinity. Update
 maxSurge counts as 0.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from argosy.kube import clock
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
 from argosy.kube.taints import NO_EXECUTE, NO_SCHEDULE
@@ -112,7 +112,7 @@ class DaemonSets(Workload):
         running = [next((pod for pod in by_node.get(node, ()) if pod.active), None) for node in wanted]
         pods = [pod for pod in running if pod is not None]
         min_ready = self.cluster.timings.real(obj["spec"].get("minReadySeconds") or 0)
-        waits = [available(pod, min_ready, time.time()) for pod in pods]
+        waits = [available(pod, min_ready, clock.time()) for pod in pods]
         ok = sum(wait == 0 for wait in waits)
         optional = {
             "updatedNumberScheduled": sum(self.cluster.label_of(pod, REVISION_LABEL) == hashed for pod in pods),

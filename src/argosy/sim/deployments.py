@@ -4,11 +4,9 @@ Every reconcile looks at the whole Deployment, takes at most one step (scale, ro
 changed; the changes that step causes bring it back. Arithmetic is in `rollout`, conditions in `deploystatus`.
 """
 
-import time
-
 import msgspec
 
-from argosy.kube import timestamps
+from argosy.kube import clock, timestamps
 from argosy.kube.client import Client, Patch
 from argosy.kube.conditions import find
 from argosy.kube.errors import AlreadyExists, NotFound
@@ -334,7 +332,7 @@ class _Sync:
             if self.annotations:
                 metadata["annotations"] = self.annotations
             await self.cluster.access.update(DEPLOYMENTS, self.deployment)
-        left = deploystatus.seconds_to_deadline(self.deployment, status, time.time(), speed)
+        left = deploystatus.seconds_to_deadline(self.deployment, status, clock.time(), speed)
         if self.spec.get("paused") or abs(left) == float("inf"):
             return None
         # A second more, as the times in conditions are whole seconds.

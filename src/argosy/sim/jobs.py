@@ -5,9 +5,8 @@ the growing delays of Kubernetes. Pod failure policies, success policies and lim
 """
 
 import asyncio
-import time
 
-from argosy.kube import timestamps
+from argosy.kube import clock, timestamps
 from argosy.kube.client import Patch
 from argosy.kube.conditions import is_true, set_condition
 from argosy.kube.queue import Result
@@ -184,7 +183,7 @@ class Jobs(Workload):
         limit = spec.get("activeDeadlineSeconds")
         if limit is None:
             return None
-        return timestamp(status.get("startTime")) + self.cluster.timings.real(limit) - time.time()
+        return timestamp(status.get("startTime")) + self.cluster.timings.real(limit) - clock.time()
 
     async def _expire(self, obj: Object) -> Result | None:
         """A finished Job goes when its time to live is over."""
@@ -193,7 +192,7 @@ class Jobs(Workload):
             return None
         status, metadata = obj["status"], obj["metadata"]
         ended = next(one for one in status["conditions"] if one["type"] in ("Complete", "Failed"))
-        wait = timestamp(ended["lastTransitionTime"]) + self.cluster.timings.real(ttl) - time.time()
+        wait = timestamp(ended["lastTransitionTime"]) + self.cluster.timings.real(ttl) - clock.time()
         if wait > 0:
             return Result(requeue_after=wait)
         await self.client.delete(

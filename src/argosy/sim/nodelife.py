@@ -5,10 +5,9 @@ that do not tolerate the taint for ever are deleted when their time is over. Pod
 """
 
 import asyncio
-import time
 from typing import Any
 
-from argosy.kube import timestamps
+from argosy.kube import clock, timestamps
 from argosy.kube.conditions import set_condition
 from argosy.kube.errors import AlreadyExists
 from argosy.kube.queue import Result
@@ -143,7 +142,7 @@ class NodeLife(Controller):
         taints = [taint for taint in node.taints if taint.get("effect") == NO_EXECUTE]
         if not taints:
             return None
-        now, soonest, due = time.time(), float("inf"), []
+        now, soonest, due = clock.time(), float("inf"), []
         for pod in list(self.cluster.pods.on_node(node.name)):
             if pod.deleting or pod.phase in TERMINAL:
                 continue

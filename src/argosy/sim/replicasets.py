@@ -3,10 +3,9 @@
 The books it reads are as new as the last commit, so it needs no memory of its own writes.
 """
 
-import time
 from collections.abc import Iterable, Sequence
 
-from argosy.kube import timestamps
+from argosy.kube import clock, timestamps
 from argosy.kube.conditions import remove_condition, set_condition
 from argosy.kube.errors import ApiError
 from argosy.kube.queue import Result
@@ -104,7 +103,7 @@ class ReplicaSets(Workload):
     def _count(self, active: Sequence[Pod], spec: Object) -> tuple[float, Object]:
         """The numbers of a status, and the seconds until the next ready pod counts as available."""
         min_ready = self.cluster.timings.real(spec.get("minReadySeconds") or 0)
-        waits = [available(pod, min_ready, time.time()) for pod in active]
+        waits = [available(pod, min_ready, clock.time()) for pod in active]
         counts: Object = {"replicas": len(active)}
         amounts = (
             ("fullyLabeledReplicas", len(active)),

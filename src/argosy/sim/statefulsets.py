@@ -3,10 +3,10 @@
 Claims of volumeClaimTemplates are not made: simulated pods need no storage to run.
 """
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
+from argosy.kube import clock
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
 from argosy.server.trusted import Entry
@@ -47,7 +47,7 @@ class StatefulSets(Workload):
     def _is_available(self, obj: Object, pod: Pod) -> bool:
         """Ready for long enough, and not on its way out."""
         min_ready = self.cluster.timings.real(obj["spec"].get("minReadySeconds") or 0)
-        return not pod.deleting and available(pod, min_ready, time.time()) == 0
+        return not pod.deleting and available(pod, min_ready, clock.time()) == 0
 
     async def _step(self, obj: Object, current: str, update: str) -> None:
         """Start what is missing, then stop what is too much, then replace what is outdated; in order one at a time."""
@@ -114,7 +114,7 @@ class StatefulSets(Workload):
         pods = list(self._pods(obj).values())
         min_ready = self.cluster.timings.real(spec.get("minReadySeconds") or 0)
         active = [pod for pod in pods if pod.active]
-        waits = [available(pod, min_ready, time.time()) for pod in active]
+        waits = [available(pod, min_ready, clock.time()) for pod in active]
         ready = [pod for pod in active if pod.ready]
         updated = [pod for pod in active if self.cluster.label_of(pod, REVISION_LABEL) == update]
         if len(updated) == len(ready) == len(pods) == spec["replicas"]:

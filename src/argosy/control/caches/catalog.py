@@ -1,12 +1,12 @@
 """Catalog: the federated types right now, by name and by kind, and what is read of their member objects."""
 
-import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from argosy.api.types import FederatedTypeConfig
 from argosy.control.caches.projection import projection
 from argosy.control.wake import Signal
+from argosy.kube import clock
 from argosy.kube.informer import Change
 from argosy.kube.objects import HasMetadata
 
@@ -43,7 +43,7 @@ class Catalog:
 
     def lately(self, seconds: float) -> list[FederatedTypeConfig]:
         """The types, and those that were among them less than so many seconds ago: one may only be being replaced."""
-        now = time.monotonic()
+        now = clock.monotonic()
         self._gone = {name: gone for name, gone in self._gone.items() if now - gone[1] < seconds}
         return [*self._by_name.values(), *(config for config, _ in self._gone.values())]
 
@@ -58,7 +58,7 @@ class Catalog:
         if old is not None and _kind(old) != kind:
             del self._by_name[old.name]
             del self._by_kind[_kind(old)]
-            self._gone[old.name] = (old, time.monotonic())
+            self._gone[old.name] = (old, clock.monotonic())
         if new is not None and kind is not None:
             if self._by_kind.setdefault(kind, new.name) == new.name:
                 self._by_name[new.name] = new

@@ -6,10 +6,10 @@ status that it has seen it.
 
 import asyncio
 import contextlib
-import secrets
 from typing import Any
 
 from argosy.api import keys
+from argosy.kube import chance
 from argosy.kube.client import Client
 from argosy.kube.errors import NotFound
 from argosy.kube.resource import Resource
@@ -25,7 +25,7 @@ _DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 
 async def deployment_controller_runs(client: Client, patience: float = PATIENCE) -> bool:
     """Whether the probe was noticed within so many seconds. The probe is gone afterwards."""
-    name = f"argosy-probe-{secrets.token_hex(4)}"
+    name = f"argosy-probe-{chance.token(4).hex()}"
     probe = await client.create(_DEPLOYMENTS, _probe(name), _NAMESPACE)
     try:
         async with asyncio.timeout(patience):

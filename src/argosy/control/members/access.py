@@ -11,7 +11,6 @@ Called by `clusters` for one cluster at a time; it writes the token into the sec
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -38,6 +37,7 @@ from argosy.fleet.credentials import (
 )
 from argosy.fleet.identity import Identity, recorded
 from argosy.fleet.tokens import life_of, renewal_time
+from argosy.kube import clock
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, Forbidden, TransportError
 from argosy.kube.transport import Transport
@@ -84,7 +84,7 @@ class _Entry:
         self.recognition = recognition
 
     def wait_with_renewal(self, seconds: float) -> None:
-        self.patience = time.monotonic() + seconds
+        self.patience = clock.monotonic() + seconds
 
     def has_rules(self, rules: list[dict[str, Any]]) -> None:
         self.rules = rules
@@ -299,7 +299,7 @@ class Access:
         entry = self._entries[cluster.name]
         if (
             not cluster.spec.use_service_account
-            or time.monotonic() < entry.patience
+            or clock.monotonic() < entry.patience
             or not self._is_due(cluster, entry)
         ):
             return False
@@ -323,7 +323,7 @@ class Access:
             life = life_of(self._secrets.connection(cluster).token)
         except CredentialsError:
             return False
-        return life is not None and time.time() >= renewal_time(life, self._timings.token_renewal, cluster.name)
+        return life is not None and clock.time() >= renewal_time(life, self._timings.token_renewal, cluster.name)
 
     async def _next_token(self, cluster: FederatedCluster, entry: _Entry) -> bytes:
         try:

@@ -1,7 +1,8 @@
 """Circuit breaker: after several failures in a row a member is left alone for a while, so that it holds up nobody else."""
 
-import time
 from collections.abc import Callable
+
+from argosy.kube import clock
 
 __all__ = ["Breaker", "BreakerOpen"]
 
@@ -19,7 +20,7 @@ class Breaker:
 
     _LONGEST = 60.0
 
-    def __init__(self, failures: int, open_for: float, clock: Callable[[], float] = time.monotonic):
+    def __init__(self, failures: int, open_for: float, clock: Callable[[], float] = clock.monotonic):
         self._allowed_failures = failures
         self._first_open = open_for
         self._clock = clock

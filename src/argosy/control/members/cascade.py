@@ -6,8 +6,6 @@ never to delete. Each shard takes away its own; who owns the cluster waits for a
 
 import asyncio
 import functools
-import random
-import time
 
 from argosy.api import keys
 from argosy.api.shards import WHOLE, Shard
@@ -20,6 +18,7 @@ from argosy.control.copies.pause import Pause
 from argosy.control.members.breaker import BreakerOpen
 from argosy.control.members.member import Member
 from argosy.control.timings import Timings
+from argosy.kube import chance, clock
 from argosy.kube.errors import ApiError, NotFound, TransportError
 from argosy.kube.objects import Partial, key_of
 from argosy.plan.copies.adoption import orphans
@@ -48,7 +47,7 @@ class Cascade:
             return "the cluster is not ready"
         if self._pause.fleet() or self._pause.cluster(cluster):
             return "nothing is written to it while it is paused"
-        until = time.monotonic() + self._timings.cascade_pass
+        until = clock.monotonic() + self._timings.cascade_pass
         results = await asyncio.gather(*(self._of_type(member, config, until) for config in self._caches.catalog))
         left = sum(count for count, _ in results)
         problems = [problem for _, found in results for problem in found]
@@ -79,8 +78,8 @@ class Cascade:
         self._unserved.pop((member.name, config.name), None)
         left, tried, problems = 0, 0, list[str]()
         # In no order: what cannot be taken away must not use up every pass.
-        for item in random.sample(listed.items, len(listed.items)):
-            if tried and time.monotonic() >= until:
+        for item in chance.sample(listed.items):
+            if tried and clock.monotonic() >= until:
                 left += 1
                 continue
             if not self._shard.owns(item.metadata.namespace):
@@ -124,5 +123,5 @@ class Cascade:
         if unread or any((each.group, each.kind) == (group, kind) for each in found.resources):
             self._unserved.pop((member.name, config.name), None)
             return False
-        since = self._unserved.setdefault((member.name, config.name), time.monotonic())
-        return time.monotonic() - since >= self._timings.health_threshold
+        since = self._unserved.setdefault((member.name, config.name), clock.monotonic())
+        return clock.monotonic() - since >= self._timings.health_threshold

@@ -6,10 +6,10 @@ of them has; everything after that goes over the new one. So informers keep what
 
 import asyncio
 import re
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 
+from argosy.kube import clock
 from argosy.kube.errors import ApiError, from_response
 from argosy.kube.transport import Event, Page, Request, Response, Transport
 
@@ -58,7 +58,7 @@ class MemberConnection:
 
     def refusals(self) -> list[str]:
         """Rights that are missing, in the server's words: which verb on which resource."""
-        limit = time.monotonic() - _REMEMBERED
+        limit = clock.monotonic() - _REMEMBERED
         return sorted({message for message, heard in self._refusals.values() if heard >= limit})
 
     def exchange(self, transport: Transport) -> None:
@@ -143,7 +143,7 @@ class MemberConnection:
             self._refusals.pop(_asked(request), None)
             while len(self._refusals) >= _MOST:  # the one heard longest ago
                 del self._refusals[next(iter(self._refusals))]
-            self._refusals[_asked(request)] = (error.message, time.monotonic())
+            self._refusals[_asked(request)] = (error.message, clock.monotonic())
         elif error.code < 500:
             self._accepted(request)
 

@@ -12,7 +12,6 @@ to find out whether the member is back.
 
 import asyncio
 import math
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -20,6 +19,7 @@ import msgspec
 
 from argosy.api import keys
 from argosy.fleet.identity import Identity, judged
+from argosy.kube import clock
 from argosy.kube.challenge import Challenge, NotAnswered
 from argosy.kube.errors import ApiError, TransportError, from_response
 from argosy.kube.transport import Event, Page, Request, Response, Transport
@@ -95,7 +95,7 @@ class IdentityGate:
 
     async def confirm(self) -> None:
         """Return when a question that was put after this call was answered right. Raises what `send` raises."""
-        await self._confirm(time.monotonic())
+        await self._confirm(clock.monotonic())
 
     async def send(self, request: Request) -> Response:
         return await self._transport.send(await self._admitted(request))
@@ -116,14 +116,14 @@ class IdentityGate:
 
     async def _admitted(self, request: Request) -> Request:
         """Not sent either if another cluster is met while it waits for its turn."""
-        await self._confirm(time.monotonic() - self._period)
+        await self._confirm(clock.monotonic() - self._period)
         return msgspec.structs.replace(request, guard=self._recognition.check)
 
     async def _confirm(self, since: float) -> None:
         self._recognition.check()
         if self._confirmed >= since:
             return
-        entered = time.monotonic()
+        entered = clock.monotonic()
         async with self._asking:
             self._recognition.check()
             if self._confirmed >= since:
@@ -131,11 +131,11 @@ class IdentityGate:
             failed, error = self._failed
             if failed >= entered:  # whoever waits for the same answer has the same failure
                 raise error
-            asked = time.monotonic()
+            asked = clock.monotonic()
             try:
                 await self._ask()
             except (ApiError, TransportError) as error:
-                self._failed = (time.monotonic(), error)
+                self._failed = (clock.monotonic(), error)
                 raise
             self._confirmed = asked
 

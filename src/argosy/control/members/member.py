@@ -6,13 +6,13 @@ informers with it.
 
 import asyncio
 import itertools
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from argosy.control.members.breaker import Breaker, BreakerOpen
 from argosy.control.timings import Timings
 from argosy.control.wake import Signal
+from argosy.kube import clock
 from argosy.kube.client import Client
 from argosy.kube.errors import TransportError
 from argosy.kube.informer import Informer
@@ -84,7 +84,7 @@ class Member:
     def silent(self) -> bool:
         """Whether requests are under way and nothing has been heard for long."""
         oldest = next(iter(self._sent.values()), None)
-        return oldest is not None and time.monotonic() - max(oldest, self._answered) > self._silence
+        return oldest is not None and clock.monotonic() - max(oldest, self._answered) > self._silence
 
     async def call(self, request: Callable[[Client], Awaitable[T]]) -> T:
         """Make one request. Raises BreakerOpen without sending, TransportError or TimeoutError without an answer."""
@@ -117,14 +117,14 @@ class Member:
 
     async def _send(self, request: Callable[[Client], Awaitable[T]]) -> T:
         number = next(self._numbers)
-        self._sent[number] = time.monotonic()
+        self._sent[number] = clock.monotonic()
         try:
             return await request(self.client)
         finally:
             del self._sent[number]
 
     def _is_there(self) -> None:
-        self._answered = time.monotonic()
+        self._answered = clock.monotonic()
         self.breaker.succeeded()
         if self._in_trouble:
             self._in_trouble = False

@@ -1,6 +1,5 @@
 """The basis of decisions: all that a pass over one object rests on besides the object, read from where it is kept current."""
 
-import datetime
 import re
 from collections.abc import Generator
 from typing import Any
@@ -16,6 +15,7 @@ from argosy.control.scheduling.priorities import Priorities
 from argosy.control.scheduling.profiles import Profiles
 from argosy.control.scheduling.reservations import ReservedFleet
 from argosy.control.telemetry.scheduling import SchedulingMetrics
+from argosy.kube import clock
 from argosy.plan.metadata import labels_of
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
@@ -71,7 +71,7 @@ class DecisionBasis:
                 registry=self.profiles.registry,
                 wanted=self._options.federate_all,
                 exclude_namespaces=self.excluded,
-                now=datetime.datetime.now(datetime.UTC),
+                now=clock.now(),
                 migration=self.migrate.info(key),
                 available=self.failback.available(key),
                 katalyst=self._options.katalyst,

@@ -1,10 +1,9 @@
 """Remote plugins: a question goes to the webhook or to the process of the Python package it is for; its time is measured."""
 
-import time
-
 from argosy.control.scheduling.plugin_workers import PluginWorkers
 from argosy.control.scheduling.webhooks import Webhooks
 from argosy.control.telemetry.metrics import Metrics
+from argosy.kube import clock
 from argosy.plan.scheduling.framework import Reply
 from argosy.plan.scheduling.package_plugins import PackagedQuestion, Question, failed
 
@@ -19,11 +18,11 @@ class RemotePlugins:
 
     async def answer(self, question: Question) -> Reply:
         """What the plugin says, whatever becomes of it: nothing is raised."""
-        started = time.perf_counter()
+        started = clock.monotonic()
         reply = await self._answer(question)
         if self._metrics is not None:
             result = "failed" if reply.error or reply.errors else "answered"
-            self._metrics.plugin.labels(question.plugin, result).observe(time.perf_counter() - started)
+            self._metrics.plugin.labels(question.plugin, result).observe(clock.monotonic() - started)
         return reply
 
     async def _answer(self, question: Question) -> Reply:

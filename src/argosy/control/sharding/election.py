@@ -10,16 +10,16 @@ ones, in any order: the new ones begin when the last of the old ones has let go 
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 from argosy.api import keys
 from argosy.api.shards import Shard, shard_of_lease
+from argosy.kube import chance, clock
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, Conflict, NotFound, TransportError
-from argosy.kube.lease import LEASES, RETRY, LeaderElector, LeaseLost, Sightings, elapsed
+from argosy.kube.lease import LEASES, RETRY, LeaderElector, LeaseLost, Sightings
 
 __all__ = ["OtherLayoutActive", "ShardElection"]
 
@@ -31,7 +31,9 @@ class OtherLayoutActive(Exception):
 
 
 class ShardElection:
-    def __init__(self, client: Client, shard: Shard, *, retry: float = RETRY, clock: Callable[[], float] = elapsed):
+    def __init__(
+        self, client: Client, shard: Shard, *, retry: float = RETRY, clock: Callable[[], float] = clock.elapsed
+    ):
         self._client = client
         self._count = shard.count
         self._retry = retry
@@ -57,7 +59,7 @@ class ShardElection:
             except (LeaseLost, OtherLayoutActive) as why:
                 log.warning("%s; standing again", why)
                 # Two that saw each other must not step back and come again in step.
-                await asyncio.sleep(self._retry * random.random())
+                await asyncio.sleep(self._retry * chance.random())
 
     async def _lead(self, elector: LeaderElector, lead: Callable[[LeaderElector], Awaitable[None]]) -> None:
         await self._begin()

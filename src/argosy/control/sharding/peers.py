@@ -5,7 +5,6 @@ silent is not counted for long: what it was waiting for runs by then, or will no
 them costs this and nothing else.
 """
 
-import time
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -14,6 +13,7 @@ from argosy.api import keys
 from argosy.api.shards import Shard
 from argosy.control.timings import Timings
 from argosy.control.wake import Signal
+from argosy.kube import clock
 from argosy.kube.client import Client
 from argosy.kube.informer import Change, Informer
 from argosy.kube.objects import Metadata
@@ -40,7 +40,7 @@ class PeerReservations:
     """`informer.run` until cancelled. `totals` is the sum of the others', and `version` grows with each change."""
 
     def __init__(
-        self, client: Client, shard: Shard, timings: Timings, clock: Callable[[], float] = time.monotonic
+        self, client: Client, shard: Shard, timings: Timings, clock: Callable[[], float] = clock.monotonic
     ) -> None:
         self._timings = timings
         self._clock = clock

@@ -7,7 +7,6 @@ not let us write costs this and nothing else. `run` until cancelled.
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Callable
 
 import msgspec
@@ -16,6 +15,7 @@ from argosy.api import keys
 from argosy.api.shards import Shard
 from argosy.control.sharding.peers import CONFIG_MAPS, DATA, Amounts, PeerReservations, name_of
 from argosy.control.timings import Timings
+from argosy.kube import clock
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import AlreadyExists, ApiError, NotFound, TransportError
 
@@ -32,7 +32,7 @@ class ReservationPublisher:
         own: Callable[[], Amounts],
         peers: PeerReservations,
         timings: Timings,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = clock.monotonic,
     ) -> None:
         self._client = client
         self._shard = shard

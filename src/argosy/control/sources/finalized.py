@@ -7,11 +7,11 @@ its copies should go.
 """
 
 import math
-import time
 
 from argosy.api import keys
 from argosy.control.caches.informers import SourceChange
 from argosy.control.caches.objectkeys import SourceKey
+from argosy.kube import clock
 
 __all__ = ["JustFinalized"]
 
@@ -26,7 +26,7 @@ class JustFinalized:
 
     def note(self, key: SourceKey) -> None:
         """The source is about to get it."""
-        now = time.monotonic()
+        now = clock.monotonic()
         self._since.pop(key, None)
         self._since[key] = now
         while now - next(iter(self._since.values())) > self._longest_request:
@@ -35,7 +35,7 @@ class JustFinalized:
     def gone(self, told: SourceChange) -> bool:
         """A source is gone; whether it slipped through, which is remembered until it is taken."""
         last, key = told.change.old, told.key
-        just_finalized = time.monotonic() - self._since.pop(key, -math.inf) <= self._longest_request
+        just_finalized = clock.monotonic() - self._since.pop(key, -math.inf) <= self._longest_request
         if last is None or not just_finalized or told.change.missing:
             return False
         if keys.FEDERATE_FINALIZER not in last.metadata.finalizers or last.metadata.deletion_timestamp:

@@ -1,12 +1,12 @@
 """Gauges: what no event moves, looked at once a second: queues, ages, clusters, plugins, the lag of the event loop."""
 
 import asyncio
-import time
 from collections.abc import Iterable
 from typing import Any
 
 from argosy.control.context import ControllerContext
 from argosy.control.wake import Loop
+from argosy.kube import clock
 
 __all__ = ["measure"]
 
@@ -15,9 +15,9 @@ async def measure(context: ControllerContext, loops: Iterable[Loop[Any]]) -> Non
     """Until cancelled. The lag is how much later than a second it comes."""
     metrics = context.metrics
     while True:
-        before = time.monotonic()
+        before = clock.monotonic()
         await asyncio.sleep(1.0)
-        now = time.monotonic()
+        now = clock.monotonic()
         metrics.loop_lag.set(max(now - before - 1.0, 0.0))
         context.prober.judge_figures(now)
         for loop in loops:

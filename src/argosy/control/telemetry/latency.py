@@ -3,10 +3,11 @@
 Kept only while a write is under way: the first of propagation and status return to finish leaves the other's mark alone.
 """
 
-import time
 from collections.abc import Callable, Hashable
 
 from prometheus_client import Histogram
+
+from argosy.kube import clock
 
 __all__ = ["LatencyMarks"]
 
@@ -15,7 +16,7 @@ _MOST = 100_000
 
 
 class LatencyMarks:
-    def __init__(self, histogram: Histogram, clock: Callable[[], float] = time.monotonic):
+    def __init__(self, histogram: Histogram, clock: Callable[[], float] = clock.monotonic):
         self._histogram = histogram
         self._clock = clock
         self._since: dict[Hashable, tuple[int, float]] = {}

@@ -4,7 +4,6 @@ Durations are histograms: their `_count` and `_sum` are those of KubeAdmiral's s
 Plugins are timed from outside, in a copy of the profile: decisions know no clock.
 """
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from argosy.kube import clock
 from argosy.plan.scheduling.framework import Filter, Profile, Remote, Replicas, Score, Select
 from argosy.plan.scheduling.schedule import Decision
 
@@ -60,11 +60,11 @@ class SchedulingMetrics:
     def start(self) -> None:
         """A pass begins. It ends before the next one does: nothing in it waits."""
         self._spent.clear()
-        self._started = time.perf_counter()
+        self._started = clock.monotonic()
 
     def end(self, decision: Decision | None, profile: str) -> None:
         """A pass ended, with or without a decision."""
-        seconds = time.perf_counter() - self._started
+        seconds = clock.monotonic() - self._started
         self.latency.observe(seconds)
         self.throughput.inc()
         if decision is None:
@@ -118,11 +118,11 @@ class SchedulingMetrics:
         spent = self._spent
 
         def watched(*arguments: Any) -> Any:
-            started = time.perf_counter()
+            started = clock.monotonic()
             try:
                 return run(*arguments)
             finally:
-                seconds = time.perf_counter() - started
+                seconds = clock.monotonic() - started
                 spent[point] = spent.get(point, 0.0) + seconds
                 if observed is not None:
                     observed(seconds)

@@ -1,12 +1,12 @@
 """What service-account tokens are bound to: the account, and a pod, secret or node besides. A token dies with its objects."""
 
 import datetime
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
+from argosy.kube import clock
 from argosy.server import status
 from argosy.server.registry import Object, Registry
 from argosy.server.watchcache.entry import Entry
@@ -22,7 +22,7 @@ _LEEWAY = 60.0
 class BoundObjects:
     """Reads the store through `get`, by key."""
 
-    def __init__(self, get: Callable[[str], Entry | None], registry: Registry, clock: Callable[[], float] = time.time):
+    def __init__(self, get: Callable[[str], Entry | None], registry: Registry, clock: Callable[[], float] = clock.time):
         self._get = get
         self._registry = registry
         self._clock = clock

@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from argosy.kube import chance, clock
+
 __all__ = ["Authority", "KeyPair", "peer_identity", "server_context"]
 
 _CA_LIFE = datetime.timedelta(days=3650)
@@ -100,7 +102,7 @@ class Authority:
         old = _read(self._folder, name) if self._folder else None
         if old is not None:
             certificate = x509.load_pem_x509_certificate(old.certificate)
-            lives = certificate.not_valid_after_utc - _RENEW_BEFORE > datetime.datetime.now(datetime.UTC)
+            lives = certificate.not_valid_after_utc - _RENEW_BEFORE > clock.now()
             if lives and certificate.issuer == self._certificate.subject and fits(certificate):
                 return old
         pair = make()
@@ -139,7 +141,7 @@ def _identity(certificate: x509.Certificate) -> tuple[str, tuple[str, ...]]:
 def _new_authority() -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     # The serial-like suffix keeps two authorities apart for clients that trust both.
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"argosy-ca-{os.urandom(4).hex()}")])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"argosy-ca-{chance.token(4).hex()}")])
     certificate = (
         _builder(subject, subject, key.public_key(), _CA_LIFE)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -166,7 +168,7 @@ def _new_authority() -> KeyPair:
 def _builder(
     subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, life: datetime.timedelta
 ) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
+    now = clock.now()
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

@@ -6,8 +6,6 @@ and then dies with that as well; `refusal` asks the store.
 
 import hashlib
 import hmac
-import time
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -16,7 +14,7 @@ import msgspec
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from argosy.kube import names
+from argosy.kube import chance, clock, names
 from argosy.server.auth.identity import User
 
 __all__ = [
@@ -101,7 +99,7 @@ class ServiceAccountTokens:
         bound: Mapping[str, Any] | None = None,
     ) -> tuple[str, int]:
         """A token and the Unix time it expires at. `bound` is the object it is bound to besides the account."""
-        now = int(time.time())
+        now = int(clock.time())
         expires = now + seconds
         account = {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}, **(bound or {})}
         claims = {
@@ -110,7 +108,7 @@ class ServiceAccountTokens:
             "iat": now,
             "nbf": now,
             "iss": self.issuer,
-            "jti": str(uuid.uuid4()),
+            "jti": chance.uid(),
             "sub": f"system:serviceaccount:{namespace}:{name}",
             _CLAIM: account,
         }
@@ -139,7 +137,7 @@ class ServiceAccountTokens:
             raise TokenRefused(
                 f"token audiences {_listed(given)} is invalid for the target audiences {_listed(wanted)}"
             )
-        if expires <= time.time():
+        if expires <= clock.time():
             raise TokenRefused("service account token has expired")
         if why := self._refusal(account):
             raise TokenRefused(why)

@@ -8,8 +8,6 @@ connection.
 
 import asyncio
 import logging
-import random
-import time
 import zlib
 from collections import deque
 from collections.abc import Iterator
@@ -20,7 +18,7 @@ from urllib.parse import parse_qsl
 
 import httptools
 
-from argosy.kube import warning
+from argosy.kube import chance, clock, warning
 from argosy.kube.errors import ApiError
 from argosy.kube.transport import Request, Response
 from argosy.server import status
@@ -107,7 +105,7 @@ class Connection(asyncio.Protocol):
         self._refusal: bytes | None = None
         self._answering = False
         #: Since when we wait for the client, on the monotonic clock, and how long we do.
-        self._waits_since = time.monotonic()
+        self._waits_since = clock.monotonic()
         self._patience = self._limits.receive_seconds
 
     # What asyncio calls.
@@ -115,7 +113,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(HIGH_WATER)
-        self._waits_since = time.monotonic()  # the time for a request begins when TLS is agreed on
+        self._waits_since = clock.monotonic()  # the time for a request begins when TLS is agreed on
         tls = transport.get_extra_info("ssl_object")
         if tls is not None:
             self._certificate = tls.getpeercert(binary_form=True)
@@ -331,7 +329,7 @@ class Connection(asyncio.Protocol):
         server.in_flight.enter_watch()
         try:
             # Between once and twice the limit, so that streams opened together do not all end together.
-            longest = self._limits.watch_seconds * random.uniform(1, 2)
+            longest = self._limits.watch_seconds * chance.uniform(1, 2)
             async with time_limit(self._limits.request_seconds):
                 # A client that was cut off takes nothing, not even an end.
                 reader = Reader(wake=self._schedule_pump, cut=self.abort)
@@ -414,7 +412,7 @@ class Connection(asyncio.Protocol):
         return now - self._waits_since > self._patience
 
     def _wait_for_client(self, patience: float) -> None:
-        self._waits_since = time.monotonic()
+        self._waits_since = clock.monotonic()
         self._patience = patience
 
     def end(self) -> None:
@@ -483,7 +481,7 @@ class _Clock:
         self.text = ""
 
     def __call__(self) -> str:
-        second = int(time.time())
+        second = int(clock.time())
         if second != self.second:
             self.second = second
             self.text = formatdate(second, usegmt=True)

@@ -1,8 +1,9 @@
 """Holding: how long a request keeps the event loop from everybody else, told by the request that does."""
 
-import time
 from collections.abc import Coroutine, Generator
 from typing import Any, Generic, TypeVar
+
+from argosy.kube import clock
 
 __all__ = ["Steps"]
 
@@ -23,17 +24,17 @@ class Steps(Generic[T]):
         self.longest = 0.0
 
     def __await__(self) -> Generator[Any, None, T]:
-        work, clock = self._work, time.thread_time
+        work, computed = self._work, clock.thread_time
         error: BaseException | None = None
         while True:
-            began = clock()
+            began = computed()
             try:
                 awaited = work.send(None) if error is None else work.throw(error)
             except StopIteration as end:
                 result: T = end.value
                 return result
             finally:
-                self.longest = max(self.longest, clock() - began)
+                self.longest = max(self.longest, computed() - began)
                 error = None  # where it is raised here, it holds this frame
             try:
                 yield awaited

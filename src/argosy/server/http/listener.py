@@ -9,8 +9,8 @@ import asyncio
 import contextlib
 import resource
 import ssl as tls
-import time
 
+from argosy.kube import clock
 from argosy.server.app import Server
 from argosy.server.http.buffers import Buffers
 from argosy.server.http.connection import Connection
@@ -104,7 +104,7 @@ class Listener:
             self._drained.set_result(None)
 
     def _sweep(self) -> None:
-        now = time.monotonic()
+        now = clock.monotonic()
         for connection in tuple(self.connections):
             if connection.overdue(now):
                 connection.abort()

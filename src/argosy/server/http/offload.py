@@ -11,12 +11,12 @@ until it ends. `close` lets the threads finish what they do.
 """
 
 import asyncio
-import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from argosy.kube import clock
 from argosy.kube.errors import ApiError
 from argosy.server import status
 from argosy.server.http.limits import Limits
@@ -33,7 +33,7 @@ class _Job:
     def __init__(self, work: Callable[[], Any], done: "asyncio.Future[Any]"):
         self.work = work
         self.done = done
-        self.queued = time.perf_counter()
+        self.queued = clock.monotonic()
 
 
 class Offload:
@@ -97,12 +97,12 @@ class Offload:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._limits.offload_threads, "offload")
         self.running += 1
-        started = time.perf_counter()
+        started = clock.monotonic()
         self._metrics.offload_waited.observe(started - job.queued)
         loop = asyncio.get_running_loop()
 
         def ended(result: "Future[Any]") -> None:
-            self._metrics.offload_worked.observe(time.perf_counter() - started)
+            self._metrics.offload_worked.observe(clock.monotonic() - started)
             self.running -= 1
             self._next()
             if job.done.done():  # given up

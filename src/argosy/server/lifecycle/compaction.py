@@ -5,8 +5,8 @@ Runs one task, ended with the server.
 
 import asyncio
 import logging
-import time
 
+from argosy.kube import clock
 from argosy.server.lifecycle.ages import Ages
 from argosy.server.watchcache.store import Store
 
@@ -26,7 +26,7 @@ class HistoryCompaction:
     async def run(self) -> None:
         while True:
             await asyncio.sleep(PERIOD)
-            old = self._ages.note(time.monotonic(), self._store.version)
+            old = self._ages.note(clock.monotonic(), self._store.version)
             if not old:
                 continue
             try:

@@ -5,8 +5,8 @@ server.
 """
 
 import asyncio
-import time
 
+from argosy.kube import clock
 from argosy.server.lifecycle.ages import Ages
 from argosy.server.watchcache.store import Store
 
@@ -31,5 +31,5 @@ class EventExpiry:
 
     async def run(self) -> None:
         while True:
-            await self.sweep(time.monotonic())
+            await self.sweep(clock.monotonic())
             await asyncio.sleep(PERIOD)

@@ -3,13 +3,13 @@
 Objects come in as they are stored, encoded or decoded; what goes out is encoded. The clock is read once an answer, for ages.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 import orjson
 
+from argosy.kube import clock
 from argosy.server import status
 from argosy.server.crd.strategy import CustomResourceStrategy
 from argosy.server.http.accept import media_types
@@ -70,7 +70,7 @@ def as_table(
     """
     _check_included(include_object)
     printer = _printer(kind)
-    now = time.time()
+    now = clock.time()
     rows = [orjson.dumps(_row(printer, kind, item, include_object, version, now)) for item in items]
     columns = None if is_watch else [_definition(column) for column in printer.columns]
     head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": dict(list_metadata)}

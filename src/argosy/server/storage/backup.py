@@ -13,7 +13,6 @@ import shutil
 import sqlite3
 import tarfile
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -21,7 +20,7 @@ from typing import IO
 import msgspec
 
 from argosy import __version__
-from argosy.kube import timestamps
+from argosy.kube import clock, timestamps
 from argosy.server.storage.copy import check_copy, copy_store
 from argosy.server.storage.epoch import EpochRecord, Mark, beyond_all, read_record, write_record
 from argosy.server.storage.examine import examine
@@ -121,7 +120,7 @@ def unpack(source: Path, server: Path, tell: Tell, change: Change = lambda store
     Everything is checked before anything is moved. `change` may work on the folder of the new store before that. Versions go on
     above all that the store, here or anywhere, can have given out. Raises BackupError, StorageError.
     """
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    stamp = f"{clock.now():%Y%m%dT%H%M%SZ}"
     fresh = server / f".restore-{stamp}"
     with contextlib.ExitStack() as held:
         try:
@@ -223,7 +222,7 @@ def _write(path: Path, manifest: Manifest, files: dict[str, Path]) -> None:
 
 def _entry(name: str, size: int) -> tarfile.TarInfo:
     entry = tarfile.TarInfo(name)
-    entry.size, entry.mode, entry.mtime = size, 0o600, int(time.time())
+    entry.size, entry.mode, entry.mtime = size, 0o600, int(clock.time())
     return entry
 
 

@@ -16,15 +16,14 @@ Merging the log into the file is done here rather than by SQLite, so that the ma
 
 import contextlib
 import os
-import secrets
 import sqlite3
 import struct
-import time
 import zlib
 from pathlib import Path
 
 import msgspec
 
+from argosy.kube import chance, clock
 from argosy.server.storage.base import StorageError, StorageFull
 from argosy.server.storage.folder import is_full, sync_folder
 from argosy.server.storage.schema import newest_version
@@ -83,7 +82,7 @@ class Epoch:
         old = before.mark if before is not None else Mark()
         run = before.run + 1 if before is not None else 1
         mark = Mark(run=run - 1, acknowledged=newest, cookie=old.cookie, merging=old.merging)
-        store = row[0] if row is not None else secrets.randbits(62)
+        store = row[0] if row is not None else chance.randrange(2**62)
         self._record = EpochRecord(store, run, first + RESERVE, mark=mark)
         write_record(folder, self._record)
         try:
@@ -170,7 +169,7 @@ class Epoch:
 
 def beyond_all(*known: int) -> int:
     """A version above all that were ever given out: above the known ones by a reserve, and above any count by the clock."""
-    return max(max(known) + RESERVE, time.time_ns() // 1000)
+    return max(max(known) + RESERVE, int(clock.time() * 1_000_000))
 
 
 def read_record(folder: Path) -> EpochRecord | None:

@@ -7,11 +7,11 @@ import contextlib
 import os
 import shutil
 import sqlite3
-import time
 from pathlib import Path
 
 import msgspec
 
+from argosy.kube import clock
 from argosy.server.storage.epoch import EpochRecord, Mark, beyond_all, read_cookie, read_mark, read_record
 from argosy.server.storage.schema import APPLICATION_ID, SCHEMA_VERSION, newest_version, storage_error
 from argosy.server.storage.wal import log_of, salts_of
@@ -127,7 +127,7 @@ def keep_aside(folder: Path, found: Findings) -> None:
     log = log_of(folder / "store.db")
     if not log.exists():
         return
-    aside = log.with_name(f"{log.name}.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+    aside = log.with_name(f"{log.name}.{clock.now():%Y%m%dT%H%M%SZ}")
     if found.foreign_log:
         log.replace(aside)
     else:

@@ -4,12 +4,12 @@ Versions start from the clock (microseconds), so that a server that is started a
 still remember.
 """
 
-import time
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
 
+from argosy.kube import clock
 from argosy.server.storage.base import Change, Changed, Compacted, Encode, Exists, OnBatch, OnCommit, Record
 from argosy.server.storage.past import undo
 
@@ -18,7 +18,7 @@ __all__ = ["MemoryStorage"]
 
 class MemoryStorage:
     def __init__(self, *, history: int = 20_000):
-        self._version = time.time_ns() // 1000
+        self._version = int(clock.time() * 1_000_000)
         self._compacted = self._version
         self._records: dict[str, Record] = {}
         self._keys: list[str] = []

@@ -15,7 +15,6 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -24,6 +23,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from argosy.kube import clock
 from argosy.server.storage.base import (
     Change,
     Changed,
@@ -259,7 +259,7 @@ class SqliteStorage:
         if not changes:
             self._go_on()
             return
-        started = time.perf_counter()
+        started = clock.monotonic()
         rows = [self._row(change) for change in changes]
         commit = asyncio.get_running_loop().run_in_executor(self._writing, self._commit, rows)
         commit.add_done_callback(lambda result: self._committed(result, changes, writes, losers, started))
@@ -332,7 +332,7 @@ class SqliteStorage:
                 del self._heads[change.key]
             else:
                 self._heads[change.key] = record
-        self._on_batch(len(changes), time.perf_counter() - started)
+        self._on_batch(len(changes), clock.monotonic() - started)
         self._on_commit(changes)
         for write, record in zip(writes, records, strict=True):
             if not write.done.done():

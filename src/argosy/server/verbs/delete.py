@@ -4,12 +4,13 @@ Propagation works as in Kubernetes: Orphan and Foreground become finalizers that
 the object goes at once and the collector finds its dependents afterwards.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 import orjson
 
+from argosy.kube import clock
 from argosy.kube.timestamps import now, timestamp
 from argosy.kube.transport import Response
 from argosy.server import status
@@ -219,7 +220,7 @@ def _mark_graceful(kind: Kind, obj: Object, options: DeleteOptions) -> bool:
         if wanted is None or wanted >= given:
             return True
         started = datetime.fromisoformat(meta["deletionTimestamp"]) - timedelta(seconds=given)
-        deadline = max(started + timedelta(seconds=wanted), datetime.now(UTC))
+        deadline = max(started + timedelta(seconds=wanted), clock.now())
         if wanted and deadline > started + timedelta(seconds=wanted):
             # The shorter time is over already: the least that still is a graceful end.
             wanted = 1
@@ -233,7 +234,7 @@ def _mark_graceful(kind: Kind, obj: Object, options: DeleteOptions) -> bool:
         period = 0
     period = min(period, _LONGEST_GRACE)
     _mark(obj, grace=period)
-    deadline = datetime.now(UTC) + timedelta(seconds=period)
+    deadline = clock.now() + timedelta(seconds=period)
     meta["deletionTimestamp"] = timestamp(deadline)
     return False
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from typing import Any
-from uuid import uuid4
 
-from argosy.kube import names, quantity
+from argosy.kube import chance, names, quantity
 from argosy.kube.quantity import Quantity, parse_or_zero
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, duplicate, forbidden, invalid, required
@@ -62,7 +61,7 @@ class LimitRangeStrategy(StatuslessStrategy):
 
     def prepare_create(self, obj: Object) -> None:
         # The one kind that needs no name.
-        obj["metadata"]["name"] = obj["metadata"].get("name") or str(uuid4())
+        obj["metadata"]["name"] = obj["metadata"].get("name") or chance.uid()
 
     def default(self, obj: Object) -> None:
         # Written out as null when there are none, since it is not optional.

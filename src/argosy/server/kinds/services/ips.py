@@ -7,9 +7,9 @@ thread-safe: the server core calls it from its one loop.
 """
 
 import ipaddress
-import random
 from collections.abc import Iterable, Iterator, Sequence
 
+from argosy.kube import chance
 from argosy.server.fielderrors import FieldError, invalid, required
 from argosy.server.kinds.services.fields import (
     cluster_ips,
@@ -302,7 +302,7 @@ def _free(numbers: range, taken: set[int]) -> int | None:
     size = len(numbers)
     if not size:
         return None
-    start = random.randrange(size)
+    start = chance.randrange(size)
     # No more than one longer than what is taken need be looked at, however large a network is.
     for step in range(min(size, len(taken) + 1)):
         number = numbers[(start + step) % size]

@@ -1,0 +1,59 @@
+"""Chance: jitter, uids, generated names and tokens in `kube`, `server`, `control` and `sim` come from here.
+
+As the clock's (`kube.clock`), the source belongs to the process that asks. A real process has the system's, which nobody can
+guess. Simulated processes have one that a seed decides.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from random import Random, SystemRandom
+from typing import TypeVar
+from uuid import UUID
+
+__all__ = ["drawn_from", "random", "randrange", "sample", "text", "token", "uid", "uniform"]
+
+T = TypeVar("T")
+_SYSTEM = SystemRandom()
+_source: ContextVar[Random] = ContextVar("chance", default=_SYSTEM)
+
+
+@contextmanager
+def drawn_from(source: Random) -> Iterator[None]:
+    """What is started in this block draws from that source."""
+    token = _source.set(source)
+    try:
+        yield
+    finally:
+        _source.reset(token)
+
+
+def random() -> float:
+    """At least 0, less than 1."""
+    return _source.get().random()
+
+
+def uniform(low: float, high: float) -> float:
+    return _source.get().uniform(low, high)
+
+
+def randrange(stop: int) -> int:
+    return _source.get().randrange(stop)
+
+
+def sample(items: Sequence[T]) -> list[T]:
+    """All of them, in some order."""
+    return _source.get().sample(items, len(items))
+
+
+def text(alphabet: str, length: int) -> str:
+    return "".join(_source.get().choices(alphabet, k=length))
+
+
+def token(length: int) -> bytes:
+    return _source.get().randbytes(length)
+
+
+def uid() -> str:
+    """Of an object: a random UUID."""
+    return str(UUID(bytes=_source.get().randbytes(16), version=4))
