@@ -4,28 +4,22 @@ As the clock's (`kube.clock`), the source belongs to the process that asks. A re
 guess. Simulated processes have one that a seed decides.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from contextvars import ContextVar
 from random import Random, SystemRandom
 from typing import TypeVar
 from uuid import UUID
 
-__all__ = ["drawn_from", "random", "randrange", "sample", "text", "token", "uid", "uniform"]
+__all__ = ["random", "randrange", "sample", "set_source", "text", "token", "uid", "uniform"]
 
 T = TypeVar("T")
 _SYSTEM = SystemRandom()
 _source: ContextVar[Random] = ContextVar("chance", default=_SYSTEM)
 
 
-@contextmanager
-def drawn_from(source: Random) -> Iterator[None]:
-    """What is started in this block draws from that source."""
-    token = _source.set(source)
-    try:
-        yield
-    finally:
-        _source.reset(token)
+def set_source(source: Random) -> None:
+    """What is started in this context from now on draws from that source."""
+    _source.set(source)
 
 
 def random() -> float:

@@ -5,12 +5,10 @@ inherits. A real process has the system's clock. Simulated processes (`tests/wor
 """
 
 import time as system
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
-__all__ = ["SYSTEM", "Clock", "elapsed", "monotonic", "now", "running_by", "thread_time", "time"]
+__all__ = ["SYSTEM", "Clock", "elapsed", "monotonic", "now", "set_clock", "thread_time", "time"]
 
 
 class Clock:
@@ -39,14 +37,9 @@ SYSTEM = Clock()
 _clock: ContextVar[Clock] = ContextVar("clock", default=SYSTEM)
 
 
-@contextmanager
-def running_by(clock: Clock) -> Iterator[None]:
-    """What is started in this block goes by that clock."""
-    token = _clock.set(clock)
-    try:
-        yield
-    finally:
-        _clock.reset(token)
+def set_clock(clock: Clock) -> None:
+    """What is started in this context from now on goes by that clock."""
+    _clock.set(clock)
 
 
 def monotonic() -> float:

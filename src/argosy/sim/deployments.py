@@ -18,7 +18,7 @@ from argosy.kube.resource import Resource
 from argosy.server.trusted import StoreEvent
 from argosy.sim import deploystatus, revisions, rollout
 from argosy.sim.cluster import Cluster, Object
-from argosy.sim.controllers import Controller
+from argosy.sim.controller import Controller
 from argosy.sim.podcontrol import parse_selector
 from argosy.sim.pods import TERMINAL
 from argosy.sim.replicasets import REPLICASETS

@@ -12,7 +12,7 @@ from argosy.kube.queue import Result
 from argosy.server.trusted import StoreEvent
 from argosy.sim import podstatus
 from argosy.sim.cluster import PODS_RESOURCE, Cluster, Object
-from argosy.sim.controllers import Controller
+from argosy.sim.controller import Controller
 from argosy.sim.images import SLOWNESS, Fate, fate
 from argosy.sim.nodes import Node
 from argosy.sim.pods import TERMINAL, Pod, Shape

@@ -12,17 +12,9 @@ from typing import Any
 from argosy.kube.client import Client
 from argosy.server.embedded import EmbeddedServer
 from argosy.sim.cluster import Cluster
-from argosy.sim.controllers import ControllerManager
-from argosy.sim.daemonsets import DaemonSets
-from argosy.sim.deployments import Deployments
-from argosy.sim.jobs import Jobs
-from argosy.sim.kubelet import Kubelet
 from argosy.sim.link import Link
-from argosy.sim.nodelife import NodeLife
-from argosy.sim.replicasets import ReplicaSets
-from argosy.sim.scheduler import Scheduler
+from argosy.sim.manager import ControllerManager
 from argosy.sim.spec import MemberSpec, NodeSpec
-from argosy.sim.statefulsets import StatefulSets
 from argosy.sim.timings import Timings
 
 __all__ = ["Member"]
@@ -46,22 +38,8 @@ class Member:
         # With a line in between the line has the port that is known outside.
         port = 0 if spec.latency is not None else spec.port
         self.embedded = EmbeddedServer(data, host=_HOST, port=port, accept_data_loss=accept_data_loss)
-        self.cluster = cluster = Cluster(self.embedded.trusted, self.timings, turns)
-        kubelet = Kubelet(cluster)
-        self._nodes = NodeLife(cluster, kubelet)
-        self.manager = ControllerManager(
-            cluster,
-            (
-                Scheduler(cluster),
-                kubelet,
-                self._nodes,
-                ReplicaSets(cluster),
-                Deployments(cluster),
-                StatefulSets(cluster),
-                DaemonSets(cluster),
-                Jobs(cluster),
-            ),
-        )
+        self.cluster = Cluster(self.embedded.trusted, self.timings, turns)
+        self.manager = ControllerManager(self.cluster)
         self._link: Link | None = None
         self._port = spec.port
 
@@ -78,7 +56,7 @@ class Member:
         await self.embedded.start()
         try:
             self.manager.start()
-            await self._nodes.register(list(self.spec.nodes()))
+            await self.manager.nodes.register(list(self.spec.nodes()))
             await self._open_link()
         except BaseException:
             await self.close()
@@ -108,14 +86,14 @@ class Member:
     ) -> None:
         """One more machine, whose node is Ready when this returns. It goes when its node is deleted."""
         index = len(self.cluster.nodes.nodes)
-        await self._nodes.register([NodeSpec(name, index, capacity, labels, taints)])
+        await self.manager.nodes.register([NodeSpec(name, index, capacity, labels, taints)])
 
     def lose_node(self, name: str) -> None:
         """A node falls silent: unreachable after a while, its pods replaced when their tolerations are over."""
-        self._nodes.lose(name)
+        self.manager.nodes.lose(name)
 
     def recover_node(self, name: str) -> None:
-        self._nodes.recover(name)
+        self.manager.nodes.recover(name)
 
     def set_latency(self, seconds: float) -> None:
         """Only for a member whose spec has a latency (0 will do): others have no line that could be slow."""

@@ -17,7 +17,7 @@ from argosy.kube.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.server.trusted import StoreEvent
 from argosy.sim import podstatus
 from argosy.sim.cluster import NODES, PODS_RESOURCE, Cluster, Object
-from argosy.sim.controllers import Controller
+from argosy.sim.controller import Controller
 from argosy.sim.kubelet import Kubelet
 from argosy.sim.nodes import Node, stay
 from argosy.sim.pods import TERMINAL, Pod, timestamp

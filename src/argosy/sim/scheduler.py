@@ -16,7 +16,7 @@ from argosy.kube.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.server.trusted import StoreEvent
 from argosy.sim.affinity import matches_node
 from argosy.sim.cluster import Cluster, Object
-from argosy.sim.controllers import Controller
+from argosy.sim.controller import Controller
 from argosy.sim.nodes import Node, tolerates
 from argosy.sim.pods import Pod, Shape
 

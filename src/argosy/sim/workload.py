@@ -6,7 +6,7 @@ from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
 from argosy.server.trusted import Entry, StoreEvent
 from argosy.sim.cluster import Cluster, Object
-from argosy.sim.controllers import Controller
+from argosy.sim.controller import Controller
 from argosy.sim.podcontrol import PodControl
 from argosy.sim.pods import Pod
 

@@ -13,7 +13,7 @@ until it ends. `close` lets the threads finish what they do.
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from argosy.kube import clock
@@ -99,9 +99,8 @@ class Offload:
         self.running += 1
         started = clock.monotonic()
         self._metrics.offload_waited.observe(started - job.queued)
-        loop = asyncio.get_running_loop()
 
-        def ended(result: "Future[Any]") -> None:
+        def ended(result: "asyncio.Future[Any]") -> None:
             self._metrics.offload_worked.observe(clock.monotonic() - started)
             self.running -= 1
             self._next()
@@ -113,7 +112,7 @@ class Offload:
             else:
                 job.done.set_result(result.result())
 
-        self._threads.submit(job.work).add_done_callback(lambda result: loop.call_soon_threadsafe(ended, result))
+        asyncio.get_running_loop().run_in_executor(self._threads, job.work).add_done_callback(ended)
 
     def _next(self) -> None:
         while self._waiting and self.running < self._limits.offload_threads and self._threads is not None:

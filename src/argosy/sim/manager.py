@@ -1,0 +1,64 @@
+"""ControllerManager: the scheduler, kubelets and controllers of one simulated cluster, on its API server.
+
+One observer of the server's changes keeps the books of the cluster current, and then tells the controllers. Each controller
+runs a loop of its own, which ends with the server.
+"""
+
+from argosy.server.trusted import StoreEvent
+from argosy.sim.cluster import NODES, PODS, Cluster
+from argosy.sim.controller import Controller
+from argosy.sim.daemonsets import DaemonSets
+from argosy.sim.deployments import Deployments
+from argosy.sim.jobs import Jobs
+from argosy.sim.kubelet import Kubelet
+from argosy.sim.nodelife import NodeLife
+from argosy.sim.replicasets import ReplicaSets
+from argosy.sim.scheduler import Scheduler
+from argosy.sim.statefulsets import StatefulSets
+
+__all__ = ["ControllerManager"]
+
+
+class ControllerManager:
+    def __init__(self, cluster: Cluster):
+        self._cluster = cluster
+        kubelet = Kubelet(cluster)
+        self.nodes = NodeLife(cluster, kubelet)
+        self.controllers: tuple[Controller, ...] = (
+            Scheduler(cluster),
+            kubelet,
+            self.nodes,
+            ReplicaSets(cluster),
+            Deployments(cluster),
+            StatefulSets(cluster),
+            DaemonSets(cluster),
+            Jobs(cluster),
+        )
+
+    def start(self) -> None:
+        """Look at everything that is stored, then follow the changes until the server stops."""
+        access = self._cluster.access
+        # Nodes first: what pods claim is claimed on something.
+        access.follow(self._observe, NODES.rstrip("/"), PODS.rstrip("/"))
+        for controller in self.controllers:
+            access.run(controller.name, controller.run())
+        self._cluster.record_events()
+
+    def _observe(self, event: StoreEvent) -> None:
+        key = event.entry.key
+        if key.startswith(PODS):
+            pod, freed = self._cluster.observe_pod(event)
+            if freed:
+                self._tell_room()
+            for controller in self.controllers:
+                controller.observe_pod(pod, event)
+            return
+        if key.startswith(NODES):
+            self._cluster.observe_node(event)
+            self._tell_room()
+        for controller in self.controllers:
+            controller.observe(event)
+
+    def _tell_room(self) -> None:
+        for controller in self.controllers:
+            controller.observe_room()

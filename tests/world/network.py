@@ -1,0 +1,341 @@
+"""The network between processes: requests, answers and watches on their way, and all that can happen to them there.
+
+A request is carried by the world, not by its client: a client that dies or stops takes back nothing that it has sent. A server
+answers in its own process. Latencies and losses are drawn; two requests overtake each other, the events of one watch do not.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from contextvars import Context
+from random import Random
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from argosy.kube.challenge import Challenge
+from argosy.kube.errors import ApiError, TransportError
+from argosy.kube.transport import Event, Page, Request, Response
+from argosy.server import status
+from argosy.server.app import Server
+from argosy.server.auth.identity import User
+from argosy.server.watchcache.watcher import Reader, Watcher
+from tests.world.loop import Process, WorldLoop
+
+__all__ = ["Link", "Network", "Watching", "Wire"]
+
+T = TypeVar("T")
+#: Seconds until a client gives up, where it does not say.
+_TIMEOUT = 30.0
+_REFUSALS = (429, 503)
+
+
+class Link(msgspec.Struct):
+    """One direction between two places."""
+
+    #: Seconds, at least and at most.
+    latency: tuple[float, float] = (0.0005, 0.005)
+    #: Nothing arrives, and nobody is told.
+    cut: bool = False
+    #: The share of what is lost, with the connection that it was on.
+    loss: float = 0.0
+    #: The share of requests that are answered with 429 or 503, unread.
+    refused: float = 0.0
+
+
+class Watching(Protocol):
+    """Whoever sees all that is said: the judge, and the trace."""
+
+    def answered(self, client: str, server: str, request: Request, answer: object) -> None:
+        """At the moment the server answered; whether the client will hear of it is another matter."""
+
+    def told(self, client: str, server: str, request: Request, events: list[Event]) -> None:
+        """Events of a watch have arrived."""
+
+
+class Host(NamedTuple):
+    """A server at its address."""
+
+    process: Process
+    server: Server
+    #: Of the process.
+    context: Context
+    #: Done when nobody listens here any more.
+    gone: "asyncio.Future[None]"
+
+
+class Network:
+    def __init__(self, loop: WorldLoop, chance: Random, watching: Watching):
+        self.loop = loop
+        self.watching = watching
+        self._chance = chance
+        self._context = Context()
+        self._hosts: dict[str, Host] = {}
+        self._links: dict[tuple[str, str], Link] = {}
+        self._streams: dict[Stream, None] = {}
+
+    def link(self, source: str, target: str) -> Link:
+        return self._links.setdefault((source, target), Link())
+
+    def listen(self, address: str, process: Process, server: Server, context: Context) -> None:
+        self._hosts[address] = Host(process, server, context, self.loop.create_future())
+
+    def hang_up(self, address: str) -> None:
+        """Nobody listens there any more. Clients on connections to it are told, as the system does for a process that ended."""
+        host = self._hosts.pop(address, None)
+        if host is not None:
+            host.gone.set_result(None)
+        for stream in list(self._streams):
+            if stream.server == address:
+                self.later(address, stream.client, stream.reset)
+
+    def leave(self, client: str) -> None:
+        """A client is gone, and its connections with it."""
+        for stream in list(self._streams):
+            if stream.client == client:
+                stream.close()
+
+    def carry(
+        self, client: str, server: str, request: Request, work: Callable[[Host], Coroutine[Any, Any, T]]
+    ) -> "asyncio.Future[T]":
+        """Send a request. The future is the client's; what is on the way goes on without it."""
+        result: asyncio.Future[T] = self.loop.create_future()
+        self.loop.create_task(self._fly(client, server, request, work, result), context=self._context.copy())
+        return result
+
+    async def _fly(
+        self,
+        client: str,
+        server: str,
+        request: Request,
+        work: Callable[[Host], Coroutine[Any, Any, T]],
+        result: "asyncio.Future[T]",
+    ) -> None:
+        there, back = self.link(client, server), self.link(server, client)
+        if not await self._arrives(there):
+            return self._lost(there, result)
+        host = self._hosts.get(server)
+        if host is None:
+            return _fail(result, TransportError(f"{server}: connection refused"))
+        if there.refused and self._chance.random() < there.refused:
+            code = self._chance.choice(_REFUSALS)
+            return _fail(result, _refusal(code))
+        task = self.loop.create_task(work(host), context=host.context.copy())
+        await asyncio.wait({task, host.gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            return _fail(result, TransportError(f"{server}: connection reset"))
+        answer, error = (None, task.exception()) if task.exception() is not None else (task.result(), None)
+        self.watching.answered(client, server, request, error if error is not None else answer)
+        if not await self._arrives(back):
+            return self._lost(back, result)
+        if error is not None:
+            return _fail(result, error)
+        if not result.done():
+            result.set_result(answer)  # type: ignore[arg-type]
+        return None
+
+    async def _arrives(self, link: Link) -> bool:
+        await asyncio.sleep(self._chance.uniform(*link.latency))
+        return not link.cut and not (link.loss and self._chance.random() < link.loss)
+
+    def _lost(self, link: Link, result: "asyncio.Future[Any]") -> None:
+        """On a link that is cut nobody hears of it; else the connection breaks."""
+        if not link.cut:
+            _fail(result, TransportError("connection reset"))
+
+    # Watches.
+
+    def opened(self, stream: "Stream") -> None:
+        self._streams[stream] = None
+
+    def closed(self, stream: "Stream") -> None:
+        self._streams.pop(stream, None)
+
+    def later(self, source: str, target: str, call: Callable[..., None], *arguments: Any) -> None:
+        self.loop.call_later(self.delay(source, target), call, *arguments, context=self._context)
+
+    def at(self, when: float, call: Callable[..., None], *arguments: Any) -> None:
+        self.loop.call_at(when, call, *arguments, context=self._context)
+
+    def delay(self, source: str, target: str) -> float:
+        return self._chance.uniform(*self.link(source, target).latency)
+
+    def breaks(self, source: str, target: str) -> bool:
+        link = self.link(source, target)
+        return link.cut or (link.loss > 0 and self._chance.random() < link.loss)
+
+
+class Wire:
+    """A client's way to one server: a `kube.transport.Transport`."""
+
+    def __init__(
+        self,
+        network: Network,
+        client: str,
+        server: str,
+        who: User | Mapping[str, str],
+        challenge: Challenge | None = None,
+    ):
+        """`who` is a user, or the headers by which the server finds that out. `client` and `server` are names of places."""
+        self.name = server
+        self._network = network
+        self._client = client
+        self._who = who
+        self._challenge = challenge
+        self._met: Host | None = None
+        self._closed = False
+
+    async def send(self, request: Request) -> Response:
+        async def work(host: Host) -> Response:
+            return await host.server.handle(request, self._user(host, request))
+
+        try:
+            return await self._exchange(request, work)
+        except ApiError as error:
+            return status.as_response(error)
+
+    async def list(self, request: Request) -> Page:
+        async def work(host: Host) -> Page:
+            return await host.server.list(request, self._user(host, request))
+
+        return await self._exchange(request, work)
+
+    @asynccontextmanager
+    async def watch(self, request: Request) -> AsyncIterator[AsyncIterator[Event]]:
+        async def work(host: Host) -> Stream:
+            stream = Stream(self._network, self._client, self.name, request)
+            await stream.open(host, self._user(host, request))
+            return stream
+
+        stream = await self._exchange(request, work)
+        try:
+            yield stream.events()
+        finally:
+            stream.close()
+
+    async def close(self) -> None:
+        self._closed = True
+
+    async def _exchange(self, request: Request, work: Callable[[Host], Coroutine[Any, Any, T]]) -> T:
+        if self._closed:
+            raise TransportError("the transport is closed")
+        seconds = request.timeout if request.timeout is not None else _TIMEOUT
+        try:
+            async with asyncio.timeout(seconds):
+                await self._meet(request)
+                if request.guard is not None:
+                    request.guard()
+                return await self._network.carry(self._client, self.name, request, work)
+        except TimeoutError:
+            raise TransportError(f"{self.name}: no answer within {seconds:g} s") from None
+
+    async def _meet(self, request: Request) -> None:
+        """Ask a server that was not talked to before who it is."""
+        challenge = self._challenge
+        if challenge is None or (self._met is not None and not self._met.gone.done()):
+            return
+        question = Request("GET", challenge.path, headers=request.headers)
+        met: list[Host] = []
+
+        async def work(host: Host) -> Response:
+            met.append(host)
+            return await host.server.handle(question, self._user(host, question))
+
+        answer = await self._network.carry(self._client, self.name, question, work)
+        if not challenge.judge(answer):
+            raise TransportError(f"{self.name}: it did not say which server it is: it answered {answer.status}")
+        self._met = met[-1]
+
+    def _user(self, host: Host, request: Request) -> User:
+        if isinstance(self._who, User):
+            return self._who
+        return host.server.authenticate(self._who, None, lambda: request)
+
+
+class Stream:
+    """One watch: the server's end in its process, the client's in its own, and the events between them."""
+
+    def __init__(self, network: Network, client: str, server: str, request: Request):
+        self.client = client
+        self.server = server
+        self._network = network
+        self._request = request
+        self._arrived: deque[Event | Exception | None] = deque()
+        self._news = asyncio.Event()
+        self._due = 0.0
+        self._broken = False
+        self._watcher: Watcher | None = None
+
+    async def open(self, host: Host, user: User) -> None:
+        """In the server's process."""
+        ready = asyncio.Event()
+        self._watcher = await host.server.watch(self._request, user, Reader(wake=ready.set, cut=ready.set))
+        self._network.opened(self)
+        self._pump = asyncio.ensure_future(self._send(self._watcher, ready))
+
+    async def _send(self, watcher: Watcher, ready: asyncio.Event) -> None:
+        while not self._broken:
+            ready.clear()
+            try:
+                events = watcher.take_events()
+            except ApiError as error:
+                return self._deliver([error])
+            if events:
+                self._deliver(list(events))
+                await asyncio.sleep(0)
+                continue
+            if watcher.exhausted:
+                return self._deliver([None])
+            await ready.wait()
+        return None
+
+    def _deliver(self, items: "list[Event | Exception | None]") -> None:
+        network = self._network
+        if network.breaks(self.server, self.client):
+            self._broken = True
+            if not network.link(self.server, self.client).cut:
+                network.later(self.server, self.client, self.reset)
+            return
+        self._due = max(self._due, network.loop.time() + network.delay(self.server, self.client))
+        network.at(self._due, self._arrive, items)
+
+    def _arrive(self, items: "list[Event | Exception | None]") -> None:
+        events = [item for item in items if isinstance(item, Event)]
+        if events:
+            self._network.watching.told(self.client, self.server, self._request, events)
+        self._arrived.extend(items)
+        self._news.set()
+
+    def reset(self) -> None:
+        self._arrive([TransportError(f"{self.server}: connection reset")])
+
+    async def events(self) -> AsyncIterator[Event]:
+        """In the client's process."""
+        while True:
+            while self._arrived:
+                item = self._arrived.popleft()
+                if item is None:
+                    return
+                if isinstance(item, Exception):
+                    raise item
+                yield item
+            self._news.clear()
+            await self._news.wait()
+
+    def close(self) -> None:
+        """The client has enough; the server hears of it later."""
+        self._broken = True
+        self._network.closed(self)
+        if self._watcher is not None:
+            self._network.later(self.client, self.server, self._watcher.drop)
+
+
+def _fail(result: "asyncio.Future[Any]", error: BaseException) -> None:
+    if not result.done():
+        result.set_exception(error)
+        result.exception()  # nobody may be there to look
+
+
+def _refusal(code: int) -> ApiError:
+    return status.too_many_requests() if code == 429 else status.unavailable("the server is overloaded")
