@@ -50,7 +50,6 @@ class Reservations(Generic[K]):
 
     def __init__(self) -> None:
         self._workloads: dict[K, _Workload] = {}
-        self._by_cluster: dict[str, set[K]] = {}
         #: What is reserved, by resource and cluster. Nothing is 0 in it.
         self.totals: dict[str, dict[str, int]] = {}
         #: Grows with every change of the totals, and with every change that leaves more room.
@@ -74,9 +73,9 @@ class Reservations(Generic[K]):
         workload = _Workload(request, clusters, tuple(placed[name] for name in clusters), coming)
         self._workloads[key] = workload
         for cluster in coming.keys() - set(clusters):
-            self._set(key, workload, cluster, 0)
+            self._set(workload, cluster, 0)
         for cluster, number in zip(clusters, workload.placed, strict=True):
-            self._set(key, workload, cluster, outstanding(number, seen(cluster)))
+            self._set(workload, cluster, outstanding(number, seen(cluster)))
 
     def observe(self, key: K, cluster: str, copy: Copy | None) -> None:
         """A workload's copy in one cluster is another one than before."""
@@ -85,26 +84,21 @@ class Reservations(Generic[K]):
             return
         position = bisect_left(workload.clusters, cluster)
         if position < len(workload.clusters) and workload.clusters[position] == cluster:
-            self._set(key, workload, cluster, outstanding(workload.placed[position], copy))
+            self._set(workload, cluster, outstanding(workload.placed[position], copy))
 
     def observe_all(self, key: K, seen: Callable[[str], Copy | None]) -> None:
         """All copies of a workload may be other ones than before."""
         workload = self._workloads.get(key)
         if workload is not None:
             for cluster, number in zip(workload.clusters, workload.placed, strict=True):
-                self._set(key, workload, cluster, outstanding(number, seen(cluster)))
+                self._set(workload, cluster, outstanding(number, seen(cluster)))
 
     def drop(self, key: K) -> None:
         """The workload is gone, or placed nowhere."""
         workload = self._workloads.pop(key, None)
         if workload is not None:
             for cluster in list(workload.coming):
-                self._set(key, workload, cluster, 0)
-
-    def drop_cluster(self, cluster: str) -> None:
-        """Nothing is known of the cluster any more."""
-        for key in list(self._by_cluster.get(cluster, ())):
-            self._set(key, self._workloads[key], cluster, 0)
+                self._set(workload, cluster, 0)
 
     def without(self, key: K) -> dict[str, dict[str, int]]:
         """What is reserved for others: a workload that is decided on has its own replicas at its disposal."""
@@ -120,19 +114,14 @@ class Reservations(Generic[K]):
                 others[resource] = column
         return others
 
-    def _set(self, key: K, workload: _Workload, cluster: str, number: int) -> None:
+    def _set(self, workload: _Workload, cluster: str, number: int) -> None:
         change = number - workload.coming.get(cluster, 0)
         if not change:
             return
         if number:
             workload.coming[cluster] = number
-            self._by_cluster.setdefault(cluster, set()).add(key)
         else:
             del workload.coming[cluster]
-            keys = self._by_cluster[cluster]
-            keys.discard(key)
-            if not keys:
-                del self._by_cluster[cluster]
         for resource, amount in workload.request.items():
             if amount:
                 self._add(resource, cluster, change * amount)

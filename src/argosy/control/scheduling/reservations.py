@@ -13,7 +13,7 @@ import msgspec
 
 from argosy.api.conditions import Propagation
 from argosy.api.federated import FederatedObject
-from argosy.api.types import FederatedCluster, FederatedTypeConfig
+from argosy.api.types import FederatedTypeConfig
 from argosy.control.caches.informers import Caches
 from argosy.control.caches.livefleet import LiveFleet
 from argosy.control.caches.objectkeys import SourceKey
@@ -57,7 +57,6 @@ class ReservedFleet:
         why = "what was placed is reserved until it runs"
         yield Follow(self._caches.federated_changes, self._federated_changed, why)
         yield Follow(self._collector.changes, self._copy_changed, "what runs is reserved no more")
-        yield Follow(self._caches.clusters, self._cluster_changed, "nothing is reserved in a cluster that left")
 
     @property
     def totals(self) -> dict[str, dict[str, int]]:
@@ -112,10 +111,6 @@ class ReservedFleet:
             self._follow(key, config)
         elif old.status != new.status:
             self._reservations.observe_all(key, lambda cluster: self._copy(key, config, new, cluster))
-
-    def _cluster_changed(self, change: Change[FederatedCluster]) -> None:
-        if change.new is None:
-            self._reservations.drop_cluster(change.key)
 
     def _copy_changed(self, copy: CopyChange) -> None:
         key, cluster = copy.source, copy.cluster
