@@ -1,4 +1,4 @@
-"""Autoscale: the step that decides how autoscalers and the division of replicas go together. Not served yet."""
+"""Autoscale: the step that decides how autoscalers and the division of replicas work together. Not implemented yet."""
 
 from argosy.api.conditions import EventReason
 from argosy.plan.pipeline.held import HeldReason

@@ -1,4 +1,4 @@
-"""ClusterEvicted: clusters that the user wants the object to leave, until the time given."""
+"""ClusterEvicted: clusters that the user wants the object to leave until a given time."""
 
 import msgspec
 

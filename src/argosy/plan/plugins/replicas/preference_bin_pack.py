@@ -1,4 +1,4 @@
-"""PreferenceBinPack: fill one cluster after another, in the order selection gave them."""
+"""PreferenceBinPack: fill one cluster after another, in the order of selection."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
 
 
 def _is_due(unit: Unit, fleet: Fleet, rows: Rows, demand: Demand) -> bool:
-    """Replicas that must leave a cluster do not wait for anything; else all pods must have been seen to fit or not."""
+    """Whether to plan anew. Replicas that must leave a cluster never wait; else all pods must be seen to fit or not to fit."""
     info = unit.migration_info if unit.auto_migration else None
     if info is None or (demand.current > demand.limited).any():
         return True
