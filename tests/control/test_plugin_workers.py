@@ -536,7 +536,7 @@ async def test_a_profile_is_judged_once_its_package_is_loaded(slow):
     async def told():
         events = await fed.events("SchedulingProfileInvalid")
         return {event["involvedObject"]["name"]: event["message"] for event in events}.items() >= {
-            ("wrong", "'Theirs' is no score plugin (it is one for: filter)"),
+            ("wrong", "'Theirs' is not a score plugin (it is one for: filter)"),
             ("unknown", "there is no score plugin 'Nobodys'"),
         }
 
@@ -544,7 +544,7 @@ async def test_a_profile_is_judged_once_its_package_is_loaded(slow):
 
     async def says_so():
         found = await held(fed, "wrong")
-        return found.reason == HeldReason.PROFILE_INVALID and "is no score plugin" in found.message
+        return found.reason == HeldReason.PROFILE_INVALID and "is not a score plugin" in found.message
 
     await eventually(says_so)
 

@@ -102,7 +102,7 @@ def refusal(federated: FederatedObject, subject: Subject, source: Metadata | Non
         return Refusal(Refused.TEMPLATE, why)
     owners = {owner.uid for owner in federated.metadata.owner_references if owner.controller}
     if source is None or source.uid not in owners:
-        whose = "its source is not there" if source is None else "it does not belong to the source of that name"
+        whose = "its source does not exist" if source is None else "it is not owned by the source of that name"
         return Refusal(Refused.NO_SOURCE, f"{subject.config.kind} {subject.key}: {whose}")
     return None
 
@@ -113,9 +113,9 @@ def _ours(subject: Subject) -> str:
     if config.resource.group == keys.GROUP:
         return f"{config.kind} is a kind of the federation itself"
     if subject.namespace == keys.SYSTEM_NAMESPACE:
-        return f"nothing is carried to the namespace {keys.SYSTEM_NAMESPACE}"
+        return f"nothing is propagated to the namespace {keys.SYSTEM_NAMESPACE}"
     if config.kind == "Namespace" and not config.resource.group and subject.name in keys.PROTECTED_NAMESPACES:
-        return f"the namespace {subject.name} is every member's own"
+        return f"the namespace {subject.name} belongs to each member"
     if config.resource.group == _RBAC and not config.namespaced and subject.name == keys.MEMBER_CLUSTER_ROLE:
         return f"{config.kind} {subject.name} holds the federation's own rights in members"
     return ""
@@ -130,7 +130,7 @@ def _foreign(template: Json, subject: Subject) -> str:
         ("metadata.namespace", metadata.get("namespace") or "", subject.namespace),
     ):
         if found != wanted:
-            return f"template.{field} is {_shown(found)}, and its federated object is for {_shown(wanted)}"
+            return f"template.{field} is {_shown(found)}, but its federated object is for {_shown(wanted)}"
     return ""
 
 
@@ -139,15 +139,15 @@ def _malformed(template: Json) -> str:
     metadata = _metadata_of(template)
     for field in SERVERS_OWN:
         if metadata.get(field):
-            return f"template.metadata.{field} is not carried to members"
+            return f"template.metadata.{field} must not be set"
     for field in ("labels", "annotations"):
         if not is_string_map(metadata.get(field)):
-            return f"template.metadata.{field} is no map of strings"
+            return f"template.metadata.{field} is not a map of strings"
         if marks := keys.MARKS.intersection(metadata.get(field) or ()):
-            return f"template.metadata.{field} has {min(marks)}, which is the federation's own in members"
+            return f"template.metadata.{field} has {min(marks)}, which is reserved for the federation"
     generation = metadata.get("generation") or 0
     if not isinstance(generation, int) or isinstance(generation, bool):
-        return "template.metadata.generation is no number"
+        return "template.metadata.generation is not a number"
     return ""
 
 

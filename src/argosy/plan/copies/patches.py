@@ -57,7 +57,7 @@ def _check_identity(obj: Json, patched: Any) -> None:
 def _check_marks(before: Mapping[str, str], after: Mapping[str, str]) -> None:
     for key in sorted(keys.MARKS):
         if before.get(key) != after.get(key):
-            raise OverrideError(f"{key} is the federation's own in members and cannot be overridden")
+            raise OverrideError(f"{key} is reserved for the federation and cannot be overridden")
 
 
 def _is_list_of_names(value: Any) -> bool:

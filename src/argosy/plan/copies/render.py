@@ -85,8 +85,8 @@ def _without_generation(template: Json) -> Json:
 
 
 def _marked(desired: Json, generation: int) -> Json:
-    """Adds the managed label, the source's generation, and the lists of the keys that come from us, so that a later update knows
-    which keys were removed. Done after the patches, which cannot change these. The adopted annotation is not ours to set."""
+    """Adds the managed label, the source's generation, and the lists of the keys that come from us, so that a later update
+    knows which keys were removed. Done after the patches, which cannot change these. Never sets the adopted annotation."""
     labels = {**labels_of(desired), keys.MANAGED_LABEL: "true"}
     annotations = without_annotations(annotations_of(desired), keys.ADOPTED)
     if generation:
@@ -117,7 +117,7 @@ def adopted(observed: Json) -> Json:
 
 
 def in_bucket(desired: Json, bucket: int) -> Json:
-    """A rendered object with the label that tells shards which copies are theirs. It is not a label of the user: a copy keeps it
+    """A rendered object with the label that tells shards which copies are theirs. It is no label of the user: a copy keeps it
     when shards are switched off, and is not rewritten for lack of it when they are switched on (`needs_update`)."""
     labels = {**labels_of(desired), keys.BUCKET_LABEL: str(bucket)}
     return {**desired, "metadata": {**desired["metadata"], "labels": labels}}
@@ -154,8 +154,8 @@ def version_of(metadata: Metadata) -> str:
 
 
 def is_replaced(record: PropagationEntry | None, uid: str) -> bool:
-    """Whether the member's object is another one than was written: somebody deleted that and created a new one of the same name,
-    whose generation starts again."""
+    """Whether the member's object is not the one that was written: somebody deleted that and created a new one of the same
+    name, whose generation starts again."""
     return record is not None and bool(record.uid and uid) and record.uid != uid
 
 

@@ -225,11 +225,11 @@ def decode(text: str) -> Record:
     try:
         stored = _DECODER.decode(text)
         if not 0 <= stored.selected <= stored.clusters <= _MOST_CLUSTERS:
-            raise RecordError("the record of the decision counts its clusters wrongly")
+            raise RecordError("the record of the decision has a wrong number of clusters")
         unpacker = Unpacker(stored.columns)
         refused = unpacker.take(stored.clusters)
         if refused.min(initial=0) < 0 or refused.max(initial=0) > len(stored.refusals):
-            raise RecordError("the record of the decision names a reason it does not have")
+            raise RecordError("the record of the decision refers to an unknown reason")
         passed = int((refused == 0).sum())
         scores = tuple(unpacker.take(passed) for _ in stored.scorers)
         placed, overflow = unpacker.take(stored.clusters), unpacker.take(stored.clusters)
@@ -240,7 +240,7 @@ def decode(text: str) -> Record:
     except (msgspec.MsgspecError, PackedError, UnicodeDecodeError) as error:
         raise RecordError(f"the record of the decision is unreadable: {error}") from None
     if selected.min(initial=0) < 0 or selected.max(initial=-1) >= stored.clusters:
-        raise RecordError("the record of the decision selects a cluster it does not have")
+        raise RecordError("the record of the decision refers to an unknown cluster")
     return Record(
         refused=refused,
         scores=scores,

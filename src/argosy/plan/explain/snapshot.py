@@ -134,7 +134,7 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
             return self._with_own(obj)
         config = self.type_of(obj["apiVersion"], obj["kind"])
         if config is None:
-            raise Irrelevant(f"{obj['kind']} {obj['metadata']['name']}: its kind is not federated: nothing follows")
+            raise Irrelevant(f"{obj['kind']} {obj['metadata']['name']}: its kind is not federated, so nothing changes")
         metadata = {"uid": "", "generation": 1, **obj["metadata"]}
         key = ObjectKey(config.name, metadata.get("namespace") or "", metadata["name"])
         return msgspec.structs.replace(self, sources={**self.sources, key: encode({**obj, "metadata": metadata})})
@@ -161,15 +161,15 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
                 cluster = replace(_typed(obj, FederatedCluster), status=known.status)
                 return self._with_cluster(cluster)
             case "SchedulerPluginWebhookConfiguration":
-                raise Irrelevant(f"webhook {name}: what it would answer is not foretold; the present one is asked")
+                raise Irrelevant(f"webhook {name}: its answers cannot be predicted; the current webhook is asked")
             case kind:
-                raise Irrelevant(f"{kind} {name}: no placement rests on this kind: nothing follows")
+                raise Irrelevant(f"{kind} {name}: no placement depends on this kind, so nothing changes")
 
     def with_replicas(self, key: ObjectKey, replicas: int) -> "Snapshot":
         """An object scaled."""
         source = self.source(key)
         if source is None:
-            raise ScenarioError(f"{key.text} is not there, or is not propagated")
+            raise ScenarioError(f"{key.text} does not exist or is not propagated")
         path = replicas_path(self.type_configs[key.type])
         if not isinstance(fields.get(source, path, None), int):
             raise ScenarioError(f"{key.text} has no number at {path}: it cannot be scaled")
@@ -197,7 +197,7 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
         """
         name = obj["metadata"]["name"]
         if name in self.clusters:
-            raise ScenarioError(f"the cluster {name} is there already")
+            raise ScenarioError(f"the cluster {name} already exists")
         cluster = _typed(obj, FederatedCluster)
         if cluster.metadata.namespace:
             raise ScenarioError(f"the cluster {name}: clusters have no namespace")

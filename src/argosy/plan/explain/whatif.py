@@ -30,7 +30,7 @@ from argosy.plan.scheduling.priority import priority_class_of
 __all__ = ["WhatIf", "changes", "concerned", "forecast", "pass_over"]
 
 K = TypeVar("K")
-UNPROPAGATED = "names no policy, so that it is not propagated"
+UNPROPAGATED = "names no policy and is not propagated"
 
 
 def forecast(before: Snapshot, after: Snapshot) -> Forecast:

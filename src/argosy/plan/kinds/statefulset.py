@@ -17,7 +17,7 @@ _REPLICAS: Final = "/spec/replicas"
 _ORDINALS: Final = "/spec/ordinals"
 
 
-MISSING = "ordinals {ordinals} are in no cluster: those that could run them have no room"
+MISSING = "ordinals {ordinals} are in no cluster: the clusters that could run them have no room"
 
 
 def _divide(shares: Shares) -> Divided:

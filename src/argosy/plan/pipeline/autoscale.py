@@ -7,7 +7,7 @@ from argosy.plan.pipeline.state import State
 
 __all__ = ["autoscale"]
 
-NOT_SERVED = "autoscalers are not propagated yet: their step of the pipeline is not served"
+NOT_SERVED = "autoscalers are not propagated yet: their step of the pipeline is not implemented"
 
 
 def autoscale(inputs: PassInputs, state: State) -> State:

@@ -109,7 +109,7 @@ def _rule_patches(rule: OverrideRule) -> Patches:
         if name not in _KNOWN:
             raise OverrideError(f"unknown overrider {name!r}")
         if name != "jsonpatch":
-            raise OverrideError(f"the overrider {name!r} is not supported yet; say it with jsonpatch")
+            raise OverrideError(f"the overrider {name!r} is not supported yet; use jsonpatch")
     try:
         items = msgspec.convert(stated.get("jsonpatch") or [], list[_JsonPatchOverrider])
     except msgspec.ValidationError as error:

@@ -36,7 +36,7 @@ from argosy.plan.scheduling.unit import UnitError, current_placement, unit_of
 __all__ = ["schedule"]
 
 _EVENT: Final = EventReason.SCHEDULE_FEDERATED_OBJECT
-NO_POLICY: Final = "no propagation policy is named any more: removed from where it was scheduled"
+NO_POLICY: Final = "no propagation policy is named any more: removed from the clusters it was scheduled to"
 
 
 def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:

@@ -9,7 +9,7 @@ from argosy.plan.scheduling.unit import Unit
 
 REASON = "cluster(s) were evicted due to custom migration configuration"
 REMEDY = (
-    "the time in the object's annotation kubeadmiral.io/migration-configuration must pass, or the cluster be taken out"
+    "the time in the object's annotation kubeadmiral.io/migration-configuration must pass, or the cluster be removed from it"
 )
 
 

@@ -35,7 +35,7 @@ def bin_pack(demand: Demand, scheduled: Column) -> tuple[Column, Column]:
 
 
 def desired(demand: Demand) -> tuple[Column, Column]:
-    """Minimums first, then all to the first cluster with room. Overflow is what a cluster would have got beyond its estimate."""
+    """Minimums first, then all to the first cluster with room. Overflow: what a cluster would have got beyond its estimate."""
     total, estimated, ceilings, room = demand.total, demand.estimated, demand.ceilings, demand.room
     least = np.minimum(demand.least, room)
     plan = fill_in_order(total, least)

@@ -8,7 +8,7 @@ from argosy.plan.replicas.demand import Demand, demand_of, estimated_capacity, r
 from argosy.plan.scheduling.framework import Division, Replicas
 from argosy.plan.scheduling.unit import Unit
 
-WAITS = "pods are still finding their places: no new plan before it is known who has room"
+WAITS = "pods are still being scheduled: no new plan until it is known which clusters have room"
 
 
 def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
