@@ -266,7 +266,7 @@ class TestSuppose:
             world.with_lost("m9")
         with pytest.raises(ScenarioError, match="the cluster m1 already exists"):
             world.with_new_cluster({"metadata": {"name": "m1"}})
-        with pytest.raises(ScenarioError, match="default/none is not there"):
+        with pytest.raises(ScenarioError, match="default/none does not exist"):
             world.with_replicas(ObjectKey("deployments.apps", "default", "none"), 3)
         with pytest.raises(ScenarioError, match="PropagationPolicy x: Expected"):
             world.with_object(

@@ -44,7 +44,9 @@ def why(account: Account, cluster: str, remedies: Mapping[str, str] = REMEDIES) 
     if cluster in account.placements:
         return _why_there(account, cluster)
     if not account.named:
-        because = "clusters have left the federation since this decision, so its record can no longer be matched to names"
+        because = (
+            "clusters have left the federation since this decision, so its record can no longer be matched to names"
+        )
         return Why(cluster, False, because, change=("the next scheduling of the object makes a new record",))
     for refusal in account.refused:
         if cluster in refusal.clusters:

@@ -8,9 +8,7 @@ from argosy.plan.scheduling.framework import Always, Filter, FrameworkError
 from argosy.plan.scheduling.unit import Unit
 
 REASON = "cluster(s) were evicted due to custom migration configuration"
-REMEDY = (
-    "the time in the object's annotation kubeadmiral.io/migration-configuration must pass, or the cluster be removed from it"
-)
+REMEDY = "the time in the object's annotation kubeadmiral.io/migration-configuration must pass, or the cluster be removed from it"
 
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:

@@ -15,9 +15,7 @@ from argosy.plan.scheduling.unit import Unit
 
 REASON_AFFINITY = "cluster(s) didn't match workload affinity rules"
 REASON_ANTI_AFFINITY = "cluster(s) didn't match workload anti-affinity rules"
-REMEDY = (
-    "workloads that affinity requires must be placed in the cluster's domain, or those that anti-affinity excludes leave it"
-)
+REMEDY = "workloads that affinity requires must be placed in the cluster's domain, or those that anti-affinity excludes leave it"
 
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
