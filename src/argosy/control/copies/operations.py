@@ -244,8 +244,8 @@ class Operations:
     def _take_absence(
         self, member: Member, config: FederatedTypeConfig, name: str, answer: NotFound, failure: Propagation
     ) -> None:
-        """A 404 means that the object does not exist only if it names the object. Otherwise the version is not served (any more,
-        or not yet), or something else than the member's API server answered."""
+        """A 404 means that the object does not exist only if it names the object. Otherwise the version is not served (any
+        more, or not yet), or something else than the member's API server answered."""
         if (answer.status.get("details") or {}).get("name") != name and not self.is_unserved(member, config):
             raise _Failed(_unreachable(answer, failure)) from answer
 

@@ -1,4 +1,4 @@
-"""Metrics of the loops. One value made by the manager and handed to whoever measures; nothing registers itself."""
+"""Metrics of the loops. One value, created by the manager and passed to all that measure; nothing registers itself."""
 
 from functools import partial
 
