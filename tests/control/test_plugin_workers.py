@@ -463,7 +463,7 @@ async def test_of_a_million_steps_a_few_are_told(workers, package):
 async def test_an_answer_longer_than_any_can_be_is_not_read(workers, package):
     package.behave("shout")
     reply, longest = await loop_held_by(workers.answer(theirs(workers)))
-    said = "sent what cannot be read: 60000000 bytes, more than 65856"
+    said = "sent an unreadable answer: 60000000 bytes, more than 65856"
     assert reply.error == f"plugin 'Theirs' {said}"
     assert longest < 0.2
     package.behave("")

@@ -57,7 +57,7 @@ _COURTESY = 5.0
 #: The advice for a cluster that cannot leave because the member no longer answers.
 _GIVE_UP = (
     "if the member is gone for good, give it up: kubectl patch federatedcluster {name} --type=merge"
-    ' -p \'{{"metadata":{{"finalizers":null}}}}\' (what was made in it then stays there)'
+    ' -p \'{{"metadata":{{"finalizers":null}}}}\' (the objects created in it stay there)'
 )
 
 
@@ -246,7 +246,7 @@ class Clusters(Loop[str]):
         elif member is not None:
             observed = await self._prober.observe(member, cluster.status.api_resource_types)
             if not observed.health.offline and await self._access.follow_role(cluster, member):
-                message = "the service account's rights in the member follow the type configs"
+                message = "the service account's rights in the member were updated to the type configs"
                 self._event(cluster, "Normal", EventReason.ROLE_UPDATED, message)
         cluster = self._caches.clusters.get(cluster.name) or cluster
         before = self._debounce.get(cluster.name)

@@ -414,13 +414,13 @@ class Dispatch(Loop[FederatedKey]):
         confirmed = f"its copies stay until the {item.key} is annotated with {keys.CONFIRM_DELETION}=true"
         if self._caches.source(item.source) is None:
             message = (
-                f"the source is gone without having been deleted; {confirmed}, or, to keep them for good, loses its"
+                f"the source is gone without having been deleted; {confirmed}. To keep them for good, remove its"
                 f" finalizer {keys.SYNC_FINALIZER}"
             )
         else:
             message = (
-                f"the source is not being deleted, and this object is; {confirmed}. Without its finalizer"
-                f" {keys.SYNC_FINALIZER} it is made anew and takes them over"
+                f"this object is being deleted, but its source is not; {confirmed}. Once its finalizer"
+                f" {keys.SYNC_FINALIZER} is removed, it is created anew and takes them over"
             )
         await self._report.held_deletion(item, message)
         return None

@@ -96,7 +96,7 @@ class Failover(Loop[str]):
             self._doubted.discard(name)
             return
         if not self._doubted:
-            log.warning("more than half of the clusters are unready: none is given up, it may be us who are cut off")
+            log.warning("more than half of the clusters are unready: none is tainted, the control plane may be cut off")
         self._doubted.add(name)
 
     async def _write(self, cluster: FederatedCluster, taints: tuple[Any, ...]) -> None:

@@ -207,7 +207,7 @@ class Migrate(Loop[SourceKey]):
         """Once per cluster: a missing right is missing for every workload."""
         if isinstance(error, Forbidden) and cluster not in self._refusing:
             self._refusing.add(cluster)
-            log.warning("member %s: pods that fit no node are not migrated: %s", cluster, error)
+            log.warning("member %s: unschedulable pods are not migrated: %s", cluster, error)
 
     async def _replica_set(
         self, cluster: str, key: SourceKey, config: FederatedTypeConfig, copy: HasMetadata
@@ -234,7 +234,7 @@ class Migrate(Loop[SourceKey]):
                 newest = migrate.newest_replica_set(deployment, listed.items)
                 return str(newest["metadata"]["uid"]) if newest is not None else None
             except MISSHAPEN as error:
-                raise BadAnswer(f"{name} or its ReplicaSets are not of their kinds: {error!r}") from None
+                raise BadAnswer(f"{name} or its ReplicaSets are invalid: {error!r}") from None
 
         uid = await member.call(ask)
         if present is not None and present.uid is not None:

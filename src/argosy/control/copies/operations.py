@@ -339,7 +339,7 @@ def _made(config: FederatedTypeConfig, present: Object, make: Callable[[], Objec
     except RenderError:
         raise
     except MISSHAPEN as error:
-        why = f"the object in the member is no {config.kind}: {misfit(config, present) or repr(error)}"
+        why = f"the object in the member is not a valid {config.kind}: {misfit(config, present) or repr(error)}"
         raise _Failed(Applied(Propagation.RETRIEVAL_FAILED, error=why)) from error
 
 

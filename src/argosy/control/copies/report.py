@@ -130,8 +130,8 @@ class Report:
         ]
         if replaced:
             message = (
-                f"{', '.join(replaced)}: the object there is not the one that was written: somebody deleted that and made"
-                " another of its name"
+                f"{', '.join(replaced)}: the object is not the one that was written: somebody deleted that and created"
+                " another of the same name"
             )
             self._recorder.event(item.federated, "Warning", EventReason.REPLACED_IN_CLUSTER, message)
         failing = {

@@ -180,7 +180,7 @@ class Access:
                 raise CredentialsError(_told(error)) from None
             self._forget_unusable(entry)
             entry.problems[_reason(error)] = (
-                f'what is in secret "{cluster.spec.secret_ref.name}" cannot be used, the earlier credentials stay in use:'
+                f'the credentials in secret "{cluster.spec.secret_ref.name}" cannot be used, the previous ones stay in use:'
                 f" {_told(error)}"
             )
             return member
@@ -372,7 +372,7 @@ class Access:
             await self._write_role(cluster, member, {**present, "rules": wanted})
         except (CredentialsError, *_FAILURES) as error:
             entry.problems[texts.ROLE_OUTDATED_REASON] = (
-                f"the member's role does not fit the type configs ({_difference(present.get('rules') or [], wanted)}) and may"
+                f"the member's role does not match the type configs ({_difference(present.get('rules') or [], wanted)}) and may"
                 f" not be changed from here; run: argosy join {cluster.name} --refresh-role --kubeconfig <of an administrator"
                 f" of the member> ({_told(error).splitlines()[0]})"
             )

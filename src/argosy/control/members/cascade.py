@@ -59,7 +59,7 @@ class Cascade:
         try:  # nobody looks again, so the empty answer must come from the member
             await member.confirm()
         except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
-            return f"nothing is left, by what answers, and whether that is the member is not known: {error}"
+            return f"no objects are left, but the member's identity could not be confirmed: {error}"
         self._unserved = {key: since for key, since in self._unserved.items() if key[0] != cluster.name}
         return ""
 

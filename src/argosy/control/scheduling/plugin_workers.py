@@ -327,7 +327,7 @@ class _Worker:
             raise _Silent(died if in_time else late) from None
         except wire.WireError as error:
             await self._end()
-            raise _Silent(f"sent what cannot be read: {short(str(error))}") from None
+            raise _Silent(f"sent an unreadable answer: {short(str(error))}") from None
         except BaseException:
             await self._end()
             raise

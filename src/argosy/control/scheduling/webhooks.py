@@ -109,7 +109,7 @@ class WebhookClient:
         if version is None:
             raise ConfigError(
                 f"no payload version is supported: it has {', '.join(map(short, spec.payload_versions)) or 'none'}, "
-                f"and {SINGLE} or {BATCH} is needed"
+                f"but {SINGLE} or {BATCH} is needed"
             )
         self._version = version
         self._paths: dict[str, str] = {"filter": spec.filter_path, "score": spec.score_path, "select": spec.select_path}
@@ -163,7 +163,7 @@ class WebhookClient:
                     async with asyncio.timeout(self._longest):
                         return await self._ask(question)
                 except TimeoutError:
-                    return failed(question, f"not all of it was answered within {self._longest:g} s")
+                    return failed(question, f"not all requests were answered within {self._longest:g} s")
         finally:
             self._open -= 1
             if self._retired:
@@ -375,7 +375,7 @@ class Webhooks:
     async def answer(self, question: Question) -> Reply:
         client = self._clients.get(question.plugin)
         if client is None:
-            return failed(question, "there is no such webhook any more")
+            return failed(question, "the webhook no longer exists")
         return await client.answer(question)
 
     def _retire(self, client: WebhookClient) -> None:
@@ -413,7 +413,7 @@ def _checked_url(prefix: str, endpoints: EndpointRules) -> str:
         parts = urlsplit(prefix)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise ConfigError(f"urlPrefix is no URL: {error}") from None
+        raise ConfigError(f"urlPrefix is not a URL: {error}") from None
     if parts.scheme not in ("http", "https") or not host:
         raise ConfigError("urlPrefix must start with http:// or https:// and name a host")
     if refusal := endpoints.refusal(prefix):

@@ -55,7 +55,7 @@ class ShardElection:
             try:
                 return await elector.run(partial(self._lead, elector, lead))
             except (LeaseLost, OtherLayoutActive) as why:
-                log.warning("%s; standing again", why)
+                log.warning("%s; trying again", why)
                 # Random, so that two that saw each other do not retry in step.
                 await asyncio.sleep(self._retry * random.random())
 
@@ -72,7 +72,7 @@ class ShardElection:
                 others = [f"an answer about the leases ({error})"]
             rivals = ", ".join(others)
             if rivals and rivals != self._rivals:
-                log.info("waiting for %s, who divides the objects otherwise", rivals)
+                log.info("waiting for %s, which uses another shard layout", rivals)
             self._rivals = rivals
             if not rivals:
                 return
@@ -83,10 +83,10 @@ class ShardElection:
         try:
             for lease in await self._others():
                 if self._sightings.free_in(lease) > 0:
-                    raise OtherLayoutActive(f"{_described(lease)} divides the objects otherwise")
+                    raise OtherLayoutActive(f"{_described(lease)} uses another shard layout")
                 await self._retire(lease)
         except (ApiError, TransportError) as error:
-            raise OtherLayoutActive(f"the leases of other divisions cannot be read: {error}") from error
+            raise OtherLayoutActive(f"the leases of other shard layouts cannot be read: {error}") from error
 
     async def _others(self) -> list[dict[str, Any]]:
         """The leases of other layouts that are held."""

@@ -67,9 +67,9 @@ class ReservationPublisher:
     def _tell_trouble(self, trouble: str) -> None:
         """Logs a failure once, and its end."""
         if trouble and not self._trouble:
-            log.warning("other shards are not told what is reserved: %s", trouble)
+            log.warning("reservations are not published to other shards: %s", trouble)
         elif self._trouble and not trouble:
-            log.info("other shards are told again what is reserved")
+            log.info("reservations are published to other shards again")
         self._trouble = trouble
 
     async def _publish(self) -> None:
