@@ -81,7 +81,7 @@ class Informer(Cache[T]):
         """With a `shard`, only that part is requested; objects of others are not kept.
 
         `most_bytes` limits the weight of all projections; while a list replaces the cache, twice that is held. The default is
-        MOST_BYTES; informers that keep the objects' bytes have no limit, since those bytes are the server's own.
+        MOST_BYTES; informers that also keep the objects' bytes have no limit.
         """
         super().__init__(
             into,

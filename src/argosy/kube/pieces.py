@@ -16,7 +16,7 @@ __all__ = ["whole"]
 
 #: Smallest average piece. Even a small watch event has three times as many bytes per line end; JSON itself has none.
 SMALLEST = 64
-#: Responses below this size are not checked.
+#: Smaller reads are not checked.
 _MUCH = 4096
 
 
