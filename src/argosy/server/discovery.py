@@ -136,7 +136,7 @@ class Discovery:
         return _json({**head, "groupVersion": named, "resources": resources})
 
     def _api_versions(self, host: str) -> dict[str, Any]:
-        """The address at which the client reached the server."""
+        """With the address at which the client reached the server."""
         versions = list(self._groups.get("", {}))
         addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}]
         return {"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": addresses}

@@ -93,7 +93,7 @@ class CustomResourceStrategy(Strategy):
 
     @cached_property
     def schema_digest(self) -> str:
-        """Whether the schema differs, so that another strategy is needed."""
+        """Differs if the schema differs."""
         return hashlib.sha256(self._schema).hexdigest()
 
     @property

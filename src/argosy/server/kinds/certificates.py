@@ -1,4 +1,4 @@
-"""certificates.k8s.io/v1: CertificateSigningRequests, as stored objects: approving is a write, signing is not done here."""
+"""certificates.k8s.io/v1: CertificateSigningRequests, as stored objects: approval is a write, and nothing is signed here."""
 
 import base64
 import binascii
@@ -17,7 +17,7 @@ from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]
 
-#: Who asks: written by the server from the request's user, never by the asker.
+#: The requester: set by the server from the request's user, never by the client.
 REQUESTER = ("username", "uid", "groups", "extra")
 DECISIONS = ("Approved", "Denied")
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"

@@ -37,7 +37,7 @@ class EndpointSliceStrategy(StatuslessStrategy):
 
     def default(self, obj: Object) -> None:
         fill(obj, "addressType", "")
-        # Both lists are always written, and an absent one says null.
+        # Both lists are always written; an absent one is null.
         obj["endpoints"] = obj.get("endpoints") or None
         obj["ports"] = obj.get("ports") or None
         for port in obj["ports"] or ():

@@ -18,7 +18,7 @@ from argosy.server.registry import Object
 
 __all__ = ["StatefulSetStrategy"]
 
-#: All that may change after creation. Kubernetes' message lists them in another order.
+#: The fields that may change after creation. Kubernetes' message lists them in another order.
 MUTABLE = frozenset(
     {
         "replicas",
@@ -79,7 +79,7 @@ class StatefulSetStrategy(BuiltinStrategy):
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         spec = new["spec"]
-        # serviceName and claims cannot change, so what was stored before a rule existed is not held against an update.
+        # serviceName and claims cannot change, so an update is not refused for a value stored before a rule existed.
         errors = _policies(spec) + _numbers(spec) + _selector_and_template(spec)
         if any(not rules.same(spec.get(field), old["spec"].get(field)) for field in _fixed(spec) | _fixed(old["spec"])):
             errors.append(forbidden("spec", FIXED))

@@ -1,4 +1,4 @@
-"""What the kinds that run pods share: selectors against templates, amounts that may be percentages, status counters.
+"""Shared by the kinds that run pods: selectors against templates, amounts that may be percentages, status counters.
 
 Rules of single kinds are in `apps`, `statefulsets`, `daemonsets`, `batch` and `policy`.
 """

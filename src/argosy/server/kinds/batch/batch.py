@@ -1,4 +1,4 @@
-"""batch/v1: Jobs and CronJobs. What a failure, success or completion may be said to be is in `job_policies`."""
+"""batch/v1: Jobs and CronJobs. The rules for a Job's failure, success and replacement policies are in `job_policies`."""
 
 import re
 import zoneinfo
@@ -92,14 +92,14 @@ class JobStrategy(BuiltinStrategy):
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         spec, stored = new["spec"], old["spec"]
-        # Kubernetes checks the spec twice here, and tells what is wrong with it as often.
+        # Kubernetes checks the spec twice here, and reports each error twice.
         errors = self.validate(new) + _job(spec, "spec")
         errors += _completions_kept(spec, stored)
         errors += workloads.selector_kept(new, old)
         errors += _template_kept(new, old)
         for field in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
             value, before = spec.get(field), stored.get(field)
-            # An empty policy is a policy: that it is there counts, not only what is in it.
+            # An empty policy is a policy: its presence counts.
             if (value is None) != (before is None) or not rules.same(value, before):
                 errors.append(invalid(f"spec.{field}", value, rules.IMMUTABLE))
         return errors
@@ -121,7 +121,7 @@ class CronJobStrategy(BuiltinStrategy):
         fill(spec, "failedJobsHistoryLimit", 1)
         template = spec.setdefault("jobTemplate", {})
         template.setdefault("metadata", {})
-        # The Job's own defaults wait for the Job; only its pods' are filled in here.
+        # The Job's own defaults are set when the Job is created; only those of its pods are filled in here.
         _default_job_spec(template.setdefault("spec", {}))
         template["spec"]["template"].setdefault("metadata", {})
 

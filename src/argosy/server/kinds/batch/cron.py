@@ -1,6 +1,6 @@
 """Cron schedules as Kubernetes reads them: five fields, names of months and days, `@daily` and its kin, `@every`.
 
-Only whether a schedule can be read, with the reader's own words where it cannot; when it fires is not known here.
+Only checks whether a schedule is valid, with the parser's own message if not; it does not compute when it fires.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""The status of a Job: what its controller may write, so that every reader can trust a finished Job to be finished.
+"""The status of a Job: what its controller may write, so that readers can trust a finished Job to be finished.
 
-Most rules look only at what a write changes: a status stored before a rule existed stays writable.
+Most rules check only what a write changes: a status stored before a rule existed stays writable.
 """
 
 from collections.abc import Mapping
@@ -159,7 +159,7 @@ def _indexes(status: Status, stored: Status, spec: Mapping[str, Any]) -> list[Fi
     completed, failed = status.get("completedIndexes") or "", status.get("failedIndexes")
     completed_anew = completed != (stored.get("completedIndexes") or "")
     failed_anew = failed != stored.get("failedIndexes")
-    # What was stored unreadable is not held against this write: its error is dropped.
+    # A stored value that is unreadable does not fail this write: its error is dropped.
     done = _intervals("completedIndexes", completed, completions, errors if completed_anew else [])
     lost = _intervals("failedIndexes", failed or "", completions, errors if failed_anew and limited else [])
     if completed_anew and completed and spec.get("completionMode") != "Indexed":

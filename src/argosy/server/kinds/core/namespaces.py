@@ -1,4 +1,4 @@
-"""Namespaces. Their content is emptied elsewhere; here they get the finalizer that makes deletion wait for it."""
+"""Namespaces. Their content is deleted elsewhere; here they get the finalizer that makes deletion wait for that."""
 
 from argosy.kube import names
 from argosy.kube.schema import Schemas

@@ -1,4 +1,4 @@
-"""Nodes. No taint is added to new ones: that is for a node life-cycle controller to do and to take away again."""
+"""Nodes. New ones get no taint: a node life-cycle controller would have to add and remove it."""
 
 import ipaddress
 from typing import Any
@@ -65,7 +65,7 @@ class NodeStrategy(BuiltinStrategy):
         if "allocatable" not in status and "capacity" in status:
             status["allocatable"] = dict(status["capacity"])
         fill_condition_times(obj, "lastHeartbeatTime", "lastTransitionTime")
-        # Kubernetes always writes these out, and typed clients take them as given.
+        # Kubernetes always writes these, and typed clients rely on them.
         status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {"Port": 0})
         info = status.setdefault("nodeInfo", {})
         for name in _NODE_INFO:

@@ -1,4 +1,4 @@
-"""Limit ranges and resource quotas: what they may say. Holding writes to them is admission's part."""
+"""Limit ranges and resource quotas: their validation. Enforcing them is part of admission."""
 
 from collections.abc import Mapping
 from typing import Any

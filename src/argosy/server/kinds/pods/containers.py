@@ -189,7 +189,7 @@ def _host_ports(containers: list[Object], path: str) -> list[FieldError]:
 def _mounts(container: Object, path: str, volumes: Mapping[str, Object]) -> list[FieldError]:
     errors = []
     devices = container.get("volumeDevices") or []
-    # By name, as in Kubernetes: of several devices of one name only the last one's path counts.
+    # By name, as in Kubernetes: of several devices with one name only the last path counts.
     device_names = {device.get("name", ""): device.get("devicePath", "") for device in devices}
     device_paths = set(device_names.values())
     seen: set[str] = set()

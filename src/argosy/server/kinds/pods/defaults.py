@@ -1,6 +1,6 @@
-"""Defaults of pod specs: what kube-apiserver writes into a pod or a pod template that leaves things out.
+"""Defaults of pod specs: what kube-apiserver adds to a pod or a pod template.
 
-Pure and in place. What admission adds to pods (tolerations, priority, service account) is in `pods`.
+Pure and in place. Admission's additions to pods (tolerations, priority, service account) are in `pods`.
 """
 
 import re
@@ -25,7 +25,7 @@ __all__ = [
 
 Object = dict[str, Any]
 
-#: Go writes these out only when true, so an explicit false is the same as leaving them out.
+#: Go writes these only if true, so an explicit false is the same as an absent field.
 _PLAIN_BOOLEANS = ("hostNetwork", "hostPID", "hostIPC")
 _PLAIN_CONTAINER_BOOLEANS = ("stdin", "stdinOnce", "tty")
 

@@ -1,9 +1,9 @@
 """Pods, their bindings, and pod templates as objects.
 
-A pod is admitted the way a cluster's default admission plugins would: tolerations for nodes that are gone for a while,
-priority 0, the service account `default`. Two things differ on purpose, since this server has no kubelet to mount a
-token: no token volume is added, and the service account need not exist. Priority classes other than the two built-in
-ones are looked up by whoever has the store (`apply_priority_class`).
+A pod is admitted as by a cluster's default admission plugins: tolerations for nodes that are unreachable for a while, priority
+0, the service account `default`. Two things differ on purpose, since this server has no kubelet to mount a token: no token
+volume is added, and the service account need not exist. Other priority classes than the two built-in ones are looked up where
+the store is available (`apply_priority_class`).
 """
 
 from typing import Any

@@ -1,8 +1,7 @@
-"""Pod specs and pod templates: validation of all they hold, and the defaults of `pod_defaults` under one name.
+"""Pod specs and pod templates: their validation, and the defaults of `pod_defaults` under one name.
 
-Shared by pods and by everything that carries a template. Rules are split by concept into `containers`, `env`, `probes`,
-`pod_volumes`, `pod_scheduling` and `pod_security`; this module walks the spec. Nothing here knows of admission or of
-what may change later (see `pods`).
+Shared by pods and by everything that has a template. Rules are split by concept into `containers`, `env`, `probes`,
+`pod_volumes`, `pod_scheduling` and `pod_security`; this module walks the spec. Admission, and rules for updates, are in `pods`.
 """
 
 import re

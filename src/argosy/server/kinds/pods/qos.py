@@ -1,4 +1,4 @@
-"""The quality of service of a pod, which follows from what its containers, or the pod as a whole, ask for."""
+"""The quality of service class of a pod, by the requests and limits of its containers or of the pod as a whole."""
 
 from collections.abc import Iterable
 from typing import Any
