@@ -54,7 +54,7 @@ class EndpointSliceStrategy(StatuslessStrategy):
             _drop_topology(new)
 
     def generation_grows(self, new: Object, old: Object) -> bool:
-        """Labels count: they say which service the slice belongs to."""
+        """Labels count: they name the slice's service."""
         labels = new["metadata"].get("labels") or {}
         return super().generation_grows(new, old) or labels != (old["metadata"].get("labels") or {})
 
@@ -74,7 +74,7 @@ class EndpointSliceStrategy(StatuslessStrategy):
 
 
 def _drop_topology(obj: Object) -> None:
-    """Readable in v1 where an older version wrote it, but not to be written there."""
+    """Readable in v1 if an older version wrote it, but not writable there."""
     for endpoint in obj["endpoints"] or ():
         endpoint.pop("deprecatedTopology", None)
 

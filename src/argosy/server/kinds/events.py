@@ -118,7 +118,7 @@ class EventStrategy(StatuslessStrategy):
         return errors
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        """Only the series of an event goes on."""
+        """Only the series of an event may change."""
         errors = _common(new)
         if not rules.same(new.get("series"), old.get("series")):
             errors += _series(new)

@@ -176,7 +176,7 @@ def _prepare(store: Path, ceiling: int) -> int:
 
 
 def _ceiling(store: Path) -> int:
-    """For the present content."""
+    """The ceiling of the present store; 0 if unknown."""
     with contextlib.suppress(ValueError):
         record = read_record(store)
         return record.ceiling if record is not None else 0
@@ -184,7 +184,7 @@ def _ceiling(store: Path) -> int:
 
 
 def _place(server: Path) -> list[int]:
-    """The existing folders that a restore replaces."""
+    """The inodes of the existing folders, which a restore replaces."""
     return [(server / name).stat().st_ino for name in _EXCHANGED if (server / name).exists()]
 
 

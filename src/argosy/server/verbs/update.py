@@ -106,7 +106,7 @@ async def save(api: Api, call: Call, new: Object, entry: Entry, *, dry_run: bool
             return answer(call, await api.run(call, size, encoded, kind, new))
         if made and call.subresource not in _STATUS:
             api.admission.settle(call, new, old)  # again: others wrote meanwhile, and from here on nobody does
-        # An object being deleted is removed with its last finalizer, and its allocations are released.
+        # Urgent on a full disk: an object being deleted frees its space with its last finalizer.
         urgent = "deletionTimestamp" in new["metadata"]
         record = await api.store.replace(entry.key, entry.version, encoder(kind, new, made), urgent=urgent)
     except Changed as changed:

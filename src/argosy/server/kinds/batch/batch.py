@@ -143,7 +143,7 @@ class CronJobStrategy(BuiltinStrategy):
 
 
 def _replacement(spec: Mapping[str, Any]) -> str:
-    """Who judges failures must see them all: then only what has failed is replaced, not what is on its way out."""
+    """A pod failure policy must see all failures: then only failed pods are replaced, not terminating ones."""
     return "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed"
 
 
@@ -205,7 +205,7 @@ def _job(spec: Mapping[str, Any], path: str) -> list[FieldError]:
 
 
 def _job_spec(spec: Mapping[str, Any], path: str) -> list[FieldError]:
-    """What holds for a Job and for the Jobs a CronJob makes alike."""
+    """The rules for a Job and for the Job template of a CronJob."""
     errors: list[FieldError] = []
     counts = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
     for field in (*counts, "backoffLimitPerIndex", "maxFailedIndexes"):
@@ -283,7 +283,7 @@ def _restart_policy(spec: Mapping[str, Any], template: Mapping[str, Any], path: 
 
 
 def _indexed_name(obj: Object) -> list[FieldError]:
-    """Pods of an indexed Job are named after it and their index: the longest name must still be one."""
+    """Pods of an indexed Job are named after it and their index: the longest name must be valid."""
     spec, name = obj["spec"], obj["metadata"].get("name", "")
     completions = spec.get("completions") or 0
     if spec["completionMode"] != "Indexed" or completions <= 0:
@@ -304,7 +304,7 @@ def _completions_kept(spec: Mapping[str, Any], stored: Mapping[str, Any]) -> lis
 
 
 def _template_kept(new: Object, old: Object) -> list[FieldError]:
-    """The template is fixed, but a suspended Job without pods may be scheduled and sized anew."""
+    """The template is immutable, but a suspended Job without pods may change its scheduling and resources."""
     template, stored = new["spec"]["template"], old["spec"]["template"]
     if not _is_at_rest(old):
         if old["spec"].get("suspend") and rules.same(template, stored):
@@ -394,5 +394,5 @@ def _time_zone(zone: str, path: str) -> list[FieldError]:
 
 @cache
 def _zones() -> frozenset[str]:
-    """The zones this machine knows. Empty where it has no database: then a well-formed name is taken on trust."""
+    """The time zones of this machine. Empty if it has no database: then any well-formed name is accepted."""
     return frozenset(zoneinfo.available_timezones())

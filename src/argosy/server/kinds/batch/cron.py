@@ -12,7 +12,7 @@ __all__ = ["ScheduleError", "check"]
 
 
 class ScheduleError(ValueError):
-    """What is wrong with a schedule, in the words kube-apiserver passes on."""
+    """The error in a schedule, with kube-apiserver's message."""
 
 
 class _Field:
@@ -29,7 +29,7 @@ _EVERY: Final = "@every "
 
 
 def check(schedule: str) -> None:
-    """Raise ScheduleError where the schedule cannot be read. A leading TZ= or CRON_TZ= is stepped over."""
+    """Raise ScheduleError if the schedule cannot be parsed. A leading TZ= or CRON_TZ= is skipped."""
     spec = schedule
     if spec.startswith(("TZ=", "CRON_TZ=")):
         spec = spec.partition(" ")[2].strip()

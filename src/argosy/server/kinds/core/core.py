@@ -170,7 +170,7 @@ def _secret_type(obj: Object, data: dict[str, str]) -> list[FieldError]:
 
 
 def _json_object(text: str, path: str) -> list[FieldError]:
-    """The content is never part of the message."""
+    """The content never appears in the message."""
     try:
         value: Any = orjson.loads(base64.b64decode(text, validate=True))
     except (orjson.JSONDecodeError, binascii.Error) as error:

@@ -54,7 +54,7 @@ class NamespaceStrategy(BuiltinStrategy):
             obj["spec"]["finalizers"] = [*finalizers, FINALIZER]
 
     def begin_deletion(self, obj: Object, at: str) -> bool:
-        """Every namespace goes through Terminating; its life cycle then finishes it."""
+        """Every namespace goes through Terminating; its controller then finishes it."""
         obj["metadata"].setdefault("deletionTimestamp", at)
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
         return True

@@ -113,7 +113,7 @@ class NodeStrategy(BuiltinStrategy):
 
 
 def _default_cidrs(spec: dict[str, Any]) -> None:
-    """podCIDR is the first of podCIDRs; where only one is given it makes the other."""
+    """podCIDR is the first of podCIDRs; if only one is given, it sets the other."""
     one, several = spec.get("podCIDR"), spec.get("podCIDRs")
     if one and (not several or several[0] != one):
         spec["podCIDRs"] = [one]

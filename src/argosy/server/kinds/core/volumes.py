@@ -277,7 +277,7 @@ def _claim_resource(name: str, path: str) -> list[FieldError]:
 
 
 def _match_data_sources(spec: Object, before: Object) -> None:
-    """dataSource and dataSourceRef are two names of one thing unless another namespace is meant."""
+    """dataSource and dataSourceRef mean the same, unless another namespace is named."""
     source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
     # The older field always dropped unknown values, and still does.
     if source is not None and ref is None and "dataSource" not in before and not _is_claim_or_snapshot(source):

@@ -46,7 +46,7 @@ _NOT_FOR_EPHEMERAL = (
 
 
 def validate_containers(spec: Object, path: str, volumes: Mapping[str, Object]) -> list[FieldError]:
-    """All containers of a spec; `volumes` are its sound volumes by name."""
+    """All containers of a spec; `volumes` are its valid volumes by name."""
     containers = spec.get("containers") or []
     if not containers:
         return [required(f"{path}.containers")]

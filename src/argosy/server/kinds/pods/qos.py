@@ -14,7 +14,7 @@ _COMPUTE = ("cpu", "memory")
 
 
 def qos_class(spec: Object) -> str:
-    """Guaranteed, Burstable or BestEffort; pod-level resources, where given, decide alone."""
+    """Guaranteed, Burstable or BestEffort; pod-level resources, if given, decide alone."""
     if spec.get("resources"):
         holders = [spec]
     else:

@@ -126,7 +126,7 @@ def _pod_term(term: Object, path: str) -> list[FieldError]:
 
 
 def _label_keys(term: Object, path: str) -> list[FieldError]:
-    """`matchLabelKeys` and `mismatchLabelKeys` only make sense beside a selector and apart from each other."""
+    """`matchLabelKeys` and `mismatchLabelKeys` need a selector and must not overlap."""
     errors = []
     selector = term.get("labelSelector")
     match, mismatch = term.get("matchLabelKeys") or [], term.get("mismatchLabelKeys") or []

@@ -88,7 +88,7 @@ def containers_with_path(spec: Object, path: str) -> Iterator[tuple[Object, str]
 
 
 def validate_pod_security(spec: Object, path: str) -> list[FieldError]:
-    """The pod's own security context and the host namespaces it asks for."""
+    """The pod's own security context and its host namespaces."""
     context = spec.get("securityContext") or {}
     at = f"{path}.securityContext"
     errors = _identifiers(context, at, ("fsGroup", "runAsUser", "runAsGroup"))

@@ -281,7 +281,7 @@ class _Ports:
 
 
 def _first_to_allocate(spec: Object, before: Object) -> int:
-    """Which family gets the first address. A changed one is ignored: validation refuses it."""
+    """The index of the first family that needs an address. A changed address is not allocated: validation refuses it."""
     if not before or not needs_cluster_ip(before):
         return 0
     families = len(spec["ipFamilies"])
