@@ -96,11 +96,11 @@ def from_kubeconfig(paths: list[str], context: str | None = None) -> Connection:
     cluster_name = str(chosen.body.get("cluster") or "")
     cluster = files.find("clusters", "cluster", cluster_name)
     if cluster is None:
-        raise ConfigError(f"{files.label}: context {name!r} names cluster {cluster_name!r}, which is not there")
+        raise ConfigError(f"{files.label}: context {name!r} names cluster {cluster_name!r}, which does not exist")
     user_name = str(chosen.body.get("user") or "")
     user = files.find("users", "user", user_name)
     if user is None and user_name:
-        raise ConfigError(f"{files.label}: context {name!r} names user {user_name!r}, which is not there")
+        raise ConfigError(f"{files.label}: context {name!r} names user {user_name!r}, which does not exist")
     user = user or _Entry("", {}, cluster.folder)
     if user.body.get("as") or user.body.get("as-uid") or user.body.get("as-groups"):
         # Ignoring it would use more rights than intended.

@@ -67,7 +67,7 @@ class EndpointRules(msgspec.Struct, frozen=True):
             parts = urlsplit(url)
             host, _ = parts.hostname or "", parts.port
         except ValueError:
-            return "it is no URL"
+            return "it is not a URL"
         if not host:
             return _START
         if parts.username is not None or parts.password is not None:
@@ -86,7 +86,7 @@ class EndpointRules(msgspec.Struct, frozen=True):
         if not unlisted:
             return ""
         if any(_is_no_server(address) for address in unlisted):
-            return f"{text} is not an address for servers of others (link-local, multicast or a cloud's metadata)"
+            return f"{text} is not an allowed address for a server (link-local, multicast or a cloud's metadata)"
         if (self.networks or self.names) and not self._is_named(host):
             return f"{text} is not among the addresses of --allowed-endpoints"
         return ""
@@ -117,7 +117,9 @@ def parse_rules(allowed: Iterable[str], *, http: bool = False) -> EndpointRules:
         except ValueError:
             name = entry.removeprefix("*")
         if not name.strip(".") or set(name) - set("abcdefghijklmnopqrstuvwxyz0123456789-."):
-            raise ValueError(f"{text!r} is no network (10.0.0.0/8), name, or name with a star in front (*.example.com)")
+            raise ValueError(
+                f"{text!r} is not a network (10.0.0.0/8), name, or name with a star in front (*.example.com)"
+            )
         names.append(name)
     return EndpointRules(tuple(networks), tuple(names), http)
 

@@ -226,7 +226,7 @@ def _shown(code: int, text: str) -> str:
         title = _TITLE.search(text)
         named = f" {' '.join(title[1].split())[:100]!r}" if title else ""
         return f"HTTP {code} with an HTML page{named} instead of an answer of Kubernetes"
-    return " ".join(text.split())[:300] or f"HTTP {code} without a word"
+    return " ".join(text.split())[:300] or f"HTTP {code} without a message"
 
 
 def _details(status: dict[str, Any]) -> dict[str, Any]:

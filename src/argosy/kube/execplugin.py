@@ -147,7 +147,7 @@ async def _run(plugin: Plugin) -> _Status:
 def _is_interactive(plugin: Plugin) -> bool:
     terminal = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
     if plugin.interactive_mode == "Always" and not terminal:
-        raise ConfigError(f"{plugin.label}: {plugin.command} wants to ask somebody, and there is no terminal")
+        raise ConfigError(f"{plugin.label}: {plugin.command} needs input, but there is no terminal")
     return terminal and plugin.interactive_mode != "Never"
 
 
@@ -155,7 +155,7 @@ def _found(plugin: Plugin) -> str:
     path = shutil.which(plugin.command)
     if path is None:
         hint = f" ({_one_line(plugin.install_hint)})" if plugin.install_hint else ""
-        raise ConfigError(f"{plugin.label}: the program {plugin.command} is not there{hint}")
+        raise ConfigError(f"{plugin.label}: the program {plugin.command} was not found{hint}")
     return path
 
 

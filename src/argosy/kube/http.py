@@ -182,7 +182,7 @@ class HttpTransport:
         """Wait until the server may be asked; if that takes long, the 429 that it would return."""
         remaining = self._hold.remaining()
         if remaining > SHORT_HOLD:
-            message = f"the server asked to be left alone for {remaining:.0f} more seconds"
+            message = f"the server asked to wait {remaining:.0f} more seconds"
             status = {
                 "kind": "Status",
                 "apiVersion": "v1",

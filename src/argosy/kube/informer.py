@@ -218,7 +218,7 @@ class Informer(Cache[T]):
         self.last_error = None
         if self._outage is not None:
             seconds = self.last_event - self._outage
-            log.info("watching %s of %s: well again after %.1f s", self.resource, self.client.name, seconds)
+            log.info("watching %s of %s: recovered after %.1f s", self.resource, self.client.name, seconds)
             self._outage = None
 
     async def _list(self) -> None:

@@ -202,7 +202,7 @@ class LeaderElector:
             return await self.client.create(LEASES, self._new(), self.namespace)
         except NotFound as error:
             # Not a race but a missing namespace: waiting for the lease would never end.
-            raise TransportError(f"it cannot be made: {error}") from error
+            raise TransportError(f"it cannot be created: {error}") from error
 
     async def _write(self) -> dict[str, Any] | None:
         if self._lease is None or not self.held():

@@ -88,10 +88,10 @@ class Pace(Generic[K]):
         self._on_spin()
         if key not in self._told:
             self._told.add(key)
-            log.error("%s: %s came up %d times without a rest; it is slowed down", self._loop, key, self._limit)
+            log.error("%s: %s was reconciled %d times in a row; it is slowed down", self._loop, key, self._limit)
 
     def _rest(self, key: K) -> None:
         self._rested.pop(key, None)
         if key in self._told:
             self._told.discard(key)
-            log.info("%s: %s has come to rest", self._loop, key)
+            log.info("%s: %s is no longer spinning", self._loop, key)

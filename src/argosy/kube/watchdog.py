@@ -53,7 +53,7 @@ class Watchdog:
         self._turned = now
         self._beat_timer = asyncio.get_running_loop().call_later(self._period, self._beat)
         if late > self._patience:
-            log.error("the event loop turns again; it was held for %.1f s", late)
+            log.error("the event loop runs again; it was blocked for %.1f s", late)
             self._on_turn(late)
 
     def _watch(self) -> None:
@@ -67,7 +67,7 @@ class Watchdog:
                 continue  # the whole process was stopped: nothing on the loop caused that
             if now - turned > self._patience + self._period and turned != told_of:
                 told_of = turned
-                log.error("the event loop has not turned for %.1f s; it is here:\n%s", now - turned, self._stack())
+                log.error("the event loop has been blocked for %.1f s; it is here:\n%s", now - turned, self._stack())
 
     def _stack(self) -> str:
         frame = sys._current_frames().get(self._watched)

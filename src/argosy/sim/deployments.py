@@ -83,7 +83,7 @@ class Deployments(Controller):
             settle = self.cluster.timings.settle
             if owner is not None and owner.kind == "Deployment":
                 if before is None and not event.deleted:
-                    return  # whoever made it knows
+                    return  # its creator knows
                 self.queue.add(f"{TABLE}{entry.namespace}/{owner.name}", after=settle)
             elif owner is None and not event.deleted:
                 self._orphans.add(entry.key)

@@ -129,7 +129,7 @@ def test_a_list_of_names_alone_refuses_other_names_at_once():
 
 @pytest.mark.parametrize("entry", ["", "*", "10.0.0.0/99", "https://x", "a b"])
 def test_nonsense_in_the_list_is_refused(entry):
-    with pytest.raises(ValueError, match="is no network"):
+    with pytest.raises(ValueError, match="is not a network"):
         parse_rules([entry])
 
 

@@ -57,7 +57,7 @@ def examine(folder: Path) -> Findings:
             found.foreign_log = True
         return found
     if path.stat().st_size == 0:
-        return found  # whoever opens it says so
+        return found  # the opener reports it
     if mark is not None:
         _compare_files(found, path, mark)
     if not found.problems:
@@ -93,7 +93,7 @@ def _compare_content(found: Findings, path: Path, mark: Mark | None) -> None:
             (schema,) = store.execute("PRAGMA user_version").fetchone()
             (owner,) = store.execute("PRAGMA application_id").fetchone()
             if owner != APPLICATION_ID or schema > SCHEMA_VERSION:
-                return  # whoever opens it says so
+                return  # the opener reports it
             found.newest = newest_version(store)
             row = store.execute("SELECT value FROM state WHERE name = 'store'").fetchone()
             half_merged = mark is not None and mark.merging and without_log and not _sound(store)
