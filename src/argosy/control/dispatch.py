@@ -394,10 +394,11 @@ class Dispatch(Loop[FederatedKey]):
         return self._next(results) or Result(requeue_after=self._timings.deletion_recheck)
 
     def _deletion_is_meant(self, item: Item) -> bool:
-        """Whether a user deleted the source. The garbage collector also deletes the federated object of a source that vanished.
+        """Whether a user deleted the source.
 
-        Nor is the deletion intended if a new source of the same name exists, which may own these copies. Nor if the source is
-        not being deleted: then the garbage collector was wrong, or the CRD of federated objects itself is being deleted.
+        Not if the source merely vanished: the garbage collector deletes its federated object, too. Not if a new source of the
+        same name exists, which may own these copies. And not if the source is not being deleted: then the garbage collector
+        was wrong, or the CRD of federated objects itself is being deleted.
         """
         owners = [owner.uid for owner in item.federated.metadata.owner_references if owner.controller]
         if item.annotations.get(keys.CONFIRM_DELETION) == "true":

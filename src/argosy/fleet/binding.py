@@ -1,10 +1,10 @@
 """Binding: to which cluster and address a secret's credentials may be sent.
 
-A user who may write FederatedClusters names a secret and an address in them. He may not be allowed to read the secret, and must
-not get its content this way. A server that the CA in the secret verifies is trusted, at any address. Without verification
-(`insecure: true`, or `http://`) credentials are sent to one address only, the one the secret is bound to by the annotation
-`argosy.io/bound-to: <cluster>=<address>`. `argosy join` writes it, the controllers write it after the secret was used, and
-anyone who may write the secret can set it.
+A user who may write FederatedClusters names a secret and an address in them. Such a user may not be allowed to read the secret,
+and must not get its content this way. A server that the CA in the secret verifies is trusted, at any address. Without
+verification (`insecure: true`, or `http://`) credentials are sent to one address only, the one the secret is bound to by the
+annotation `argosy.io/bound-to: <cluster>=<address>`. `argosy join` writes it, the controllers write it after the secret was
+used, and anyone who may write the secret can set it.
 
 A secret that is not bound yet may be bound by its first use: always if the server is verified. If not, only a secret without a
 CA, which cannot be used in any other way, that is named like the cluster and serves no other, or served it before.
