@@ -1,7 +1,7 @@
-"""The controllers of one member: what each of them is, and how a committed change reaches them.
+"""The controllers of one member, and how a committed change reaches them.
 
-One observer of the server's changes keeps the books of the cluster current and then tells the controllers, which queue keys. Each
-controller runs a loop of its own, which ends with the server.
+One observer of the server's changes keeps the cluster's records current and then notifies the controllers, which queue keys.
+Each controller runs its own loop, which ends with the server.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class Controller:
         """A change of a pod; `pod` is up to date, or what it was when it is gone."""
 
     def observe_room(self) -> None:
-        """Something was freed on a node, or a node changed."""
+        """Resources were freed on a node, or a node changed."""
 
     async def reconcile(self, key: str) -> Result | None:
         raise NotImplementedError
@@ -45,7 +45,7 @@ class Controller:
             async with self.cluster.turns:
                 return await self.reconcile(key)
         except NotFound:
-            # It vanished meanwhile; its own event comes by.
+            # It was deleted meanwhile; its own event will come.
             return None
 
 
@@ -55,9 +55,9 @@ class ControllerManager:
         self._cluster = cluster
 
     def start(self) -> None:
-        """Look at everything that is stored, then follow the changes until the server stops."""
+        """Process everything that is stored, then follow the changes until the server stops."""
         access = self._cluster.access
-        # Nodes first: what pods claim is claimed on something.
+        # Nodes first: pods claim resources on them.
         access.follow(self._observe, NODES.rstrip("/"), PODS.rstrip("/"))
         for controller in self.controllers:
             access.run(controller.name, controller.run())
