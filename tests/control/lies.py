@@ -237,7 +237,7 @@ STATUSES = [
         "a status of 3.3 MB",
         LIST,
         news(status={"replicas": 2, "x": "y" * 3_300_000}),
-        unreadable("too many to be stored"),
+        unreadable("too large to be stored"),
     ),
     Lie("a wish of 30 digits", LIST, replicas(b"1" + b"0" * 30)),
     Lie("a wish beyond all bounds", LIST, replicas(b"1e999"), unreadable("")),

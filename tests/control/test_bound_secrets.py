@@ -155,7 +155,7 @@ async def test_a_member_whose_address_is_changed_does_not_carry_its_secret_there
         await fed.policy()
         change = {"spec": {"apiEndpoint": listener.url, "insecure": True}}
         await fed.client.patch(resources.FEDERATED_CLUSTERS, "m1", change)
-        await fed.told("CredentialsWithheld", "is bound to", fed.servers["m1"].url, "earlier credentials stay in use")
+        await fed.told("CredentialsWithheld", "is bound to", fed.servers["m1"].url, "previous ones stay in use")
         await fed.propagates()
         assert listener.connections == 0
         await fed.eventually(lambda: fed.events("CredentialsWithheld"))

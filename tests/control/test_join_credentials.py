@@ -33,7 +33,7 @@ async def test_a_secret_of_no_use_cuts_nothing_and_is_told():
         before = await fed.secret()
         pair = stranger.authority.issue("admin", groups=["system:masters"])
         await fed.put(**{keys.SECRET_CLIENT_CERTIFICATE: pair.certificate, keys.SECRET_CLIENT_KEY: pair.key})
-        await fed.told("CredentialsUnusable", 'secret "m1"', "earlier credentials stay in use")
+        await fed.told("CredentialsUnusable", 'secret "m1"', "previous ones stay in use")
         await fed.propagates("certificate")
         await fed.put(**{keys.SECRET_CLIENT_KEY: None})
         await fed.told("CredentialsUnusable", "authentication information is missing")

@@ -78,7 +78,7 @@ async def test_a_copy_that_cannot_be_written_again_is_not_released(levels: int) 
     made, member = operations(a_copy(levels))
     applied = await made.remove(member, DEPLOYMENTS, "default/web", lambda annotations: True)
     assert applied.status is Propagation.RETRIEVAL_FAILED
-    assert applied.error == "the object in the member is no Deployment: nested deeper than 200 levels"
+    assert applied.error == "the object in the member is not a valid Deployment: nested deeper than 200 levels"
 
 
 async def test_nor_does_it_lose_its_finalizer() -> None:
@@ -96,7 +96,7 @@ async def test_a_copy_that_cannot_be_worked_with_is_not_updated(levels: int) -> 
 
     applied = await made.apply(member, DEPLOYMENTS, "default/web", render, lambda a, b: False, adopt=False)
     assert applied.status is Propagation.RETRIEVAL_FAILED
-    assert applied.error.startswith("the object in the member is no Deployment: ")
+    assert applied.error.startswith("the object in the member is not a valid Deployment: ")
 
 
 async def test_nor_is_one_whose_rendering_cannot_be_written() -> None:
@@ -105,7 +105,7 @@ async def test_nor_is_one_whose_rendering_cannot_be_written() -> None:
         member, DEPLOYMENTS, "default/web", lambda present: present or {}, lambda a, b: False, adopt=False
     )
     assert applied.status is Propagation.RETRIEVAL_FAILED
-    assert applied.error == "the object in the member is no Deployment: nested deeper than 200 levels"
+    assert applied.error == "the object in the member is not a valid Deployment: nested deeper than 200 levels"
 
 
 async def test_what_the_template_does_wrong_is_not_the_members_fault() -> None:

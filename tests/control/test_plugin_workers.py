@@ -463,7 +463,7 @@ async def test_of_a_million_steps_a_few_are_told(workers, package):
 async def test_an_answer_longer_than_any_can_be_is_not_read(workers, package):
     package.behave("shout")
     reply, longest = await loop_held_by(workers.answer(theirs(workers)))
-    said = "sent what cannot be read: 60000000 bytes, more than 65856"
+    said = "sent an unreadable answer: 60000000 bytes, more than 65856"
     assert reply.error == f"plugin 'Theirs' {said}"
     assert longest < 0.2
     package.behave("")
@@ -536,7 +536,7 @@ async def test_a_profile_is_judged_once_its_package_is_loaded(slow):
     async def told():
         events = await fed.events("SchedulingProfileInvalid")
         return {event["involvedObject"]["name"]: event["message"] for event in events}.items() >= {
-            ("wrong", "'Theirs' is no score plugin (it is one for: filter)"),
+            ("wrong", "'Theirs' is not a score plugin (it is one for: filter)"),
             ("unknown", "there is no score plugin 'Nobodys'"),
         }
 
@@ -544,7 +544,7 @@ async def test_a_profile_is_judged_once_its_package_is_loaded(slow):
 
     async def says_so():
         found = await held(fed, "wrong")
-        return found.reason == HeldReason.PROFILE_INVALID and "is no score plugin" in found.message
+        return found.reason == HeldReason.PROFILE_INVALID and "is not a score plugin" in found.message
 
     await eventually(says_so)
 

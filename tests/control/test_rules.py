@@ -348,7 +348,7 @@ async def test_a_federated_object_that_is_deleted_under_a_living_source_leaves_i
     await fed.client.delete(resources.FEDERATED_OBJECTS, "web-deployments.apps", "default")
 
     async def told():
-        return any("is not being deleted" in event["message"] for event in await fed.events("EnsureDeletionFailed"))
+        return any("but its source is not" in event["message"] for event in await fed.events("EnsureDeletionFailed"))
 
     await eventually(told)
     await holds(lambda: _has(fed, {"m1": 2}), 0.3)

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from argosy.api import keys, resources
+from argosy.control.caches.projection import as_object
 from argosy.kube.client import Patch
 from argosy.kube.resource import Resource
 from tests.harness.federation import QUICK, Federation
@@ -85,8 +86,7 @@ async def test_replicas_leave_when_the_copy_tells_of_them_after_its_pods(bare):
 async def test_replicas_leave_when_their_pods_fit_no_node_after_the_copy_told_of_them(bare):
     replica_set = await _replica_set(bare, "m1")
     await _tell_of_replicas(bare, "m1", 2)
-    key = f"{bare.namespace}/web"
-    await bare.eventually(lambda: bare.inside.collector.get("m1", "deployments.apps", key).status["replicas"] == 2)
+    await bare.eventually(lambda: _told_of(bare, "m1") == 2, "the controllers have seen the status")
     await _settled(bare)
     await _stuck_pod(bare, "m1", replica_set)
     await bare.eventually_replicas({"m1": 1, "m2": 3})
@@ -119,6 +119,11 @@ async def _tell_of_replicas(fed, cluster, replicas):
     status = {"replicas": replicas, "observedGeneration": 1}
     client = fed.member(cluster)
     await client.patch(DEPLOYMENTS, "web", {"status": status}, fed.namespace, subresource="status")
+
+
+def _told_of(fed, cluster):
+    copy = fed.inside.collector.get(cluster, "deployments.apps", f"{fed.namespace}/web")
+    return as_object(copy)["status"].get("replicas")
 
 
 def _small(world, replicas):

@@ -205,7 +205,7 @@ async def test_one_that_is_slow_with_every_request_is_given_up_as_a_whole(server
     server.behaviour["delay"] = 1.2  # each in time, and there are more than go out at once
     hook = client(timeout="2s", timings=Timings(webhook_question=0.3))
     reply = await hook.answer(question("filter"))
-    assert reply.error == "webhookPlugin(hook): not all of it was answered within 2 s"
+    assert reply.error == "webhookPlugin(hook): not all requests were answered within 2 s"
     server.behaviour["delay"] = 0
     assert (await client(timeout="30s").answer(question("filter"))).passed.all()
 
@@ -250,7 +250,7 @@ async def test_a_retired_client_answers_what_it_was_asked_and_closes(server, cli
         ({"versions": []}, "it has none"),
         ({"url": "ftp://x"}, "urlPrefix must start with http:// or https://"),
         ({"url": "http://"}, "urlPrefix must start with"),
-        ({"url": "http://[x"}, "urlPrefix is no URL"),
+        ({"url": "http://[x"}, "urlPrefix is not a URL"),
         ({"timeout": "soon"}, "httpTimeout: time: invalid duration"),
         ({"timeout": "-1s"}, "httpTimeout must not be negative"),
         ({"url": "ht\ntps://x"}, "white space"),

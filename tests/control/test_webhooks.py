@@ -253,8 +253,10 @@ async def test_changes_of_a_webhook_are_taken_up(fed, hook):
     await eventually_in(fed, ["m1", "m2"])
     assert (await hook.calls())["/v2/filter"] == 3
     await changed(fed, webhooks, "hook", {"filterPath": None})
-    await eventually_held(fed, HeldReason.PROFILE_INVALID, "'hook' is no filter plugin (it is one for: score, select)")
-    await told(fed, "SchedulingProfileInvalid", "'hook' is no filter plugin")
+    await eventually_held(
+        fed, HeldReason.PROFILE_INVALID, "'hook' is not a filter plugin (it is one for: score, select)"
+    )
+    await told(fed, "SchedulingProfileInvalid", "'hook' is not a filter plugin")
     await changed(fed, webhooks, "hook", {"payloadVersions": ["v1alpha1-batch", "v1alpha1"], "filterPath": "/filter"})
     await eventually(lambda: _not_held(fed), PATIENCE)
     assert (await hook.told())["last"]["clusters"]

@@ -122,7 +122,7 @@ class TestPlan:
             (["-f", "BAD"], "bad.yaml line 2, column 1: not valid YAML"),
             (["-f", "UNKNOWN"], 'unknown field "spec.replica"'),
             (["--add-cluster", "UNKNOWN"], "this is no FederatedCluster"),
-            (["--add-cluster", "TWICE"], "the cluster member-1 is there already"),
+            (["--add-cluster", "TWICE"], "the cluster member-1 already exists"),
             (["--add-cluster", "MISTYPED"], "FederatedCluster oslo: Expected"),
         ],
     )

@@ -249,7 +249,7 @@ async def test_an_outage_is_one_line_at_its_start_and_one_at_its_end(
         await kube.close()
     lines = [record.getMessage() for record in caplog.records]
     assert [line.startswith(f"watching configmaps of {relay.url}: ") for line in lines] == [True, True]
-    assert "well again after" in lines[1]
+    assert "recovered after" in lines[1]
 
 
 async def test_a_cancelled_informer_leaves_no_task_behind(kube: Client) -> None:

@@ -41,7 +41,7 @@ async def test_that_the_namespace_is_missing_is_told(
 ) -> None:
     lost = LeaderElector(memory_server.client(), "nowhere", "leader", "one")
     assert not await lost._try()
-    assert 'the lease nowhere/leader: it cannot be made: namespaces "nowhere" not found' in caplog.text
+    assert 'the lease nowhere/leader: it cannot be created: namespaces "nowhere" not found' in caplog.text
 
 
 async def test_a_lease_is_taken_over_only_after_it_stood_still_on_the_own_clock(memory_server: EmbeddedServer) -> None:

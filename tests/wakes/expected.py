@@ -47,10 +47,6 @@ _TESTS = [
         f"{_CONTROL}reservations.py::test_what_runs_is_not_reserved_any_more_and_what_is_deleted_neither",
     ),
     (
-        "reservations/federatedclusters.core.kubeadmiral.io/nothing is reserved in a cluster that left",
-        f"{_CONTROL}reservations.py::test_what_is_held_reserves_nothing_in_a_cluster_that_left",
-    ),
-    (
         "placed workloads/federated objects/where a workload is placed",
         f"{_CONTROL}placement_rules.py::test_a_workload_waits_for_the_one_it_wants_to_be_beside_and_follows_it",
     ),

@@ -26,7 +26,7 @@ TOO_MANY_REQUESTS_REASON: Final = "TooManyRequests"
 TOO_MANY_REQUESTS_MESSAGE: Final = "Cluster asks for fewer requests: {error}"
 CLUSTER_NOT_REACHABLE: Final = ("ClusterNotReachable", "Cluster is not reachable")
 CLUSTER_REACHABLE: Final = ("ClusterReachable", "Cluster is reachable")
-#: Argosy's own, there once something was amiss: False while the member refuses who we are or what we need to do.
+#: Argosy's own, present after the first problem: False while the member refuses our credentials or lacks rights for us.
 AUTHORIZED: Final = "Authorized"
 AUTHORIZED_AGAIN: Final = ("AccessGranted", "The member accepts the credentials, and no right is missing")
 #: Also the reason of Ready: another cluster answers at the member's address.
@@ -37,11 +37,11 @@ CREDENTIALS_REJECTED_REASON: Final = "CredentialsRejected"
 TOKEN_NOT_RENEWED_REASON: Final = "TokenNotRenewed"
 ROLE_OUTDATED_REASON: Final = "RoleOutdated"
 RIGHTS_MISSING_REASON: Final = "RightsMissing"
-#: Argosy's own, there once something was amiss: False while what the member sends cannot be understood.
+#: Argosy's own, present after the first problem: False while the member's answers cannot be understood.
 ANSWERS_READABLE: Final = "AnswersReadable"
 ANSWERS_READABLE_AGAIN: Final = ("AnswersReadable", "What the member answers can be understood")
 BAD_ANSWER_REASON: Final = "BadAnswer"
-#: Joining is not tried again after these until the object is made anew.
+#: After these, joining is not retried until the object is created anew.
 TERMINAL_JOIN_REASONS: Final = frozenset({JOIN_TIMEOUT_REASON, CLUSTER_UNJOINABLE[0]})
 
 # FederatedObject condition.
@@ -50,19 +50,19 @@ CHECK_CLUSTERS: Final = "CheckClusters"
 
 
 class Refused(StrEnum):
-    """Why nothing of a federated object is sent to any member: reason of its condition, and of the event that tells it."""
+    """Why nothing of a federated object is sent to any member: reason of its condition and of its event."""
 
     TEMPLATE = "TemplateRefused"
     NO_TYPE_CONFIG = "NoTypeConfig"
     NO_SOURCE = "SourceMissing"
 
 
-#: Condition on an aggregated status while members cannot be read and their last known counts are shown.
+#: Condition on an aggregated status while members are unreachable and their last known counts are shown.
 MEMBERS_UNREACHABLE: Final = "MembersUnreachable"
 
 
 class Propagation(StrEnum):
-    """State of one federated object in one cluster (`status.clusters[].status`); also those that only KubeAdmiral writes."""
+    """State of one federated object in one cluster (`status.clusters[].status`), including those only KubeAdmiral writes."""
 
     OK = "OK"
     PENDING_CREATE = "PendingCreate"

@@ -1,7 +1,7 @@
 """FederatedObject and what is kept beside it: PropagatedVersion and CollectedStatus, with their cluster-wide twins.
 
-One type serves both scopes. These are for reading; what is written is built as plain mappings, so that fields this
-version does not know survive a write.
+One type serves both scopes. These types are for reading; writes use plain mappings, so that fields unknown to this version
+survive.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ class PlacementReference(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PlacementEntry(msgspec.Struct, frozen=True, rename="camel"):
-    """The clusters one controller wants; the effective placement is the union of all entries."""
+    """The clusters of one controller; the effective placement is the union of all entries."""
 
     controller: str
     placement: tuple[PlacementReference, ...] = ()
@@ -79,7 +79,7 @@ class PropagationEntry(msgspec.Struct, frozen=True, rename="camel", omit_default
     """State in one cluster; `status` is one of `conditions.Propagation`.
 
     `version`, `digest` and `uid` are Argosy's own: the member object's version after the last write, what was written, and
-    which object that was. They spare the two writes a PropagatedVersion beside the object costs.
+    which object that was. They save the two writes of a PropagatedVersion beside the object.
     """
 
     cluster: str
@@ -115,7 +115,7 @@ class FederatedObject(msgspec.Struct, frozen=True, rename="camel"):
         return tuple(sorted({cluster for entry in self.spec.placements for cluster in entry.clusters}))
 
     def placement_of(self, controller: str) -> tuple[str, ...]:
-        """The clusters one controller placed the object in; empty where it has no entry."""
+        """The clusters one controller placed the object in; empty if it has no entry."""
         for entry in self.spec.placements:
             if entry.controller == controller:
                 return entry.clusters

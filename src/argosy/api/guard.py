@@ -1,15 +1,15 @@
-"""Guard: who may write what the controllers alone are to write: federated objects, collected statuses, the status of clusters.
+"""Guard: who may write the objects of the controllers: federated objects, collected statuses, the status of clusters.
 
-RBAC alone cannot say this: who was given every right has these as well. The guard looks at who asks, and at what is changed.
+RBAC alone cannot express this: a user with all rights has these as well. The guard checks the user and what is changed.
 
 * The controllers, the API server's administrators (the group system:masters), and those parts of Kubernetes that delete and
   migrate objects of every kind may write all of it.
-* A step of somebody else's in the pipeline may change a federated object's placements, overrides and annotations, if RBAC gives
-  it `update` on `federatedobjects/placements` (a resource that is there for this question alone): never the template, nor what
-  the controllers wrote there for themselves.
-* Who may update a federated object by RBAC may do one thing to it: confirm a deletion that is held.
+* An external step of the pipeline may change a federated object's placements, overrides and annotations, if RBAC gives it
+  `update` on `federatedobjects/placements` (a resource that exists only for this check): never the template, nor the
+  controllers' own entries.
+* A user who may update a federated object by RBAC may only confirm a deletion that is held.
 
-Said twice, in the same words: as an admission policy in CEL, for kube-apiserver, and as `refusal`, for Argosy's own API server.
+Implemented twice: as an admission policy in CEL, for kube-apiserver, and as `refusal`, for Argosy's own API server.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from argosy.api import keys, rights
 __all__ = ["NAME", "PLACEMENTS", "Write", "is_guarded", "manifests", "refusal"]
 
 NAME: Final = "argosy-federated-objects"
-#: The right of a pipeline's further steps: to update this subresource of federated objects.
+#: The right of external pipeline steps: to update this subresource of federated objects.
 PLACEMENTS: Final = "placements"
 
 _API_VERSION = "admissionregistration.k8s.io/v1"
@@ -51,17 +51,17 @@ _MESSAGE = (
     "federated objects and what is reported of them are written by Argosy's controllers alone: change the object they were"
     " made from, or its policy"
 )
-#: What else a federated object says of itself; none but the controllers change it.
+#: Further fields of a federated object that only the controllers change.
 _METADATA = ("labels", "finalizers", "ownerReferences")
 _SPEC = ("template", "follows")
 #: Lists with an entry for each step of the pipeline.
 _ENTRIES = ("placements", "overrides")
-#: Annotations by which the controllers remember what they have to do.
+#: Annotations in which the controllers keep their state.
 _NOTES = (keys.ARGOSY_PREFIX, keys.INTERNAL_PREFIX, keys.FEDERATE_PREFIX)
 
 
 class Write(msgspec.Struct, frozen=True):
-    """Somebody writes an object of a guarded kind; `new` is None for a delete, `old` for a create."""
+    """A write of an object of a guarded kind; `new` is None for a delete, `old` for a create."""
 
     user: str
     groups: tuple[str, ...]
@@ -76,8 +76,8 @@ def is_guarded(group: str, resource: str, subresource: str) -> bool:
 
 
 def refusal(write: Write, controllers: Sequence[rights.Subject], may_place: Callable[[], bool]) -> str:
-    """Why it is refused, empty where it is not. `controllers` are those their roles are bound to; `may_place` asks for the right
-    to `PLACEMENTS` of this very object."""
+    """Why the write is refused, empty if it is not. `controllers` are the subjects of their roles; `may_place` checks the right
+    to `PLACEMENTS` of this object."""
     users, groups = _known(controllers)
     if write.user in users or not groups.isdisjoint(write.groups) or _confirms(write):
         return ""
@@ -122,7 +122,7 @@ def _updates_itself(write: Write) -> bool:
 
 
 def _is_shaped(spec: Any) -> bool:
-    """Whether there are entries to be told apart: admission comes before the schema, and here a spec may be anything."""
+    """Whether there are valid entries: admission comes before the schema, so a spec may be anything."""
     if not isinstance(spec, dict):
         return False
     lists = [spec[field] for field in _ENTRIES if spec.get(field) is not None]
@@ -138,7 +138,7 @@ def _annotations(obj: dict[str, Any]) -> dict[str, str]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Byte by byte: in Python `1` and `True` are equal."""
+    """Compared as bytes: in Python `1` and `True` are equal."""
     return orjson.dumps(one, option=orjson.OPT_SORT_KEYS) == orjson.dumps(other, option=orjson.OPT_SORT_KEYS)
 
 
@@ -146,7 +146,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def manifests(subjects: Sequence[rights.Subject]) -> list[dict[str, Any]]:
-    """The policy and its binding; `subjects` are those the controllers' roles are bound to."""
+    """The policy and its binding; `subjects` are those of the controllers' roles."""
     metadata = {"name": NAME, "annotations": {keys.NO_FEDERATED_RESOURCE: "true"}}
     rule = {
         "apiGroups": [keys.GROUP],
@@ -193,7 +193,7 @@ def _list(names: Sequence[str] | set[str]) -> str:
 
 
 def _text(name: str) -> str:
-    """A CEL string literal; names of users may hold anything."""
+    """A CEL string literal; user names may contain anything."""
     escaped = "".join(c if c.isascii() and c.isprintable() and c not in "\\'\"" else f"\\U{ord(c):08x}" for c in name)
     return f"'{escaped}'"
 

@@ -1,4 +1,4 @@
-"""Installation: all that a control plane must hold before the controllers can work, as manifests, in the order they are made."""
+"""Installation: everything a control plane must have before the controllers can work, as manifests, in order of creation."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ class Manifests(msgspec.Struct, frozen=True):
 def manifests(
     others: Iterable[FederatedTypeConfig] = (), subjects: Sequence[dict[str, str]] = (rights.SERVICE_ACCOUNT,)
 ) -> Manifests:
-    """`others` are type configs there are beside the stock ones; `subjects`, who runs the controllers."""
+    """`others` are type configs besides the stock ones; `subjects` run the controllers."""
     stock = typeconfigs.manifests()
     configs = [*(msgspec.convert(each, FederatedTypeConfig) for each in stock), *others]
     return Manifests(

@@ -39,7 +39,7 @@ POLICY_LABELS: Final = frozenset(
 MANAGED_LABEL: Final = PREFIX + "managed"
 #: A fixed hash of the object's key on member objects, set only where shards or cells are on.
 BUCKET_LABEL: Final = ARGOSY_PREFIX + "bucket"
-#: On what a shard has reserved: into how many parts the objects are divided.
+#: On a shard's reservations: into how many parts the objects are divided.
 RESERVED_LABEL: Final = ARGOSY_PREFIX + "reserved"
 
 # Annotations users set on sources.
@@ -64,32 +64,32 @@ DRY_RUN: Final = PREFIX + "dry-run"
 NO_AUTO_PROPAGATION: Final = PREFIX + "no-auto-propagation"
 #: `true` on a source, a FederatedCluster, or the system namespace (the whole fleet): nothing is written to members.
 PAUSED: Final = ARGOSY_PREFIX + "paused"
-#: On the system namespace: when the backup was made that the control plane was restored from. It started paused then.
+#: On the system namespace: the time of the backup that the control plane was restored from. It started paused then.
 RESTORED: Final = ARGOSY_PREFIX + "restored-from"
 
 # Annotations users set on clusters, type configs and policies.
 CASCADING_DELETE: Final = PREFIX + "cascading-delete"
 CLUSTER_RESOURCE_PLUGINS: Final = PREFIX + "cluster-resource-plugins"
-#: On a FederatedCluster: the uid of the system namespace in the member that joined, by which it is known (`fleet.identity`).
+#: On a FederatedCluster: the uid of the system namespace in the member that joined, which identifies it (`fleet.identity`).
 MEMBER_UID: Final = ARGOSY_PREFIX + "member-uid"
 #: On a member's secret: `<cluster>=<address>`, where its credentials may be sent (`fleet.binding`).
 BOUND_TO: Final = ARGOSY_PREFIX + "bound-to"
-#: `full` on a FederatedCluster: its service account may do everything there, not only what the type configs ask for.
+#: `full` on a FederatedCluster: its service account has all rights there, not only those the type configs need.
 MEMBER_ACCESS: Final = ARGOSY_PREFIX + "member-access"
-#: Annotation or label of a FederatedCluster: what one of its cores does, as a multiple of a core of the fleet's reference.
+#: Annotation or label of a FederatedCluster: the power of its cores, as a multiple of a core of the fleet's reference.
 COMPUTE_POWER: Final = ARGOSY_PREFIX + "compute-power"
-#: Annotation of a FederatedCluster, JSON `{"<pool>": {"cores": …, "power": …}}`: the same where its nodes differ.
+#: Annotation of a FederatedCluster, JSON `{"<pool>": {"cores": …, "power": …}}`: the same for nodes that differ.
 COMPUTE_POWER_POOLS: Final = ARGOSY_PREFIX + "compute-power-pools"
-#: Annotation or label of a FederatedCluster: what a core-hour costs, a decimal in a currency all clusters share.
+#: Annotation or label of a FederatedCluster: the price of a core-hour, a decimal in a currency all clusters share.
 PRICE_PER_CORE_HOUR: Final = ARGOSY_PREFIX + "price-per-core-hour"
 SCALE_TARGET_REF_PATH: Final = PREFIX + "scale-target-ref-path"
 #: `true` on a propagation policy: scheduling annotations of objects do not replace this policy's fields.
 REFUSE_OBJECT_OVERRIDES: Final = ARGOSY_PREFIX + "refuse-object-overrides"
-#: Durations on a FederatedCluster, in place of the operator's: unready for so long it has failed (`never`: it has not),
+#: Durations on a FederatedCluster that replace the operator's: unready for so long it has failed (`never`: it has not),
 #: ready for so long it has recovered.
 FAILOVER_AFTER: Final = ARGOSY_PREFIX + "failover-after"
 FAILBACK_AFTER: Final = ARGOSY_PREFIX + "failback-after"
-#: On a propagation policy: how many replicas may be on their way back to a recovered cluster at a time.
+#: On a propagation policy: how many replicas may return to a recovered cluster at a time.
 FAILBACK_REPLICAS: Final = ARGOSY_PREFIX + "failback-replicas"
 
 # Taints controllers set on clusters.
@@ -114,11 +114,11 @@ AUTO_MIGRATION_INFO: Final = PREFIX + "auto-migration-info"
 SCHEDULING: Final = PREFIX + "scheduling"
 APPLIED_MIGRATION_CONFIGURATION: Final = PREFIX + "applied-migration-configuration"
 DERIVED_SERVICE: Final = PREFIX + "derived-service"
-#: `true` on a federated object whose source vanished without having been deleted: its copies may go.
+#: `true` on a federated object whose source vanished without having been deleted: its copies may be deleted.
 CONFIRM_DELETION: Final = ARGOSY_PREFIX + "confirm-deletion"
 #: JSON list, sorted: clusters that left the placements and whose copy was not yet seen gone.
 TO_BE_REMOVED: Final = ARGOSY_PREFIX + "to-be-removed"
-#: JSON `{"reason": …, "message": …}`: why the pass stopped short and the last good placement is held.
+#: JSON `{"reason": …, "message": …}`: why the pass stopped and the last good placement is held.
 HELD: Final = ARGOSY_PREFIX + "held"
 #: JSON `{"left": [cluster], "target": {cluster: replicas}}`: clusters left because they failed, and where it is going while
 #: it comes back to one of them.

@@ -1,4 +1,4 @@
-"""PropagationPolicy, OverridePolicy and their cluster-wide twins: one type for both scopes, the namespace tells them.
+"""PropagationPolicy, OverridePolicy and their cluster-scoped twins: one type for both scopes, told apart by the namespace.
 
 Absent and empty differ where the API says so: `None` means the field was absent.
 """
@@ -130,7 +130,7 @@ class PropagationPolicySpec(msgspec.Struct, frozen=True, rename="camel", omit_de
 
     @property
     def sticky(self) -> bool:
-        """Clusters once chosen are kept, said in either way."""
+        """Whether chosen clusters are kept, by either field."""
         policy = self.reschedule_policy
         return self.sticky_cluster or (policy is not None and policy.disable_rescheduling)
 

@@ -1,10 +1,10 @@
-"""Rights: what the controllers may do on the control plane, as RBAC manifests: the verbs they use, and no more.
+"""Rights: the controllers' rights on the control plane, as RBAC manifests: only the verbs they use.
 
-Two cluster roles: one for the federation's own kinds, which never changes, and one for the kinds that type configs name,
-which is made from them. Secrets with members' credentials, leases and what shards tell each other (ConfigMaps) are granted in
-the system namespace only; secrets elsewhere only because, and as long as, a type config federates secrets.
+Two cluster roles: one for the federation's own kinds, which never changes, and one for the kinds of the type configs, which is
+made from them. Secrets with members' credentials, leases and the ConfigMaps of shards are granted in the system namespace only;
+secrets elsewhere only as long as a type config federates secrets.
 
-Rules for kinds are not aggregated by label: that takes a controller which a federation's control plane does not run.
+Rules for kinds are not aggregated by label: that needs a controller which a federation's control plane does not run.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,12 +42,12 @@ _SCHEDULING = ["schedulingprofiles", "schedulerpluginwebhookconfigurations"]
 
 
 def user(name: str) -> Subject:
-    """A subject that is no service account: somebody else who runs the controllers."""
+    """A subject that is not a service account, for somebody else who runs the controllers."""
     return {"kind": "User", "name": name, "apiGroup": GROUP}
 
 
 def username(subject: Subject) -> str:
-    """By which name the API server knows it."""
+    """The subject's user name in the API server."""
     if subject["kind"] == "ServiceAccount":
         return f"system:serviceaccount:{subject['namespace']}:{subject['name']}"
     return subject["name"]
@@ -68,8 +68,8 @@ def manifests(configs: Iterable[FederatedTypeConfig] | None, subjects: Sequence[
 
 
 def source_rules(configs: Iterable[FederatedTypeConfig]) -> list[Rule]:
-    """Read sources, keep our finalizer and annotations on them, write their status; an owner reference to one that blocks
-    its deletion needs the right to its finalizers where the API server checks that."""
+    """Read sources, set our finalizer and annotations, write their status. A blocking owner reference to a source needs the
+    right to its finalizers, if the API server checks that."""
     read: dict[str, set[str]] = {}
     status: dict[str, set[str]] = {}
     for config in configs:
@@ -98,7 +98,7 @@ def _own_rules() -> list[Rule]:
         _rule(own, [f"{plural}/finalizers" for plural in ("federatedclusters", *_FEDERATED)], ["update"]),
         _rule([""], ["events"], ["create", "patch"]),
         _rule(["scheduling.k8s.io"], ["priorityclasses"], _READ),
-        # Its annotation says whether the fleet is paused.
+        # Its annotation pauses the fleet.
         {**_rule([""], ["namespaces"], _READ), "resourceNames": [keys.SYSTEM_NAMESPACE]},
     ]
 
@@ -106,13 +106,13 @@ def _own_rules() -> list[Rule]:
 def _system_rules() -> list[Rule]:
     return [
         _rule([""], ["secrets"], [*_READ, "patch"]),
-        # By which shards tell each other what they have reserved.
+        # In which shards publish their reservations.
         _rule([""], ["configmaps"], [*_READ, "create", "patch"]),
         _rule(["coordination.k8s.io"], ["leases"], ["get", "list", "create", "update"]),
     ]
 
 
-#: For a control plane that is ours alone, where a new type config is to need nothing else.
+#: For a control plane of our own, where a new type config should need nothing else.
 _ANY_SOURCE: Final[Rule] = {"apiGroups": ["*"], "resources": ["*"], "verbs": [*_READ, "update", "patch"]}
 
 
@@ -135,7 +135,7 @@ def _binding(kind: str, role: str, name: str, subjects: Sequence[Subject], names
 
 
 def _metadata(name: str, namespace: str = "") -> dict[str, Any]:
-    """Our own objects are nobody's template."""
+    """Our own objects are not to be federated."""
     metadata: dict[str, Any] = {"name": name}
     if namespace:
         metadata["namespace"] = namespace

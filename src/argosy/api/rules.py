@@ -1,7 +1,7 @@
 """Placement rules of a propagation policy that KubeAdmiral's API does not have: spread, affinity between workloads, and more.
 
-All of them are optional, and a policy without them means what it always meant. These are the fields as written; whether
-they make sense is checked where they are put to use (`plan.scheduling.rules`).
+All of them are optional, and a policy without them means what it always meant. These are the fields as written;
+`plan.scheduling.rules` validates them.
 """
 
 from typing import Any, Final

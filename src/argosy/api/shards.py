@@ -1,9 +1,9 @@
-"""Shards: which of several controller processes owns an object, and everything that derives from it.
+"""Shards: which of several controller processes owns an object, and what follows from that.
 
 The key is the object's namespace; objects without one, namespaces and clusters among them, belong to shard 0. A namespace
 falls into one of 256 buckets by a fixed hash (the top 8 bits of the 64-bit BLAKE2b of its name), an object without one into
-bucket 0; shard i of n owns the buckets b with ⌊b·n/256⌋ = i. So a namespace's bucket is the same for ever, whatever n is, and
-can be written on member objects as the label `argosy.io/bucket`.
+bucket 0; shard i of n owns the buckets b with ⌊b·n/256⌋ = i. So a namespace's bucket never changes, whatever n is, and can be
+written on member objects as the label `argosy.io/bucket`.
 """
 
 import re
@@ -17,7 +17,7 @@ from argosy.api import keys
 __all__ = ["BUCKETS", "MOST", "WHOLE", "Shard", "bucket_of", "lease_name", "parse", "shard_of_lease"]
 
 BUCKETS: Final = 256
-#: Shards; with more, their shares of the buckets would be too uneven.
+#: The largest number of shards; with more, their shares of the buckets would be too uneven.
 MOST: Final = 64
 LEASE: Final = "argosy-controllers"
 
@@ -26,12 +26,12 @@ _LEASE_FORM: Final = re.compile(rf"{LEASE}(?:-(\d{{1,4}})-of-(\d{{1,4}}))?", re.
 
 
 def bucket_of(namespace: str) -> int:
-    """The bucket of everything in a namespace; "" stands for what is in none."""
+    """The bucket of everything in a namespace; "" stands for objects without one."""
     return blake2b(namespace.encode(), digest_size=8).digest()[0] if namespace else 0
 
 
 class Shard(msgspec.Struct, frozen=True):
-    """Number `index`, from 0, of `count` processes that divide the objects among themselves."""
+    """Number `index`, from 0, of `count` processes that share the objects."""
 
     index: int = 0
     count: int = 1
@@ -41,7 +41,7 @@ class Shard(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is nobody to divide with."""
+        """Whether this process owns everything."""
         return self.count == 1
 
     @property
@@ -56,9 +56,9 @@ class Shard(msgspec.Struct, frozen=True):
         return bucket * self.count // BUCKETS == self.index
 
     def member_selector(self) -> str:
-        """The label selector by which a member leaves out most of what others own; "" when nobody else owns anything.
+        """The label selector that excludes most objects of other shards in a member; "" if this shard owns everything.
 
-        It names the others' buckets and not ours, so that objects which carry no bucket (yet) come along.
+        It names the others' buckets, not ours, so that objects without a bucket (yet) are included.
         """
         if self.is_whole:
             return ""
@@ -70,7 +70,7 @@ WHOLE: Final = Shard()
 
 
 def parse(text: str) -> Shard:
-    """From `i/n`. Raises ValueError, with a message for whoever wrote it."""
+    """From `i/n`. Raises ValueError with a message for users."""
     found = _FORM.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text!r} is not a shard; write i/n, for example 0/3, 1/3 and 2/3")
@@ -83,12 +83,12 @@ def parse(text: str) -> Shard:
 
 
 def lease_name(shard: Shard) -> str:
-    """The lease that makes a shard's owner the only one."""
+    """The lease that only one owner of a shard can hold."""
     return LEASE if shard.is_whole else f"{LEASE}-{shard.index}-of-{shard.count}"
 
 
 def shard_of_lease(name: str) -> Shard | None:
-    """The shard a lease is for; None for other people's leases."""
+    """The shard of a lease; None for other leases."""
     found = _LEASE_FORM.fullmatch(name)
     if found is None:
         return None

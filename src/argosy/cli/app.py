@@ -47,7 +47,7 @@ def _version(wanted: bool) -> None:
 def options(
     context: typer.Context,
     kubeconfig: Annotated[str | None, typer.Option(help="Kubeconfig of the control plane.")] = None,
-    kube_context: Annotated[str | None, typer.Option("--context", help="Context in it.")] = None,
+    kube_context: Annotated[str | None, typer.Option("--context", help="Context in the kubeconfig.")] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -56,8 +56,8 @@ def options(
 
     Start: `argosy up --members 3 --example`, then `argosy status deployment/web`.
 
-    The control plane is taken from --kubeconfig, $ARGOSY_KUBECONFIG, ./.argosy/kubeconfig, $KUBECONFIG or ~/.kube/config.
-    Exit codes: 0 done, 1 failed, 2 misused, 130 interrupted. ARGOSY_DEBUG=1 shows tracebacks.
+    The control plane is the first of: --kubeconfig, $ARGOSY_KUBECONFIG, ./.argosy/kubeconfig, $KUBECONFIG, a pod's service
+    account, ~/.kube/config. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. ARGOSY_DEBUG=1 shows tracebacks.
     """
     context.obj = Target(kubeconfig, kube_context)
 

@@ -1,5 +1,5 @@
-"""The loops: they watch, ask `plan/` what to do, and write the difference. Every decision is made elsewhere.
+"""The loops: they watch, ask `plan/` what to do, and write the difference. `plan/` makes every decision.
 
-One file a loop at the top (federate, dispatch, collect, aggregate, clusters, migrate, failover, permissions); what they share is
-in the folders. `manager` puts them together.
+One file per loop at the top (federate, dispatch, collect, aggregate, clusters, migrate, failover, permissions); what they
+share is in the folders. `manager` assembles them.
 """

@@ -1,10 +1,10 @@
-"""Aggregate: the members' statuses back to the user: merged into the source's status, and field by field in CollectedStatus.
+"""Aggregate: the members' statuses back to the user, merged into the source's status, and by field in CollectedStatus.
 
-Woken by member objects (gathered for a moment, so that a burst costs one pass), by the source and by the federated object.
-Writes only what changed: at most one CollectedStatus and one source status a pass.
+Woken by member objects (batched, so that a burst costs one pass), by the source and by the federated object. Writes only what
+changed: at most one CollectedStatus and one source status per pass.
 
-A member's copy that is no object of its kind, or too large to be stored with the others, must not cost these their part: it
-counts as out of reach, and its cluster says so, until it changes.
+A member's copy that is not a valid object of its kind, or too large to be stored with the others, must not affect the other
+members' part: its cluster counts as unreachable and reports the problem, until the copy changes.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ __all__ = ["Aggregate"]
 
 
 class _Untold(NamedTuple):
-    """When the first and the last change came, and whether the object was seen to be in motion."""
+    """The times of the first and the last change, and whether replicas were seen starting or stopping."""
 
     first: float
     last: float
@@ -52,7 +52,7 @@ class _Untold(NamedTuple):
 
 class Aggregate(Loop[SourceKey]):
     name = AGGREGATE
-    #: Few: statuses must not hold up what is on its way to members.
+    #: Few: statuses must not hold up propagation to members.
     workers = 4
 
     def __init__(
@@ -67,7 +67,7 @@ class Aggregate(Loop[SourceKey]):
         timings: Timings,
         busy: Callable[[], bool],
     ):
-        """`busy` tells whether objects wait to be carried to members."""
+        """`busy` tells whether objects are waiting to be propagated to members."""
         self.queue = queue
         self._fleet = fleet
         self._busy = busy
@@ -77,7 +77,7 @@ class Aggregate(Loop[SourceKey]):
         self._marks = marks
         self._metrics = metrics
         self._timings = timings
-        #: What came that was not told yet.
+        #: Changes that were not reported yet.
         self._untold: dict[SourceKey, _Untold] = {}
 
     @classmethod
@@ -100,7 +100,7 @@ class Aggregate(Loop[SourceKey]):
         timings = self._timings
         yield Wake(self._collector.changes, self._of_copy, "a member changed a copy", delay=timings.status_quiet)
         yield Wake(self._caches.source_changes, self._of_source, "a user changed it", delay=timings.status_quiet)
-        # After a dispatch the members' own reports usually come first.
+        # After a dispatch, changes in the members usually come first.
         federated, longest = self._caches.federated_changes, timings.status_longest
         yield Wake(federated, self._of_federated, "it was dispatched", delay=longest)
         yield Sweep(self._fleet.facts, itself, self._in_clusters, "a cluster can be read again, or no more", 1)
@@ -114,14 +114,14 @@ class Aggregate(Loop[SourceKey]):
         return self._untold_of(told.key)
 
     def _untold_of(self, key: SourceKey) -> list[SourceKey]:
-        """Soon, when the object's members have settled: a roll-out costs a few merges, not hundreds."""
+        """Delayed until the object's members have settled: a roll-out costs a few merges, not hundreds."""
         now = clock.monotonic()
         before = self._untold.get(key)
         self._untold[key] = _Untold(now, now) if before is None else before._replace(last=now)
         return [key]
 
     def _of_federated(self, change: Change[FederatedView]) -> list[SourceKey]:
-        """What federate wrote is reported back once it was dispatched."""
+        """A write of federate is reported back once it was dispatched."""
         key = self._caches.source_of(change.new) if change.new is not None and change.origin != FEDERATE else None
         return [key] if key is not None else []
 
@@ -173,7 +173,7 @@ class Aggregate(Loop[SourceKey]):
         untold: _Untold,
         doubted: frozenset[str] = frozenset(),
     ) -> Result | None:
-        """Write what there is to say, unless it will be another thing soon. All of it is known before any of it is written."""
+        """Write what is known, unless it will change again soon. Everything is computed before anything is written."""
         now = clock.monotonic()
         wait = untold.first + self._timings.status_longest_busy - now
         placed = federated.placed
@@ -197,8 +197,8 @@ class Aggregate(Loop[SourceKey]):
     def _doubtful(
         self, key: SourceKey, config: FederatedTypeConfig, seen: dict[str, Seen], error: Exception
     ) -> dict[str, str]:
-        """The clusters whose copies, as they are or as they were last known, may be what went wrong, and why: they are no
-        objects of their kind, or too large."""
+        """The clusters whose copies (present or last known) may have caused the error, and why: invalid objects, or too large
+        ones."""
         large = isinstance(error, ApiError) and _is_about_size(error)
         if isinstance(error, ApiError) and not large and not isinstance(error, Invalid | BadRequest):
             return {}
@@ -212,15 +212,15 @@ class Aggregate(Loop[SourceKey]):
         return overlarge({name: copy for name, copy in copies.items() if name not in misfits}) | misfits
 
     def _is_due(self, untold: "_Untold") -> bool:
-        """Whether it is time for an object with these changes, as far as can be told without looking at it."""
+        """Whether the object is due, as far as its changes alone can tell."""
         now, timings, busy = clock.monotonic(), self._timings, self._busy()
         longest = timings.status_longest_busy if busy or untold.moving else timings.status_longest
         return now - untold.first >= longest or (not busy and now - untold.last >= timings.status_quiet * 0.9)
 
     def _seen(self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject) -> dict[str, Seen] | None:
-        """The object in every cluster that may hold it; None while a reachable member's cache is still filling.
+        """The object in every cluster that may hold it; None while a reachable member's cache is not synced.
 
-        One that cannot be filled (the member does not serve the kind) counts as out of reach: its objects come with events.
+        If a cache cannot sync (the member does not serve the kind), the member counts as unreachable; events bring its objects.
         """
         seen = {}
         for name in may_hold_copies(federated):
@@ -276,7 +276,7 @@ class Aggregate(Loop[SourceKey]):
             before = source.get("status") or {}
             body["status"] = {**dict.fromkeys(before.keys() - status.keys()), **status}
         if body:
-            # On the source it was made for: else the answer would show, as if it were ours, what a user wrote meanwhile.
+            # With the version it was computed for: else the response would show a user's write in between as if it were ours.
             body["metadata"] = {**body.get("metadata", {}), "resourceVersion": source["metadata"]["resourceVersion"]}
             await self._patch_status(key, config, body)
         observed = (status or source.get("status") or {}).get("observedGeneration")
@@ -295,7 +295,7 @@ class Aggregate(Loop[SourceKey]):
         seen: dict[str, Seen],
         doubted: frozenset[str],
     ) -> list[Observation]:
-        """With what CollectedStatus last knew of members that cannot be read now, unless that is doubted."""
+        """Uses the CollectedStatus for members that cannot be read now, unless their copies are invalid."""
         last_known = {name: known for name, known in self._last_known(key, config).items() if name not in doubted}
         written = {entry.cluster: entry.last_observed_generation for entry in federated.status.clusters}
         observations = []
@@ -316,7 +316,7 @@ class Aggregate(Loop[SourceKey]):
             raw = await self._client.patch(
                 config.resource, name, body, namespace or None, kind=Patch.MERGE, subresource="status", into=bytes
             )
-        except (NotFound, MethodNotAllowed):  # gone meanwhile, or a kind without status
+        except (NotFound, MethodNotAllowed):  # deleted meanwhile, or a kind without status
             return
         self._metrics.control_writes.labels(config.kind, "status").inc()
         self._caches.remember_source(AGGREGATE, raw, key.type)
@@ -335,12 +335,12 @@ def _difference(source: dict[str, Any], annotations: dict[str, str]) -> dict[str
 
 
 def _is_about_size(error: ApiError) -> bool:
-    """The API server takes no body of that size, or etcd no object."""
+    """The API server refuses a body of that size, or etcd an object of that size."""
     return error.code == 413 or "is too large" in error.message or "larger than max" in error.message
 
 
 def _reference(federated: FederatedObject, config: FederatedTypeConfig) -> dict[str, Any]:
-    """As much of the federated object as its CollectedStatus is made after."""
+    """The part of the federated object that its CollectedStatus needs."""
     metadata = federated.metadata
     kind = resources.federated_objects(config.namespaced).kind
     found = {"name": metadata.name, "uid": metadata.uid, "labels": metadata.labels}

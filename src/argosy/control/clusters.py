@@ -1,7 +1,7 @@
-"""Clusters: a FederatedCluster's life. Join, stay healthy, leave; one loop, one key a cluster, the only writer of its status.
+"""Clusters: the life of a FederatedCluster: join, health, leave. One key per cluster; the only writer of its status.
 
-A joined cluster comes by again every health period. Connections follow the credentials in the secret: a rotated secret
-makes a new connection without a restart.
+A joined cluster is probed every health period. Connections follow the credentials in the secret: a rotated secret makes a new
+connection without a restart.
 """
 
 import asyncio
@@ -42,20 +42,20 @@ from argosy.kube.references import reference_of
 __all__ = ["Clusters"]
 
 _FINALIZERS = (keys.CASCADING_DELETE_FINALIZER, keys.CLUSTER_FINALIZER)
-#: Of several changes that ask for a look at a cluster, one look takes care.
+#: Several changes within this time share one reconcile.
 _SOON = 1.0
-#: Between the first looks at a member that joined and is not ready yet.
+#: Between the first probes of a member that joined and is not ready yet.
 _FIRST_PROBES = 2.0
-#: Of what is wrong with a member's answers.
+#: Limits for the message about a member's invalid answers.
 _LONGEST_MESSAGE = 300
 _SHOWN = 3
-#: How long a member may take that is asked to forget a membership which, by all that is known, never came about.
+#: How long a cluster that never joined, as far as is known, may take to release its membership.
 _COURTESY = 5.0
 
-#: What is left to do for a member that cannot leave since nothing answers that is it.
+#: The advice for a cluster that cannot leave because the member no longer answers.
 _GIVE_UP = (
     "if the member is gone for good, give it up: kubectl patch federatedcluster {name} --type=merge"
-    ' -p \'{{"metadata":{{"finalizers":null}}}}\' (what was made in it then stays there)'
+    ' -p \'{{"metadata":{{"finalizers":null}}}}\' (the objects created in it stay there)'
 )
 
 
@@ -85,7 +85,7 @@ class Clusters(Loop[str]):
         self._recorder = recorder
         self._timings = timings
         self._debounce: dict[str, Debounce] = {}
-        #: By cluster, what it served and does not seem to any more, and since when.
+        #: By cluster: APIs it served and does not seem to serve any more, and since when.
         self._missing: dict[str, dict[APIResource, float]] = {}
 
     @classmethod
@@ -134,14 +134,14 @@ class Clusters(Loop[str]):
         return Result(requeue_after=self._next_probe(self._caches.clusters.get(name) or cluster))
 
     def _next_probe(self, cluster: FederatedCluster) -> float:
-        """One that joined and was not ready yet is waited for by somebody: soon at first, then less and less often."""
+        """A new member that is not ready yet is probed soon at first, then less and less often: somebody is waiting for it."""
         if self._is_another(cluster.name):
             return min(self._timings.health_period, self._timings.identity_recheck)
         joined = cluster.condition(texts.JOINED)
         if _was_ready(cluster) or joined is None:
             return self._timings.health_period
         age = _age(joined.last_transition_time)
-        if age < 0:  # by another machine's clock: nothing is known
+        if age < 0:  # another machine's clock is ahead: the age is unknown
             return self._timings.health_period
         return min(self._timings.health_period, max(_FIRST_PROBES, age))
 
@@ -158,17 +158,17 @@ class Clusters(Loop[str]):
             return None
         grace = self._timings.secret_grace
         if not self._secrets.has(cluster) and _age(cluster.metadata.creation_timestamp) < grace:
-            return Result(requeue_after=grace)  # its arrival brings us back sooner
+            return Result(requeue_after=grace)  # the secret's event comes sooner
         uid = ""
         try:
             await self._secrets.bind(cluster)
-            # An account that was made with credentials which the control plane never saw comes by itself.
+            # Without bootstrap credentials, `argosy join` makes the account itself.
             equips = not cluster.spec.use_service_account or self._secrets.has_bootstrap(cluster)
             async with self._access.visit(cluster, bootstrap=equips) as client:
                 namespace = await join.claim(client, cluster)
             uid = join.uid_of(namespace)
             if cluster.spec.use_service_account and equips:
-                # What is made there is made in the cluster that was claimed, whatever else the address leads to by now.
+                # Only in the cluster that was claimed, even if the address leads to another one by now.
                 identity = Identity(cluster.name, cluster.metadata.uid, uid)
                 async with self._access.visit(cluster, True, identity) as client:
                     token = await self._access.equip(client, cluster, namespace)
@@ -189,7 +189,7 @@ class Clusters(Loop[str]):
             if uid:
                 cluster = await self._with_member_uid(cluster, uid)
             return await self._join_failed(cluster, message, claimed=bool(uid))
-        # Also where something is on record: a manifest that was applied again brings what was known of another time.
+        # Even if a uid is recorded: a manifest that was applied again may carry an outdated one.
         cluster = await self._with_member_uid(cluster, uid)
         await self._set_joined(cluster, "True", *texts.CLUSTER_JOINED, performed=True)
         self._event(cluster, "Normal", EventReason.JOIN_CLUSTER_SUCCESS, texts.CLUSTER_JOINED[1])
@@ -206,27 +206,27 @@ class Clusters(Loop[str]):
     # Being joined.
 
     async def _reached(self, cluster: FederatedCluster) -> Member | None:
-        """The member over a connection that follows its secret, with a token that lasts."""
+        """The member over a connection that follows its secret, with a valid token."""
         try:
             await self._bind(cluster)
             member = await self._access.connected(cluster)
             if member is not None and await self._access.renew_token(cluster):
                 self._event(cluster, "Normal", EventReason.TOKEN_RENEWED, "the service account has a new token")
                 member = await self._access.connected(cluster)
-        except WrongCluster:  # told with the conditions
+        except WrongCluster:  # reported in the conditions
             return None
         except CredentialsError as error:
-            if not isinstance(error, CredentialsWithheld):  # that is told with the conditions
+            if not isinstance(error, CredentialsWithheld):  # those are reported in the conditions
                 self._event(cluster, "Warning", EventReason.JOIN_CLUSTER_ERROR, str(error))
             return None
         in_use = self._access.in_use(cluster.name)
         if in_use is not None and self._access.member_uid(cluster.name):
-            # What is in use need not be what the spec says: that may have been refused, or have failed.
+            # The server in use may differ from the spec's, which may have been refused, or have failed.
             await self._bind(cluster, proven=in_use.server)
         return member
 
     async def _bind(self, cluster: FederatedCluster, *, proven: str = "") -> None:
-        """As `MemberSecrets.bind`; what does not succeed now does with the next look."""
+        """As `MemberSecrets.bind`; a failure is retried with the next probe."""
         with contextlib.suppress(ApiError, TransportError):
             await self._secrets.bind(cluster, proven=proven)
 
@@ -236,7 +236,7 @@ class Clusters(Loop[str]):
         await self._access.disconnect(name)
 
     async def _publish_health(self, cluster: FederatedCluster, member: Member | None) -> None:
-        """A member we cannot even connect to is unreachable, whatever was known of it before."""
+        """A member that cannot be connected to is unreachable, whatever was known before."""
         observed = Observation(probe_result(None))
         problem = self._access.problem(cluster.name)
         if problem is not None and self._is_another(cluster.name):
@@ -244,7 +244,7 @@ class Clusters(Loop[str]):
         elif member is not None:
             observed = await self._prober.observe(member, cluster.status.api_resource_types)
             if not observed.health.offline and await self._access.follow_role(cluster, member):
-                message = "the service account's rights in the member follow the type configs"
+                message = "the service account's rights in the member were updated to the type configs"
                 self._event(cluster, "Normal", EventReason.ROLE_UPDATED, message)
         cluster = self._caches.clusters.get(cluster.name) or cluster
         before = self._debounce.get(cluster.name)
@@ -267,8 +267,8 @@ class Clusters(Loop[str]):
         if observed.resources is not None:
             status = msgspec.structs.replace(status, resources=observed.resources)
         if observed.apis is not None and (_was_ready(cluster) or _is_ready(status)):
-            # A cluster counts as one that objects may have been placed in once it is known what it serves: not before
-            # it could be chosen, or those that wait for it would look at it once, too early.
+            # Once its APIs are stored, objects may be placed in the cluster. They are stored only when it is ready, or else
+            # objects waiting for it would be tried once, too early.
             apis, self._missing[cluster.name] = lasting(
                 cluster.status.api_resource_types,
                 observed.apis,
@@ -279,18 +279,18 @@ class Clusters(Loop[str]):
             status = msgspec.structs.replace(status, api_resource_types=apis)
         await self._write_status(cluster, status)
         shown = cluster.condition(texts.READY)
-        # The conditions wait for the threshold; an event says at once what was seen.
+        # The conditions wait for the threshold; the event is recorded at once.
         news = before is None or before.pair != update.debounce.pair
         if update.changed or (news and shown is not None and shown.status != observed.health.ready):
             kind = "Normal" if observed.health.ready == "True" else "Warning"
             self._event(cluster, kind, observed.health.reason, observed.health.message)
 
     def _threshold(self, cluster: FederatedCluster, health: Health) -> float:
-        """How long what was seen must last until it is shown."""
+        """How long an observation must last before it is published."""
         shown = cluster.condition(texts.READY)
         told = texts.CLUSTER_IDENTITY_CHANGED_REASON
-        # Which cluster answers is certain and no passing weakness: there is nothing to wait for. Nor does anything depend yet
-        # on one that was never ready.
+        # An identity mismatch is certain and does not pass by itself, so there is no need to wait. Nor is there for a cluster
+        # that was never ready: nothing depends on it yet.
         certain = health.reason == told or (health.ready == "True" and shown is not None and shown.reason == told)
         return self._timings.health_threshold if _was_ready(cluster) and not certain else 0.0
 
@@ -306,7 +306,7 @@ class Clusters(Loop[str]):
         well: tuple[str, str],
         problem: Problem | None,
     ) -> tuple[ClusterCondition, ...]:
-        """With a condition that is there once something was amiss: whether the member lets us work, or can be understood."""
+        """Adds a condition that exists once there was a problem: with the member's authorization, or with its answers."""
         before = cluster.condition(type)
         if problem is None and before is None:
             return conditions
@@ -343,7 +343,7 @@ class Clusters(Loop[str]):
         except Conflict:
             raise
         except (CredentialsError, join.NotTheMember, ApiError, TransportError, TimeoutError) as error:
-            # One that never joined, by all that is known, need not be reached.
+            # A cluster that never joined, as far as is known, need not be reached.
             if cluster.status.join_performed:
                 message = str(error) or "the member did not answer in time"
                 if isinstance(error, WrongCluster | join.NotTheMember):
@@ -359,13 +359,13 @@ class Clusters(Loop[str]):
         return None
 
     async def _give_up(self, cluster: FederatedCluster) -> FederatedCluster:
-        """Take away what joining made in the member, also where joining did not get further than that."""
+        """Remove from the member what joining created, also if joining was not completed."""
         async with (
             asyncio.timeout(None if cluster.status.join_performed else _COURTESY),
             self._entered(cluster) as client,
         ):
             if cluster.status.join_performed:
-                # On record first: with its namespace the account goes, and whoever was interrupted could not come in again.
+                # Recorded first: the account goes with its namespace, so after an interruption we could not log in again.
                 left = msgspec.structs.replace(cluster.status, join_performed=False)
                 cluster = await self._write_status(cluster, left)
             await join.release(client, cluster)
@@ -373,7 +373,7 @@ class Clusters(Loop[str]):
 
     @contextlib.asynccontextmanager
     async def _entered(self, cluster: FederatedCluster) -> AsyncIterator[Client]:
-        """A client that the member answers to, and no other cluster: with its account's token, or else the user's credentials."""
+        """A client for the member, and for no other cluster: with its account's token, or else the user's credentials."""
         async with contextlib.AsyncExitStack() as stack:
             try:
                 client = await stack.enter_async_context(self._access.visit(cluster, None, recorded(cluster)))
@@ -385,7 +385,7 @@ class Clusters(Loop[str]):
                 await join.confirm(client, cluster)
             yield client
 
-    # What is written.
+    # Writes.
 
     async def _with_finalizers(self, cluster: FederatedCluster) -> FederatedCluster:
         missing = [finalizer for finalizer in _FINALIZERS if finalizer not in cluster.metadata.finalizers]
@@ -402,12 +402,12 @@ class Clusters(Loop[str]):
         raw = await self._client.patch(
             resources.FEDERATED_CLUSTERS, cluster.name, {"metadata": metadata}, kind=Patch.MERGE, into=bytes
         )
-        if cluster.terminating and not finalizers:  # it is gone, and its deletion may have been seen already
+        if cluster.terminating and not finalizers:  # it is gone, and its deletion event may have come already
             return msgspec.json.decode(raw, type=FederatedCluster)
         return self._remember(raw)
 
     async def _with_member_uid(self, cluster: FederatedCluster, uid: str) -> FederatedCluster:
-        """With this on record as what the member is known by."""
+        """With this uid recorded as the member's identity."""
         if cluster.metadata.annotations.get(keys.MEMBER_UID) == uid:
             return cluster
         metadata = {"annotations": {keys.MEMBER_UID: uid}, "resourceVersion": cluster.metadata.resource_version}
@@ -430,7 +430,7 @@ class Clusters(Loop[str]):
         await self._write_status(cluster, changed)
 
     async def _write_status(self, cluster: FederatedCluster, status: ClusterStatus) -> FederatedCluster:
-        # The difference, so that what is gone (a resource no node has any more) goes from the stored status as well.
+        # As a difference, so that what is gone (a resource no node has any more) is removed from the stored status as well.
         changes = mergepatch.create(msgspec.to_builtins(cluster.status), msgspec.to_builtins(status))
         body = {"metadata": {"resourceVersion": cluster.metadata.resource_version}, "status": changes}
         raw = await self._client.patch(
@@ -447,7 +447,7 @@ class Clusters(Loop[str]):
 
 
 def _misunderstood(member: Member | None) -> Problem | None:
-    """What of the member's answers is none."""
+    """The problem, if the member's answers are invalid."""
     troubles = member.troubles() if member is not None else []
     if not troubles:
         return None
@@ -462,7 +462,7 @@ def _age(timestamp: str | None) -> float:
 
 
 def _was_ready(cluster: FederatedCluster) -> bool:
-    """Ever, by what is stored with the first time it was."""
+    """Whether it was ever ready: APIs are stored from then on."""
     return bool(cluster.status.api_resource_types)
 
 

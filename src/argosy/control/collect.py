@@ -1,10 +1,10 @@
-"""Collect: what the members hold of what we manage there. One watch per cluster and type in use, restricted by label.
+"""Collect: the managed objects in members. One watch per cluster and type in use, restricted by label.
 
-A shard's watch leaves out what is labelled with other shards' buckets. Objects get the label with their next write and not
-before, so switching shards on rewrites nothing; those of others that have none yet are dropped as they come.
+A shard's watch excludes objects labelled with other shards' buckets. Objects get the label only with their next write, so
+switching shards on rewrites nothing; unlabelled objects of other shards are dropped when they arrive.
 
-Owns one informer task per (member, type); they run under the member's own supervisor and end with its connection. The caches
-of a member that stopped answering stay as they were: last known is better than nothing, and nothing is deleted for it.
+Owns one informer task per (member, type); they run under the member's supervisor and end with its connection. The caches of a
+member that stopped answering stay as they are: the last known state is better than none, and nothing is deleted because of it.
 """
 
 from collections.abc import Iterable
@@ -58,7 +58,7 @@ class Collector:
         yield Follow(self._catalog.changes, self._type_changed, "what is read of copies follows their type")
 
     def use(self, config: FederatedTypeConfig) -> None:
-        """Objects of this type are placed somewhere: watch it in every member, now and later."""
+        """Objects of this type are placed somewhere: watch the type in every member, now and later."""
         if config.name in self._wanted:
             return
         self._wanted.add(config.name)
@@ -71,7 +71,7 @@ class Collector:
         return informer is not None and informer.has_synced
 
     def failing(self, cluster: str, type_name: str) -> bool:
-        """Whether the first list was tried and did not come."""
+        """Whether the first list was tried and failed."""
         informer = self._informers.get((cluster, type_name))
         return informer is not None and informer.tried.is_set() and not informer.has_synced
 
@@ -80,14 +80,14 @@ class Collector:
         return informer.get(key) if informer is not None else None
 
     def remember(self, cluster: str, type_name: str, raw: bytes) -> None:
-        """Dispatch's own write: readers must not see older state than that. It changes no status."""
+        """Puts dispatch's own write into the cache, so that readers see no older state. It changes no status."""
         informer = self._informers.get((cluster, type_name))
         if informer is not None:
-            # Also before its first list is in: that list may have been read before our write.
+            # Also before the first list has returned: it may have been read before our write.
             informer.remember(raw, DISPATCH)
 
     def doubt(self, cluster: str, type_name: str, key: str, why: str) -> None:
-        """A copy there turned out not to be an object of its kind, or, with no reason, to be one."""
+        """Records that a copy is not a valid object of its kind, or, with an empty reason, that it is."""
         member = self._members.get(cluster)
         if member is not None:
             member.doubt(f"{type_name} {key}", why)

@@ -1,6 +1,6 @@
-"""What the loops share, put together once, in the order the data passes: state that is kept current, and the way to members.
+"""What the loops share, assembled once, in the order of the data flow: state that is kept current, and the access to members.
 
-Every part gets all it needs in its constructor. `states` are those that follow changes, in the order they hear of them.
+Every part gets all it needs in its constructor. `states` are the parts that follow changes, in the order of subscription.
 """
 
 import socket
@@ -59,7 +59,7 @@ class ControllerContext:
         plugins: Registry,
         workers: PluginWorkers | None,
     ):
-        """`workers` are asked for plugins of Python packages, and offer them; whoever made them closes them."""
+        """`workers` provide the plugins of Python packages and run them; their creator closes them."""
         shard = options.shard
         self.client = client = fenced(client, fence)
         self.options = options
@@ -70,12 +70,12 @@ class ControllerContext:
         self.recorder = ObjectRecorder(self.events)
         self.arrival, self.returning = LatencyMarks(metrics.propagation), LatencyMarks(metrics.status_return)
 
-        # What the control plane holds, and the fleet it says there is.
+        # The objects of the control plane, and the fleet they describe.
         self.caches = Caches(client, timings, self.tasks, shard)
         self.fleet = LiveFleet(self.caches.clusters)
         self.priorities = Priorities(client, timings)
 
-        # Members, and what they hold.
+        # Members, and their objects.
         self.members = Members()
         self.secrets = MemberSecrets(client, self._watch_secrets(), self.caches.clusters)
         self.access = Access(
@@ -88,12 +88,12 @@ class ControllerContext:
         self.operations = Operations(self.caches, self.collector, metrics)
         self.cascade = Cascade(self.caches, self.operations, self.pause, timings, shard)
 
-        # What scheduling rests on.
+        # The inputs of scheduling.
         self.peers = None if shard.is_whole else PeerReservations(client, shard, timings)
         self.reserved = ReservedFleet(self.caches, self.collector, self.fleet, self.peers)
         self.publisher = self._publisher()
         self.placed = PlacedWorkloads(self.caches, self.fleet.snapshot.workloads)
-        # Every shard asks webhooks; one of them tells what is wrong with them.
+        # Every shard calls webhooks; only one records events about their configuration.
         told = self.events if shard.owns_cluster_scoped else None
         self.workers = workers
         self.webhooks = Webhooks(self.caches.clusters.get, timings, told, options.endpoints, self.caches.webhooks)
@@ -109,11 +109,11 @@ class ControllerContext:
         return [*states, self.prober, self.reserved, self.placed, self.webhooks, self.profiles]
 
     def queue(self) -> WorkQueue[Any]:
-        """A new one, for one loop."""
+        """A new queue, for one loop."""
         return WorkQueue(Backoff(base=self.timings.retry_first, cap=self.timings.retry_most))
 
     async def start(self) -> None:
-        """Watch; returns when everything is known that the loops decide by."""
+        """Start watching; returns when everything that decisions depend on is known."""
         self.tasks.start("events", self.events.run)
         self.tasks.start("watch cluster secrets", self.secrets.informer.run)
         self.tasks.start("watch priority classes", self.priorities.informer.run)
@@ -142,7 +142,7 @@ class ControllerContext:
         )
 
     def _connector(self, chosen: Connector | None, fence: Fence | None) -> Connector:
-        """Members are written to under the same fence as the control plane."""
+        """Writes to members are fenced like those to the control plane."""
         options = self.options
         connect = chosen or http_connector(
             qps=options.member_qps,

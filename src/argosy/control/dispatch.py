@@ -1,12 +1,12 @@
-"""Dispatch: carry a federated object to the members its placements name, and take it away from those they no longer name.
+"""Dispatch: propagate a federated object to the members in its placements, and remove it from those no longer there.
 
-One pass over one object: clusters whose record says that exactly this is there already are skipped without rendering; the
-rest are written in parallel; one status write reports the round. A cluster that is slow is reported later and holds up
-neither the others, nor their report, nor other objects (see `rounds`).
+One pass over one object: clusters whose record says that they already have exactly this are skipped without rendering; the
+others are written in parallel; one status write reports the round. A slow cluster is reported later and holds up neither the
+other clusters, nor their report, nor other objects (see `rounds`).
 
-What is deleted: copies in clusters that may hold one (placements, the note of removals, status) and are not wanted any
-more. What is never deleted for: a cluster we cannot see, an object whose source we cannot see, a template that is refused
-(`plan.copies.identity`): of such an object nothing is sent to any member, neither what it says nor what it no longer says.
+Deleted are copies in clusters that may hold one (by placements, the recorded removals, or status) and are no longer wanted. A
+cluster or source that cannot be seen never causes a deletion. Nor does a template that is refused (`plan.copies.identity`): for
+such an object nothing is written to any member, and nothing removed.
 """
 
 import functools
@@ -135,7 +135,7 @@ class Dispatch(Loop[FederatedKey]):
         return [FederatedKey("/" in change.key, change.key)]
 
     def _of_source(self, told: SourceChange) -> list[FederatedKey]:
-        """Whether a deletion is meant, and not paused, the source says; and without it nothing is carried to members."""
+        """The source says whether a deletion is intended and not paused; without a source nothing is propagated."""
         change, view = told.change, self._caches.federated_view(told.key)
         if change.origin or change.new is None or view is None:
             return []
@@ -211,7 +211,7 @@ class Dispatch(Loop[FederatedKey]):
             return None
         if keys.SYNC_FINALIZER not in item.federated.metadata.finalizers:
             await self._report.finalizers(item, sorted({*item.federated.metadata.finalizers, keys.SYNC_FINALIZER}))
-            return None  # its own event brings the object back
+            return None  # its own event wakes the object again
         if item.annotations.get(keys.DRY_RUN) == "true" and not item.federated.status.clusters:
             self._recorder.event(item.federated, "Normal", EventReason.DRY_RUN_WORKED, "dry run: nothing was created")
             return None
@@ -220,13 +220,13 @@ class Dispatch(Loop[FederatedKey]):
         return await self._round(item)
 
     async def _refuse(self, item: Item, refusal: Refusal) -> None:
-        """Nothing is sent, and nothing taken away: what is in members stays. What was wrong wakes the object when it changes."""
+        """Nothing is written and nothing removed: copies in members stay. The object is woken when the cause changes."""
         if refusal.reason is Refused.NO_SOURCE and self._caches.sources_awaited(item.config.name):
             return
         await self._report.refused(item.key, item.federated, refusal)
 
     async def _round(self, item: Item) -> Result | None:
-        """Bring every cluster that is concerned to its wanted state and report."""
+        """Bring every affected cluster to its desired state and report."""
         wanted = set(item.federated.placed)
         works = {
             cluster: Work(
@@ -247,7 +247,7 @@ class Dispatch(Loop[FederatedKey]):
         """One object in one cluster."""
         record = item.record(cluster_name)
         cluster = self._caches.clusters.get(cluster_name)
-        if cluster is None:  # it left the federation, and its copies are not ours any more
+        if cluster is None:  # it left the federation, and its copies are no longer ours
             return Applied(None)
         if self._pause.cluster(cluster):
             return self._unsent(item, cluster_name, record, wanted)
@@ -259,7 +259,7 @@ class Dispatch(Loop[FederatedKey]):
                 return waiting if member is None else await self._operations.absent(member)
             return obstacle
         if member is None:
-            # Ready by what is known, so it is about to be connected, which wakes the object again; until then all stays.
+            # The cluster is ready, so it is about to be connected, which wakes the object again. Until then all stays.
             return self._unsent(item, cluster_name, record, wanted)
         if not wanted:
             if failover.has_failed(cluster) and not self._is_served_elsewhere(item):
@@ -268,7 +268,7 @@ class Dispatch(Loop[FederatedKey]):
         return self._awaiting_namespace(item, await self._ensure(item, member, record), cluster_name)
 
     def _is_served_elsewhere(self, item: Item) -> bool:
-        """Whether the replicas run that were started for those of a failed cluster; one that is back may run them still."""
+        """Whether the replacement replicas for those of a failed cluster run; a cluster that is back may still run them."""
         numbers = item.config.spec.path_definition
         if not numbers.replicas_spec or not numbers.available_replicas_status:
             return True
@@ -277,7 +277,7 @@ class Dispatch(Loop[FederatedKey]):
             found = self._collector.get(name, item.config.name, item.member_key)
             if cluster is None or not cluster.ready or found is None or record is None:
                 return False
-            if record.status != Propagation.OK or record.digest != item.digest(name):  # not told yet what to run
+            if record.status != Propagation.OK or record.digest != item.digest(name):  # not written there yet
                 return False
             copy = as_object(found)
             available, asked = number(copy, numbers.available_replicas_status), number(copy, numbers.replicas_spec)
@@ -286,7 +286,7 @@ class Dispatch(Loop[FederatedKey]):
         return True
 
     def _unsent(self, item: Item, cluster: str, record: PropagationEntry | None, wanted: bool) -> Applied:
-        """Nothing may be sent: what is there is told, and that it is not what is wanted."""
+        """Nothing may be sent: reports the present state, and that it is not the desired one."""
         if not wanted:
             return Applied(Propagation.WAITING_FOR_REMOVAL)
         if record is not None and record.digest == item.digest(cluster):
@@ -295,7 +295,7 @@ class Dispatch(Loop[FederatedKey]):
         return Applied(Propagation.PENDING_CREATE) if kept else _unwritten(record, Propagation.PENDING_CREATE)
 
     def _awaiting_namespace(self, item: Item, applied: Applied, cluster: str) -> Applied:
-        """A namespace that is on its way itself is no failure of what goes into it."""
+        """A namespace that is still being propagated is no failure of the objects in it."""
         if not applied.lacks_namespace or not item.key.namespaced:
             return applied
         view = self._caches.federated_view(SourceKey(NAMESPACES, item.federated.metadata.namespace))
@@ -309,7 +309,7 @@ class Dispatch(Loop[FederatedKey]):
     def _obstacle(
         self, item: Item, cluster: FederatedCluster, record: PropagationEntry | None, wanted: bool
     ) -> Applied | None:
-        """What about the cluster itself keeps us from writing there now."""
+        """Why nothing can be written to the cluster now."""
         name = cluster.name
         if not cluster.joined:
             if not wanted and _never_written(record):
@@ -324,7 +324,7 @@ class Dispatch(Loop[FederatedKey]):
         if not cluster.ready:
             return Applied(Propagation.CLUSTER_NOT_READY if wanted else Propagation.WAITING_FOR_REMOVAL)
         if wanted and keys.CASCADING_DELETE_FINALIZER not in cluster.metadata.finalizers:
-            # Without it the cluster could go while our write is on its way.
+            # Without the finalizer the cluster could be deleted during our write.
             return Applied(Propagation.FINALIZER_CHECK_FAILED, retry_after=self._timings.conflict)
         return None
 
@@ -368,11 +368,11 @@ class Dispatch(Loop[FederatedKey]):
     # Deletion.
 
     async def _delete(self, item: Item) -> Result | None:
-        """Clean every member that may hold a copy; the finalizer goes when all of them certainly hold none."""
+        """Remove all copies from members; the finalizer goes when all of them verifiably hold none."""
         if keys.SYNC_FINALIZER not in item.federated.metadata.finalizers:
             return None
         source = self._caches.source(item.source)
-        # Annotations of a source that is being deleted are not mirrored any more, and it may be resumed all the same.
+        # A source that is being deleted no longer mirrors its annotations, but may still be resumed.
         annotations = source.metadata.annotations if source is not None else item.annotations
         if self._pause.fleet() or self._pause.object(annotations):
             return None
@@ -394,10 +394,11 @@ class Dispatch(Loop[FederatedKey]):
         return self._next(results) or Result(requeue_after=self._timings.deletion_recheck)
 
     def _deletion_is_meant(self, item: Item) -> bool:
-        """Garbage collection also deletes the federated object of a source that merely vanished; that is no user's word.
+        """Whether a user deleted the source.
 
-        Nor is it one when a source of the same name was made since: it is another one, whose copies these may be. Nor when
-        the source lives: then it was the collector's mistake, or the kind of federated objects itself is being deleted.
+        Not if the source merely vanished: the garbage collector deletes its federated object, too. Not if a new source of the
+        same name exists, which may own these copies. And not if the source is not being deleted: then the garbage collector
+        was wrong, or the CRD of federated objects itself is being deleted.
         """
         owners = [owner.uid for owner in item.federated.metadata.owner_references if owner.controller]
         if item.annotations.get(keys.CONFIRM_DELETION) == "true":
@@ -408,19 +409,19 @@ class Dispatch(Loop[FederatedKey]):
         return source is not None and source.metadata.uid in owners and bool(source.metadata.deletion_timestamp)
 
     async def _hold_deletion(self, item: Item) -> Result | None:
-        """Copies stay, and the object says why; a source that comes into sight wakes it."""
+        """Copies stay, and the object says why; it is woken when a source appears."""
         if not self._caches.sources_synced(item.config.name):
             return Result(requeue_after=self._timings.deletion_recheck)
         confirmed = f"its copies stay until the {item.key} is annotated with {keys.CONFIRM_DELETION}=true"
         if self._caches.source(item.source) is None:
             message = (
-                f"the source is gone without having been deleted; {confirmed}, or, to keep them for good, loses its"
+                f"the source is gone without having been deleted; {confirmed}. To keep them for good, remove its"
                 f" finalizer {keys.SYNC_FINALIZER}"
             )
         else:
             message = (
-                f"the source is not being deleted, and this object is; {confirmed}. Without its finalizer"
-                f" {keys.SYNC_FINALIZER} it is made anew and takes them over"
+                f"this object is being deleted, but its source is not; {confirmed}. Once its finalizer"
+                f" {keys.SYNC_FINALIZER} is removed, it is created anew and takes them over"
             )
         await self._report.held_deletion(item, message)
         return None
@@ -447,17 +448,17 @@ def _paused_or_resumed(change: Change[FederatedCluster]) -> tuple[str, ...]:
 
 
 def _unwritten(record: PropagationEntry | None, otherwise: Propagation) -> Applied:
-    """Nothing was sent, and what is on record stays."""
+    """Nothing was sent; the recorded status stays."""
     return Applied(otherwise if record is None else Propagation(record.status))
 
 
 def _cascades(cluster: FederatedCluster) -> bool:
-    """Whether it leaves, and takes our copies along."""
+    """Whether the cluster leaves with cascading deletion of our copies."""
     return cluster.joined and cluster.terminating and keys.CASCADING_DELETE in cluster.metadata.annotations
 
 
 def _never_written(record: PropagationEntry | None) -> bool:
-    """Nothing of ours can be in a cluster that did not join, unless a record says that there was."""
+    """Nothing of ours can be in a cluster that never joined, unless a record says so."""
     return record is None or not record.version
 
 

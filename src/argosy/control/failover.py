@@ -1,8 +1,8 @@
-"""Failover: taints clusters that have failed, and frees those that have recovered. One key a cluster.
+"""Failover: taints clusters that have failed, and removes the taint from those that have recovered. One key per cluster.
 
-What the taint means for workloads is scheduling's matter; this loop keeps the taint true to `plan.failover.failover`, by the
-ready condition `control/clusters` publishes, and wakes workloads that are on their way back when their members report.
-Runs where cluster-scoped objects are owned, and nowhere else.
+Scheduling decides what the taint means for workloads. This loop keeps the taint as `plan.failover.failover` says, by the ready
+condition that `control/clusters` writes, and wakes workloads in failback when their members report. Runs only in the shard
+that owns cluster-scoped objects.
 """
 
 import logging
@@ -49,14 +49,14 @@ class Failover(Loop[str]):
         rules: failover.Rules,
         debounce: float = 0.0,
     ):
-        """`debounce` is how long it takes until what is stored of a cluster's health is what is seen of it now."""
+        """`debounce` is how long the stored health of a cluster may lag behind."""
         self.queue = queue
         self._client = client
         self._caches = caches
         self._recorder = recorder
         self._rules = rules
         self._began = clock.monotonic() + debounce
-        #: Clusters that would count as failed if it were not for doubt.
+        #: Clusters that would count as failed if there were no doubt.
         self._doubted: set[str] = set()
 
     @classmethod
@@ -95,11 +95,11 @@ class Failover(Loop[str]):
             self._doubted.discard(name)
             return
         if not self._doubted:
-            log.warning("more than half of the clusters are unready: none is given up, it may be us who are cut off")
+            log.warning("more than half of the clusters are unready: none is tainted, the control plane may be cut off")
         self._doubted.add(name)
 
     async def _write(self, cluster: FederatedCluster, taints: tuple[Any, ...]) -> None:
-        # On what was read: the list is replaced whole.
+        # With resourceVersion: the list is replaced as a whole.
         body = {
             "metadata": {"resourceVersion": cluster.metadata.resource_version},
             "spec": {"taints": msgspec.to_builtins(taints) or None},
@@ -125,14 +125,14 @@ class Failover(Loop[str]):
 
 
 class Failback:
-    """Workloads on their way back to a recovered cluster: what of them is available, and whom a changed copy concerns."""
+    """Workloads in failback to a recovered cluster: their available replicas, and which one a changed copy belongs to."""
 
     def __init__(self, caches: Caches, collector: Collector):
         self._caches = caches
         self._collector = collector
 
     def available(self, key: SourceKey) -> dict[str, int] | None:
-        """Available replicas in each member that can be seen; None where the type does not tell."""
+        """Available replicas in each reachable member; None if the type does not report them."""
         config, view = self._caches.catalog.get(key.type), self._caches.federated_view(key)
         path = config.spec.path_definition.available_replicas_status if config is not None else ""
         if config is None or view is None or not path or keys.FAILBACK not in view.metadata.annotations:
@@ -148,7 +148,7 @@ class Failback:
         return numbers
 
     def of_copy(self, copy: CopyChange) -> list[SourceKey]:
-        """The workload, if it is on its way back."""
+        """The workload, if it is in failback."""
         view = self._caches.federated_view(copy.source)
         on_its_way = view is not None and failback_of(view.metadata.annotations).target
         return [copy.source] if on_its_way else []

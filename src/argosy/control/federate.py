@@ -1,6 +1,6 @@
-"""Federate: from a user's object to its federated object: one pass through `plan.pipeline`, one write.
+"""Federate: from a user's object to its federated object, in one pass through `plan.pipeline` and one write.
 
-The only writer of federated objects. Keys are sources; a pass reads source, policies and fleet and stores the difference.
+The only writer of federated objects. Keys are sources; a pass reads source, policies and fleet, and stores the difference.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -53,9 +53,9 @@ __all__ = ["Federate"]
 
 Object = dict[str, Any]
 
-#: A wish that ends is looked at a moment later, so that it has ended by everybody's rounding.
+#: Expiries are handled a moment later, so that they have passed however times are rounded.
 _AFTER_THE_END = 0.05
-#: Timers run on a clock that is not the calendar's.
+#: Timers do not follow changes of the wall clock.
 _LONGEST_SLEEP = 3600.0
 
 
@@ -170,7 +170,7 @@ class Federate(Loop[SourceKey]):
         yield Sweep(self._fleet.facts, itself, self._concerned, "a cluster came, went or changed")
 
     def _first(self, key: SourceKey) -> int:
-        """Ahead of all that is looked at for others' sake."""
+        """Ahead of all objects woken because of something else."""
         return self._basis.rank(key) - BEHIND_ALL
 
     def _of_source(self, told: SourceChange) -> list[SourceKey]:
@@ -191,7 +191,7 @@ class Federate(Loop[SourceKey]):
         return [key]
 
     def _of_federated(self, change: Change[FederatedView]) -> list[SourceKey]:
-        """Somebody else's step was finished, a note of removal may go, or the object was deleted under us."""
+        """Another controller's step is done, a recorded removal can be dropped, or the federated object was deleted."""
         view = change.new or change.old
         if view is None or change.origin == FEDERATE:
             return []
@@ -205,7 +205,7 @@ class Federate(Loop[SourceKey]):
         return [key]
 
     def _naming(self, label: str, change: Change[Any]) -> Iterator[SourceKey]:
-        """Sources that name, by this label, a policy which came, went, or changed in more than its status."""
+        """Sources whose label names a policy that was created, deleted, or changed in more than its status."""
         old, new = change.old, change.new
         if old is not None and new is not None and _same_content(old, new):
             return
@@ -220,12 +220,12 @@ class Federate(Loop[SourceKey]):
         return list(self._waiting_for_others)
 
     def _concerned(self, clusters: Collection[str]) -> Iterator[Due[SourceKey] | None]:
-        """Those that matter most first, and behind all of them those that stay where they are."""
+        """By priority; objects that stay where they are come last."""
         waiting: dict[int, list[SourceKey]] = {}
         wakeups = Wakeups(self._fleet.snapshot)
         for key, source in self._caches.all_sources():
             if key.type == "namespaces":
-                waiting.setdefault(1, []).append(key)  # others wait for theirs
+                waiting.setdefault(1, []).append(key)  # objects in the namespace wait for it
             elif (concern := self._concern(key, source.metadata, wakeups)) is not Concern.NONE:
                 later = BEHIND_ALL if concern is Concern.RECORD else 0
                 waiting.setdefault(self._basis.rank(key) + later, []).append(key)
@@ -254,7 +254,7 @@ class Federate(Loop[SourceKey]):
                 yield key
 
     def _concerns(self, key: SourceKey, metadata: Metadata) -> bool:
-        """Cheap: most objects of a configured type are nobody's business."""
+        """Cheap, since most objects of a federated type are not to be propagated."""
         return (
             self._all
             or bool(policy_references(metadata))
@@ -281,7 +281,7 @@ class Federate(Loop[SourceKey]):
             await self._writer.delete_of_slipped(key, config, slipped)
         self._finalized.settled(key)
         if raw is None:
-            return None  # a source that is gone is not a reason to do anything: dispatch asks what that means
+            return None  # dispatch decides what follows from a missing source
         source = decode(raw, dict)
         source.setdefault("apiVersion", config.api_version)
         source.setdefault("kind", config.kind)
@@ -290,7 +290,7 @@ class Federate(Loop[SourceKey]):
             await self._writer.delete(key, config, source, view)
             return None
         if view is not None and view.metadata.deletion_timestamp:
-            return None  # made anew when it is gone
+            return None  # created anew once it is gone
         existing_raw = self._caches.federated_raw(key)
         existing = decode(existing_raw, dict) if existing_raw is not None else None
         outcome = self._decide(key, source, existing, config)
@@ -306,9 +306,9 @@ class Federate(Loop[SourceKey]):
             return None
         with self._basis.reserved.decided(key, cleaned):
             if not await self._writer.mark_source(key, config, source, cleaned):
-                return None  # deleted before it had our finalizer, and so nothing was ever made of it
+                return None  # deleted before it had our finalizer, so no copy was ever made
             if self._caches.source(key) is None:
-                return None  # the same, in the moment it got it
+                return None  # the same, just when it got the finalizer
             await self._writer.store(config, cleaned, outcome.create)
         for note in outcome.notes:
             self._recorder.on(reference_to(source), note.type, note.reason, note.message)
@@ -317,7 +317,7 @@ class Federate(Loop[SourceKey]):
     def _decide(
         self, key: SourceKey, source: Object, existing: Object | None, config: FederatedTypeConfig
     ) -> Outcome | None:
-        """None where nothing can be decided now; the key is woken when that changes."""
+        """None if nothing can be decided now; the key is woken when that changes."""
         self._metrics.scheduling.start()
         try:
             decided = self._suspended.run(key, self._basis.steps(key, source, existing, config))
@@ -325,7 +325,7 @@ class Federate(Loop[SourceKey]):
             self._recorder.on(reference_to(source), "Warning", "NameTaken", str(error))
             return None
         if decided is None:
-            return None  # woken when the plugin that was asked has answered
+            return None  # woken when the plugin has answered
         if decided.unanswered:
             self.queue.add(key, priority=1, after=self._timings.plugin_retry)
         outcome = decided.result
@@ -346,7 +346,7 @@ class Federate(Loop[SourceKey]):
             self._waiting_for_others.discard(key)
 
     def _wake_when_a_wish_ends(self, key: SourceKey, federated: Object) -> None:
-        """Custom migration holds until a time."""
+        """A custom migration expires at a given time."""
         now = clock.now()
         end = next_expiry(annotations_of(federated).get(keys.APPLIED_MIGRATION_CONFIGURATION), now)
         if end is not None:
@@ -354,12 +354,12 @@ class Federate(Loop[SourceKey]):
 
 
 def _same_content(old: Any, new: Any) -> bool:
-    """Policies' reference counts live in their status and concern nobody here."""
+    """Reference counts are in a policy's status and do not matter here."""
     return bool(old.spec == new.spec and old.metadata.annotations == new.metadata.annotations)
 
 
 def _without_settled_removals(federated: Object, view: FederatedView | None) -> Object:
-    """Drop the note of clusters whose copy dispatch has seen gone: they are not in the status of this generation."""
+    """Drop recorded removals of copies that dispatch has seen gone: they are not in the status of this generation."""
     if view is None or view.status.synced_generation != view.metadata.generation:
         return federated
     annotations = annotations_of(federated)

@@ -1,14 +1,14 @@
-"""Fence: whether we still may, asked right before each write is sent. A leader that was stopped and wakes up writes nothing.
+"""Fence: checks right before each write is sent that we still hold the lease. A former leader that resumes writes nothing.
 
 Every write of the controllers goes through a fenced client, to members and to the control plane alike: a stale placement or
-finalizer there does as much harm as a stale copy here. The question comes after all waiting for a turn, a rate limit, a retry
-or a connection, and again with every try.
+finalizer does as much harm as a stale copy. The check comes after all waiting for a slot, a rate limit, a retry or a
+connection, and again with every retry.
 
-What a stop can still catch is a request in the middle of being handed to the kernel. Those find the new leader's traces:
-updates carry the resourceVersion that was read, deletes the uid as well, a create finds the object (where the new leader has
-deleted it by then with its source, one copy is left behind). What has no version does no harm to copies: an event, a renewed
-token, sums that shards show each other, and the status of a federated object, which tells what was seen in members for a
-generation that it names; a stale one costs the new leader one more look there.
+Only a request that is being handed to the kernel can still slip through. It meets the new leader's writes: updates carry the
+resourceVersion that was read, deletes the uid as well, and a create finds the object (if the new leader has already deleted it
+with its source, one copy is left behind). Writes without a version do no harm to copies: an event, a renewed token, sums that
+shards publish, and the status of a federated object, which names the generation it belongs to; a stale one costs the new leader
+one more check.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -32,12 +32,12 @@ class FenceLost(TransportError):
 
 class Fence(Protocol):
     def check(self) -> None:
-        """Raise FenceLost unless our lease is certainly still ours."""
+        """Raise FenceLost unless we certainly still hold the lease."""
         ...
 
 
 def fenced(client: Client, fence: Fence | None) -> Client:
-    """The same client with a fence before its writes; None for controllers that are alone by construction."""
+    """The same client with a fence before its writes; None for controllers that never have a rival."""
     if fence is None:
         return client
     return Client(_Fenced(client.transport, fence), field_manager=client.field_manager)

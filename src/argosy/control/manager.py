@@ -1,7 +1,7 @@
-"""Manager: the controllers put together, in the order the data passes them, and started and stopped as one.
+"""Manager: all controllers, assembled in the order of the data flow, started and stopped together.
 
-Everything the loops share is in the context; what wakes them they declare themselves (`wake`), and the manager subscribes it. A
-new loop is a file of its own and a line in `loops_of`.
+Everything the loops share is in the context. Loops declare what wakes them (`wake`), and the manager subscribes them. A new
+loop is a file of its own and a line in `loops_of`.
 """
 
 import asyncio
@@ -34,13 +34,13 @@ __all__ = ["Manager", "loops_of"]
 
 
 def loops_of(shared: ControllerContext) -> list[Loop[Any]]:
-    """All loops, in the order of the data: a loop gets those it asks, and hears of the others by what they tell."""
+    """All loops, in the order of the data flow. A loop is given the loops it calls; the others reach it by signals."""
     owner = shared.options.shard.owns_cluster_scoped
     migrate = Migrate.of(shared)
     federate = Federate.of(shared, migrate)
     dispatch = Dispatch.of(shared)
     return [
-        # Every shard is connected to every member; only the clusters' owner says anything about them.
+        # Every shard connects to every member; only the owner of the clusters writes about them.
         Clusters.of(shared) if owner else ClusterConnections.of(shared),
         migrate,
         federate,
@@ -51,7 +51,7 @@ def loops_of(shared: ControllerContext) -> list[Loop[Any]]:
 
 
 class Manager:
-    """All controllers of one control plane. `run` until cancelled; `ready` once every cache has been filled."""
+    """All controllers of one control plane. `run` until cancelled; `ready` is set once every cache has synced."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Manager:
         workers: PluginWorkers | None = None,
         loops: Callable[[ControllerContext], Iterable[Loop[Any]]] = loops_of,
     ):
-        """`workers` are asked for plugins of Python packages, and offer them; whoever made them closes them."""
+        """`workers` provide the plugins of Python packages and run them; their creator closes them."""
         self.metrics = metrics or Metrics()
         self.ready = asyncio.Event()
         self.context = ControllerContext(client, options, timings, self.metrics, fence, connect, plugins, workers)
@@ -75,7 +75,7 @@ class Manager:
         self._runner = LoopRunner(self.context)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         tasks = self.context.tasks
         try:
             await self.context.start()
@@ -85,19 +85,19 @@ class Manager:
                 tasks.start(f"sweep for {name}", sweeper.run)
             tasks.start("measure", lambda: measure(self.context, self.loops))
             self.ready.set()
-            await asyncio.Event().wait()  # parts that die are seen by `problems`; only cancellation ends this
+            await asyncio.Event().wait()  # `problems` reports parts that die; only cancellation ends this
         finally:
             self.ready.clear()
             await self.stop()
 
     def problems(self) -> list[str]:
-        """Parts that died or do not get on, and what else only a restart mends, for the health check."""
+        """Parts that died or make no progress, and other problems that need a restart, for the health check."""
         dead = [f"{name}: {why}" for name, why in self.context.tasks.failures.items()]
         workers = self.context.workers
         return dead + self._runner.problems() + (workers.problems() if workers is not None else [])
 
     def notes(self) -> list[str]:
-        """What is not well and no reason to start anew: plugins of others that do not answer."""
+        """Problems that need no restart: external plugins that do not answer."""
         silent = self.context.workers.silent if self.context.workers is not None else {}
         return [f"plugin {name!r} {why}" for name, why in sorted(silent.items())]
 

@@ -1,10 +1,10 @@
-"""Migrate: what members were seen to be able to run of each workload whose policy wants auto migration.
+"""Migrate: how many replicas members are able to run, for each workload whose policy uses auto migration.
 
-Woken by member objects, by pods that get a node or fail to, by thresholds that pass and by clusters that gain room. It
-writes nothing: what it finds is handed to federate, whose pass stores it with the placement that follows from it.
+Woken by member objects, by pods that get a node or fail to, by thresholds that pass and by clusters that gain room. It writes
+nothing: federate's next pass stores the result together with the placement that follows from it.
 
-Pods come from the one watch on each member's pods (`probe`). Which ReplicaSet is the present one is asked of the member,
-once for each version of the workload's copy there, and only while not all of its replicas are ready.
+Pods come from the one watch on each member's pods (`probe`). The member is asked for the current ReplicaSet once per version of
+the workload's copy there, and only while not all of its replicas are ready.
 """
 
 import datetime
@@ -42,12 +42,12 @@ __all__ = ["Migrate"]
 log = logging.getLogger(__name__)
 _REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 _DEPLOYMENT = ("apps", "Deployment")
-#: Pods are looked at a moment after their threshold, so that it has passed by everybody's rounding.
+#: Pods are checked a moment after their threshold, so that it has passed however times are rounded.
 _AFTER_THRESHOLD = 0.05
 
 
 class _Present(NamedTuple):
-    """The ReplicaSet of one version of a Deployment; None where it has none yet."""
+    """The ReplicaSet of one version of a Deployment; None if it has none yet."""
 
     version: tuple[str, int]
     uid: str | None
@@ -74,13 +74,13 @@ class Migrate(Loop[SourceKey]):
         self._prober = prober
         self._fleet = fleet
         self._timings = timings
-        #: A workload about which something else is known than its federated object says.
+        #: A workload whose estimates differ from its federated object's.
         self.found: Signal[SourceKey] = Signal("what members can run of a workload")
         self._infos: dict[SourceKey, AutoMigrationInfo] = {}
-        #: By cluster, the workloads it was found too small for.
+        #: By cluster, the workloads with an estimate there.
         self._capped: dict[str, set[SourceKey]] = {}
         self._present: dict[tuple[str, SourceKey], _Present] = {}
-        #: Whose pods a ReplicaSet's are, as far as that was asked.
+        #: The workload of a ReplicaSet, as far as known.
         self._made_for: dict[tuple[str, str], SourceKey] = {}
         self._refusing: set[str] = set()
 
@@ -97,7 +97,7 @@ class Migrate(Loop[SourceKey]):
         )
 
     def info(self, key: SourceKey) -> AutoMigrationInfo | None:
-        """What members were seen to be able to run; None while nobody has looked."""
+        """What members were seen to be able to run; None if not checked yet."""
         return self._infos.get(key)
 
     # What wakes a workload.
@@ -129,8 +129,8 @@ class Migrate(Loop[SourceKey]):
         return [copy.source] if self._concerns(copy.source) else []
 
     def _of_pod(self, pod: PodChange) -> list[SourceKey]:
-        """A ReplicaSet nobody asked about yet has its Deployment's name. Where that is wrong, the Deployment's status is left
-        to wake it."""
+        """The name of an unknown ReplicaSet tells its Deployment. If that is wrong, the change of the Deployment's status wakes
+        it."""
         key = self._made_for.get((pod.cluster, pod.replica_set))
         if key is None:
             config = self._caches.catalog.of_kind("apps/v1", "Deployment")
@@ -144,7 +144,7 @@ class Migrate(Loop[SourceKey]):
         view = self._caches.federated_view(key)
         return view is not None and _migrates(view)
 
-    # One look.
+    # One check.
 
     async def reconcile(self, key: SourceKey) -> Result | None:
         view, config = self._caches.federated_view(key), self._caches.catalog.get(key.type)
@@ -166,7 +166,7 @@ class Migrate(Loop[SourceKey]):
                 self._tell_refusal(cluster, error)
             if there:
                 pictures[cluster] = seen
-        # Members were asked meanwhile: the object may be another one by now, or not want to know any more.
+        # Asking members took time: the object may have been replaced meanwhile, or no longer migrate.
         now = self._caches.federated_view(key)
         if now is None or now.metadata.uid != view.metadata.uid or not _migrates(now):
             self._forget(key)
@@ -185,7 +185,7 @@ class Migrate(Loop[SourceKey]):
     async def _picture(
         self, cluster: str, key: SourceKey, config: FederatedTypeConfig, threshold: datetime.timedelta
     ) -> tuple[migrate.Estimate | None, bool]:
-        """What the member makes of the workload, None where it cannot be seen; and whether it has a copy, or might."""
+        """The estimate for a member, None if it is unreachable; and whether it has a copy, or might."""
         member, known = self._members.get(cluster), self._caches.clusters.get(cluster)
         if member is None or known is None or not known.ready or not self._collector.synced(cluster, config.name):
             return None, True
@@ -205,15 +205,15 @@ class Migrate(Loop[SourceKey]):
         return migrate.estimate(desired, replicas, ready, pods, now, threshold), True
 
     def _tell_refusal(self, cluster: str, error: Exception) -> None:
-        """Once a cluster: a right that is missing is missing for every workload."""
+        """Once per cluster: a missing right is missing for every workload."""
         if isinstance(error, Forbidden) and cluster not in self._refusing:
             self._refusing.add(cluster)
-            log.warning("member %s: pods that fit no node are not migrated: %s", cluster, error)
+            log.warning("member %s: unschedulable pods are not migrated: %s", cluster, error)
 
     async def _replica_set(
         self, cluster: str, key: SourceKey, config: FederatedTypeConfig, copy: HasMetadata
     ) -> str | None:
-        """The uid of the ReplicaSet of the copy's present template."""
+        """The uid of the ReplicaSet of the copy's current template."""
         version = (copy.metadata.uid, copy.metadata.generation)
         present = self._present.get((cluster, key))
         if present is not None and present.version == version and present.uid is not None:
@@ -235,7 +235,7 @@ class Migrate(Loop[SourceKey]):
                 newest = migrate.newest_replica_set(deployment, listed.items)
                 return str(newest["metadata"]["uid"]) if newest is not None else None
             except MISSHAPEN as error:
-                raise BadAnswer(f"{name} or its ReplicaSets are not of their kinds: {error!r}") from None
+                raise BadAnswer(f"{name} or its ReplicaSets are invalid: {error!r}") from None
 
         uid = await member.call(ask)
         if present is not None and present.uid is not None:
@@ -260,7 +260,7 @@ class Migrate(Loop[SourceKey]):
                 full.add(cluster)
         return full
 
-    # What is remembered.
+    # Memory.
 
     def _remember(self, key: SourceKey, info: AutoMigrationInfo) -> None:
         before = self._infos.get(key)
@@ -292,6 +292,6 @@ def _migrates(view: FederatedView) -> bool:
 
 
 def _serves(config: FederatedTypeConfig) -> bool:
-    """Pods are found by way of ReplicaSets, which only Deployments make."""
+    """Pods are found by their ReplicaSets, which only Deployments have."""
     source = config.spec.source_type
     return config.spec.auto_migration.enabled and (source.group, source.kind) == _DEPLOYMENT

@@ -1,4 +1,4 @@
-"""Options: what an operator may choose for the controllers, as one value."""
+"""Options: the operator's choices for the controllers, as one value."""
 
 import msgspec
 
@@ -10,18 +10,18 @@ __all__ = ["Options"]
 
 
 class Options(msgspec.Struct, frozen=True):
-    #: Federate every object of a configured type, as KubeAdmiral does, not only those something wants propagated.
+    #: Federate every object of a federated type, as KubeAdmiral does, not only those with a policy.
     federate_all: bool = False
-    #: A regular expression: namespaces of these names are not propagated.
+    #: A regular expression: namespaces with these names are not propagated.
     exclude_namespaces: str = ""
     workers: int = 32
     member_qps: float = 500.0
     member_burst: int = 1000
     #: How much of a member's answer is read.
     answers: AnswerLimits = DEFAULT
-    #: Count what Katalyst reclaims in members that have it.
+    #: Count the resources that Katalyst reclaims in members.
     katalyst: bool = False
-    #: Which part of the objects is ours.
+    #: Our part of the objects.
     shard: Shard = WHOLE
-    #: Where members and webhooks may be.
+    #: Allowed endpoints for members and webhooks.
     endpoints: EndpointRules = EndpointRules()

@@ -1,7 +1,7 @@
-"""Permissions: which of the rights that the controllers need they do not have, asked of the API server itself.
+"""Permissions: which rights the controllers lack, by the API server's own answer.
 
-A type config may come for a kind nobody granted them yet. They go on with all others, and the type config gets an event that
-names what is missing; it is looked at again until nothing is.
+A type config may be created for a kind whose rights were not granted yet. The controllers go on with all others, and the type
+config gets an event that names the missing rights. It is checked again until none is missing.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _LOOK_AGAIN = 30.0
 
 
 async def missing(client: Client, rules: Iterable[dict[str, Any]], namespace: str = "") -> list[str]:
-    """What of the rules we may not do (in that namespace; everywhere without one), as `list widgets.example.com`."""
+    """The parts of the rules that we may not do (in that namespace, or in all), as `list widgets.example.com`."""
     wanted = [
         (verb, group, resource, name)
         for rule in rules

@@ -1,4 +1,5 @@
-"""Runner: a loop's workers under one supervisor, measured, kept from spinning, and kept to their own shard."""
+"""Runner: a loop's workers under one supervisor, with metrics, a limit against spinning, and a filter for other shards'
+keys."""
 
 from collections.abc import Hashable
 from typing import Any, TypeVar
@@ -31,7 +32,7 @@ class LoopRunner:
         shard = self._shard
 
         async def measured(key: K) -> Result | None:
-            # Whatever wakes a loop, a key of another shard is not worked on.
+            # Keys of another shard are dropped, whatever woke the loop.
             if isinstance(key, SourceKey | FederatedKey) and not shard.owns(split_key(key.key)[0]):
                 return None
             started = clock.monotonic()
@@ -55,5 +56,5 @@ class LoopRunner:
         )
 
     def problems(self) -> list[str]:
-        """Loops that do not get on."""
+        """Loops that make no progress."""
         return [problem for pace in self._paces if (problem := pace.problem())]

@@ -1,11 +1,11 @@
-"""How loops hear of changes: declared by whoever hears, subscribed here and nowhere else, printed as one table.
+"""How changes wake loops: declared by each loop, subscribed only here, and printed as one table.
 
-A source tells of changes: an informer, or a `Signal` of something that is worked out from others. A loop declares, in its own
-file, what wakes it: `Wake` (these changes concern these keys) and `Sweep` (these changes may concern any object, so all are
-looked through). What only keeps state current declares what it follows: `Follow`. State is subscribed before loops, so that a
-loop is asked for keys when all it looks at has heard of the change.
+A source signals changes: an informer, or a `Signal` of derived state. A loop declares, in its own file, what wakes it: `Wake`
+(these changes concern these keys) and `Sweep` (these changes may concern any object, so all are checked). State that is only
+kept current declares what it follows: `Follow`. State is subscribed before loops, so that all state is up to date when a change
+reaches a loop.
 
-A change carries its `origin`: which of our loops wrote it, or "" for what anybody else did.
+A change carries its `origin`: the loop of ours that wrote it, or "" for any other writer.
 """
 
 import asyncio
@@ -41,12 +41,12 @@ C_co = TypeVar("C_co", covariant=True)
 K = TypeVar("K", bound=Hashable)
 log = logging.getLogger(__name__)
 
-#: Origins: the loops whose own writes others, or they themselves, tell from users'.
+#: Origins: the loops whose own writes are told apart from users' writes.
 FEDERATE = "federate"
 DISPATCH = "dispatch"
 AGGREGATE = "aggregate"
 
-#: How long a sweep may hold the event loop.
+#: How long a sweep may block the event loop.
 _SLICE = 0.005
 
 
@@ -61,7 +61,7 @@ class Source(Protocol[C_co]):
 
 
 class Signal(Generic[C]):
-    """A source of our own: whoever has it tells."""
+    """A source of our own: its owner calls `tell`."""
 
     def __init__(self, name: str):
         self.name = name
@@ -77,7 +77,7 @@ class Signal(Generic[C]):
         for handler in self._handlers:
             try:
                 handler(change)
-            except Exception:  # one that fails must not keep the others from hearing of it
+            except Exception:  # a failing handler must not keep the change from the others
                 log.exception("a handler of %s failed", self.name)
 
 
@@ -89,23 +89,23 @@ class Due(NamedTuple, Generic[K]):
 
 
 class Wake(msgspec.Struct, Generic[C, K], frozen=True):
-    """Changes of a source, and the keys that are to be worked on because of them. `keys` may take notes of what it sees."""
+    """Changes of a source, and the keys to reconcile because of them. `keys` may record what it sees."""
 
     source: Source[C]
     keys: Callable[[C], Iterable[K]]
     why: str
-    #: The queue's; lower goes first.
+    #: The queue priority; lower goes first.
     priority: int | Callable[[K], int] = 0
-    #: Seconds to wait, so that one run serves several changes.
+    #: Seconds to wait, so that one reconcile serves several changes.
     delay: float = 0.0
 
 
 class Sweep(msgspec.Struct, Generic[C, K], frozen=True):
-    """Changes after which all objects are looked through, a few milliseconds at a time.
+    """Changes after which all objects are checked, a few milliseconds at a time.
 
-    `named` says by a name what changed. What changes while a sweep is under way shares the next one, so that a flapping fleet
-    costs one sweep after the other and no more. `keys` gives None for each object that is not concerned: a step like the others.
-    Sweeps of a loop with the same `keys` are one.
+    `named` gives the names of what changed. Changes during a sweep are handled by the next one, so that a flapping fleet costs
+    one sweep after another and no more. `keys` yields None for each object that is not affected, which counts as a step. Sweeps
+    of a loop with the same `keys` are one.
     """
 
     source: Source[C]
@@ -116,7 +116,7 @@ class Sweep(msgspec.Struct, Generic[C, K], frozen=True):
 
 
 class Follow(msgspec.Struct, Generic[C], frozen=True):
-    """Changes that state is kept current by."""
+    """Changes that keep state current."""
 
     source: Source[C]
     apply: Callable[[C], None]
@@ -124,7 +124,7 @@ class Follow(msgspec.Struct, Generic[C], frozen=True):
 
 
 class State(Protocol):
-    """What is worked out from changes, and asked by loops."""
+    """State derived from changes, and read by loops."""
 
     @property
     def name(self) -> str: ...
@@ -133,27 +133,27 @@ class State(Protocol):
 
 
 class Loop(ABC, Generic[K]):
-    """One controller: a queue of keys, and what is done for each."""
+    """One controller: a queue of keys, and how each is reconciled."""
 
     name: str
-    #: How many keys are worked on at a time.
+    #: How many keys are reconciled concurrently.
     workers: int
     queue: WorkQueue[K]
 
     @abstractmethod
     def wakes(self) -> Iterable[Wake[Any, K] | Sweep[Any, K]]:
-        """All that the loop's keys are worked on for, but for its own timers and retries."""
+        """Everything that wakes the loop, except its own timers and retries."""
 
     @abstractmethod
     async def reconcile(self, key: K) -> Result | None:
-        """Look at what is, and bring it nearer to what is wanted."""
+        """Compare actual and desired state, and bring them closer."""
 
     async def close(self) -> None:
         """End what the loop started besides its workers."""
 
 
 class Row(NamedTuple):
-    """One line of the table: who hears of what, and why."""
+    """One row of the table: who is woken by what, and why."""
 
     who: str
     source: str
@@ -162,10 +162,10 @@ class Row(NamedTuple):
 
 
 class Subscriptions:
-    """All of them, made at once. `sweep` each loop's sweeps until cancelled; `close` ends every subscription."""
+    """All subscriptions. `sweepers` run each loop's sweeps until cancelled; `close` ends every subscription."""
 
     def __init__(self, states: Iterable[State], loops: Iterable[Loop[Any]], pause: float):
-        """`pause` is between two sweeps of one loop."""
+        """`pause` is the time between two sweeps of one loop."""
         self.rows: list[Row] = []
         self.sweepers: dict[str, _Sweeper[Any]] = {}
         self._handlers: list[tuple[Source[Any], Callable[[Any], None]]] = []
@@ -193,7 +193,7 @@ class Subscriptions:
 
 
 def itself(change: C) -> tuple[C]:
-    """For sources that tell of keys or names: those."""
+    """The key of a change that itself is a key or name."""
     return (change,)
 
 
@@ -221,7 +221,7 @@ def _waking(queue: WorkQueue[K], wake: Wake[C, K]) -> Callable[[C], None]:
 
 
 class _Sweeper(Generic[K]):
-    """The sweeps of one loop, one after the other."""
+    """The sweeps of one loop, one after another."""
 
     def __init__(self, queue: WorkQueue[K], pause: float):
         self._queue = queue
@@ -241,7 +241,7 @@ class _Sweeper(Generic[K]):
         return handler
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             await self._asked.wait()

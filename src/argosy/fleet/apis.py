@@ -1,8 +1,8 @@
-"""What a member serves: a kind that one look did not find is not gone yet.
+"""The APIs a member serves: a kind that one discovery did not find is not gone yet.
 
-An API server that has just started leaves out groups for a moment, and behind one address there may be several. What is known
-to be served decides where copies may be, so a kind goes from what is shown only after it has been missing for a threshold, as
-with health. What is new is shown at once.
+An API server that has just started leaves out groups for a moment, and one address may lead to several servers. The known APIs
+decide where copies may be, so a kind is removed only after it has been missing for a threshold, as with health. New kinds are
+added at once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ __all__ = ["lasting", "ordered"]
 
 
 def ordered(apis: Iterable[APIResource]) -> tuple[APIResource, ...]:
-    """As a FederatedCluster's status lists them: sorted by kind, and further so that the order never changes."""
+    """In the order of a FederatedCluster's status: by kind, then by the other fields, so that the order is stable."""
     return tuple(sorted(apis, key=lambda api: (api.kind, api.group, api.version, api.plural_name)))
 
 
@@ -24,7 +24,7 @@ def lasting(
     now: float,
     threshold: float,
 ) -> tuple[tuple[APIResource, ...], dict[APIResource, float]]:
-    """What to show, and since when each of it that was not found is `missing`; empty after a restart."""
+    """The APIs to publish, and since when each one not found is `missing`; empty after a restart."""
     if shown == found:
         return found, {}
     since = {api: missing.get(api, now) for api in set(shown) - set(found)}

@@ -1,14 +1,13 @@
-"""Binding: to which cluster, and where, a secret's credentials may be sent.
+"""Binding: to which cluster and address a secret's credentials may be sent.
 
-Whoever may write FederatedClusters names a secret and an address in them; he need not be allowed to see the secret, and must
-not get to see it this way. A server that the authority in the secret vouches for is one that its maker trusts, wherever it is.
-Without that proof (`insecure: true`, or `http://`) credentials go to one address only, the one the secret is bound to, by the
-annotation `argosy.io/bound-to: <cluster>=<address>`. `argosy join` writes it, the controllers write it when the secret has
-served, and so may whoever may write the secret.
+A user who may write FederatedClusters names a secret and an address in them. Such a user may not be allowed to read the secret,
+and must not get its content this way. A server that the CA in the secret verifies is trusted, at any address. Without
+verification (`insecure: true`, or `http://`) credentials are sent to one address only, the one the secret is bound to by the
+annotation `argosy.io/bound-to: <cluster>=<address>`. `argosy join` writes it, the controllers write it after the secret was
+used, and anyone who may write the secret can set it.
 
-A secret that is bound to none yet may be bound by its first use: freely where the server is verified, and unverified only if
-the secret cannot be used in any other way (it has no authority) and is named like the cluster and serves no other, or served
-it before.
+A secret that is not bound yet may be bound by its first use: always if the server is verified. If not, only a secret without a
+CA, which cannot be used in any other way, that is named like the cluster and serves no other, or served it before.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,8 +24,8 @@ __all__ = ["Permission", "permission", "permitted_connection", "why_unverified"]
 
 
 class Permission(msgspec.Struct, frozen=True):
-    """Whether a secret's credentials may be sent: `refusal` says why not. `binding` is what the secret's annotation is to be;
-    where the server is not verified it has to be that (`is_bound`) before anything is sent."""
+    """Whether a secret's credentials may be sent: `refusal` says why not. `binding` is the annotation that the secret should
+    have; if the server is not verified, it must have it (`is_bound`) before anything is sent."""
 
     refusal: str = ""
     binding: str = ""
@@ -36,7 +35,7 @@ class Permission(msgspec.Struct, frozen=True):
 def permission(
     cluster: FederatedCluster, secret: Metadata, *, has_ca: bool, sharers: Iterable[FederatedCluster]
 ) -> Permission:
-    """Of a cluster, to have the credentials of the secret it names sent to its server. `sharers` name the same secret."""
+    """Whether a cluster may have the credentials of its secret sent to its server. `sharers` name the same secret."""
     name, server = cluster.name, server_of(cluster)
     text = secret.annotations.get(keys.BOUND_TO, "")
     bound = _parsed(text)
@@ -49,16 +48,16 @@ def permission(
         return Permission(_taken(secret.name, sorted(bound), cluster, server))
     unverified = why_unverified(cluster)
     if unverified and bound.get(name) != server:
-        # One that has joined and has no address there is a member from before, noted when another one's was.
+        # A joined cluster without an address there was recorded when another cluster was bound.
         if bound.get(name) or (text and not cluster.joined):
             return Permission(
-                f'secret "{secret.name}" is bound to {bound[name] or "no address"}, and with {unverified} its credentials go'
+                f'secret "{secret.name}" is bound to {bound[name] or "no address"}; with {unverified} its credentials are sent'
                 f" nowhere else; {_remedy(secret.name, cluster, server)}"
             )
         is_its_own = secret.name == name and set(bound) <= {name}
         if has_ca or not (is_its_own or _served_before(cluster, secret)):
             return Permission(
-                f'secret "{secret.name}" is not bound to this cluster, and with {unverified} nothing shows who would get'
+                f'secret "{secret.name}" is not bound to this cluster, and with {unverified} nothing verifies the receiver of'
                 f" its credentials; {_remedy(secret.name, cluster, server)}"
             )
     return Permission(binding=_written({**bound, name: server}), is_bound=bool(text) and bound.get(name) == server)
@@ -72,7 +71,7 @@ def permitted_connection(
     *,
     bootstrap: bool | None = None,
 ) -> Connection:
-    """As `connection_from_secret`, where the credentials may be sent there. Raises CredentialsError."""
+    """As `connection_from_secret`, if the credentials may be sent to that server. Raises CredentialsError."""
     connection = connection_from_secret(cluster, data, bootstrap=bootstrap)
     may = permission(cluster, secret, has_ca=bool(data.get(keys.SECRET_CA)), sharers=sharers)
     if may.refusal or (why_unverified(cluster) and not may.is_bound):
@@ -81,14 +80,14 @@ def permitted_connection(
 
 
 def why_unverified(cluster: FederatedCluster) -> str:
-    """What keeps a member's server from being verified; empty where it is."""
+    """Why a member's server is not verified; empty if it is."""
     if cluster.spec.insecure:
         return "spec.insecure"
     return "" if server_of(cluster).startswith("https://") else "http://"
 
 
 def _first_of(cluster: FederatedCluster, secret: Metadata, sharers: Iterable[FederatedCluster]) -> str:
-    """Of clusters that have not joined, whose secret it is: that of its name's, else the oldest one's."""
+    """Which of the clusters that have not joined owns the secret: the one of the secret's name, else the oldest."""
     if cluster.joined:
         return cluster.name
     waiting = [cluster, *(other for other in sharers if other.name != cluster.name)]
@@ -96,8 +95,8 @@ def _first_of(cluster: FederatedCluster, secret: Metadata, sharers: Iterable[Fed
 
 
 def _served_before(cluster: FederatedCluster, secret: Metadata) -> bool:
-    """Of a cluster that joined: whether the secret was there then, and was named by it. One that came later was not what it
-    joined with, and one whose spec was changed since it was made (its generation tells) may have joined with another."""
+    """Whether a joined cluster joined with this secret. A secret created later was not the one, and a cluster whose spec has
+    changed since its creation (by its generation) may have joined with another."""
     if cluster.metadata.generation > 1:
         return False
     joined = cluster.condition(JOINED)
@@ -107,14 +106,14 @@ def _served_before(cluster: FederatedCluster, secret: Metadata) -> bool:
 
 def _taken(secret: str, owners: list[str], cluster: FederatedCluster, server: str) -> str:
     return (
-        f'secret "{secret}" serves {", ".join(owners)}, and one secret serves one cluster: give this one its own; or'
+        f'secret "{secret}" serves {", ".join(owners)}, and a secret serves only one cluster: give this cluster its own; or,'
         f" {_remedy(secret, cluster, server)}"
     )
 
 
 def _remedy(secret: str, cluster: FederatedCluster, server: str) -> str:
     return (
-        "whoever may write the secret says otherwise with: kubectl annotate --overwrite secret -n"
+        "to allow it, with the right to write the secret, run: kubectl annotate --overwrite secret -n"
         f" {keys.SYSTEM_NAMESPACE} {secret} {keys.BOUND_TO}={cluster.name}={server}"
     )
 

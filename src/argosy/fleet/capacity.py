@@ -1,10 +1,10 @@
-"""Capacity of one member: what its nodes can hold and what its pods leave free, kept up to date event by event.
+"""Capacity of one member: what its nodes offer and what its pods leave free, updated event by event.
 
-Only sums are kept: a pod counts by its request vector, shared by all pods that ask for the same, so 20,000 pods cost a
-dictionary of references. Objects themselves belong to the watch that feeds this.
+Only sums are kept: a pod counts by its request vector, which pods with the same requests share, so 20,000 pods cost a
+dictionary of references. The watch that feeds this owns the objects.
 
-Which nodes and pods count follows KubeAdmiral: cordoned, not ready and NoSchedule/NoExecute-tainted nodes hold nothing;
-every pod that has not finished counts, wherever it is and whether it is scheduled or not.
+Which nodes and pods count follows KubeAdmiral: cordoned, unready and NoSchedule/NoExecute-tainted nodes do not count; every
+pod that has not finished counts, on any node or none.
 """
 
 import sys
@@ -40,13 +40,13 @@ Requests = dict[str, int]
 
 FINISHED = ("Succeeded", "Failed")
 _BINARY = ("memory", "ephemeral-storage", "storage")
-#: Slots for pods are no resource to divide.
+#: Pod slots are not a resource to divide.
 _PODS = "pods"
 _VECTORS_SHARED = 4096
-#: Taints, conditions, containers, resources of one object. One with more does not come from Kubernetes; to count it would
-#: hold up everybody else.
+#: Largest number of taints, conditions, containers or resources of one object. An object with more is not from Kubernetes, and
+#: counting it would block everything else.
 _MANY = Meta(max_length=2000)
-#: Different resources that the nodes of one cluster may offer together: each is a column of the whole fleet's figures.
+#: Largest number of different resources on the nodes of one cluster: each is a column of the whole fleet's figures.
 MOST_RESOURCES = 1000
 _set = msgspec.structs.force_setattr
 
@@ -71,7 +71,7 @@ class NodeStatusView(msgspec.Struct, frozen=True):
 
 
 class NodeView(msgspec.Struct, frozen=True):
-    """What of a Node decides its capacity."""
+    """The parts of a Node that decide its capacity."""
 
     metadata: Metadata = Metadata()
     spec: NodeSpecView = NodeSpecView()
@@ -88,7 +88,7 @@ class ContainerView(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodSpecView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What of a pod spec decides its request."""
+    """The parts of a pod spec that decide its request."""
 
     containers: Annotated[tuple[ContainerView, ...], _MANY] = ()
     init_containers: Annotated[tuple[ContainerView, ...], _MANY] = ()
@@ -112,7 +112,7 @@ class PodConditionView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 _POD_SCHEDULED = "PodScheduled"
 _REPLICA_SET = "ReplicaSet"
-#: Of a pod that has its node nothing else matters, and nearly all pods are such.
+#: For a scheduled pod nothing else matters; nearly all pods are scheduled.
 _SCHEDULED = (PodConditionView(_POD_SCHEDULED, "True"),)
 
 if TYPE_CHECKING:
@@ -124,12 +124,12 @@ else:
 
 
 class PodMetadata(Identity, frozen=True, gc=False):
-    """Which pod it is, whether it is on its way out, and the ReplicaSet that made it, if one did."""
+    """The pod's identity, whether it is terminating, and the ReplicaSet that controls it, if any."""
 
     deletion_timestamp: str | None = None
     owner_references: Owners = ()
 
-    # Runs for every event of every pod of the fleet: plain loops, and what many pods share is held once.
+    # Runs for every event of every pod of the fleet: plain loops, and values shared by many pods are stored once.
     def __post_init__(self) -> None:
         Identity.__post_init__(self)
         kept: Owners = ()
@@ -146,7 +146,7 @@ class PodMetadata(Identity, frozen=True, gc=False):
 
 
 class PodStatusView(msgspec.Struct, frozen=True, gc=False):
-    """Of the conditions only whether the pod has a node is kept."""
+    """Keeps only the condition that tells whether the pod has a node."""
 
     phase: str = ""
     conditions: Conditions = ()
@@ -165,7 +165,7 @@ class PodStatusView(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodView(msgspec.Struct, frozen=True, gc=False):
-    """What of a Pod decides what it takes away, and whether it waits for a node."""
+    """The parts of a Pod that decide what it uses, and whether it waits for a node."""
 
     metadata: PodMetadata = PodMetadata()
     spec: PodSpecView = PodSpecView()
@@ -173,7 +173,7 @@ class PodView(msgspec.Struct, frozen=True, gc=False):
 
 
 def node_counts(node: NodeView, excluded: Iterable[LabelSelector] = ()) -> bool:
-    """Whether new pods could run there; a node that reports no Ready condition yet is given the benefit."""
+    """Whether new pods could run there; a node without a Ready condition counts as ready."""
     if node.spec.unschedulable or any(taint.effect in (NO_SCHEDULE, NO_EXECUTE) for taint in node.spec.taints):
         return False
     if any(condition.type == "Ready" and condition.status != "True" for condition in node.status.conditions):
@@ -182,10 +182,10 @@ def node_counts(node: NodeView, excluded: Iterable[LabelSelector] = ()) -> bool:
 
 
 def requests_of(spec: PodSpecView) -> Requests:
-    """What one pod asks for, as KubeAdmiral counts it: what it stored must compare equal with what we find.
+    """The requests of one pod as KubeAdmiral counts them, so that records it stored compare equal with ours.
 
-    This is Kubernetes' sum but for three things. A side-car counts as any other init container, alone; what a pod asks for as
-    a whole does not count; and a container that names only a limit requests as much, while an init container does not.
+    This is Kubernetes' sum except for three things. A side-car counts like any other init container. Pod-level resources do not
+    count. A container that has only a limit requests as much; an init container does not.
     """
     requests = aggregate(
         [readable(each.resources.limits | each.resources.requests) for each in spec.containers],
@@ -220,9 +220,9 @@ class Capacity:
         self._requested.replace(self._pods, key, None if finished or pod is None else self._request_vector(pod.spec))
 
     def resources(self, further: NodeResources | None = None) -> ClusterResources:
-        """The totals as a FederatedCluster's status shows them; the same totals give the same text.
+        """The totals as in a FederatedCluster's status; the same totals give the same text.
 
-        `further` is what its nodes offer besides their own allocatable. Raises ValueError where that is of too many kinds.
+        `further` is what its nodes offer besides their own allocatable. Raises ValueError if there are too many resources.
         """
         allocatable = self._allocatable.amounts
         if further is not None:
@@ -242,13 +242,13 @@ class Capacity:
 
     def _request_vector(self, spec: PodSpecView) -> Requests:
         requests = requests_of(spec)
-        if len(self._shared) >= _VECTORS_SHARED:  # forget those of pods long gone; the living share anew
+        if len(self._shared) >= _VECTORS_SHARED:  # drop those of pods long gone
             self._shared.clear()
         return self._shared.setdefault(tuple(sorted(requests.items())), requests)
 
 
 class _Totals:
-    """Sums per resource, with how many items name it: a resource nobody names any more is not reported as 0."""
+    """Sums per resource, and how many items name it: a resource that no item names is not reported as 0."""
 
     __slots__ = ("_named_by", "amounts")
 
@@ -257,7 +257,7 @@ class _Totals:
         self._named_by: dict[str, int] = {}
 
     def replace(self, items: dict[str, Requests], key: str, amounts: Requests | None) -> None:
-        """Put `amounts` in the place of what `items` holds under `key`, and keep the sums right."""
+        """Replace the entry of `items` under `key` by `amounts`, and update the sums."""
         before = items.pop(key, None)
         if amounts is not None:
             items[key] = amounts

@@ -1,4 +1,4 @@
-"""Columns: one number or bool a cluster, in the order of a fleet's names, and the amounts of resources as such."""
+"""Columns: one number or bool per cluster, in the order of a fleet's names; and amounts of resources as columns."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
@@ -9,35 +9,35 @@ import numpy.typing as npt
 __all__ = ["LARGEST", "Amounts", "Column", "Mask", "Rows", "read_only"]
 
 Column = npt.NDArray[np.int64]
-"""One number a cluster."""
+"""One number per cluster."""
 
 Mask = npt.NDArray[np.bool_]
-"""Whether, of each cluster."""
+"""One bool per cluster."""
 
 Rows = npt.NDArray[np.intp]
 """Positions in such columns."""
 
-#: No number in a column is larger: sums of two of them still fit.
+#: The largest number in a column: sums of two still fit.
 LARGEST: Final = 2**62
 
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 
 
 def read_only(array: Array) -> Array:
-    """The same array, which nobody can change from now on."""
+    """The same array, read-only from now on."""
     array.flags.writeable = False
     return array
 
 
 class Amounts:
-    """Amounts of every resource, clusters × resources, with a mask of what was reported."""
+    """Amounts of every resource, clusters × resources, with a mask of the reported ones."""
 
     __slots__ = ("_amounts", "_column", "_present")
 
     def __init__(self, rows: list[dict[str, int]]) -> None:
         resources = sorted({resource for row in rows for resource in row})
         self._column = {resource: position for position, resource in enumerate(resources)}
-        # One contiguous column per resource: a decision reads a resource of all clusters.
+        # One contiguous column per resource: a decision reads one resource of all clusters.
         self._amounts = np.zeros((len(resources), len(rows)), dtype=np.int64)
         self._present = np.zeros((len(resources), len(rows)), dtype=np.bool_)
         for position, row in enumerate(rows):
@@ -61,7 +61,7 @@ class Amounts:
         return changed
 
     def less(self, taken: Mapping[str, Column]) -> "Amounts":
-        """With so much less of what is reported; of what is not, nothing can be taken."""
+        """With these amounts subtracted where the resource is reported."""
         changed = object.__new__(Amounts)
         changed._column, changed._present = self._column, self._present
         changed._amounts = self._amounts.copy()
@@ -73,7 +73,7 @@ class Amounts:
         return changed
 
     def only(self, rows: Rows) -> "Amounts":
-        """Of these clusters, in this order."""
+        """For these clusters, in this order."""
         changed = object.__new__(Amounts)
         changed._column = self._column
         changed._amounts, changed._present = self._amounts[:, rows], self._present[:, rows]

@@ -1,7 +1,7 @@
 """How to reach a member: connection values from a FederatedCluster and its secret.
 
-Values only; opening the connection is the transport's part. Two ways to authenticate: the user's own credentials
-("bootstrap": a token, a certificate pair, or both) for joining, and the service account token made while joining.
+Values only; the transport opens the connection. There are two ways to authenticate: the user's own credentials ("bootstrap":
+a token, a certificate pair, or both) for joining, and the service account token created while joining.
 """
 
 from collections.abc import Mapping
@@ -29,15 +29,15 @@ _MISSING_AUTH = (
 
 
 class CredentialsError(ValueError):
-    """The secret does not hold what is needed; the message names the key and never a value."""
+    """The secret lacks what is needed; the message names the key and never a value."""
 
 
 class CredentialsWithheld(CredentialsError):
-    """They are there and must not be sent to where they should go."""
+    """The credentials exist but must not be sent to this server."""
 
 
 class Connection(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """Where a member's API server is and how to authenticate there. Empty = not used. Never printed with its secrets."""
+    """The address of a member's API server, and how to authenticate there. Empty = not used. Never printed with its secrets."""
 
     server: str = ""
     insecure: bool = False
@@ -85,9 +85,9 @@ def credentials_from_secret(data: Mapping[str, bytes], *, insecure: bool, bootst
 
 
 def server_of(cluster: FederatedCluster) -> str:
-    """Hosts and host:port pairs mean HTTPS: credentials are never sent in the clear unless the URL says so.
+    """Hosts and host:port pairs mean HTTPS: credentials are never sent unencrypted unless the URL says so.
 
-    The scheme is in small letters. Whether it is a URL at all is for the transport to say.
+    The scheme is in lower case. The transport checks whether it is a valid URL.
     """
     scheme, mark, rest = cluster.spec.api_endpoint.strip().rstrip("/").partition("://")
     return f"{scheme.lower()}://{rest}" if mark else f"https://{scheme}"

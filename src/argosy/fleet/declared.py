@@ -1,7 +1,7 @@
-"""What operators declare of a cluster that no API server reports: the power of its cores, and their price.
+"""What operators declare about a cluster that no API server reports: the power of its cores, and their price.
 
-Declared by annotation (or label) on the FederatedCluster. What cannot be read is as good as not declared: a typing error
-must not move workloads.
+Declared by annotation (or label) on the FederatedCluster. An unreadable value counts as not declared: a typing error must not
+move workloads.
 """
 
 from typing import Final
@@ -27,7 +27,7 @@ class _Pool(msgspec.Struct, frozen=True):
 
 
 def declared_power(metadata: Metadata) -> int:
-    """Thousandths of the reference, the mean over all cores where node pools are declared."""
+    """Thousandths of the reference; the mean over all cores if node pools are declared."""
     pools = metadata.annotations.get(keys.COMPUTE_POWER_POOLS)
     whole = _declared(metadata, keys.COMPUTE_POWER)
     power = _mean_power(pools) if pools is not None and whole is None else _thousandths(whole)
@@ -41,7 +41,7 @@ def declared_price(metadata: Metadata) -> int | None:
 
 
 def nanos(amount: str | int | float | None) -> int | None:
-    """A decimal in billionths; None where it is none, or beyond all measure."""
+    """A decimal in billionths; None if it is invalid or out of range."""
     if amount is None:
         return None
     try:

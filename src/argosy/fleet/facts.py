@@ -1,6 +1,6 @@
-"""Facts: what decisions read of all members besides what they have available, one column a fact.
+"""Facts: what decisions read of all members besides available amounts, one column per fact.
 
-Snapshots that differ only in what is available share one `Facts`, and with it every answer that follows from facts alone.
+Snapshots that differ only in available amounts share one `Facts`, and with it every answer that follows from facts alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,12 +19,12 @@ from argosy.kube.hashing import fnv1_32
 
 __all__ = ["Facts", "Labelled"]
 
-#: Of answers that are one column each: policies are reused by many objects, so few are distinct.
+#: Cached answers of one column each: policies are reused by many objects, so few are distinct.
 _COLUMNS_KEPT: Final = 512
-#: Of answers that are several columns each.
+#: Cached answers of several columns each.
 _EVALUATIONS_KEPT: Final = 64
 
-#: All that makes members differ here. The digest stands for the APIs: comparing those takes long.
+#: The fields that facts depend on. The digest stands for the APIs, which are slow to compare.
 _FIELDS: Final = frozenset(
     {
         "joined",
@@ -42,22 +42,22 @@ _FIELDS: Final = frozenset(
 
 
 class Labelled(NamedTuple):
-    """One label of all clusters: the distinct values, sorted, and which of them each cluster has; -1 where it has none."""
+    """One label of all clusters: the distinct values, sorted, and which of them each cluster has; -1 if it has none."""
 
     values: tuple[str, ...]
     codes: npt.NDArray[np.int32]
 
 
 class Facts(Tables):
-    """What the members here have available, and whether that is stale, is out of date: see `snapshot.Available`."""
+    """The available amounts of the members here, and whether these are stale, are out of date: see `snapshot.Available`."""
 
     def __init__(self, members: Mapping[str, Member], built: Mapping[str, Any] | None = None) -> None:
         super().__init__(members, built)
-        #: Answers that follow from all of these facts.
+        #: Cached answers that follow from all of these facts.
         self.answers = Memo(_EVALUATIONS_KEPT)
 
     def replaced(self, before: Member, after: Member) -> "Facts":
-        """After one member changed; the same facts where it did not change in any."""
+        """The facts after one member changed; the same facts if none of its facts did."""
         changed = changed_fields(before, after, _FIELDS)
         if not changed:
             return self
@@ -67,7 +67,7 @@ class Facts(Tables):
                 built[name] = some.replaced(before, after)
         return Facts({**self.members, after.name: after}, built)
 
-    # Some of the members. None stands for all of them: facts that held themselves would outlive their use.
+    # Subsets of the members. None stands for all of them: facts that referred to themselves would never be freed.
 
     def joined_only(self) -> "Facts":
         return self if self._joined is None else self._joined

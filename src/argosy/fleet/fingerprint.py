@@ -1,10 +1,9 @@
-"""Fingerprint of a fleet: enough to tell later what changed in it since, in a few hundred bytes at any fleet size.
+"""Fingerprint of a fleet: enough to tell later what changed in it, in a few hundred bytes at any fleet size.
 
-Each facet (labels, taints, served APIs) is a sum of 64-bit hashes over the clusters, so it does not depend on order and
-can be recomputed for a subset; of labels, it may be those of some keys only. A Bloom filter of the names tells which of
-today's clusters were there then: a filter never forgets a name, a false hit shows in the sum of the names. So "a
-cluster joined" and "a known cluster changed or left" stay apart without a list of clusters. Where it cannot tell any
-more it says "changed".
+Each facet (labels, taints, served APIs) is a sum of 64-bit hashes over the clusters, so it does not depend on order and can be
+recomputed for a subset; of labels, some keys may be chosen. A Bloom filter of the names tells which of today's clusters were
+there then: it has no false negatives, and a false positive shows in the sum of the names. So "a cluster joined" and "a known
+cluster changed or left" are told apart without a list of clusters. In doubt the answer is "changed".
 """
 
 from base64 import b64decode, b64encode
@@ -25,7 +24,7 @@ __all__ = ["Fingerprint", "FleetChange", "FleetHashes"]
 _BITS_PER_CLUSTER: Final = 6
 _PROBES: Final = 4
 _ANSWERS_KEPT: Final = 256
-#: The filter stops growing here; larger fleets get more false hits and so are sooner "changed".
+#: The largest filter; larger fleets get more false positives, and so "changed" sooner.
 _LARGEST_FILTER: Final = 376
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _HALF: Final = np.uint64(32)
@@ -45,7 +44,7 @@ class Fingerprint(msgspec.Struct, frozen=True):
 
 
 class FleetChange(msgspec.Struct, frozen=True):
-    """What differs. The first three mean a cluster known then; `joined` that there are new ones and none left."""
+    """What differs. The first three are about clusters known then; `joined` means that there are new ones and none left."""
 
     labels: bool = False
     taints: bool = False
@@ -83,7 +82,7 @@ class FleetHashes:
         self.short = f"{digest(self.fingerprint):016x}"
 
     def reading(self, keys: tuple[str, ...] | None) -> "FleetHashes":
-        """The same for someone who reads these labels only; None reads all. Kept: policies read few."""
+        """The same for these labels only; None for all. Cached: policies read few labels."""
         return self if keys is None else self._reading.recall(keys, lambda: self._with_labels(keys))
 
     def _with_labels(self, keys: tuple[str, ...]) -> "FleetHashes":
@@ -95,7 +94,8 @@ class FleetHashes:
         return hashes
 
     def since(self, then: Fingerprint) -> FleetChange:
-        """What changed from the fleet that had this fingerprint. Kept: most objects were scheduled on the same few fleets."""
+        """What changed since the fleet that had this fingerprint. Cached: most objects were scheduled on the same few
+        fleets."""
         return self._since.recall(then, lambda: self._changed_since(then))
 
     def _changed_since(self, then: Fingerprint) -> FleetChange:
@@ -112,13 +112,13 @@ class FleetHashes:
         )
 
     def known_then(self, then: Fingerprint) -> npt.NDArray[np.bool_] | None:
-        """Which of today's clusters were there then; None when one of those is missing, or it cannot be told."""
+        """Which of today's clusters were there then; None if one of those is missing, or in doubt."""
         bits = _filter_bits(then.seen)
         if bits is None:
             return None
         hits: npt.NDArray[np.bool_] = np.logical_and.reduce(bits[_positions(self._names, len(bits))], axis=1)
         if int(hits.sum()) == then.count + 1:
-            # One false hit: the surplus in the sum of names is its hash.
+            # One false positive: the surplus in the sum of names is its hash.
             surplus = (int(self._names[hits].sum()) - _number(then.names)) % 2**64
             hits &= self._names != np.uint64(surplus)
         if int(hits.sum()) != then.count or _total(self._names[hits]) != then.names:
@@ -126,7 +126,7 @@ class FleetHashes:
         return hits
 
     def _mixed(self, digests: list[int]) -> _Hashes:
-        """Tied to the name, so that two clusters that swap labels are a change."""
+        """Mixed with the name, so that two clusters that swap labels are a change."""
         facet: _Hashes = np.array(digests, dtype=np.uint64)
         mixed = (self._names ^ facet) * _MIX
         return (mixed ^ (mixed >> _HALF)) * _MIX + facet

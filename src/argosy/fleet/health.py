@@ -1,7 +1,7 @@
-"""Health of a member: from what a probe saw to the conditions shown on its FederatedCluster.
+"""Health of a member: from the result of a probe to the conditions of its FederatedCluster.
 
-Pure transitions: the caller probes, brings the time, stores the conditions and keeps the Debounce value. A short outage
-must not move workloads, so a change is shown only after it has lasted for a threshold.
+Pure transitions: the caller probes, supplies the time, stores the conditions and keeps the Debounce value. A short outage
+must not move workloads, so a change is published only after it has lasted for a threshold.
 """
 
 import msgspec
@@ -36,7 +36,7 @@ class Debounce(msgspec.Struct, frozen=True):
 
 
 class HealthUpdate(msgspec.Struct, frozen=True):
-    """Conditions to store (Offline and Ready, others untouched), the memory for next time, and whether they changed."""
+    """Conditions to store (Offline and Ready, others unchanged), the state for next time, and whether they changed."""
 
     conditions: tuple[ClusterCondition, ...]
     debounce: Debounce
@@ -47,7 +47,7 @@ UNREACHABLE = Health(True, "Unknown", *texts.CLUSTER_NOT_REACHABLE)
 
 
 def probe_result(healthz: str | None) -> Health:
-    """What the answer to GET /healthz says; None = no answer."""
+    """The health by the answer to GET /healthz; None = no answer."""
     if healthz is None:
         return UNREACHABLE
     if healthz.strip().lower() == "ok":
@@ -56,12 +56,12 @@ def probe_result(healthz: str | None) -> Health:
 
 
 def another_answers(why: str) -> Health:
-    """Another cluster answers in the member's place: of the member itself nothing is known."""
+    """Another cluster answers in the member's place: the member's own health is unknown."""
     return Health(True, "Unknown", texts.CLUSTER_IDENTITY_CHANGED_REASON, why)
 
 
 def probe_failed(*, resources: str = "", discovery: str = "", healthz: str = "", busy: str = "") -> Health:
-    """A reachable member whose nodes and pods, API list or health could not be read, or that wants to be left alone."""
+    """A reachable member whose nodes and pods, APIs or health could not be read, or that answers 429."""
     if busy:
         return Health(
             False, "False", texts.TOO_MANY_REQUESTS_REASON, texts.TOO_MANY_REQUESTS_MESSAGE.format(error=busy)
@@ -87,8 +87,8 @@ def next_health(
 ) -> HealthUpdate:
     """The conditions after an observation.
 
-    A cluster without these conditions shows the first observation at once. Otherwise what is shown stays until another
-    observation has lasted for `threshold` seconds; after a restart (no Debounce) the clock starts anew.
+    A cluster without these conditions gets the first observation at once. Otherwise the published conditions stay until another
+    observation has lasted for `threshold` seconds; after a restart (no Debounce) the time starts again.
     """
     memory = debounce if debounce is not None and debounce.pair == observed.pair else Debounce(observed.pair, now)
     shown = _shown(cluster)
@@ -110,7 +110,7 @@ def _shown(cluster: FederatedCluster) -> tuple[str, str] | None:
 
 
 def _probed(cluster: FederatedCluster, wall_time: str) -> tuple[ClusterCondition, ...]:
-    """The old conditions; the probe did take place."""
+    """The old conditions, with the time of this probe."""
     return tuple(
         msgspec.structs.replace(condition, last_probe_time=wall_time)
         if condition.type in _OFFLINE_AND_READY

@@ -1,8 +1,7 @@
-"""Identity: which cluster a member is, and whether what answers is that one.
+"""Identity: which cluster a member is, and whether the cluster that answers is that one.
 
-A member is known by its system namespace: the namespace carries the uid of our FederatedCluster, which was written there when
-it joined, and has a uid of its own, which no other cluster's has. The mark alone can be carried to another cluster with a
-backup; the uid cannot.
+A member is identified by its system namespace. The namespace carries the uid of our FederatedCluster, which was written there
+when it joined, and has a uid of its own, unique among clusters. A backup can copy the mark to another cluster, but not the uid.
 """
 
 import msgspec
@@ -15,7 +14,7 @@ __all__ = ["Identity", "Mismatch", "Verdict", "judged", "mismatch", "recorded"]
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What a member is known by. `namespace_uid` is empty until it was seen."""
+    """What identifies a member. `namespace_uid` is empty until it was seen."""
 
     cluster: str
     cluster_uid: str
@@ -23,7 +22,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class Mismatch(msgspec.Struct, frozen=True):
-    """Why a cluster is not the member, and what to do if it is to be."""
+    """Why a cluster is not the member, and how to make it the member."""
 
     why: str
     remedy: str = ""
@@ -33,27 +32,27 @@ class Mismatch(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """`uid` of the namespace where it is the member; `mismatch` says why it is not. Neither: it did not tell."""
+    """`uid` of the namespace if it is the member; `mismatch` says why it is not. Neither: unknown."""
 
     uid: str = ""
     mismatch: Mismatch | None = None
 
 
 def recorded(cluster: FederatedCluster) -> Identity:
-    """What is on record of the member that joined."""
+    """The recorded identity of the member that joined."""
     uid = cluster.metadata.annotations.get(keys.MEMBER_UID, "")
     return Identity(cluster.name, cluster.metadata.uid, uid)
 
 
 def judged(identity: Identity, code: int, body: bytes) -> Verdict:
-    """What the answer to GET of the system namespace says."""
+    """The verdict by the answer to GET of the system namespace."""
     try:
         found = decode(body, _Answer)
     except DecodeError:
         return Verdict()
     if code == 404 and found.details.name == keys.SYSTEM_NAMESPACE:
         return Verdict(mismatch=mismatch(identity, None))
-    # Something else than an API server may answer as well, with whatever code.
+    # Something else than an API server may answer, with any code.
     metadata = found.metadata
     if code != 200 or found.kind != "Namespace" or metadata.name != keys.SYSTEM_NAMESPACE or not metadata.uid:
         return Verdict()
@@ -62,9 +61,9 @@ def judged(identity: Identity, code: int, body: bytes) -> Verdict:
 
 
 def mismatch(identity: Identity, namespace: Metadata | None) -> Mismatch | None:
-    """Why a cluster with this system namespace, or without one, is not the member; None where it is."""
+    """Why a cluster with this system namespace, or without one, is not the member; None if it is."""
     remedy = (
-        f"if it is to be {identity.cluster} all the same, because it was rebuilt or somebody deleted the namespace there, run:"
+        f"if it should be {identity.cluster}, because it was rebuilt or its namespace was deleted, run:"
         f" argosy join {identity.cluster} --reclaim --kubeconfig <of an administrator of the member>"
     )
     if namespace is None:

@@ -1,4 +1,4 @@
-"""Katalyst: what nodes offer beyond their allocatable, reclaimed from pods that do not use what they asked for.
+"""Katalyst: resources of nodes beyond their allocatable, reclaimed from pods that do not use all they requested.
 
 A member with Katalyst reports it per node in CustomNodeResources. Read only for clusters whose annotation
 `kubeadmiral.io/cluster-resource-plugins` names the plugin, and only with `--enable-katalyst-support`.
@@ -45,7 +45,7 @@ class ResourcePluginsError(ValueError):
 
 
 def resource_plugins(annotations: Mapping[str, str], known: frozenset[str] = _KNOWN_PLUGINS) -> tuple[str, ...]:
-    """The plugins that a cluster's annotation names, those that are not known left out. Raises ResourcePluginsError."""
+    """The plugins that a cluster's annotation names, without unknown ones. Raises ResourcePluginsError."""
     text = annotations.get(keys.CLUSTER_RESOURCE_PLUGINS)
     if text is None:
         return ()
@@ -57,7 +57,7 @@ def resource_plugins(annotations: Mapping[str, str], known: frozenset[str] = _KN
 
 
 def asks_for_katalyst(annotations: Mapping[str, str]) -> bool:
-    """Whether a cluster's annotation names the plugin; one that cannot be read names nothing."""
+    """Whether a cluster's annotation names the plugin; an unreadable one names nothing."""
     try:
         return PLUGIN in resource_plugins(annotations)
     except ResourcePluginsError:
@@ -73,7 +73,7 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 class CustomNodeResourceView(msgspec.Struct, frozen=True):
-    """What of a CustomNodeResource counts; it has the name of its node."""
+    """The parts of a CustomNodeResource that count; it has the name of its node."""
 
     metadata: Metadata = Metadata()
     status: _Status = _Status()

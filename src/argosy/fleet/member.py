@@ -1,7 +1,7 @@
-"""One member cluster as the scheduler knows it: the few facts decisions rest on, parsed once.
+"""One member cluster as the scheduler knows it: the few facts that decisions depend on, parsed once.
 
-Built from a FederatedCluster when it changes; everything else of that object (credentials, messages, probe times) stays
-out, so that a heartbeat that changes none of these facts leaves an equal Member and no decision is made again.
+Built from a FederatedCluster when it changes. Everything else in that object (credentials, messages, probe times) is left out,
+so that a heartbeat that changes none of these facts yields an equal Member and causes no decision.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ ApiKey = tuple[str, str, str]
 """Group, version, kind."""
 
 CPU = "cpu"
-#: A name of a resource is a prefix, a slash and a name.
+#: A resource name is a prefix, a slash and a name.
 _LONGEST_NAME = 253 + 1 + 63
 
 
@@ -44,16 +44,16 @@ class Member(msgspec.Struct, frozen=True):
     labels_digest: int
     taints_digest: int
     apis_digest: int
-    #: What one core does, in thousandths of a core of the fleet's reference.
+    #: The power of one core, in thousandths of a core of the fleet's reference.
     power: int = POWER_OF_REFERENCE
-    #: What a core-hour costs, in billionths; None where it is not declared.
+    #: The price of a core-hour, in billionths; None if it is not declared.
     price: int | None = None
-    #: Whether what it has available has not been heard of for long. Found by whoever listens, not told by the cluster.
+    #: Whether its available amounts have not been updated for long. Set by the control plane, not reported by the cluster.
     stale: bool = False
 
 
 def member_of(cluster: FederatedCluster, previous: Member | None = None) -> Member:
-    """The facts of a cluster. Sets and digests of `previous` are taken over where nothing changed: API lists are long."""
+    """The facts of a cluster. Sets and digests of `previous` are reused if unchanged: API lists are long."""
     taints = tuple((taint.key, taint.value, taint.effect) for taint in cluster.spec.taints)
     apis = frozenset((api.group, api.version, api.kind) for api in cluster.status.api_resource_types)
     labels = cluster.metadata.labels or {}
@@ -87,13 +87,13 @@ def digest(value: Any) -> int:
 
 
 def units(resource: str, amount: str | int | float) -> int:
-    """A quantity in the unit its column counts in. Raises QuantityError."""
+    """A quantity in the unit of its column. Raises QuantityError."""
     parsed = quantity.parse(amount)
     return parsed.milli() if resource == CPU else parsed.value()
 
 
 def readable(resources: Mapping[str, str | int | float], least: int = 0) -> dict[str, int]:
-    """The quantities that can be read; one that is broken, or less than there can be, is as good as not reported."""
+    """The readable quantities; an invalid or negative one counts as not reported."""
     amounts = {}
     for name, amount in resources.items():
         try:
@@ -106,5 +106,5 @@ def readable(resources: Mapping[str, str | int | float], least: int = 0) -> dict
 
 
 def _amounts(resources: ResourceList) -> dict[str, int]:
-    """What is left may be less than nothing."""
+    """Available amounts may be negative."""
     return readable(resources, -LARGEST)

@@ -1,4 +1,4 @@
-"""Memo: a bounded memory of answers, by question."""
+"""Memo: a bounded cache of answers, by question."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, Final, TypeVar
@@ -11,7 +11,7 @@ _UNKNOWN: Final = object()
 
 
 class Memo:
-    """Forgets all when it is full: what is asked often is soon there again."""
+    """Drops everything when it is full: frequent questions are soon cached again."""
 
     __slots__ = ("_answers", "_most")
 

@@ -1,6 +1,6 @@
-"""Pods by the ReplicaSet that made them: how many there are, how many have a node, and since when the others wait for one.
+"""Pods by their ReplicaSet: how many there are, how many have a node, and since when the others wait for one.
 
-One member's, kept up to date event by event. Numbers only: a pod costs an entry of its own just while it fits no node.
+For one member, updated event by event. Numbers only: a pod has an entry of its own only while it is unschedulable.
 """
 
 import msgspec
@@ -13,11 +13,11 @@ _UNSCHEDULABLE = "Unschedulable"
 
 
 class Pods(msgspec.Struct):
-    """Of one ReplicaSet, without those on their way out."""
+    """The pods of one ReplicaSet, without terminating ones."""
 
     total: int = 0
     scheduled: int = 0
-    #: Pods that fit no node, and since when, as their condition says it.
+    #: Unschedulable pods, and since when, by their condition.
     waiting: dict[str, str] = msgspec.field(default_factory=dict)
 
     def add(self, key: str, pod: PodView) -> None:
@@ -31,7 +31,7 @@ class Pods(msgspec.Struct):
             self.waiting[key] = condition.last_transition_time or ""
 
     def remove(self, key: str, pod: PodView) -> None:
-        """As it was added."""
+        """Removes a pod as it was added."""
         self.total -= 1
         condition = pod.status.scheduling
         if condition is not None and condition.status == "True":
@@ -46,11 +46,11 @@ class PodsByReplicaSet:
         self._sets: dict[str, Pods] = {}
 
     def of(self, uid: str) -> Pods:
-        """Of the ReplicaSet with this uid. Not to be kept: it changes with the next event."""
+        """The pods of the ReplicaSet with this uid. Do not keep: it changes with the next event."""
         return self._sets.get(uid) or Pods()
 
     def change(self, key: str, old: PodView | None, new: PodView | None) -> PodOwner | None:
-        """Take in one change. Answers with the ReplicaSet for which it makes a difference."""
+        """Apply one change. Returns the ReplicaSet that it affects."""
         before, after = _maker(old), _maker(new)
         if before is None and after is None:
             return None
@@ -68,7 +68,7 @@ class PodsByReplicaSet:
 
 
 def _maker(pod: PodView | None) -> PodOwner | None:
-    """The ReplicaSet that counts on this pod; one on its way out or finished counts for nobody."""
+    """The ReplicaSet that this pod counts for; None for a terminating or finished pod."""
     if pod is None or pod.metadata.deletion_timestamp or pod.status.phase in FINISHED:
         return None
     return pod.metadata.replica_set

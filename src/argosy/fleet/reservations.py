@@ -1,8 +1,8 @@
-"""Reservations: room that decisions have taken and members' figures do not show yet.
+"""Reservations: room that decisions have taken and that members' figures do not show yet.
 
-Placed minus observed: of each workload and cluster, the replicas the federation asked for that do not exist there yet, times
-what a pod of it requests. Followed from what is stored and seen, and stored nowhere itself, so that it is right after any
-restart. Sums are kept with every change: whoever decides reads them, and walks over no workloads.
+Placed minus observed: for each workload and cluster, the replicas that were placed and do not exist yet, times the requests of
+a pod. Derived from stored and observed state, and stored nowhere, so it is right after any restart. Sums are updated with every
+change, so that a decision need not iterate over workloads.
 """
 
 from bisect import bisect_left
@@ -17,18 +17,18 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Copy(NamedTuple):
-    """A workload's copy in one cluster, as far as it can be seen."""
+    """A workload's copy in one cluster, as far as it is known."""
 
     #: Replicas that exist, and so are in the cluster's figures.
     replicas: int
-    #: What the copy itself asks for, where it is what was decided last; None while that is still on its way.
+    #: The replicas the copy asks for, if it is the last decided version; None while that is still being written.
     wanted: int | None = None
 
 
 def outstanding(placed: int, copy: Copy | None) -> int:
-    """How many replicas are still to come; None, for want of any sight of the cluster, is taken for all that will.
+    """How many replicas are still to come; an unknown copy counts as complete.
 
-    Somebody in the member may ask for fewer than were placed there: an override, an autoscaler. Those never come.
+    In the member, an override or an autoscaler may ask for fewer than were placed. The rest never comes.
     """
     if copy is None:
         return 0
@@ -41,25 +41,24 @@ class _Workload(NamedTuple):
     #: Sorted.
     clusters: tuple[str, ...]
     placed: tuple[int, ...]
-    #: Only where there are any.
+    #: Only positive numbers.
     coming: dict[str, int]
 
 
 class Reservations(Generic[K]):
-    """Fed by whoever sees placements and copies change."""
+    """Fed with changes of placements and copies."""
 
     def __init__(self) -> None:
         self._workloads: dict[K, _Workload] = {}
-        self._by_cluster: dict[str, set[K]] = {}
-        #: What is reserved, by resource and cluster. Nothing is 0 in it.
+        #: The reserved amounts, by resource and cluster, without zeros.
         self.totals: dict[str, dict[str, int]] = {}
-        #: Grows with every change of the totals, and with every change that leaves more room.
+        #: `version` grows with every change of the totals, `released` with every change that leaves more room.
         self.version = 0
         self.released = 0
         self._shared: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def place(self, key: K, request: Requests, placed: Mapping[str, int], seen: Callable[[str], Copy | None]) -> None:
-        """A workload's replicas by cluster as they were decided; `seen` tells of its copies."""
+        """Set a workload's decided replicas by cluster; `seen` gives its copies."""
         clusters = tuple(sorted(name for name, number in placed.items() if number > 0))
         before = self._workloads.get(key)
         if before is not None and (before.request != request or not clusters):
@@ -74,40 +73,35 @@ class Reservations(Generic[K]):
         workload = _Workload(request, clusters, tuple(placed[name] for name in clusters), coming)
         self._workloads[key] = workload
         for cluster in coming.keys() - set(clusters):
-            self._set(key, workload, cluster, 0)
+            self._set(workload, cluster, 0)
         for cluster, number in zip(clusters, workload.placed, strict=True):
-            self._set(key, workload, cluster, outstanding(number, seen(cluster)))
+            self._set(workload, cluster, outstanding(number, seen(cluster)))
 
     def observe(self, key: K, cluster: str, copy: Copy | None) -> None:
-        """A workload's copy in one cluster is another one than before."""
+        """A workload's copy in one cluster has changed."""
         workload = self._workloads.get(key)
         if workload is None:
             return
         position = bisect_left(workload.clusters, cluster)
         if position < len(workload.clusters) and workload.clusters[position] == cluster:
-            self._set(key, workload, cluster, outstanding(workload.placed[position], copy))
+            self._set(workload, cluster, outstanding(workload.placed[position], copy))
 
     def observe_all(self, key: K, seen: Callable[[str], Copy | None]) -> None:
-        """All copies of a workload may be other ones than before."""
+        """All copies of a workload may have changed."""
         workload = self._workloads.get(key)
         if workload is not None:
             for cluster, number in zip(workload.clusters, workload.placed, strict=True):
-                self._set(key, workload, cluster, outstanding(number, seen(cluster)))
+                self._set(workload, cluster, outstanding(number, seen(cluster)))
 
     def drop(self, key: K) -> None:
         """The workload is gone, or placed nowhere."""
         workload = self._workloads.pop(key, None)
         if workload is not None:
             for cluster in list(workload.coming):
-                self._set(key, workload, cluster, 0)
-
-    def drop_cluster(self, cluster: str) -> None:
-        """Nothing is known of the cluster any more."""
-        for key in list(self._by_cluster.get(cluster, ())):
-            self._set(key, self._workloads[key], cluster, 0)
+                self._set(workload, cluster, 0)
 
     def without(self, key: K) -> dict[str, dict[str, int]]:
-        """What is reserved for others: a workload that is decided on has its own replicas at its disposal."""
+        """The totals without those of this workload, which are free for its own decision."""
         own = self._workloads.get(key)
         if own is None or not own.coming:
             return self.totals
@@ -120,19 +114,14 @@ class Reservations(Generic[K]):
                 others[resource] = column
         return others
 
-    def _set(self, key: K, workload: _Workload, cluster: str, number: int) -> None:
+    def _set(self, workload: _Workload, cluster: str, number: int) -> None:
         change = number - workload.coming.get(cluster, 0)
         if not change:
             return
         if number:
             workload.coming[cluster] = number
-            self._by_cluster.setdefault(cluster, set()).add(key)
         else:
             del workload.coming[cluster]
-            keys = self._by_cluster[cluster]
-            keys.discard(key)
-            if not keys:
-                del self._by_cluster[cluster]
         for resource, amount in workload.request.items():
             if amount:
                 self._add(resource, cluster, change * amount)

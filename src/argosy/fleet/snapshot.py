@@ -1,7 +1,7 @@
 """Fleet: an immutable snapshot of all member clusters, laid out in columns.
 
-A decision reads whole columns at once (one bool or number per cluster, clusters sorted by name). A snapshot is two values:
-`Facts`, and what is `Available`. Most changes are one cluster's available capacity, and leave the facts shared.
+A decision reads whole columns at once (one bool or number per cluster, clusters sorted by name). A snapshot consists of
+`Facts` and `Available`. Most changes affect one cluster's available amounts, and leave the facts shared.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
@@ -28,19 +28,19 @@ __all__ = ["CPU", "GPU", "LARGEST", "MEMORY", "Available", "Column", "Fleet", "L
 MEMORY = "memory"
 GPU = "nvidia.com/gpu"
 
-#: Of answers that are one column each.
+#: Cached answers of one column each.
 _COLUMNS_KEPT: Final = 512
-#: Of answers that are several columns each.
+#: Cached answers of several columns each.
 _EVALUATIONS_KEPT: Final = 64
 
-#: The fields of a member that it is told by.
+#: The fields of a member that available amounts depend on.
 _AVAILABLE: Final = frozenset({"available", "stale"})
 
 T = TypeVar("T")
 
 
 class Available(Tables):
-    """What members have available, as they report it or less what is reserved."""
+    """The available amounts of members, as reported, or less the reserved ones."""
 
     @table("available")
     def amounts(self) -> Amounts:
@@ -48,11 +48,11 @@ class Available(Tables):
 
     @table("stale")
     def stale(self) -> Mask:
-        """Of which clusters the amounts have not been heard of for long."""
+        """Clusters whose amounts have not been updated for long."""
         return self._mask(lambda member: member.stale)
 
     def replaced(self, row: int, before: Member, after: Member) -> "Available":
-        """After the member in this row changed."""
+        """The tables after the member in this row changed."""
         changed = changed_fields(before, after, _AVAILABLE)
         return Available({**self.members, after.name: after}, self._still_true(changed, row, after))
 
@@ -61,22 +61,22 @@ class Available(Tables):
         return Available(self.members, {"amounts": amounts, "stale": self.stale})
 
     def only(self, rows: Rows) -> "Available":
-        """Of the members in these rows."""
+        """For the members in these rows."""
         every = tuple(self.members.values())
         members = {every[row].name: every[row] for row in rows.tolist()}
         return Available(members, {"amounts": self.amounts.only(rows), "stale": self.stale[rows]})
 
 
 class Fleet:
-    """All members at one moment. Never changed; the `with_` and `without_` methods return another one."""
+    """All members at one moment. Immutable; the `with_` and `without_` methods return another fleet."""
 
     def __init__(
         self, facts: Facts | None = None, reported: Available | None = None, workloads: Workloads | None = None
     ) -> None:
-        """`reported` may have more clusters than the facts: those of the facts count. Nothing given: no cluster at all."""
+        """`reported` may have more clusters than the facts, which decide. Without arguments: an empty fleet."""
         self._facts = Facts({}) if facts is None else facts
         self._reported = Available({}) if reported is None else reported
-        #: What the federation has placed where, for rules about other workloads. Shared by all snapshots, and not compared.
+        #: The federation's placements, for rules about other workloads. Shared by all snapshots, and not compared.
         self.workloads = Workloads() if workloads is None else workloads
         self._columns = Memo(_COLUMNS_KEPT)
         self._evaluations = Memo(_EVALUATIONS_KEPT)
@@ -108,7 +108,7 @@ class Fleet:
     # The next snapshot.
 
     def with_cluster(self, cluster: FederatedCluster) -> "Fleet":
-        """The fleet after this cluster was added or changed; the same fleet when nothing a decision reads changed."""
+        """The fleet after this cluster was added or changed; the same fleet if nothing a decision reads changed."""
         before = self.member(cluster.name)
         after = member_of(cluster, before)
         if before is None:
@@ -121,24 +121,24 @@ class Fleet:
         return Fleet.of_members((member for member in self.members if member.name != name), self.workloads)
 
     def with_stale(self, name: str, stale: bool) -> "Fleet":
-        """Whether a cluster's word on what it has available is too old to go by."""
+        """Set whether a cluster's available amounts are too old to use."""
         before = self.member(name)
         if before is None or before.stale == stale:
             return self
         return self._replaced(before, msgspec.structs.replace(before, stale=stale))
 
     def with_workloads(self, workloads: Workloads) -> "Fleet":
-        """The same members, and this index of what is placed on them."""
+        """The same members, with this index of placed workloads."""
         return Fleet(self._facts, self._reported, workloads)
 
     def with_reserved(self, reserved: Mapping[str, Mapping[str, int]]) -> "Fleet":
         """The same fleet with less available: amounts by resource and cluster (see `fleet.reservations`).
 
-        What is kept of members stays as they report it.
+        The members themselves stay as they report.
         """
         if not reserved:
             return self
-        # Copies, since the sums go on changing and what `column` is asked about must not.
+        # Copies, since the sums keep changing and the argument of `column` must not.
         taken = {resource: self.column(dict(amounts)) for resource, amounts in reserved.items()}
         return self.with_available(self.amounts_available.less(taken))
 
@@ -150,7 +150,7 @@ class Fleet:
         row = self.index[after.name]
         return Fleet(self._facts.replaced(before, after), self._available.replaced(row, before, after), self.workloads)
 
-    # Some of the members.
+    # Subsets of the members.
 
     def joined_only(self) -> "Fleet":
         """The members that scheduling considers."""
@@ -161,8 +161,8 @@ class Fleet:
         return Fleet(self._facts.joined_only(), self._reported, self.workloads)
 
     def discovered_only(self) -> "Fleet":
-        """The joined members of which it was once learned what they serve, which is when they are first ready: those a
-        placement can have taken into account."""
+        """The joined members whose APIs are known, which they are once ready for the first time: those a placement can have
+        taken into account."""
         return self if self._facts.discovered_only() is self._facts else self._discovered
 
     @cached_property
@@ -172,7 +172,7 @@ class Fleet:
     # Facts.
 
     def same_facts(self, other: "Fleet") -> bool:
-        """Whether the two differ in what is available at most. May say no where they are alike."""
+        """Whether the two differ at most in available amounts. May be False for equal fleets."""
         return self._facts is other._facts
 
     @property
@@ -191,12 +191,12 @@ class Fleet:
 
     @property
     def everyone(self) -> Mask:
-        """All true, and always the same array: who returns it has refused nobody."""
+        """All true, and always the same array: a filter that returns it refuses no cluster."""
         return self._facts.everyone
 
     @property
     def zeros(self) -> Column:
-        """All 0, and always the same array: who returns it has nothing to say."""
+        """All 0, and always the same array: a plugin that returns it does not score."""
         return self._facts.zeros
 
     @property
@@ -218,17 +218,17 @@ class Fleet:
 
     @property
     def staying(self) -> Mask:
-        """Those that are not terminating."""
+        """Clusters that are not terminating."""
         return self._facts.staying
 
     @property
     def power(self) -> Column:
-        """What a core of each cluster does, in thousandths of a core of the fleet's reference."""
+        """The power of each cluster's cores, in thousandths of a core of the fleet's reference."""
         return self._facts.power
 
     @property
     def price(self) -> Column:
-        """What a core-hour costs in each cluster, in billionths; -1 where it is not declared."""
+        """The price of a core-hour in each cluster, in billionths; -1 if it is not declared."""
         return self._facts.price
 
     @property
@@ -237,16 +237,16 @@ class Fleet:
 
     @property
     def tainted_or_unready(self) -> Rows:
-        """The clusters in which filters may treat what runs there already otherwise than what does not."""
+        """The clusters in which filters may treat running objects differently from new ones."""
         return self._facts.tainted_or_unready
 
     @property
     def hashes(self) -> FleetHashes:
-        """Labels, taints and APIs of all members in short, to be compared with an earlier moment."""
+        """Hashes of labels, taints and APIs of all members, for comparison with an earlier fleet."""
         return self._facts.hashes
 
     def allocatable(self, resource: str) -> Column:
-        """What each cluster's schedulable nodes hold; 0 where it is not reported."""
+        """The allocatable amounts of each cluster's schedulable nodes; 0 if not reported."""
         return self._facts.allocatable.amount(resource)
 
     def reports(self, resource: str) -> Mask:
@@ -258,17 +258,17 @@ class Fleet:
         return self._facts.serving(api)
 
     def labelled(self, key: str) -> Labelled:
-        """A label of all clusters as a coded column; kept while no labels change."""
+        """A label of all clusters as a coded column; cached while no labels change."""
         return self._facts.labelled(key)
 
     def where(self, predicate: Callable[[Member], bool], *, question: Hashable) -> Mask:
         """Which members satisfy a predicate over name and labels.
 
-        `question` stands for the predicate: the answer is kept under it while no labels change.
+        `question` stands for the predicate: the answer is cached under it while no labels change.
         """
         return self._facts.where(predicate, question)
 
-    # What is available.
+    # Available amounts.
 
     @cached_property
     def _available(self) -> Available:
@@ -278,21 +278,21 @@ class Fleet:
 
     @property
     def amounts_available(self) -> Amounts:
-        """Of every resource, what is reserved for others taken away."""
+        """The available amounts of every resource, less those reserved for others."""
         return self._available.amounts
 
     @property
     def stale(self) -> Mask:
-        """Of which clusters what is available has not been heard of for long."""
+        """Clusters whose available amounts have not been updated for long."""
         return self._available.stale
 
     def available(self, resource: str) -> Column:
-        """Allocatable minus what pods request; may be negative. 0 where it is not reported."""
+        """Allocatable minus the requests of pods; may be negative. 0 if not reported."""
         return self._available.amounts.amount(resource)
 
     def free(self, resource: str) -> Column:
-        """What is available, as far as that is known: a cluster whose figures are stale is taken to be as full as the
-        others are together, so that it is neither preferred nor avoided for what it once had."""
+        """The available amounts as far as known: a cluster with stale figures counts as full as the others together, so that it
+        is neither preferred nor avoided for outdated figures."""
         if not self.stale.any():
             return self.available(resource)
         return self.remembered(("free", resource), lambda: self._free(resource))
@@ -304,14 +304,14 @@ class Fleet:
         share = float(np.maximum(available[known], 0).sum(dtype=np.float64)) / held if held > 0 else 1.0
         return np.where(known, available, (allocatable * min(share, 1.0)).astype(np.int64))
 
-    # Answers.
+    # Cached answers.
 
     def remembered(
         self, question: Hashable, answer: Callable[[], T], among: Literal["columns", "evaluations", "facts"] = "columns"
     ) -> T:
-        """An answer that follows from this snapshot and the question alone, found once: whole columns are often asked for
-        again by the next object. Such columns must not be changed. What is kept among `facts` must not follow from what is
-        available: it holds for all snapshots that differ in that alone."""
+        """An answer that follows from this snapshot and the question alone, computed once: the next object often asks for the
+        same columns. Cached columns must not be changed. Answers cached among `facts` must not depend on available amounts:
+        they are shared by all snapshots that differ only in those."""
         if among == "facts":
             return self._facts.answers.recall(question, answer)
         memory = self._columns if among == "columns" else self._evaluations
@@ -320,11 +320,11 @@ class Fleet:
     # Columns by name.
 
     def mask_of(self, names: Iterable[str]) -> Mask:
-        """True for the clusters named; unknown names are nobody. Not to be changed."""
+        """True for the named clusters; unknown names are ignored. Read-only."""
         return self._locate(names).mask
 
     def column(self, mapping: Mapping[str, int], default: int = 0) -> Column:
-        """Numbers by cluster name as a column; unknown names are left out, numbers beyond 2**62 cut there."""
+        """Numbers by cluster name as a column; unknown names are ignored, numbers are limited to 2**62."""
         column = np.full(len(self), default, dtype=np.int64)
         if mapping:
             located, numbers = self._locate(mapping), _fitting(mapping.values(), len(mapping))
@@ -332,7 +332,7 @@ class Fleet:
         return column
 
     def rows_of(self, names: Iterable[str]) -> Rows:
-        """The rows of the clusters named, in that order; unknown names are left out."""
+        """The rows of the named clusters, in that order; unknown names are ignored."""
         return self._locate(names).rows
 
     def names_of(self, rows: Rows) -> list[str]:
@@ -340,7 +340,7 @@ class Fleet:
         return names
 
     def _locate(self, names: Iterable[str]) -> "_Located":
-        """The last answer is kept: of one object's clusters several plugins ask. So `names` must not change afterwards."""
+        """The last answer is cached: several plugins ask for one object's clusters. So `names` must not change afterwards."""
         if self._located is not None and self._located.names is names:
             return self._located
         if not isinstance(names, Collection):
@@ -356,11 +356,11 @@ class Fleet:
 
 
 class _Located(NamedTuple):
-    """Where the clusters of these names are: the rows of those that are known, in that order, and a mask of them."""
+    """The named clusters: the rows of the known ones, in that order, and a mask of them."""
 
     names: Iterable[str]
     rows: Rows
-    #: Which of the names are known; None where all are.
+    #: Which of the names are known; None if all are.
     known: Mask | None
     mask: Mask
 

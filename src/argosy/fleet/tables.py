@@ -1,7 +1,7 @@
-"""Tables over all members: built when first asked for, and handed on to the next snapshot where they still hold.
+"""Tables over all members: built on first use, and passed on to the next snapshot while they are valid.
 
-Each table names the fields of a member it reads. When one member changes, the tables that read none of the changed fields
-are shared with the next snapshot, and amounts are changed in that member's row alone.
+Each table declares the fields of a member it reads. When one member changes, tables that read none of the changed fields are
+shared with the next snapshot, and amounts are changed in that member's row alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,20 +19,20 @@ T = TypeVar("T")
 
 
 class Tables:
-    """Tables over these members, in the order of their names. Never changed."""
+    """Tables over these members, in the order of their names. Immutable."""
 
     def __init__(self, members: Mapping[str, Member], built: Mapping[str, Any] | None = None) -> None:
-        """`built` has the tables, by name, that are known to hold for these members."""
+        """`built` has the tables, by name, that are known to be valid for these members."""
         self.members = members
         self._built: dict[str, Any] = dict(built or {})
         for name, known in self._built.items():
-            setattr(self, name, known)  # as a cached property is once it was asked for
+            setattr(self, name, known)  # like a cached property that was already read
 
     def __len__(self) -> int:
         return len(self.members)
 
     def _still_true(self, changed: frozenset[str], row: int, after: Member) -> dict[str, Any]:
-        """The tables that hold as well now that these fields of the member in this row have changed."""
+        """The tables that are still valid after these fields of the member in this row have changed."""
         kept = {}
         for name, known in self._built.items():
             reads: frozenset[str] = getattr(type(self), name).reads
@@ -51,7 +51,7 @@ class Tables:
 
 
 class Table(cached_property[T]):
-    """One of the tables of `Tables`: made by a method, which reads these fields of members and their names alone."""
+    """One of the tables of `Tables`: built by a method that reads only these fields of members, and their names."""
 
     def __init__(self, build: Callable[[Any], T], reads: frozenset[str]) -> None:
         def built(tables: Tables) -> T:
@@ -64,7 +64,7 @@ class Table(cached_property[T]):
 
 
 def table(*reads: str) -> Callable[[Callable[[Any], T]], Table[T]]:
-    """Makes a method a table that reads these fields of members."""
+    """Turns a method into a table that reads these fields of members."""
     return lambda build: Table(build, frozenset(reads))
 
 

@@ -1,6 +1,6 @@
 """Taints and tolerations: the fleet's taints as one table, clusters × distinct taints.
 
-Only what repels whom. What a repelled cluster means for placement is the TaintToleration plugin's matter.
+Only matching. The TaintToleration plugin decides what an untolerated taint means for placement.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from argosy.kube.taints import TaintKey, matches
 
 __all__ = ["TaintTable", "tolerates"]
 
-#: Answers kept per table; policies are reused by many objects, so few tolerations are distinct.
+#: Cached answers per table; policies are reused by many objects, so few tolerations are distinct.
 _ANSWERS_KEPT = 512
 
 
@@ -43,12 +43,12 @@ class TaintTable:
         self._untolerated, self._counts = Memo(_ANSWERS_KEPT), Memo(_ANSWERS_KEPT)
 
     def untolerated(self, tolerations: Iterable[Toleration], effect: str) -> Mask:
-        """One bool per cluster: has a taint of this effect that none of the tolerations tolerates. Not to be changed."""
+        """One bool per cluster: has a taint of this effect that none of the tolerations tolerates. Read-only."""
         asked = tuple(tolerations)
         return self._untolerated.recall((asked, effect), lambda: self.count_untolerated(asked, effect) > 0)
 
     def count_untolerated(self, tolerations: Iterable[Toleration], effect: str) -> npt.NDArray[np.int64]:
-        """How many of each cluster's taints of this effect are not tolerated. Not to be changed."""
+        """How many of each cluster's taints of this effect are not tolerated. Read-only."""
         asked = tuple(tolerations)
         return self._counts.recall((asked, effect), lambda: self._count(asked, effect))
 
@@ -64,13 +64,13 @@ class TaintTable:
         return counts
 
     def first_untolerated(self, row: int, tolerations: Iterable[Toleration], effects: Iterable[str]) -> TaintKey | None:
-        """The first such taint as the cluster lists them: the one a reason names."""
+        """The first such taint in the cluster's order: the one that a reason names."""
         return _first(self._taints_of[row], tuple(tolerations), frozenset(effects))
 
     def first_untolerated_of(
         self, rows: npt.NDArray[np.intp], tolerations: Iterable[Toleration], effects: Iterable[str]
     ) -> tuple[list[TaintKey | None], npt.NDArray[np.intp]]:
-        """The same for many rows: the answer for each list of taints there is, and which of them each row has."""
+        """The same for many rows: the answer for each distinct list of taints, and which of them each row has."""
         tolerations, effects = tuple(tolerations), frozenset(effects)
         return [_first(taints, tolerations, effects) for taints in self._sets], self._of_cluster[rows]
 

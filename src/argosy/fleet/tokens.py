@@ -1,7 +1,7 @@
-"""Service account tokens: how long one lasts, and when to ask for the next.
+"""Service account tokens: how long one lasts, and when to request the next.
 
-Read from the token's own claims, which are not verified: whoever issued it decides what it is worth, this only decides when
-it is asked again. So nothing has to be remembered, and a restart changes nothing.
+Read from the token's own claims, which need no verification: they only decide when to renew it. So no state is kept, and a
+restart changes nothing.
 """
 
 import base64
@@ -12,9 +12,9 @@ import msgspec
 
 __all__ = ["SHORTEST", "Life", "life_of", "renewal_time"]
 
-#: Kubernetes issues none for less.
+#: The shortest lifetime that Kubernetes issues.
 SHORTEST = 600
-#: So much of the life, in both directions, that a fleet of tokens issued at once is not renewed at once.
+#: Jitter as a share of the life, so that tokens issued together are not renewed together.
 _SPREAD = 0.05
 
 
@@ -32,7 +32,7 @@ class _Claims(msgspec.Struct):
 
 
 def life_of(token: bytes) -> Life | None:
-    """None for a token that tells no end: a legacy one, or one that is no JWT at all."""
+    """None for a token without an expiry: a legacy token, or one that is not a JWT."""
     parts = token.strip().split(b".")
     if len(parts) != 3:
         return None
@@ -43,13 +43,13 @@ def life_of(token: bytes) -> Life | None:
         return None
     issued = claims.iat if claims.iat is not None else claims.nbf
     if issued is None or claims.exp <= issued:
-        # Without a beginning there is no share of a life: renewed at the next look, since it does end.
+        # Without a beginning the share of its life is unknown: renew at once, since it does expire.
         return Life(claims.exp, claims.exp)
     return Life(issued, claims.exp)
 
 
 def renewal_time(life: Life, percent: int, salt: str) -> float:
-    """When about so much of the life is over. The same life and salt give the same time, in every process."""
+    """When about so much of the life is over. The same life and salt give the same time in every process."""
     digest = hashlib.sha256(f"{salt}/{life.issued:.0f}".encode()).digest()
     offset = _SPREAD * (int.from_bytes(digest[:4], "big") / 2**31 - 1)
     share = min(max(percent / 100 * (1 + offset), 0.0), 0.95)

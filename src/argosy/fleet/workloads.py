@@ -1,7 +1,7 @@
-"""Workloads: which labelled workloads the federation has placed in which clusters, for rules that look at other workloads.
+"""Workloads: which labelled workloads the federation has placed in which clusters, for rules about other workloads.
 
-Counts are kept per namespace and distinct set of labels, so that a question walks the label sets of a namespace and not
-its workloads. Fed by whoever sees placements change; whoever decides only asks.
+Counts are kept per namespace and distinct set of labels, so that a question iterates over the label sets of a namespace and not
+its workloads. Fed with changes of placements; decisions only read.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ class _Placed(NamedTuple):
 
 
 class Workloads:
-    """An index that is changed by `set` alone, between decisions."""
+    """An index that only `set` changes, between decisions."""
 
     __slots__ = ("_counts", "_placed")
 
@@ -40,7 +40,7 @@ class Workloads:
         return len(self._placed)
 
     def set(self, key: WorkloadKey, labels: Mapping[str, str], clusters: Iterable[str]) -> bool:
-        """Where a workload is now; no clusters means that it is nowhere. Whether that is another answer than before."""
+        """Set the clusters of a workload; none means that it is nowhere. Returns whether that changed."""
         after = _Placed(frozenset(labels.items()), frozenset(clusters))
         before = self._placed.get(key)
         if after == before or (before is None and not after.clusters):

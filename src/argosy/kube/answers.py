@@ -1,9 +1,9 @@
-"""Answers: how much of a server's answer is read, and how long a server that asks for it (429) is left alone. No I/O.
+"""Answers: how much of a server's answer is read, and how long requests wait after a 429. No I/O.
 
-A server is not trusted to stop: whatever it sends is cut off where no honest answer reaches, before it is held in memory.
-What reading costs is a matter of parts and not of bytes: a megabyte of empty lists takes as long as a hundred megabytes of
-text. So the parts of a large answer are counted before any of them is made, which takes one to ten milliseconds a megabyte;
-an object that passes is read in 130 ms at worst.
+A server is not trusted to stop: an answer is cut off beyond any honest size, before it is held in memory. The cost of parsing
+depends on parts, not bytes: a megabyte of empty lists takes as long as a hundred megabytes of text. So the parts of a large
+answer are counted before parsing, which takes one to ten milliseconds per megabyte; an object that passes is parsed in 130 ms
+at worst.
 """
 
 from collections.abc import Callable
@@ -19,29 +19,29 @@ MiB = 1024 * 1024
 
 
 class AnswerLimits(msgspec.Struct, frozen=True):
-    """In bytes. Above what etcd takes (1.5 MiB by default, an object as JSON being a few times that), below what hurts."""
+    """In bytes. Above what etcd accepts (1.5 MiB by default, and a few times that as JSON), below what does harm."""
 
-    #: One object, one event of a watch, and every other answer that is no list.
+    #: One object, one event of a watch, and every other answer that is not a list.
     object: int = 8 * MiB
-    #: One page of a list. To cut it into its objects holds the event loop: some 40 ms for so much of nodes, 8 ms for the 4 MiB
-    #: that are asked for, and at worst, with half a million objects of no size in it, 150 ms.
+    #: One page of a list. Splitting it into objects blocks the event loop: some 40 ms for this much of nodes, 8 ms for the
+    #: usual 4 MiB, and at worst, with half a million empty objects in it, 150 ms.
     page: int = 32 * MiB
 
 
 DEFAULT = AnswerLimits()
 
-#: Texts (names of fields are some) and values in one object, values in one page. Kubernetes takes bodies of 3 MiB, which have
-#: no room for more of them. Objects and arrays in one object are as many as our own server takes; nothing real comes near.
+#: Strings (including field names) and values in one object, values in one page. Kubernetes accepts bodies of 3 MiB, which have
+#: no room for more. Objects and arrays in one object are limited as in our own server; no real object comes near.
 MOST_TEXTS = 3 * MiB // 3
 MOST_VALUES = 3 * MiB // 2
-#: Bytes in which there is no room for too many of anything.
+#: A text of so many bytes has no room for too many parts.
 UNCOUNTED = 2 * MAX_CONTAINERS
-#: Bytes: with a uid, a version and a date no object has fewer.
+#: The smallest object in bytes: it has a uid, a version and a date.
 SMALLEST_OBJECT = 64
 
 
 def crowd(body: bytes) -> str:
-    """What an object has too many of to be read while others wait; empty where it has not."""
+    """What an object has too many of to be parsed in time; empty if nothing."""
     if len(body) <= UNCOUNTED:
         return ""
     if _quotes(body) > 2 * MOST_TEXTS:
@@ -55,7 +55,7 @@ def crowd(body: bytes) -> str:
 
 
 def values(body: bytes) -> int:
-    """At least so many values are in a page; where they are in too many texts to look through, commas in those count too."""
+    """A lower bound of the values in a page; if it has too many strings to look through, commas inside them count too."""
     found = body.count(b",")
     if found <= MOST_VALUES or _quotes(body) > 2 * MOST_TEXTS:
         return found
@@ -63,7 +63,7 @@ def values(body: bytes) -> int:
 
 
 def _quotes(body: bytes) -> int:
-    """Those that begin and end texts; no fewer than half of them, where backslashes stand before them."""
+    """Quotes that begin or end strings; with backslashes before them, at least half of those."""
     escaped = body.count(b'\\"') if b"\\" in body else 0
     return body.count(b'"') - escaped
 
@@ -73,17 +73,17 @@ def _containers(body: bytes) -> int:
 
 
 def _without_texts(body: bytes) -> bytes:
-    """What of some JSON is no text. Pairs of backslashes go first: what is left of a run escapes what follows."""
+    """The JSON without its strings. Pairs of backslashes are removed first: an odd one left escapes the next character."""
     if b"\\" in body:
         body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     return b"".join(body.split(b'"')[::2])
 
 
 class Hold:
-    """One server's wish to be left alone: while it lasts, nobody who shares this asks for anything."""
+    """One server's 429: while it lasts, all that share this send nothing."""
 
     def __init__(self, longest: float, clock: Callable[[], float] = clock.monotonic) -> None:
-        """`longest` is what a wish counts for at most, in seconds; 0 heeds none."""
+        """`longest` limits the wait, in seconds; 0 ignores every 429."""
         self._longest = longest
         self._clock = clock
         self._until = 0.0
@@ -93,10 +93,10 @@ class Hold:
         return self._longest > 0
 
     def ask(self, seconds: float) -> None:
-        # Not all of those who wait come back at the same moment.
+        # Spread, so that not all waiting requests come back at the same moment.
         wanted = min(seconds, self._longest) * (1 + 0.1 * chance.random())
         self._until = max(self._until, self._clock() + wanted)
 
     def remaining(self) -> float:
-        """Seconds until it may be asked again."""
+        """Seconds until the next request is allowed."""
         return max(0.0, self._until - self._clock())

@@ -1,7 +1,7 @@
-"""Three-way patches: what `kubectl apply` sends, given what was applied last, what is there now, and what is wanted.
+"""Three-way patches: what `kubectl apply` sends, from the last applied, the live and the desired object.
 
-Fields that were applied once and are no longer wanted go; fields others have set stay. With a type the result is a
-strategic merge patch, without one (custom resources) a JSON merge patch. Empty means nothing is to be done.
+Fields that were applied before and are no longer desired are removed; fields set by others stay. With a type the result is a
+strategic merge patch, without one (custom resources) a JSON merge patch. An empty patch means no change.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 
 def three_way(last_applied: Object | None, current: Object, modified: Object, type: Type | None) -> Object:
-    """The patch to send; `last_applied` is None where the object was never applied."""
+    """The patch to send; `last_applied` is None if the object was never applied."""
     return _diff(last_applied or {}, current, modified, type)
 
 
@@ -46,9 +46,9 @@ def _diff(last: Any, current: Object, modified: Object, type: Type | None) -> Ob
 
 
 def _diff_member(last: Any, current: Object, modified: Object, type: Type | None, field: Type | None) -> Object:
-    """The patch of an object standing in `field`, or in the list that is `field`.
+    """The patch of an object in `field`, or in the list that is `field`.
 
-    Where the field is a union (retainKeys), it has one member at a time: what is not wanted goes, whoever set it.
+    A union field (retainKeys) has one member at a time: members that are not desired are removed, whoever set them.
     """
     patch = _diff(last, current, modified, type)
     if field is None or "retainKeys" not in field.strategies:

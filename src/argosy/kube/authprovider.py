@@ -1,6 +1,6 @@
-"""Auth providers: the older way of kubeconfigs to name a source of tokens (`auth-provider`: oidc, gcp).
+"""Auth providers: the older way of kubeconfigs to get tokens (`auth-provider`: oidc, gcp).
 
-The kubernetes_asyncio package does the work, and is imported only when a user needs one: it costs 40 MB and a third of a second.
+The kubernetes_asyncio package does the work. It is imported only when needed: it costs 40 MB and a third of a second.
 """
 
 import asyncio

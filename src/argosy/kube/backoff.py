@@ -1,6 +1,6 @@
-"""Back-off: how long to wait before the next try, as a pure function of how often it failed.
+"""Back-off: how long to wait before the next retry, as a pure function of the number of failures.
 
-Counting failures and waiting is the caller's business (queue, informer, supervisor, transport).
+The caller counts failures and waits (queue, informer, supervisor, transport).
 """
 
 from collections.abc import Callable

@@ -1,14 +1,14 @@
-"""Cache: what an informer knows of a resource's objects, and the rules by which versions replace each other. No I/O.
+"""Cache: an informer's objects of one resource, and the rules by which versions replace each other. No I/O.
 
-Objects are kept as projections, with their bytes only where asked for. Per object, versions only move forward: an event
-older than what is known (because our own write's answer came first) changes nothing. That ordering holds within one history
-of the server; a list older than what was already seen means the server was restored from a backup, and is believed as a whole.
+Objects are kept as projections, and as bytes only on request. Versions of an object only move forward: an event older than the
+cached version (because the response to our own write came first) changes nothing. That order is valid within one history of
+the server. A list older than what was already seen means that the server was restored from a backup, and replaces everything.
 
-Nobody says that a server sends what it should. Something without the identity of an object, or outside of what was asked for,
-is a DecodeError. An object that only does not fit its projection, or is larger or deeper than objects are, is passed over
-(`unreadable`); too many of them are one too. How much is held is known (`held`); whoever fills the cache says when to stop.
+Servers are not trusted. Anything without the identity of an object, or outside of the request, is a DecodeError. An object that
+only does not fit its projection, or is too large or too deep, is skipped (`unreadable`); too many of them are a DecodeError,
+too. `held` is the memory in use; whoever fills the cache decides when to stop.
 
-Handlers are called in the order of changes, one change after the other, also when a handler itself causes a change.
+Handlers are called in the order of changes, one change at a time, even if a handler itself causes a change.
 """
 
 import logging
@@ -40,23 +40,24 @@ __all__ = ["Cache", "Change", "Relist"]
 T = TypeVar("T", bound=Identified)
 log = logging.getLogger(__name__)
 
-#: Objects that do not fit their projection, after which nothing more is taken in.
+#: The largest number of objects that do not fit their projection.
 MOST_UNREADABLE = 100
-#: Whatever is too deep weighs more; most projections do not, and need not be looked through.
+#: Values deeper than allowed weigh at least this much; most projections weigh less and need no check.
 _LIGHTEST_DEEP = weight([]) * MAX_DEPTH
 #: Characters of a name or namespace; no kind of Kubernetes has longer ones.
 _LONGEST_NAME = 1024
 
 
 class Change(msgspec.Struct, Generic[T], frozen=True):
-    """One object came (`old` is None), changed, or went (`new` is None). A re-created one goes first, then comes."""
+    """One object was added (`old` is None), changed, or removed (`new` is None). A re-created one is removed first, then
+    added."""
 
     key: str
     old: T | None
     new: T | None
-    #: It went in the sense that a list did not have it: nobody said that it was deleted.
+    #: It was removed because a list did not have it: no deletion event was seen.
     missing: bool = False
-    #: Which part of ours wrote it, where this is the answer to our own write; "" for what the server tells.
+    #: The part of ours that wrote it, if this is the response to our own write; "" for events and lists.
     origin: str = ""
 
 
@@ -76,11 +77,11 @@ class Cache(Generic[T]):
         selector: LabelSelector | None = None,
         on_change: Handler[T] | None = None,
     ) -> None:
-        """`on_change` is the first handler, of whoever makes the cache for itself.
+        """`on_change` is the first handler.
 
-        `keep` tells by name, namespace and uid, which never change, whether an object is held at all; others are as absent.
+        `keep` decides by name, namespace and uid, which never change, whether an object is kept; others count as absent.
 
-        Whether objects have a namespace and which labels they carry is what was asked for; others are not taken in.
+        Objects of another scope, or whose labels do not match the selector, are not accepted.
         """
         self.into = into
         self._decoder = msgspec.json.Decoder(into)
@@ -89,21 +90,21 @@ class Cache(Generic[T]):
         #: The same as a number, where it is one.
         self._seen: int | None = None
         self._objects: dict[str, T] = {}
-        #: Some bytes of memory that the projections take.
+        #: The approximate memory of the projections, in bytes.
         self.held = 0
-        # What lists brought of which the end never came.
+        # Objects of lists that were not completed.
         self._unfinished: set[str] = set()
         self._raw: dict[str, bytes] | None = {} if keep_raw else None
         self._keep = keep
         self._namespaced = namespaced
         self._selector = selector if selector is not None and not selector.empty else None
-        #: Objects that do not fit the projection, by key, and why. Of those that did once, that state is kept.
+        #: Objects that do not fit the projection, by key, and why. If they once did, that state is kept.
         self.unreadable: dict[str, str] = {}
         self._indexers = dict(indexers or {})
         self._indexes: dict[str, dict[str, dict[str, None]]] = {name: {} for name in self._indexers}
-        # Objects we deleted ourselves: events up to this version were on their way already.
+        # Objects we deleted ourselves: events up to this version are ignored.
         self._forgotten: dict[str, int] = {}
-        # Objects we wrote ourselves, and how many lists had been taken in by then: the next one may not have them yet.
+        # Objects we wrote ourselves, and the number of lists applied by then: the next one may not include them yet.
         self._written: dict[str, int] = {}
         self._lists = 0
         self._handlers: list[Handler[T]] = [] if on_change is None else [on_change]
@@ -138,7 +139,7 @@ class Cache(Generic[T]):
         return list(self._indexes[name])
 
     def add_handler(self, handler: Handler[T]) -> None:
-        """Tell `handler` of every change from now on, and at once of every object that is already here."""
+        """Call `handler` with every change from now on, and at once with every cached object."""
         known = list(self._objects.items())
         self._handlers.append(handler)
         for key, obj in known:
@@ -148,14 +149,14 @@ class Cache(Generic[T]):
         self._handlers.remove(handler)
 
     def apply(self, type_: str, raw: bytes) -> None:
-        """Take in a watch event. Raises DecodeError when it is no Kubernetes object at all."""
+        """Apply a watch event. Raises DecodeError if it is not a Kubernetes object."""
         if type_ == "BOOKMARK":
             self._advance(decode(raw, Partial).metadata.resource_version)
             return
         deleted = type_ == "DELETED"
         obj, size = self._decoded(raw)
         metadata = obj.metadata if obj is not None else decode(raw, Partial).metadata
-        # An object that left the selection is deleted with the labels it has.
+        # An object that left the selection is deleted with its new labels.
         key = self._identified(metadata, None if deleted else self._selector)
         if deleted:
             self.unreadable.pop(key, None)
@@ -167,16 +168,16 @@ class Cache(Generic[T]):
         self._advance(metadata.resource_version)
 
     def remember(self, raw: bytes, origin: str = "") -> None:
-        """Take in the answer to one's own write, before the watch brings it. Handlers are told its `origin`.
+        """Apply the response to our own write, before the watch event comes. Handlers get its `origin`.
 
-        The answer may show somebody else's write as well, whose event then is no news.
+        The response may include somebody else's write, whose event then changes nothing.
         """
         obj, size = self._decoded(raw)
         if obj is None:
             return
         number = version_number(obj.metadata.resource_version)
         seen = self._seen
-        # The watch is past this version: what it brought since, a deletion maybe, is newer than the answer.
+        # The watch is past this version: what it brought since, perhaps a deletion, is newer than the response.
         if number is not None and seen is not None and number <= seen:
             return
         key = key_of(obj.metadata)
@@ -186,7 +187,7 @@ class Cache(Generic[T]):
             self._put(key, obj, raw, size, origin)
 
     def forget(self, key: str, resource_version: str) -> None:
-        """One's own delete of this version was done: drop it, and ignore events that were on their way."""
+        """Our own delete of this version was done: drop the object, and ignore older events."""
         number = version_number(resource_version)
         if number is None:
             return
@@ -197,19 +198,19 @@ class Cache(Generic[T]):
             self._drop(key)
 
     def relist(self, version: str) -> "Relist[T]":
-        """Start to take in a whole list read at `version`."""
+        """Start to apply a whole list read at `version`."""
         return Relist(self, version)
 
     def give_up(self) -> None:
-        """Drop what came by lists that did not end: of one that is not believed, nothing is."""
+        """Drop the objects of lists that were not completed: a list is applied as a whole or not at all."""
         unfinished, self._unfinished = self._unfinished, set()
         for key in unfinished:
             self._drop(key, missing=True)
 
     def _decoded(self, raw: bytes) -> tuple[T | None, int]:
-        """The projection and its weight; None for an object that is not kept, or (with a line in the log) does not fit it.
+        """The projection and its weight; None for an object that is not kept, or (with a log line) does not fit.
 
-        The last good state of one that does not fit stays.
+        The last valid state of one that does not fit stays.
         """
         try:
             try:
@@ -226,14 +227,14 @@ class Cache(Generic[T]):
         return (obj, size) if kept else (None, 0)
 
     def _pass_over(self, key: str, why: str) -> None:
-        if not self.unreadable:  # of many, one is told
+        if not self.unreadable:  # only the first one is logged
             log.warning("%s %s cannot be read: %s", self.into.__name__, key, why)
         self.unreadable[key] = why
         if len(self.unreadable) > MOST_UNREADABLE:
             raise DecodeError(f"more than {MOST_UNREADABLE} objects cannot be read, such as {key}: {why}")
 
     def _identified(self, metadata: Identity, selector: LabelSelector | None = None) -> str:
-        """The key of what has the identity of an object, and is one that was asked for."""
+        """The key of an object, checked for an object's identity and against the request."""
         name, namespace = metadata.name, metadata.namespace
         if not name:
             raise DecodeError("an object has no name")
@@ -249,9 +250,9 @@ class Cache(Generic[T]):
         return self._keep is None or self._keep(metadata)
 
     def _is_known(self, key: str, metadata: Identity, deleted: bool) -> bool:
-        """Whether this version or a newer one was already taken in.
+        """Whether this version or a newer one was already applied.
 
-        A deletion may carry the version we know: that of an object which our own write moved out of the selection.
+        A deletion may carry the cached version, if our own write moved the object out of the selection.
         """
         cached = self._objects.get(key)
         if cached is None and not self._forgotten:
@@ -279,7 +280,7 @@ class Cache(Generic[T]):
             self._drop(key)
             old = None
         self._objects[key] = obj
-        # To weigh an old state again takes a microsecond; to note every weight would take memory for every object.
+        # Computing an old state's weight again takes a microsecond; storing every weight would cost memory per object.
         self.held += size if old is None else size - weight(old)
         if self._raw is not None:
             self._raw[key] = raw
@@ -328,14 +329,14 @@ class Cache(Generic[T]):
 
 
 class Relist(Generic[T]):
-    """A list being taken in: objects are offered as pages come, `finish` drops what the list did not have."""
+    """A list being applied: objects are offered page by page, `finish` drops what the list did not have."""
 
     def __init__(self, cache: Cache[T], version: str) -> None:
         self._cache = cache
         self._version = version
         self._number = version_number(version)
         self._listed: set[str] = set()
-        #: Some bytes of memory that all it brought takes.
+        #: The approximate memory of all its objects, in bytes.
         self.size = 0
         seen = cache._seen
         self._rewound = seen is not None and self._number is not None and self._number < seen
@@ -380,7 +381,7 @@ class Relist(Generic[T]):
         for key, obj in list(cache._objects.items()):
             if key in self._listed:
                 continue
-            # Our own write after the list was read: the list could not have it.
+            # We wrote it after the list was read, so the list could not include it.
             if not self._rewound and self._is_newer(obj) and cache._written.get(key) == cache._lists:
                 continue
             yield key
@@ -390,13 +391,13 @@ class Relist(Generic[T]):
         return number is not None and self._number is not None and number > self._number
 
     def _is_beyond(self, key: str) -> bool:
-        """Whether what is cached has a version that there cannot be yet: only our own writes are ahead of a list."""
+        """Whether a cached object has a version from the future: only our own writes are ahead of a list."""
         cached = self._cache._objects.get(key)
         return cached is not None and self._is_newer(cached) and self._cache._written.get(key) != self._cache._lists
 
 
 def _weighed(obj: Identified, raw: bytes) -> int:
-    """What an object weighs. Raises DecodeError for one that is larger or deeper than objects are."""
+    """An object's weight. Raises DecodeError for one that is too large or too deep."""
     if why := overgrown(obj.metadata, raw):
         raise DecodeError(why)
     try:

@@ -1,10 +1,10 @@
-"""Challenge: what a server is asked on every new connection, before anything else is sent over it.
+"""Challenge: a question to the server on every new connection, before anything else is sent over it.
 
-An address is no identity: with the next connection there may be another server behind it, whose certificate is as good and
-which accepts the same credentials. So the question goes over the very connection that is about to be used.
+An address is no identity: the next connection may lead to another server, with a valid certificate, that accepts the same
+credentials. So the question is sent over the very connection that is about to be used.
 
-It is a GET with the credentials of the request that opens the connection. Where there is no answer to it but a refusal (401,
-403, 429, a server error), that is the answer to the request as well, which is not sent.
+It is a GET with the credentials of the request that opens the connection. If the server refuses it (401, 403, 429, a server
+error), that is the response to the request as well, which is not sent.
 """
 
 import asyncio
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Challenge", "Challenger", "NotAnswered"]
 
-#: Seconds; the question is a small one.
+#: Seconds; the question is small.
 _PATIENCE = 10.0
 _LONGEST = 1024 * 1024
 _REFUSALS = frozenset({401, 403, 429})
 
 
 class Challenge(NamedTuple):
-    """The path that is asked for, and who judges the answer: whether it is one at all. What that raises ends the connection."""
+    """The path of the question, and a function that judges the answer: whether it is one. If it raises, the connection ends."""
 
     path: str
     judge: Callable[[Response], bool]
 
 
 class NotAnswered(Exception):
-    """The server did not say who it is, and the connection was closed."""
+    """The server did not identify itself, and the connection was closed."""
 
     def __init__(self, answer: Response) -> None:
         super().__init__(f"it did not say which server it is: it answered {answer.status}")
@@ -46,7 +46,7 @@ class NotAnswered(Exception):
 
     @property
     def refused(self) -> bool:
-        """Whether the server would not answer anything else either."""
+        """Whether the server would refuse any other request, too."""
         return self.answer.status in _REFUSALS or self.answer.status >= 500
 
 
@@ -77,7 +77,7 @@ class Challenger(aiohttp.TCPConnector):
 
 
 async def _ask(protocol: "ResponseHandler", request: "ClientRequest", url: URL) -> Response:
-    """One GET over a connection that is there already."""
+    """One GET over an existing connection."""
     given = {name: request.headers[name] for name in ("Authorization", "User-Agent") if name in request.headers}
     headers = {"Accept": "application/json", "Accept-Encoding": "identity", **given}
     async with (
@@ -96,7 +96,7 @@ async def _ask(protocol: "ResponseHandler", request: "ClientRequest", url: URL) 
 
 
 class _Loan(aiohttp.BaseConnector):
-    """A connector for one request over a given connection, which it gives back open."""
+    """A connector for one request over a given connection, which it returns open."""
 
     def __init__(self, protocol: "ResponseHandler") -> None:
         super().__init__()

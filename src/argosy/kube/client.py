@@ -1,11 +1,11 @@
-"""Client: every verb of the Kubernetes API over a Transport. It builds requests, decodes answers, raises typed errors.
+"""Client: every verb of the Kubernetes API over a Transport. It builds requests, decodes responses, raises typed errors.
 
-No cache, no task: those are the transport's and the informer's. `into` chooses what an answer becomes: `dict`, `bytes` as
-sent, or a msgspec Struct that names the fields wanted; so a verb has two signatures and, in `kube.query`, one set of options.
-What a server warns of although it answers goes to `on_warning`; unless somebody is given there, each text is logged once.
+No cache, no task: those belong to the transport and the informer. `into` chooses the type of the result: `dict`, `bytes` as
+sent, or a msgspec Struct with the wanted fields; so a verb has two signatures and, in `kube.query`, one set of options. A
+server's warnings go to `on_warning`; by default, each text is logged once.
 
-What a server answers is looked at before it is handed out: an object has the metadata of one and the name that was asked for,
-no more metadata and no more levels than objects have, and a list has an end. Whatever has not is a BadAnswer.
+Responses are checked before they are returned: an object must have metadata and the requested name, and neither too much
+metadata nor too many levels; a list must end. Anything else is a BadAnswer.
 """
 
 import logging
@@ -32,7 +32,7 @@ __all__ = ["Body", "Client", "ObjectList", "Patch"]
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-#: A server may put anything into a warning; so many different ones are remembered.
+#: How many different warnings are remembered.
 MAX_WARNINGS = 1000
 # An alias, because inside the class `list` is a verb.
 Resources = list[Resource]
@@ -57,7 +57,7 @@ class Client:
 
     @property
     def name(self) -> str:
-        """What to call the server in a message."""
+        """The server's name, for messages."""
         return self.transport.name
 
     @overload
@@ -89,7 +89,7 @@ class Client:
     ) -> ObjectList[Any]:
         """Every object of a collection, read page by page, all at one version.
 
-        Of a `shard`, every object in it, whether or not the server knows shards.
+        With a `shard`, every object in it, whether or not the server supports shards.
         """
         items: list[Any] = []
         shard = listing.get("shard")
@@ -106,7 +106,7 @@ class Client:
         except DecodeError as error:
             raise BadAnswer(f"{resource}: an item of the list cannot be read: {error}") from None
         except Gone:
-            # The version of the first page was compacted away before the last one was read; in one piece it cannot be.
+            # The version of the first page was compacted before the last one was read; in one piece that cannot happen.
             if not version:
                 raise
             whole: Listing = {**listing, "limit": 0, "resource_version": ""}
@@ -116,9 +116,9 @@ class Client:
     async def pages(
         self, resource: Resource, namespace: str | None = None, **listing: Unpack[Listing]
     ) -> AsyncGenerator[Page, None]:
-        """A list as it comes, all of it where the server does not know shards (then `shard_selector` is empty).
+        """The pages of a list, of all shards if the server does not support them (then `shard_selector` is empty).
 
-        Raises Gone when it took so long that its version is no longer there.
+        Raises Gone if the list's version expires in between.
         """
         path = queries.path(resource, namespace)
         paging, version = Paging(listing.get("limit", PAGE)), listing.get("resource_version", "")
@@ -214,7 +214,7 @@ class Client:
     async def apply(
         self, resource: Resource, obj: Body, namespace: str | None = None, *, into: Any = dict, **how: Unpack[Applying]
     ) -> Any:
-        """Server-side apply: have the object as `obj` says, creating it if need be, and own exactly the fields in it.
+        """Server-side apply: create or change the object as `obj` says, and own exactly the fields in it.
 
         Fields of other managers with other values raise ApplyConflict, which names them; `force` takes them over.
         """
@@ -258,7 +258,7 @@ class Client:
     ) -> dict[str, Any]:
         """Delete every object of a collection that the selectors match."""
         if selection.get("shard") is not None:
-            # A server that does not know shards would delete all of them.
+            # A server without shards would delete all objects.
             raise ValueError("a shard cannot be deleted as a collection")
         query = queries.selection(selection)
         options = queries.delete_options(propagation, grace_period, dry_run, {})
@@ -276,7 +276,7 @@ class Client:
     ) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
         """The changes after `resource_version`, until the server ends the stream (after `timeout_seconds`, if given).
 
-        Where the server does not know shards, the changes of all of them.
+        If the server does not support shards, the changes of all of them.
         """
         query = [("watch", "true"), ("resourceVersion", resource_version)]
         query += queries.selection(selection)
@@ -296,7 +296,7 @@ class Client:
         body: Body = b"",
         timeout: float | None = None,
     ) -> bytes:
-        """Any request; the answer's bytes, or the typed error of an error answer."""
+        """Any request; returns the response's bytes, or raises the typed error."""
         headers = dict(headers or {})
         if body != b"" and not any(name.lower() == "content-type" for name in headers):
             headers["content-type"] = "application/json"
@@ -304,11 +304,11 @@ class Client:
         return self._body_of(response)
 
     async def discover(self) -> Discovery:
-        """What the server serves, and which groups could not be read."""
+        """The resources the server serves, and which groups could not be read."""
         return await discover(self)
 
     async def api_resources(self) -> Resources:
-        """The resources the server serves; groups that could not be read are logged (see `discover` to tell them)."""
+        """The resources the server serves; groups that could not be read are logged (`discover` returns them)."""
         found = await discover(self)
         for group_version, why in found.failures.items():
             log.warning("discovery of %s failed: %s", group_version, why)
@@ -340,7 +340,7 @@ class Client:
         *,
         answered: str,
     ) -> T:
-        """`answered` names the object that the answer must be; empty where it may be any."""
+        """`answered` is the name that the response's object must have; empty for any."""
         path = queries.path(resource, namespace, name, writing.get("subresource"))
         query = [*queries.write(self.field_manager, writing), *further]
         return await self._object(into, method, path, query, body, {"content-type": str(content_type)}, name=answered)
@@ -355,7 +355,7 @@ class Client:
         headers: Mapping[str, str] = {},
         name: str = "",
     ) -> T:
-        """Of an object with `name`, where the answer must be that one."""
+        """Checks that the response is an object, with `name` if one is given."""
         answer = self._body_of(await self.transport.send(Request(method, path, query, headers, body)))
         metadata = self._decoded(answer, Partial, path).metadata
         if name and metadata.name != name:
@@ -399,7 +399,7 @@ class _Named(msgspec.Struct):
 
 
 def _names(body: bytes) -> _Names:
-    """What a body says of where it belongs; all else in it is for the server to judge."""
+    """The fields of a body that address the object; the server validates the rest."""
     try:
         return decode(body, _Named).metadata
     except DecodeError as error:
@@ -425,7 +425,7 @@ def _covers(shard: Shard, raw: bytes) -> bool:
 
 
 def _shallow(raw: bytes, into: type[T]) -> T:
-    """What is nested deeper could be read, and not be written again."""
+    """A value nested deeper could be decoded, but not encoded again."""
     value = decode(raw, into)
     if into is dict and may_be_deep(raw) and is_deep(value):
         raise DecodeError(TOO_DEEP)

@@ -1,7 +1,7 @@
-"""Connections: where an API server is and how to prove who we are, from a kubeconfig or a pod's service account.
+"""Connections: the address of an API server and our credentials, from a kubeconfig or a pod's service account.
 
-Static credentials (token, client certificate, basic) are read here and stay in memory; those that change are `credentials`,
-those that programs make are `execplugin` and `authprovider`. Nothing here opens a connection.
+Static credentials (token, client certificate, basic) are read here and stay in memory. Changing ones are in `credentials`,
+those made by programs in `execplugin` and `authprovider`. Nothing here opens a connection.
 """
 
 import base64
@@ -31,7 +31,7 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-#: Where a kubeconfig's cluster has what is meant for exec plugins.
+#: Where a kubeconfig's cluster has its configuration for exec plugins.
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 
@@ -69,7 +69,7 @@ def load(path: str | None = None, context: str | None = None) -> Connection:
 
 
 def in_cluster(folder: Path = SERVICE_ACCOUNT, environ: Mapping[str, str] = os.environ) -> Connection:
-    """The connection of a pod's service account; its token is read again as it is renewed."""
+    """The connection of a pod's service account; its token is read again when it is renewed."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
         raise ConfigError("not in a cluster: KUBERNETES_SERVICE_HOST is not set")
@@ -85,7 +85,7 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT, environ: Mapping[str, str] = os.e
 
 
 def from_kubeconfig(paths: list[str], context: str | None = None) -> Connection:
-    """The connection of one context in one or several kubeconfig files, merged by kubectl's rule: the first to say wins."""
+    """The connection of one context in one or several kubeconfig files, merged by kubectl's rule: the first value wins."""
     files = _Kubeconfig(paths)
     name = context or files.current_context
     if not name:
@@ -96,14 +96,14 @@ def from_kubeconfig(paths: list[str], context: str | None = None) -> Connection:
     cluster_name = str(chosen.body.get("cluster") or "")
     cluster = files.find("clusters", "cluster", cluster_name)
     if cluster is None:
-        raise ConfigError(f"{files.label}: context {name!r} names cluster {cluster_name!r}, which is not there")
+        raise ConfigError(f"{files.label}: context {name!r} names cluster {cluster_name!r}, which does not exist")
     user_name = str(chosen.body.get("user") or "")
     user = files.find("users", "user", user_name)
     if user is None and user_name:
-        raise ConfigError(f"{files.label}: context {name!r} names user {user_name!r}, which is not there")
+        raise ConfigError(f"{files.label}: context {name!r} names user {user_name!r}, which does not exist")
     user = user or _Entry("", {}, cluster.folder)
     if user.body.get("as") or user.body.get("as-uid") or user.body.get("as-groups"):
-        # To leave it out would use more rights than were meant.
+        # Ignoring it would use more rights than intended.
         raise ConfigError(f"{user.label}: acting as somebody else (`as`) is not supported")
     connection = Connection(
         server=_server(cluster),
@@ -120,7 +120,7 @@ def from_kubeconfig(paths: list[str], context: str | None = None) -> Connection:
 
 
 def renewable(path: str | None = None, context: str | None = None) -> Connection:
-    """As `load`, for whoever goes on for long: a token or certificate written in the file is read again when it is refused."""
+    """As `load`, for long-running processes: a token or certificate in the file is read again when it is refused."""
     connection = load(path, context)
     if connection.credentials is not None or not (connection.token or connection.client_certificate):
         return connection
@@ -128,7 +128,7 @@ def renewable(path: str | None = None, context: str | None = None) -> Connection
 
 
 class _ReadAgain:
-    """What a kubeconfig says of its user, for somebody may have renewed it since."""
+    """Reads a kubeconfig's user again, since somebody may have renewed the credentials."""
 
     def __init__(self, path: str | None, context: str | None, connection: Connection) -> None:
         self._path = path
@@ -242,7 +242,7 @@ def _server(cluster: _Entry) -> str:
 def _provider(
     user: _Entry, cluster: _Entry, connection: Connection, context: str, files: _Kubeconfig
 ) -> CredentialProvider | None:
-    """Whoever is to be asked for a credential. As with kubectl, what is written in the file wins over programs."""
+    """The provider of a user's credentials. As with kubectl, static ones in the file win over programs."""
     if user.text("tokenFile"):
         return TokenFile(user.folder / Path(user.text("tokenFile")).expanduser(), connection.token)
     if connection.token:

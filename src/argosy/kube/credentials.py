@@ -1,6 +1,6 @@
-"""Credentials: what a request is signed with, and who provides it. Fixed ones, and tokens in a file somebody renews.
+"""Credentials: what a request authenticates with, and its providers: fixed ones, and tokens in a file that is renewed.
 
-Programs that make credentials are `execplugin` and `authprovider`; which of them a kubeconfig asks for is `config`.
+Programs that make credentials are in `execplugin` and `authprovider`; `config` chooses what a kubeconfig asks for.
 """
 
 import base64
@@ -31,11 +31,11 @@ TOKEN_FILE_TTL = 60.0
 
 
 class ConfigError(Exception):
-    """A kubeconfig that cannot be used; the message is one line for a person."""
+    """A kubeconfig that cannot be used; the message is one line for users."""
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """What a provider answers: an Authorization header's value, a client certificate (PEM), or both."""
+    """A provider's result: the value of an Authorization header, a client certificate (PEM), or both."""
 
     authorization: str = ""
     client_certificate: bytes = b""
@@ -47,12 +47,12 @@ class Credential(msgspec.Struct, frozen=True):
 
 class CredentialProvider(Protocol):
     async def __call__(self, *, refresh: bool = False) -> Credential:
-        """The credential to use now; `refresh` after the server refused the last one. Raises ConfigError."""
+        """The credential to use now; with `refresh` after the server refused the last one. Raises ConfigError."""
         ...
 
 
 def bearer(token: str, whose: str) -> str:
-    """A token as the value of an Authorization header. Raises ConfigError, which names `whose` it is and never the token."""
+    """A token as the value of an Authorization header. Raises ConfigError, which names `whose` it is but never the token."""
     token = token.strip()
     if not token.isascii() or not token.isprintable():
         raise ConfigError(f"{whose}: the token has characters no token can have")
@@ -64,7 +64,7 @@ class _Claims(msgspec.Struct):
 
 
 def token_expired(authorization: str) -> datetime.datetime | None:
-    """When the JSON web token in an Authorization header ended; None where it has not, or is no such token."""
+    """When the JWT in an Authorization header expired; None if it has not, or is not a JWT."""
     parts = authorization.removeprefix("Bearer ").split(".")
     if len(parts) != 3:
         return None
@@ -93,7 +93,7 @@ class Fixed:
 
 
 class TokenFile:
-    """A bearer token in a file somebody renews. While it cannot be read, the last one that could be is used."""
+    """A bearer token in a file that is renewed. While it cannot be read, the last token is used."""
 
     def __init__(self, path: Path, token: str = "") -> None:
         self._path = path

@@ -1,7 +1,7 @@
 """Discovery: which resources an API server serves, by the aggregated documents or, from older servers, group by group.
 
-A group that cannot be read (its extension server is away) is a failure noted beside the rest, never an empty answer: who
-asks must be able to tell "not served" from "not known".
+A group that cannot be read (its extension server is down) is reported as a failure, never as empty: the caller must be able to
+tell "not served" from "not known".
 """
 
 import asyncio
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Discovery", "discover"]
 
-#: A server that names more resources, or longer ones, is not believed: what it serves is stored and compared by others.
+#: A server with more resources, or longer names, is refused: its resources are stored and compared by others.
 MOST_RESOURCES = 5000
 LONGEST_NAME = 253
 ACCEPT = ",".join(
@@ -31,7 +31,7 @@ ACCEPT = ",".join(
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """All resources in the server's order (a group's preferred version first), their verbs, and what could not be read."""
+    """All resources in the server's order (a group's preferred version first), their verbs, and failures."""
 
     resources: tuple[Resource, ...]
     verbs: dict[Resource, frozenset[str]]
@@ -81,7 +81,7 @@ class _ResourceList(msgspec.Struct):
 
 
 async def discover(client: "Client") -> Discovery:
-    """Read everything; raises only when the server's own two documents cannot be read."""
+    """Read everything; raises only if the server's own two documents cannot be read."""
     found: dict[Resource, frozenset[str]] = {}
     failures: dict[str, str] = {}
     for path in ("/api", "/apis"):

@@ -1,9 +1,9 @@
-"""Endpoints: which addresses somebody else's URL may have us talk to. Rules as a value; nothing here opens a connection.
+"""Endpoints: which addresses we may connect to because of a URL in an object. Rules as a value; nothing here opens a
+connection.
 
-A URL in an object is written by people who may have fewer rights than we do: it must not lead to what only our machine can
-reach. Link-local addresses are never meant (a cloud's metadata service gives out credentials there), and what is sent in the
-clear can be read and changed on its way. The names in URLs are judged here, and what they resolve to right before it is
-connected to (`resolver`).
+A URL in an object is written by users who may have fewer rights than we do: it must not lead to what only our machine can
+reach. Link-local addresses are always refused (cloud metadata services give out credentials there), and plain HTTP can be read
+and changed on the way. Names in URLs are checked here, and the addresses they resolve to right before connecting (`resolver`).
 """
 
 import ipaddress
@@ -18,16 +18,15 @@ __all__ = ["DEFAULT_RULES", "EndpointRules", "canonical", "parse_rules"]
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-#: Services of clouds for their own machines that are not at link-local addresses.
+#: Cloud services for their own machines that are not at link-local addresses.
 _METADATA = frozenset(
     ipaddress.ip_address(text) for text in ("fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
 )
-#: IPv4 addresses in clothes of IPv6 (RFC 6052, RFC 8215, RFC 4291, RFC 2765); mapped ones, 6to4 and Teredo are known to
-#: ipaddress.
+#: IPv4 addresses embedded in IPv6 (RFC 6052, RFC 8215, RFC 4291, RFC 2765); ipaddress knows mapped ones, 6to4 and Teredo.
 _TRANSLATED = tuple(
     ipaddress.IPv6Network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96")
 )
-#: How programs of old read a name as an address: by its last part.
+#: Old programs read a name as an address by its last part.
 _NUMBER = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)\.?", re.IGNORECASE)
 
 
@@ -35,32 +34,31 @@ _START = "it must start with https:// (or http://) and name a host"
 
 
 def canonical(url: str) -> str:
-    """As everybody who reads it does: its scheme in small letters, without a slash at the end.
+    """The URL as every reader understands it: scheme in lower case, without a trailing slash.
 
-    Raises ValueError for what one reader drops, or takes for something else, and another does not; and where no path can be put
-    behind it.
+    Raises ValueError for characters that readers treat differently, and if no path can be appended.
     """
     if not url.isascii() or any(each <= " " or each in "\\\x7f" for each in url):
         raise ValueError("it must not have white space, control characters, backslashes or letters beyond ASCII in it")
     scheme, _, rest = url.partition("://")
     if scheme.lower() not in ("https", "http") or not rest:
         raise ValueError(_START)
-    if "?" in rest or "#" in rest:  # also empty ones, which swallow the path that is put behind
+    if "?" in rest or "#" in rest:  # even empty ones, which would swallow the appended path
         raise ValueError("it must not have a query or a fragment")
     return f"{scheme.lower()}://{rest.rstrip('/')}"
 
 
 class EndpointRules(msgspec.Struct, frozen=True):
-    """What is allowed besides: with an empty list everything that is not forbidden."""
+    """What is allowed besides; an empty list allows everything that is not forbidden."""
 
     networks: tuple[Network, ...] = ()
     #: `name`, or `.suffix` for everything below it.
     names: tuple[str, ...] = ()
-    #: http:// to others than this machine.
+    #: http:// to other machines.
     http: bool = False
 
     def refusal(self, url: str) -> str:
-        """Why nothing is sent to a URL, whatever its name resolves to; empty where it may be."""
+        """Why nothing is sent to a URL, whatever its name resolves to; empty if allowed."""
         try:
             url = canonical(url)
         except ValueError as error:
@@ -69,7 +67,7 @@ class EndpointRules(msgspec.Struct, frozen=True):
             parts = urlsplit(url)
             host, _ = parts.hostname or "", parts.port
         except ValueError:
-            return "it is no URL"
+            return "it is not a URL"
         if not host:
             return _START
         if parts.username is not None or parts.password is not None:
@@ -82,13 +80,13 @@ class EndpointRules(msgspec.Struct, frozen=True):
         return self.address_refusal(host, str(address)) if address is not None else self._name_refusal(host)
 
     def address_refusal(self, host: str, text: str) -> str:
-        """Why an address is not connected to that a host resolved to; empty where it may be."""
+        """Why a resolved address is not connected to; empty if allowed."""
         meant = _meant(ipaddress.ip_address(text.partition("%")[0]))
         unlisted = [address for address in meant if not any(address in network for network in self.networks)]
         if not unlisted:
             return ""
         if any(_is_no_server(address) for address in unlisted):
-            return f"{text} is not an address for servers of others (link-local, multicast or a cloud's metadata)"
+            return f"{text} is not an allowed address for a server (link-local, multicast or a cloud's metadata)"
         if (self.networks or self.names) and not self._is_named(host):
             return f"{text} is not among the addresses of --allowed-endpoints"
         return ""
@@ -103,12 +101,12 @@ class EndpointRules(msgspec.Struct, frozen=True):
         return any(host.endswith(name) if name.startswith(".") else host == name for name in self.names)
 
 
-#: Everything but what is never meant.
+#: Everything except what is always refused.
 DEFAULT_RULES = EndpointRules()
 
 
 def parse_rules(allowed: Iterable[str], *, http: bool = False) -> EndpointRules:
-    """From `10.0.0.0/8`, `api.example.com` and `*.example.com`. Raises ValueError with the one that is none of these."""
+    """From `10.0.0.0/8`, `api.example.com` and `*.example.com`. Raises ValueError with the first invalid one."""
     networks: list[Network] = []
     names: list[str] = []
     for text in allowed:
@@ -119,7 +117,9 @@ def parse_rules(allowed: Iterable[str], *, http: bool = False) -> EndpointRules:
         except ValueError:
             name = entry.removeprefix("*")
         if not name.strip(".") or set(name) - set("abcdefghijklmnopqrstuvwxyz0123456789-."):
-            raise ValueError(f"{text!r} is no network (10.0.0.0/8), name, or name with a star in front (*.example.com)")
+            raise ValueError(
+                f"{text!r} is not a network (10.0.0.0/8), name, or name with a star in front (*.example.com)"
+            )
         names.append(name)
     return EndpointRules(tuple(networks), tuple(names), http)
 
@@ -132,13 +132,13 @@ def _address(host: str) -> Address | None:
 
 
 def _meant(address: Address) -> tuple[Address, ...]:
-    """The addresses that are spoken to by this one: itself, or the IPv4 addresses that it stands for."""
+    """The addresses that this one leads to: itself, or the IPv4 addresses embedded in it."""
     if not isinstance(address, ipaddress.IPv6Address):
         return (address,)
     if address.teredo is not None:  # its server and its client
         return address.teredo
     translated = address.ipv4_mapped or address.sixtofour
-    # The first of ::/96 are no IPv4 addresses: unspecified, and this machine.
+    # The first addresses of ::/96 are not IPv4: unspecified, and the loopback.
     if translated is None and int(address) > 1 and any(address in network for network in _TRANSLATED):
         translated = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return (address if translated is None else translated,)
@@ -149,7 +149,7 @@ def _is_no_server(address: Address) -> bool:
 
 
 def _is_this_machine(host: str, address: Address | None) -> bool:
-    """A translated address leads over a translator, whatever it stands for; a mapped one is but a way to write it."""
+    """A translated address leads over a translator; a mapped one is only another notation."""
     if address is None:
         return host == "localhost"
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None

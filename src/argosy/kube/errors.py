@@ -1,7 +1,7 @@
-"""Errors of a Kubernetes API, one class a reason a caller may want to handle, each carrying the server's Status.
+"""Errors of a Kubernetes API, one class per reason that a caller may want to handle, each with the server's Status.
 
-`from_status` is the only place that maps codes and reasons to classes; `from_response` takes whatever a server answered. Both
-take any JSON there is: a Status of odd fields is an error like any other.
+Only `from_status` maps codes and reasons to classes; `from_response` accepts any response. Both accept any JSON: a Status with
+odd fields is an error like any other.
 """
 
 import re
@@ -36,19 +36,19 @@ __all__ = [
 
 
 class TransportError(Exception):
-    """No answer was had: refused, reset, timed out, bad TLS. Whether the request took effect is unknown."""
+    """There was no response: refused, reset, timed out, bad TLS. Whether the request took effect is unknown."""
 
 
 class BadAnswer(TransportError):
-    """An answer came that is none: not HTTP, not JSON, or not of the shape that was asked for. It is not believed in part."""
+    """An invalid response: not HTTP, not JSON, or not of the requested type. No part of it is used."""
 
 
 class AnswerTooLarge(BadAnswer):
-    """More than is read of an answer. What was asked for in parts may come in smaller ones."""
+    """The response is larger than allowed. A list may be requested in smaller pages."""
 
 
 class ApiError(Exception):
-    """The server answered with an error; `status` is its Status object (made up from the body where it sent none)."""
+    """The server returned an error; `status` is its Status object (made from the body if it sent none)."""
 
     def __init__(self, code: int, reason: str, message: str, status: dict[str, Any], retry_after: float | None = None):
         super().__init__(message)
@@ -77,7 +77,7 @@ class Unauthorized(ApiError):
 class Forbidden(ApiError):
     @property
     def namespace_terminating(self) -> bool:
-        """Whether nothing may be created because the namespace is being deleted, with everything in it."""
+        """Whether nothing may be created because the namespace is being deleted."""
         return any(cause.get("reason") == "NamespaceTerminating" for cause in self.causes)
 
 
@@ -98,7 +98,7 @@ class Conflict(ApiError):
 
 
 class ApplyConflict(Conflict):
-    """Server-side apply met fields that other managers own with other values: `fields`, each with what the server says of it."""
+    """Fields that other managers own with other values: `fields`, each with the server's message."""
 
     @property
     def fields(self) -> dict[str, str]:
@@ -165,12 +165,12 @@ _BY_CODE: dict[int, type[ApiError]] = {
 #: Characters of a message that are kept: it goes into conditions, events and logs, and a server may send megabytes.
 LONGEST_MESSAGE = 4096
 _LONGEST_REASON = 128
-#: No server is asked again later than this because it says so.
+#: The longest Retry-After that is respected.
 LONGEST_WAIT = 300.0
 
 
 def from_status(status: dict[str, Any], code: int | None = None, retry_after: float | None = None) -> ApiError:
-    """The typed error for a Status object; `code` is the HTTP code where the Status lacks one."""
+    """The typed error for a Status object; `code` is the HTTP code, if the Status lacks one."""
     said = status.get("code")
     code = said if isinstance(said, int) and 100 <= said <= 599 else code or 500
     reason = _text(status.get("reason"), _LONGEST_REASON)
@@ -184,9 +184,9 @@ def from_status(status: dict[str, Any], code: int | None = None, retry_after: fl
 
 
 def from_response(code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
-    """The typed error for an error answer; proxies in between answer text or HTML instead of a Status.
+    """The typed error for an error response; proxies return text or HTML instead of a Status.
 
-    Such a 404 is not NotFound: whoever wrote it knows nothing of the object, which is no sign that it is gone.
+    Such a 404 is not NotFound: its sender knows nothing of the object, so it is no sign that the object is gone.
     """
     retry_after = retry_after_of(headers)
     try:
@@ -221,12 +221,12 @@ def _text(value: object, longest: int) -> str:
 
 
 def _shown(code: int, text: str) -> str:
-    """An answer that is not from Kubernetes, in one line."""
+    """A response that is not from Kubernetes, in one line."""
     if text.lstrip().startswith("<"):
         title = _TITLE.search(text)
         named = f" {' '.join(title[1].split())[:100]!r}" if title else ""
         return f"HTTP {code} with an HTML page{named} instead of an answer of Kubernetes"
-    return " ".join(text.split())[:300] or f"HTTP {code} without a word"
+    return " ".join(text.split())[:300] or f"HTTP {code} without a message"
 
 
 def _details(status: dict[str, Any]) -> dict[str, Any]:

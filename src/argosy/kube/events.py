@@ -1,8 +1,8 @@
-"""Events: tell users what happened to their object, without flooding the server.
+"""Events: report to users what happened to their object, without flooding the server.
 
-`event` never waits and never fails: it correlates, and puts what is left on a bounded queue that `run` writes from. The same
-event again only counts up on the one already written; many different messages of one reason on one object fold into one;
-and each object has a budget. Correlation is `Correlator`, without I/O.
+`event` never waits and never fails: it correlates, and puts the rest on a bounded queue that `run` writes from. The same event
+again only increases the count of the written one; many different messages of one reason on one object are combined; and each
+object has a budget. Correlation is in `Correlator`, without I/O.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ Key = tuple[Any, ...]
 
 
 class Correlator:
-    """Decides what becomes of an occurrence: dropped (None), folded, or passed on."""
+    """Decides what happens to an occurrence: dropped (None), combined, or passed on."""
 
     def __init__(self, clock: Callable[[], float] = clock.monotonic) -> None:
         self._clock = clock
@@ -94,7 +94,7 @@ class Correlator:
         similar.messages.add(occurrence.message)
         if len(similar.messages) <= SIMILAR:
             return occurrence
-        # Beyond this the set is only a count; it must not keep every message there ever was.
+        # Beyond this the set is only a count; it must not keep every message.
         while len(similar.messages) > SIMILAR + 1:
             similar.messages.pop()
         return msgspec.structs.replace(occurrence, message=COMBINED + occurrence.message)
@@ -147,7 +147,7 @@ class EventRecorder:
                 self._queue.task_done()
 
     async def flush(self) -> None:
-        """Wait until everything recorded so far was written or given up; `run` must be running."""
+        """Wait until everything recorded so far was written or dropped; `run` must be running."""
         await self._queue.join()
 
     async def _write(self, occurrence: Occurrence) -> None:
@@ -162,7 +162,7 @@ class EventRecorder:
                 await self.client.patch(EVENTS, written.name, change, written.namespace, kind=Patch.MERGE, into=bytes)
                 return
             except NotFound:
-                # The server forgets events after an hour; this one starts over.
+                # The server deletes events after an hour; this one starts over.
                 written = self._written[key] = _new(occurrence, now)
                 written.count = 1
         try:
@@ -198,7 +198,7 @@ def _new(occurrence: Occurrence, now: str) -> _Written:
 
 
 def _recall(memory: "OrderedDict[Key, Any]", key: Key, make: Callable[[], Any]) -> Any:
-    """The remembered value, made when it is new; the one unused for longest is forgotten."""
+    """The cached value, made if it is new; the least recently used one is dropped."""
     if key in memory:
         memory.move_to_end(key)
         return memory[key]

@@ -1,7 +1,7 @@
 """Exec plugins: programs that print a credential (client.authentication.k8s.io v1 and v1beta1), run when one is needed.
 
-A credential is kept until the time its plugin gave it, or until a server refuses it. Requests that need one at the same moment
-share one run. What a plugin prints is never shown or logged, only what it says on standard error when it fails.
+A credential is kept until its expiry, or until a server refuses it. Concurrent requests that need one share one run. What a
+plugin prints is never shown or logged, except its standard error when it fails.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ __all__ = ["ExecPlugin", "Plugin", "parse"]
 _GROUP: Final = "client.authentication.k8s.io/"
 _VERSIONS: Final = (f"{_GROUP}v1", f"{_GROUP}v1beta1")
 _MODES: Final = ("Never", "IfAvailable", "Always")
-#: How long one that asks nobody anything may take; somebody who logs in with a browser is given more.
+#: Timeout of a plugin that is not interactive; a login with a browser gets more time.
 PATIENCE: Final = 60.0
 LOGIN_PATIENCE: Final = 600.0
 
 
 class Plugin(msgspec.Struct, frozen=True):
-    """One `exec` of a kubeconfig's user. `cluster` is what the program is told of the server; None means nothing."""
+    """One `exec` of a kubeconfig's user. `cluster` is what the program is told about the server; None means nothing."""
 
     label: str
     api_version: str
@@ -59,9 +59,9 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 
 
 def parse(label: str, body: Mapping[str, Any], folder: Path, cluster: Mapping[str, Any]) -> Plugin:
-    """The plugin of a kubeconfig's `exec`; a command with a path is looked for from the kubeconfig's `folder`.
+    """The plugin of a kubeconfig's `exec`; a command with a path is relative to the kubeconfig's `folder`.
 
-    `cluster` is handed on only where the kubeconfig says so. Raises ConfigError.
+    `cluster` is passed on only if the kubeconfig says so. Raises ConfigError.
     """
     api_version = _text(label, body, "apiVersion")
     if api_version not in _VERSIONS:
@@ -104,7 +104,7 @@ class ExecPlugin:
         async with self._lock:
             kept = self._credential
             expired = self._expires is not None and clock.time() >= self._expires
-            # One that came while we waited is not the one that was refused.
+            # A credential that came while we waited is not the refused one.
             if kept is not None and not expired and not (refresh and self._ran <= called):
                 return kept
             status = await _run(self._plugin)
@@ -147,7 +147,7 @@ async def _run(plugin: Plugin) -> _Status:
 def _is_interactive(plugin: Plugin) -> bool:
     terminal = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
     if plugin.interactive_mode == "Always" and not terminal:
-        raise ConfigError(f"{plugin.label}: {plugin.command} wants to ask somebody, and there is no terminal")
+        raise ConfigError(f"{plugin.label}: {plugin.command} needs input, but there is no terminal")
     return terminal and plugin.interactive_mode != "Never"
 
 
@@ -155,7 +155,7 @@ def _found(plugin: Plugin) -> str:
     path = shutil.which(plugin.command)
     if path is None:
         hint = f" ({_one_line(plugin.install_hint)})" if plugin.install_hint else ""
-        raise ConfigError(f"{plugin.label}: the program {plugin.command} is not there{hint}")
+        raise ConfigError(f"{plugin.label}: the program {plugin.command} was not found{hint}")
     return path
 
 
@@ -170,7 +170,7 @@ def _status(plugin: Plugin, out: bytes) -> _Status:
     try:
         answer = msgspec.json.decode(out, type=_ExecCredential)
     except msgspec.DecodeError:
-        # The decoder's own text could show a part of what must not be shown.
+        # The decoder's own message could show a part of the credential.
         raise ConfigError(f"{plugin.label}: {plugin.command} did not print an ExecCredential") from None
     if answer.kind != "ExecCredential" or answer.api_version != plugin.api_version:
         said = f"{answer.api_version or 'no apiVersion'} {answer.kind}"[:100]

@@ -1,7 +1,7 @@
-"""Field paths, as `spec.list[0].name`: where in an object something lies.
+"""Field paths, as `spec.list[0].name`: the place of a value in an object.
 
-Whoever walks an object carries a chain of pieces along and writes it out only where there is something to tell: written out at
-each step, the path to ten thousand values below a long name would be long ten thousand times.
+A walk over an object carries a chain of pieces and formats it only for a finding: formatted at each step, the paths of ten
+thousand values below a long name would repeat that name ten thousand times.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ __all__ = ["MAX_PIECE", "Path", "written"]
 
 #: A longer name is shown by its beginning.
 MAX_PIECE = 1024
-#: The path of what a value lies in, and one more piece, with its own dot or brackets; None is the object itself.
+#: The path of the parent, and one more piece, with its own dot or brackets; None is the object itself.
 Path = tuple[Any, str] | None
 
 

@@ -11,7 +11,7 @@ __all__ = ["Lines", "event"]
 
 TYPES = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 _OBJECT = b',"object":'
-#: How an event begins where it is written as API servers write it.
+#: How an event begins in the usual encoding of API servers.
 _BEGINNINGS = {f'{{"type":"{type}"'.encode(): type for type in TYPES}
 
 
@@ -24,7 +24,7 @@ _decoder = msgspec.json.Decoder(_Event)
 
 
 class Lines:
-    """Collects chunks and gives out whole lines. What follows the last newline is not an event: the stream broke there."""
+    """Collects chunks and returns complete lines. What follows the last newline is not an event: the stream broke there."""
 
     def __init__(self, limit: int = DEFAULT.object) -> None:
         self._limit = limit
@@ -48,9 +48,9 @@ class Lines:
 
 
 def event(line: bytes) -> Event:
-    """One line as an event. An ERROR event is raised as the ApiError it carries, anything else as a BadAnswer.
+    """One line as an event. An ERROR event is raised as the ApiError it carries, any other line as a BadAnswer.
 
-    That an object is JSON is for whoever decodes it to find out: to read every object twice would halve what a watch carries.
+    The object is not parsed here: parsing every object twice would halve the throughput of a watch.
     """
     at = line.find(_OBJECT, 0, 32)
     type_ = _BEGINNINGS.get(line[:at])

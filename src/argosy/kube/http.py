@@ -1,16 +1,16 @@
 """HTTP(S) transport: requests, lists and watches to an API server over the network, on aiohttp.
 
-One connection pool an instance, opened with the first request and closed by `close`; watches come on top of the limit for
-requests. It owns no task. Everything the network can do wrong is a TransportError, everything the server says is a Response
-(or, from `list` and `watch`, an ApiError). With a `Challenge`, every connection has answered it before anything else is sent.
+One connection pool per instance, opened with the first request and closed by `close`; watches do not count for the limit of
+requests. It owns no task. Every network failure is a TransportError, everything the server says is a Response (or, from `list`
+and `watch`, an ApiError). With a `Challenge`, every connection has answered it before anything else is sent.
 
-Retries happen inside the caller's time-out: a 429, and a 503 that says when to come back, for every verb, since the server
-did nothing; a failed connection when nothing was sent or the verb changes nothing. A write whose answer was lost is never
-sent twice. Getting a credential is not part of that time: somebody may have to log in for it.
+Retries happen within the caller's timeout: a 429, and a 503 with Retry-After, for every verb, since the server did nothing; a
+failed connection if nothing was sent or the verb changes nothing. A write whose response was lost is never sent twice. Getting
+a credential does not count for the timeout: somebody may have to log in.
 
-No more of an answer is read than `AnswerLimits` allow, and one that is none is a BadAnswer, not asked for again here; so is
-one of more parts than can be read while others wait (`answers.crowd`). With a `longest_hold`, a 429 is for the whole line:
-until its time is over every request and watch waits a moment, or is told 429.
+At most `AnswerLimits` are read of a response. An invalid response is a BadAnswer and not retried here; so is one with more
+parts than can be parsed in time (`answers.crowd`). With a `longest_hold`, a 429 affects all requests: until its time is over
+every request and watch waits a moment, or fails with 429.
 """
 
 import asyncio
@@ -47,16 +47,16 @@ log = logging.getLogger(__name__)
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 CONNECT_TIMEOUT = 10.0
-#: Below the idle time-outs of API servers and load balancers, so that a write rarely meets a connection just closed.
+#: Below the idle timeouts of API servers and load balancers, so that a write rarely meets a connection just closed.
 KEEPALIVE = 30.0
 MAX_RETRIES = 8
-#: The connection itself did not come about, so the server cannot have seen the request.
+#: The connection was not established, so the server cannot have seen the request.
 NOTHING_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
 MALFORMED = (aiohttp.ClientResponseError, HttpProcessingError)
-#: What aiohttp raises when the network fails; a RuntimeError when a connection was closed under a reader.
+#: What aiohttp raises when the network fails; a RuntimeError if a connection was closed under a reader.
 BROKEN = (aiohttp.ClientError, HttpProcessingError, OSError, RuntimeError)
 BACKOFF = Backoff(base=0.1, cap=5.0, jitter=0.5)
-#: A request waits so long for a server that wants to be left alone; if that takes longer, whoever sent it is told.
+#: The longest wait of a request after a 429; beyond that it fails.
 SHORT_HOLD = 1.0
 
 
@@ -78,7 +78,7 @@ class _List(msgspec.Struct):
 
 
 class HttpTransport:
-    """A `Transport` to one API server. Raises ConfigError when the connection's certificates are no good."""
+    """A `Transport` to one API server. Raises ConfigError if the connection's certificates are invalid."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class HttpTransport:
         limits: AnswerLimits = DEFAULT,
         longest_hold: float = 0.0,
     ) -> None:
-        """`endpoints` are rules for a server that somebody else named."""
+        """`endpoints` are the rules for a server named by a user."""
         if endpoints is not None and (refusal := endpoints.refusal(connection.server)):
             raise ConfigError(f"{connection.server}: {refusal}")
         try:
@@ -151,7 +151,7 @@ class HttpTransport:
                     raise BadAnswer(f"{self._base}: {request.path} did not answer in HTTP: {_shown(error)}") from None
                 if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
                     raise TransportError(f"{self._base}: no answer within {timeout:g} s") from None
-                if request.guard is not None:  # it may have been its word that ended the try
+                if request.guard is not None:  # the guard may have ended the attempt
                     request.guard()
                 failures += 1
                 delay = self._backoff.delay(failures)
@@ -178,10 +178,10 @@ class HttpTransport:
             await asyncio.sleep(delay)
 
     async def _held(self) -> Response | None:
-        """Wait until the server may be asked; if that takes long, the 429 with which it would answer."""
+        """Wait until the server may be asked; if that takes long, the 429 that it would return."""
         remaining = self._hold.remaining()
         if remaining > SHORT_HOLD:
-            message = f"the server asked to be left alone for {remaining:.0f} more seconds"
+            message = f"the server asked to wait {remaining:.0f} more seconds"
             status = {
                 "kind": "Status",
                 "apiVersion": "v1",
@@ -207,7 +207,7 @@ class HttpTransport:
         except UNREADABLE as error:
             why = "it is an HTML page" if response.body.lstrip()[:1] == b"<" else str(error)
             raise BadAnswer(f"{self._base}: {request.path} did not answer a Kubernetes list: {why}") from None
-        # Anything else that is JSON would pass for an empty list, and an empty list deletes.
+        # Any other JSON would pass for an empty list, and an empty list deletes.
         if not found.kind.endswith("List"):
             kind = f"its kind is {found.kind[:60]!r}" if found.kind else "it has no kind"
             raise BadAnswer(f"{self._base}: {request.path} did not answer a Kubernetes list: {kind}")
@@ -219,7 +219,7 @@ class HttpTransport:
                 if len(item) > UNCOUNTED:
                     self._count(bytes(item), request.path)
         return Page(
-            # A Raw is a view that keeps the whole body alive; a copy of its own lets one object outlive the page.
+            # A Raw is a view that keeps the whole body alive; with a copy one object can outlive the page.
             items=[bytes(item) for item in items],
             resource_version=found.metadata.resource_version or "",
             continue_token=found.metadata.continue_token or "",
@@ -238,7 +238,7 @@ class HttpTransport:
         try:
             yield events
         finally:
-            # Closed, not released: the rest of the stream is of no interest and the connection cannot be used again.
+            # Closed, not released: the rest of the stream is not needed and the connection cannot be reused.
             response.close()
             await events.aclose()
 
@@ -348,7 +348,7 @@ class HttpTransport:
             ssl=self._ssl if self._ssl is not None else True,
             server_hostname=self.connection.tls_server_name or None,
             proxy=self._proxy,
-            # A redirect would carry the credentials to wherever it points; an API server sends none.
+            # A redirect would send the credentials to its target; an API server sends none.
             allow_redirects=False,
         )
 
@@ -365,7 +365,7 @@ class HttpTransport:
             self._certificate = certificate
 
     def _explained(self, answer: Response, headers: Mapping[str, str]) -> Response:
-        """A refusal does not tell its reason; where it can be seen from here, it is told."""
+        """A 401 does not tell its reason; if the reason can be seen here, it is added."""
         if answer.status != 401:
             return answer
         if when := token_expired(headers.get("Authorization", "")):
@@ -384,15 +384,15 @@ class HttpTransport:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
                 read_bufsize=2**18,
-                # None was asked for; unpacked, a few bytes may be as many as they like.
+                # Compression was not requested, and a few bytes may expand to any size.
                 auto_decompress=False,
             )
-            # aiohttp would send PUT and DELETE again after a cut connection; whether that is right is decided in `send`.
+            # aiohttp would resend PUT and DELETE after a broken connection; `send` decides whether that is safe.
             self._session._retry_connection = False
         return self._session
 
     def _pool(self) -> aiohttp.TCPConnector:
-        # A proxy looks names up itself, and its own is the operator's.
+        # A proxy resolves names itself, and the proxy's own address is the operator's choice.
         rules = self._endpoints if self._proxy is None else None
         resolver = GuardedResolver(rules) if rules is not None else None
         if self._challenge is not None:
@@ -400,7 +400,7 @@ class HttpTransport:
         return aiohttp.TCPConnector(limit=0, resolver=resolver, keepalive_timeout=KEEPALIVE)
 
     async def close(self) -> None:
-        """Close every connection; requests and watches under way end with a TransportError."""
+        """Close every connection; requests and watches in progress end with a TransportError."""
         self._closed = True
         session, self._session = self._session, None
         if session is not None:
@@ -408,8 +408,8 @@ class HttpTransport:
 
 
 class _Guarded(aiohttp.BytesPayload):
-    """A body that is sent, and the buffered head of the request with it, only if the guard still agrees: opening a connection
-    takes its time, and so does every turn of the event loop."""
+    """A body that is sent, together with the buffered head of the request, only if the guard still agrees: opening a
+    connection takes time, and so does every turn of the event loop."""
 
     def __init__(self, body: bytes, guard: Callable[[], None]) -> None:
         super().__init__(body)
@@ -430,7 +430,7 @@ def _headers_of(response: aiohttp.ClientResponse) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name, value in response.headers.items():
         name = name.lower()
-        # Several lines of one name are one list, as with warnings.
+        # Several headers of one name are one list, as with warnings.
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return headers
 
@@ -440,32 +440,32 @@ def _asks_to_wait(answer: Response) -> bool:
 
 
 def _without_frames(error: BaseException | None) -> None:
-    """aiohttp's streams and connections keep the error they broke with, and its frames hold them: circles, with all that was
-    read, in a process that looks for circles rarely. What is to be known of it is told in words."""
+    """aiohttp's streams and connections keep the error they failed with, whose frames refer to them: reference cycles that hold
+    all that was read, in a process that rarely collects cycles. So only the text of the error is kept."""
     while error is not None:
         error.__traceback__ = None
         error = error.__cause__ or error.__context__
 
 
 def _malformed(error: Exception) -> bool:
-    """Whether what came is not HTTP. A proxy that refuses speaks it well enough."""
+    """Whether the response is not HTTP. A proxy's refusal is valid HTTP."""
     return isinstance(error, MALFORMED) and not isinstance(error, aiohttp.ClientHttpProxyError)
 
 
 def _shown(error: Exception) -> str:
-    """aiohttp shows the bytes that it could not read, below its own words."""
+    """aiohttp appends the bytes that it could not parse to its message."""
     return str(getattr(error, "message", "") or error).strip().split("\n")[0][:200]
 
 
 def _hopeless(error: Exception) -> bool:
-    """A certificate that does not fit will not fit better in a second, nor does a proxy change its mind."""
+    """Whether a retry is useless: an invalid certificate or a proxy's refusal stays."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return error.status < 500
     return isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError)
 
 
 def describe(error: Exception) -> str:
-    """What went wrong, in the words of the operating system or TLS; aiohttp's own text shows its internals."""
+    """The error in the words of the operating system or TLS; aiohttp's own text shows its internals."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return f"the proxy refused to connect: {error.status} {error.message}".rstrip()
     cause: Exception = error

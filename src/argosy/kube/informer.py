@@ -1,18 +1,18 @@
 """Informer: a cache of one resource, kept current by list and watch.
 
-`run` is the one task: list, then watch from the list's version; when a stream ends in whatever way, watch again from the last
-version seen; when that version is gone (410), list again and diff. It ends only by cancellation; errors are waited out with
-back-off and the cache keeps what it knew, for not knowing is no deletion.
+`run` is the one task: list, then watch from the list's version. When a stream ends for any reason, watch again from the last
+version seen. When that version is gone (410), list again and diff. It ends only by cancellation. Errors are retried with
+back-off while the cache keeps its objects: not knowing is no deletion.
 
 A stream that died silently is noticed: the server is asked to end it well before `liveness` seconds, so silence for that long
-means nobody is there. (Bookmarks cannot be relied on for that: kube-apiserver sends none while a resource does not change.)
-A server restored from a backup would keep an informer waiting for a version that is not coming: after watches that said
-nothing, one item is listed to see whether the server is behind what was already seen.
+means that the server is gone. (Bookmarks are not reliable: kube-apiserver sends none while a resource does not change.) After a
+restore from a backup, an informer could wait for a version that never comes: after watches without events, one item is listed
+to check whether the server is behind.
 
-Answers that are none (BadAnswer, DecodeError) are followed by a list, since the same version would bring the same again, and
-by a back-off of their own: a good answer in between does not end it. `trouble` tells of them for as long as they are news.
+Invalid answers (BadAnswer, DecodeError) are followed by a list, since the same version would bring the same again, and by a
+back-off of their own, which a valid answer in between does not end. `trouble` reports them while they are recent.
 
-An outage is two lines in the log, its start with the reason and its end, however often and differently it fails in between.
+An outage is two lines in the log, its start with the reason and its end, however often it fails in between.
 """
 
 import asyncio
@@ -41,22 +41,22 @@ T = TypeVar("T", bound=Identified)
 log = logging.getLogger(__name__)
 
 BACKOFF = Backoff(base=0.5, cap=30.0, jitter=0.4)
-#: A stream that the server ends sooner, without an event, is counted as a failure, so that it is not reopened in a spin.
+#: A stream that ends sooner, without an event, counts as a failure, so that it is not reopened in a busy loop.
 SHORTEST_WATCH = 1.0
-#: How long the informer may hold the event loop while it takes in what has already arrived.
+#: How long the informer may block the event loop while it applies what has already arrived.
 SLICE = 0.005
 SILENT_WATCHES = 2
-#: A stream that has been well for so long makes up for what was wrong before.
+#: A stream that has been open for so long ends the back-off.
 STEADY = 2.0
-#: ... and so long after the last bad answer the next one is the first.
+#: After so long without an invalid answer, the next one counts as the first.
 FORGIVEN = 300.0
-#: ... and what stays unreadable is listed again no less often than this.
+#: Unreadable objects are listed again at least this often.
 RARELY = 3600.0
 _UNSERVED = "the server does not serve this kind (yet)"
 
 
 class Informer(Cache[T]):
-    """What is in the cluster, as of `version`; `synced` is set once the first list is in."""
+    """The cluster's objects as of `version`; `synced` is set after the first list."""
 
     def __init__(
         self,
@@ -77,10 +77,10 @@ class Informer(Cache[T]):
         most_bytes: int = 0,
         on_change: Callable[[Change[T]], None] | None = None,
     ) -> None:
-        """Of a `shard`, the server is asked for that part alone; what it sends of others is not kept.
+        """With a `shard`, only that part is requested; objects of others are not kept.
 
-        `most_bytes` is what all projections together may weigh; while a list takes the place of what was known, twice that is
-        held. By default it is MOST_BYTES; objects that are kept with their bytes are not another's, and not limited.
+        `most_bytes` limits the weight of all projections; while a list replaces the cache, twice that is held. The default is
+        MOST_BYTES; informers that also keep the objects' bytes have no limit.
         """
         super().__init__(
             into,
@@ -97,12 +97,12 @@ class Informer(Cache[T]):
         self.label_selector = label_selector
         self.field_selector = field_selector
         self.shard = shard
-        #: Whether the last list was cut to the shard by the server itself.
+        #: Whether the server itself restricted the last list to the shard.
         self.shard_served = False
         self.synced = asyncio.Event()
-        #: Set once the first list has come or failed.
+        #: Set once the first list has returned or failed.
         self.tried = asyncio.Event()
-        #: Monotonic time of the last sign of life: a list, an event, a bookmark, a stream opened or ended in order.
+        #: Monotonic time of the last sign of life: a list, an event, a bookmark, a stream opened or ended normally.
         self.last_event = 0.0
         #: Lists read so far, the first included.
         self.lists = 0
@@ -116,17 +116,17 @@ class Informer(Cache[T]):
         self._silent = 0
         self._failures = 0
         self._told_to_wait = 0.0
-        #: Since when nothing is heard, once that was told.
+        #: Since when there is an outage, once that was logged.
         self._outage: float | None = None
-        #: What was wrong with the last bad answer, whether it was to be a list, when that was, and how many there were.
+        #: The last invalid answer's error, whether it was a list, its time, and how many there were.
         self._bad_answer = ""
         self._bad_list = False
         self._bad_at = 0.0
         self._bad_answers = 0
-        #: When the last list was in, and how often it was asked for only because something could not be read.
+        #: When the last list was applied, and how often it was repeated only because of unreadable objects.
         self._listed_at = 0.0
         self._rechecks = 0
-        #: Since when the present stream is open.
+        #: Since when the current stream is open.
         self._open_since: float | None = None
 
     @property
@@ -135,7 +135,7 @@ class Informer(Cache[T]):
 
     @property
     def trouble(self) -> str | None:
-        """What the server sends that cannot be understood; None while all of it can."""
+        """The server's answers that cannot be understood; None if there are none."""
         if self._bad_answer and (self._open_since is None or clock.monotonic() - self._open_since < STEADY):
             return self._bad_answer
         for key, why in self.unreadable.items():
@@ -162,15 +162,15 @@ class Informer(Cache[T]):
             except Gone as error:
                 self._list_wanted = True
                 self._failed(error)
-                # The first 410 is ordinary; only a server that answers every list with one has to be waited for.
+                # The first 410 is normal; only a server that answers every list with one needs a back-off.
                 if self._failures <= 1:
                     continue
             except ApiError as error:
-                # Whatever else the server has against this watch (a version it cannot read, say), a list may settle it.
+                # For any other error of this watch (such as a version it cannot read), a list may help.
                 self._list_wanted |= error.code in (400, 422)
                 self._failed(error)
             except (BadAnswer, DecodeError) as error:
-                # An event that is none would come again from the version before it; a list goes past it.
+                # An invalid event would come again from the version before it; a list gets past it.
                 self._bad_list, self._list_wanted = self._list_wanted, True
                 self._failed(error)
                 await asyncio.sleep(self._backoff.delay(self._distrust(error)))
@@ -180,7 +180,7 @@ class Informer(Cache[T]):
             await asyncio.sleep(max(self._backoff.delay(self._failures), self._told_to_wait))
 
     def _is_doubtful(self) -> bool:
-        """Whether it is time to list again what could not be read, less and less often: it may never have been there."""
+        """Whether unreadable objects should be listed again, less and less often: they may stay unreadable."""
         if not self.unreadable:
             self._rechecks = 0
             return False
@@ -190,7 +190,7 @@ class Informer(Cache[T]):
         return True
 
     def _distrust(self, error: Exception) -> int:
-        """How many bad answers there were, this one included."""
+        """The number of invalid answers, this one included."""
         now = clock.monotonic()
         self._bad_answers = self._bad_answers + 1 if now - self._bad_at < FORGIVEN else 1
         self._bad_answer, self._bad_at = str(error), now
@@ -203,7 +203,7 @@ class Informer(Cache[T]):
         asked = error.retry_after if isinstance(error, ApiError) else None
         self._told_to_wait = min(asked or 0.0, self._backoff.cap)
         self.last_error = message
-        # A 410 is ordinary, and settled by a list; that a kind is not served is for whoever watches it to judge.
+        # A 410 is normal and resolved by a list. Whether a missing kind is a problem is for the caller to judge.
         if self._outage is not None or (isinstance(error, Gone) and self._failures <= 1):
             log.debug("watching %s of %s: %s", self.resource, self.client.name, message)
             return
@@ -217,14 +217,14 @@ class Informer(Cache[T]):
         self.last_error = None
         if self._outage is not None:
             seconds = self.last_event - self._outage
-            log.info("watching %s of %s: well again after %.1f s", self.resource, self.client.name, seconds)
+            log.info("watching %s of %s: recovered after %.1f s", self.resource, self.client.name, seconds)
             self._outage = None
 
     async def _list(self) -> None:
         try:
             await self._list_pages(self._page)
         except Gone:
-            # Its version was compacted away between two pages; in one piece it cannot be.
+            # Its version was compacted between two pages; in one piece that cannot happen.
             await self._list_pages(0)
         self.lists += 1
         self._silent = 0

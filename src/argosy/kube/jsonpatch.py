@@ -2,8 +2,8 @@
 
 It differs from the RFC in two ways: `replace` of a missing member of an existing object adds it, and negative array
 indexes count from the end. Error texts are those of the library kube-apiserver uses. The input is never changed:
-containers are copied along the paths an operation touches, and only once, so that the time is that of the document and the
-patch together, not one times the other; what could take more than that is bounded.
+containers are copied along the paths an operation touches, and only once, so that the time depends on the sum of document and
+patch, not on their product; anything that could take longer is bounded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ MAX_OPERATIONS: Final = 10_000
 #: What all `copy` operations of one patch may add, as in kube-apiserver: repeated copies could double a document forever.
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
 
-#: Items that give way, in lists, to what all operations of one patch insert and remove.
+#: Limit for list items that all insertions and removals of one patch shift.
 MAX_MOVED_ITEMS: Final = 50_000_000
 
 _ABSENT: Final = object()
@@ -31,11 +31,11 @@ class JsonPatchError(ValueError):
 
 
 class MalformedPatch(JsonPatchError):
-    """What was sent is no patch at all (400)."""
+    """The body is not a patch at all (400)."""
 
 
 class TooManyOperations(JsonPatchError):
-    """More operations than anybody needs (413)."""
+    """Too many operations (413)."""
 
 
 def apply(doc: Any, operations: Any) -> Any:
@@ -159,7 +159,7 @@ class _Document:
             raise JsonPatchError(f"testing value {path} failed: test failed")
 
     def _parent(self, path: str) -> tuple[Any, str]:
-        """The container the path's last key is in, and that key; (None, "") where there is none."""
+        """The container of the path's last key, and that key; (None, "") if there is none."""
         keys = _keys(path)
         if not keys:
             return None, ""
@@ -171,7 +171,7 @@ class _Document:
         return (node, keys[-1]) if isinstance(node, dict | list) else (None, "")
 
     def _parent_for_writing(self, path: str) -> tuple[Any, str]:
-        """As `_parent`, with every container on the way made ours. A path that leads nowhere changes nothing."""
+        """As `_parent`, with every container on the way copied. An invalid path changes nothing."""
         if self._parent(path)[0] is None:
             return None, ""
         keys = _keys(path)

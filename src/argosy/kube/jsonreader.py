@@ -1,7 +1,7 @@
-"""JSON as Kubernetes reads it: bytes of others to values, with bounds.
+"""JSON as Kubernetes reads it: untrusted bytes to values, with bounds.
 
-Like Go's decoder it forgives text that is not UTF-8 and halves of surrogate pairs (each becomes U+FFFD), and integers that
-64 bits cannot hold are floats; numbers beyond those are errors. The time is linear in the size of the text.
+Like Go's decoder it accepts text that is not UTF-8 and unpaired surrogates (each becomes U+FFFD), and integers beyond 64 bits
+become floats; numbers beyond those are errors. The time is linear in the size of the text.
 """
 
 import json
@@ -28,11 +28,11 @@ __all__ = [
 #: Deep enough for any real object (a CRD with deeply nested schemas has about 60 levels), far from any recursion limit.
 MAX_DEPTH: Final = 200
 TOO_DEEP: Final = f"nested deeper than {MAX_DEPTH} levels"
-#: Objects and arrays in one text. Reading and dropping a million of them keeps everybody else waiting for a tenth of a second;
-#: the largest definitions there are have 20,000.
+#: Objects and arrays in one text. Parsing and freeing a million of them blocks everything else for a tenth of a second; the
+#: largest existing CRDs have 20,000.
 MAX_CONTAINERS: Final = 200_000
 TOO_MANY: Final = f"more than {MAX_CONTAINERS} objects and arrays"
-#: Fields given twice that are told; Kubernetes stops at as many.
+#: Duplicate fields that are reported; Kubernetes stops at as many.
 MAX_DUPLICATES: Final = 100
 
 _STRING: Final = re.compile(rb'"[^"]*"')
@@ -44,7 +44,7 @@ _INT64: Final = 2**63
 
 
 class JsonError(ValueError):
-    """The text is not JSON, or deeper or of more parts than anybody needs."""
+    """The text is not JSON, is too deep, or has too many parts."""
 
 
 def read(text: bytes) -> Any:
@@ -65,7 +65,7 @@ def read(text: bytes) -> Any:
 def _has_too_many(text: bytes) -> bool:
     if text.count(b"{") + text.count(b"[") <= MAX_CONTAINERS:
         return False
-    # Those within strings do not count. Pairs of backslashes first: what is left of a run escapes what follows.
+    # Brackets inside strings do not count. Pairs of backslashes are removed first: an odd one left escapes the next character.
     bare = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     found = at = 0
     for string in _STRING.finditer(bare):
@@ -75,7 +75,7 @@ def _has_too_many(text: bytes) -> bool:
 
 
 def _forgiven(text: bytes, error: ValueError) -> Any:
-    """The value of a text whose characters alone are wrong."""
+    """The value of a text with invalid characters but valid structure."""
     mended = text.decode(errors="replace").encode()
     mended = _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], mended)
     if mended != text:
@@ -87,7 +87,7 @@ def _forgiven(text: bytes, error: ValueError) -> Any:
 
 
 def may_be_deep(text: bytes) -> bool:
-    """Whether it is worth while to ask `is_deep`."""
+    """Whether `is_deep` need be called."""
     return text.count(b"{") + text.count(b"[") > MAX_DEPTH
 
 
@@ -125,25 +125,25 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def duplicates(text: bytes, value: Any) -> list[str]:
-    """The paths of fields that were given twice in the text of this value; of many, the first ones. Raises JsonError."""
-    # Written out again, the value has one quote and colon a field: when the text has no more, none was given twice.
+    """The paths of fields that occur twice in this value's text, the first ones of many. Raises JsonError."""
+    # Encoded again, the value has one quote and colon per field: if the text has no more, no field occurs twice.
     if _fields(text) == _fields(orjson.dumps(value)) and b"\\u0022" not in text:
         return []
     try:
         tree = json.loads(text.decode(errors="replace"), object_pairs_hook=_Pairs)
-    except RecursionError:  # in a field that a later one took the place of
+    except RecursionError:  # in a field that a later one replaced
         raise JsonError(TOO_DEEP) from None
     return list(dict.fromkeys(islice(_repeated(tree), MAX_DUPLICATES)))
 
 
 def _fields(text: bytes) -> int:
-    return sum(1 for _ in _FIELD.finditer(text))  # one by one: to find all at once keeps the interpreter
+    return sum(1 for _ in _FIELD.finditer(text))  # one by one: finding all at once would block the interpreter
 
 
 def _repeated(tree: Any) -> Iterator[str]:
-    """Paths of repetitions in the order of the text. Paths are written out for these alone."""
+    """Paths of duplicates in the order of the text. Only these paths are formatted."""
     path: list[str] = []
-    #: Where each level stands: its children that are left, and the names met.
+    #: The state of each level: its remaining children, and the names seen.
     levels = [_children(tree)]
     names: list[dict[str, int]] = [{}]
     while levels:
@@ -165,7 +165,7 @@ def _repeated(tree: Any) -> Iterator[str]:
 
 
 def _children(node: Any) -> Iterator[tuple[str, str | None, Any]]:
-    """The pieces of path, keys and values of a list or an object; a list has no keys."""
+    """The path pieces, keys and values of a list or an object; a list has no keys."""
     if isinstance(node, _Pairs):
         return ((f".{key}", key, child) for key, child in node)
     if isinstance(node, list):

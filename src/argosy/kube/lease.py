@@ -1,9 +1,9 @@
-"""Leader election on a coordination.k8s.io Lease: one holder at a time, and a holder that knows until when it is one.
+"""Leader election on a coordination.k8s.io Lease: one holder at a time, which knows until when it holds the lease.
 
-Clocks of different machines are never compared. A candidate takes a lease over only after watching it unchanged for its whole
-duration on its own clock; a holder counts from before it sent its last successful renewal. `held` turns false `duration -
-renew` seconds before anybody else may take over, which is the time a write that was just begun has to arrive. A lease that
-was not certain for a moment is lost for good: what was refused meanwhile would never be done.
+Clocks of different machines are never compared. A candidate takes a lease only after it was unchanged for its whole duration
+on the candidate's own clock; a holder counts from before it sent its last successful renewal. `held` becomes false `duration -
+renew` seconds before anybody else may take the lease, which is the time a write in progress has to arrive. A lease that was
+uncertain for a moment is lost for good: writes refused meanwhile would never be retried.
 
 `run` owns the renewals and the task it leads with; it ends when that task ends (the lease is released), is cancelled (same),
 or the lease is lost (LeaseLost).
@@ -32,25 +32,25 @@ RETRY = 2.0
 
 
 class LeaseLost(Exception):
-    """The lease could not be renewed in time, or somebody else has it. What was led by it has been stopped."""
+    """The lease could not be renewed in time, or somebody else holds it. The led task has been stopped."""
 
 
 class _Sighting(msgspec.Struct, frozen=True):
-    """A lease as last seen, and when on our clock it was first seen like that."""
+    """A lease as last seen, and since when it has looked like that, on our clock."""
 
     version: str
     since: float
 
 
 class Sightings:
-    """Which leases are held by somebody, told by how long we have seen each of them unchanged."""
+    """Which leases are held, by how long each of them has been unchanged."""
 
     def __init__(self, clock: Callable[[], float] = clock.elapsed) -> None:
         self._clock = clock
         self._seen: dict[str, _Sighting] = {}
 
     def free_in(self, lease: Mapping[str, Any]) -> float:
-        """Seconds after which this lease may be taken if it stays as it is; 0 or less when it may be now."""
+        """Seconds after which this lease may be taken if it does not change; 0 or less if it may be taken now."""
         spec, metadata = _spec(lease), lease.get("metadata") or {}
         name, version = str(metadata.get("name") or ""), str(metadata.get("resourceVersion") or "")
         known = self._seen.get(name)
@@ -99,11 +99,11 @@ class LeaderElector:
         self._free_in = 0.0
 
     def deadline(self) -> float:
-        """The time on our clock until which the lease is certainly ours; in the past when it is not."""
+        """Until when we certainly hold the lease, on our clock; in the past if we do not."""
         return self._deadline
 
     def held(self) -> bool:
-        """Whether a write begun now is still covered by the lease. Ask right before every write that must be fenced."""
+        """Whether a write begun now is still covered by the lease. Check right before every fenced write."""
         return self._clock() < self._deadline
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
@@ -115,7 +115,7 @@ class LeaderElector:
             await asyncio.wait({leading, renewing}, return_when=asyncio.FIRST_COMPLETED)
             ended = leading.done()
         finally:
-            # Whoever is cancelled once more while it ends must not leave renewals behind: the lease would never be free.
+            # A second cancellation while it ends must not leave the renewals running: the lease would never be free.
             try:
                 await _stop(leading)
             finally:
@@ -133,12 +133,12 @@ class LeaderElector:
             if await self._try():
                 break
             wait = self._retry * chance.uniform(0.8, 1.2)
-            # When the holder's time is over before the next look, the look is then.
+            # If the holder's time is over before the next retry, retry then.
             await asyncio.sleep(min(wait, self._free_in + 0.01) if self._free_in > 0 else wait)
         log.info("%s holds the lease %s/%s", self.identity, self.namespace, self.name)
 
     async def release(self) -> None:
-        """Give the lease up, so that the next one need not wait; best effort, and harmless when it is not ours."""
+        """Release the lease, so that the next holder need not wait; best effort, and harmless if it is not ours."""
         was_held, lease = self.held(), self._lease
         self._deadline = 0.0
         if not was_held or lease is None:
@@ -151,7 +151,7 @@ class LeaderElector:
             log.warning("the lease %s/%s was not released: %s", self.namespace, self.name, error)
 
     async def _keep(self) -> None:
-        """Renew until that fails for good. A failed try is repeated sooner than a good one."""
+        """Renew until that fails for good. A failed attempt is retried sooner."""
         while True:
             wait = self._retry if self._clock() + self._renew - self._deadline < self._retry else self._retry / 5
             await asyncio.sleep(min(wait, max(0.0, self._deadline - self._clock())))
@@ -173,12 +173,12 @@ class LeaderElector:
             async with asyncio.timeout(max(1.0, self._renew / 4)):
                 lease = await self._write()
         except (Conflict, AlreadyExists, NotFound):
-            # Somebody was faster (or removed it): look again next time.
+            # Somebody was faster (or deleted it): retry later.
             self._lease = None
             return False
         except (ApiError, TransportError, TimeoutError) as error:
             log.warning("the lease %s/%s: %s", self.namespace, self.name, error or "no answer in time")
-            # An update without an answer may have been done, which makes our copy's version an old one.
+            # An update without a response may have been done, and our copy's version may be old.
             self._lease = None
             return False
         if lease is None:
@@ -192,8 +192,8 @@ class LeaderElector:
         try:
             return await self.client.create(LEASES, self._new(), self.namespace)
         except NotFound as error:
-            # Not a race but a namespace that is missing: whoever waits for the lease would wait without a word.
-            raise TransportError(f"it cannot be made: {error}") from error
+            # Not a race but a missing namespace: waiting for the lease would never end.
+            raise TransportError(f"it cannot be created: {error}") from error
 
     async def _write(self) -> dict[str, Any] | None:
         if self._lease is None or not self.held():
@@ -249,7 +249,7 @@ def _spec(lease: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _seconds(duration: float) -> int:
-    """Leases count whole seconds; rounded up, so that nobody thinks ours shorter than we do."""
+    """Leases have whole seconds; rounded up, so that nobody takes ours for shorter than we do."""
     return max(1, -int(-duration // 1))
 
 

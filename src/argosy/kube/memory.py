@@ -1,8 +1,8 @@
-"""Memory: what a burst took goes back to the system.
+"""Memory: returns memory to the system after a burst.
 
-glibc keeps what was freed for the next allocation. After a burst of large answers or many connections that is most of what the
-process has, and stays so: freed pieces lie between used ones. `give_back` returns all free pages; `tend` does so whenever the
-process has grown and much is free. Elsewhere than on glibc both do nothing.
+glibc keeps freed memory for later allocations. After a burst of large responses or many connections that is most of the
+process, and stays so: freed pieces lie between used ones. `give_back` returns all free pages; `tend` does so whenever the
+process has grown and much is free. Without glibc both do nothing.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from pathlib import Path
 
 __all__ = ["give_back", "keep_together", "resident", "tend"]
 
-#: Free bytes that are worth it: so many, and such a share of all, since looking through all takes time. Seconds between looks.
+#: When to return memory: so many free bytes, and such a share of all, since scanning takes time. Seconds between checks.
 WORTH = 8 * 1024 * 1024
 SHARE = 1 / 16
 PERIOD = 10.0
 
 
-#: mallopt's names for: from which size on an allocation has pages of its own, and how many heaps there are.
+#: mallopt's parameters: from which size an allocation has its own pages, and the number of heaps.
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 _OWN_PAGES = 1024 * 1024
 _HEAPS = 2
@@ -46,10 +46,10 @@ def _glibc() -> ctypes.CDLL | None:
 
 
 def keep_together() -> None:
-    """For a process that serves: less is left lying between.
+    """Settings for a server process: less fragmentation.
 
-    What is large has pages of its own, which go back as soon as it is freed; glibc would raise that size with each such
-    piece. And threads share heaps: they hardly ever allocate at the same time, since they share an interpreter.
+    Large allocations get their own pages, which are returned when freed; glibc would raise that size each time. And threads
+    share heaps: they rarely allocate at the same time, since they share an interpreter.
     """
     library = _glibc()
     if library is not None:
@@ -58,14 +58,14 @@ def keep_together() -> None:
 
 
 def resident() -> int:
-    """Bytes of memory this process has; 0 where the system does not tell."""
+    """Resident memory of this process in bytes; 0 if the system does not tell."""
     with contextlib.suppress(OSError):
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
 
 def give_back() -> int:
-    """Return free pages to the system: how many bytes less the process has. Takes some milliseconds for each 100 MB."""
+    """Return free pages to the system. Returns how much the process shrank. Takes some milliseconds per 100 MB."""
     library = _glibc()
     if library is None:
         return 0
@@ -75,13 +75,13 @@ def give_back() -> int:
 
 
 def _given_back(library: ctypes.CDLL) -> tuple[int, int]:
-    """What the process has then, and what is free in it: at that very moment, since the loop goes on meanwhile."""
+    """Memory of the process and its free part, read at the same moment."""
     library.malloc_trim(0)
     return resident(), library.mallinfo2().fordblks
 
 
 async def tend() -> None:
-    """Give back whenever much has become free; until cancelled."""
+    """Return memory whenever much has become free; until cancelled."""
     library = _glibc()
     if library is None:
         return
@@ -89,8 +89,8 @@ async def tend() -> None:
     while True:
         await asyncio.sleep(PERIOD)
         now, free = resident(), library.mallinfo2().fordblks
-        # glibc counts pages as free that were given back already. What has become free since is news, and so is what the
-        # process has again.
+        # glibc also counts pages as free that were already returned. Only newly freed memory, or a process that has grown
+        # again, counts.
         least, kept = min(least, now), min(kept, free)
         worth = max(WORTH, now * SHARE)
         if free > worth and (free - kept > worth or now - least > worth):

@@ -1,6 +1,6 @@
 """JSON Merge Patch (RFC 7386): null removes, objects merge, everything else replaces.
 
-Neither input is changed; results share what did not change with them.
+Neither input is changed; results share unchanged parts with them.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
-"""Names: what may be called what, with the messages kube-apiserver gives for the rest.
+"""Names: Kubernetes' rules for names, with kube-apiserver's messages.
 
-Every rule returns a list of messages, empty when the value is fine; the caller knows the field. `generate` makes the
-random tail of a generateName.
+Every rule returns a list of messages, empty if the value is valid; the caller knows the field. `generate` makes the random
+suffix of a generateName.
 """
 
 import ipaddress
@@ -41,7 +41,7 @@ _MAX_GENERATED: Final = 63
 
 
 class _Form:
-    """A regular expression that values of a form match as a whole, and what is said of those that do not."""
+    """A regular expression for a whole value, and the message for values that do not match."""
 
     def __init__(self, pattern: str, text: str, *examples: str) -> None:
         self.pattern = pattern
@@ -140,7 +140,7 @@ def wildcard_dns_subdomain_errors(value: str) -> list[str]:
 
 def qualified_name_errors(value: str) -> list[str]:
     """Keys of labels and annotations, names of resources: an optional subdomain and slash, then a name."""
-    # Only what could be valid is remembered: a cache of strings from outside must stay small.
+    # Only values that could be valid are cached: a cache of external strings must stay small.
     return list(_remembered(value) if len(value) <= 317 else _qualified(value))
 
 
@@ -168,7 +168,7 @@ _remembered = lru_cache(maxsize=4096)(_qualified)
 
 
 def _label_prefix(value: str) -> list[str]:
-    """Subdomain rule as label keys apply it: the length is spoken of in bytes."""
+    """The subdomain rule for label keys: the length message counts bytes."""
     return [message.replace("253 characters", "253 bytes") for message in dns_subdomain_errors(value)]
 
 
@@ -177,7 +177,7 @@ def label_value_errors(value: str) -> list[str]:
 
 
 def path_segment_name_errors(value: str) -> list[str]:
-    """Anything that survives as one segment of a URL: RBAC names, among others."""
+    """Anything that is valid as one segment of a URL path: RBAC names, among others."""
     if value in (".", ".."):
         return [f"may not be '{value}'"]
     return path_segment_prefix_errors(value)

@@ -32,7 +32,7 @@ __all__ = [
 T = TypeVar("T")
 
 # Servers and clients written in Go may send null for an empty map, list or time. Readers never see None: `__post_init__`
-# replaces it, so the static type is the plain one and only the decoder knows better.
+# replaces it, so only the decoder's type allows None.
 if TYPE_CHECKING:
     Text = str
     Labels = dict[str, str]
@@ -43,17 +43,17 @@ else:
     Finalizers = tuple[str, ...] | None
 
 
-#: What msgspec raises for bytes that are not what they should be, whoever sent them.
+#: What msgspec raises for invalid bytes.
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 #: Versions are 64-bit numbers.
 _LONGEST_VERSION = 20
-#: Bytes of all annotations of an object, the limit of Kubernetes; labels, finalizers and owners are given as much each.
+#: Bytes of all annotations of an object, the limit of Kubernetes; labels, finalizers and owners get as much each.
 LARGEST_MAP = 256 * 1024
-#: Bytes of an object in which nulls are looked for one by one; who means "not set" by null in a larger one is not understood.
+#: Largest object in which nulls are searched one by one; in a larger one, null for "not set" is an error.
 _LARGEST_WITH_NULLS = 1024 * 1024
 
 
-#: What a value takes beyond its text: measured on pods, nodes and copies of Deployments.
+#: Memory of a value beyond its text: measured on pods, nodes and copies of Deployments.
 _PART = 48
 _encoder = msgspec.json.Encoder()
 _written = bytearray()
@@ -63,8 +63,8 @@ class DecodeError(ValueError):
     """Bytes that are not the object they should be; the message says where."""
 
 
-# `gc=False` here and in projections: values decoded from JSON have no cycles, and looking through hundreds of thousands of
-# them for some again and again costs more than decoding them.
+# `gc=False` here and in projections: values decoded from JSON have no cycles, and collecting hundreds of thousands of them
+# again and again costs more than decoding them.
 
 
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
@@ -83,7 +83,7 @@ else:
 
 
 class Identity(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """The least a cache must know of an object: which one it is, and which version of it. For projections of many objects."""
+    """The least a cache must know of an object: its identity and version. For projections of many objects."""
 
     name: Text = ""
     namespace: Text = ""
@@ -97,7 +97,7 @@ class Identity(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, 
 
 
 class Metadata(Identity, frozen=True):
-    """ObjectMeta without managedFields. Frozen; the maps in it belong to the reader's copy and are not to be changed."""
+    """ObjectMeta without managedFields. Frozen; its maps must not be changed."""
 
     generation: int = 0
     creation_timestamp: Text = ""
@@ -156,7 +156,7 @@ def key_of(metadata: Identity) -> str:
 
 
 def join_key(namespace: str | None, name: str) -> str:
-    """The key of an object; the namespace is empty or None where there is none."""
+    """The key of an object; the namespace is empty or None if there is none."""
     return f"{namespace}/{name}" if namespace else name
 
 
@@ -167,16 +167,16 @@ def split_key(key: str) -> tuple[str, str]:
 
 
 def weight(value: Any) -> int:
-    """Some bytes of memory that a decoded value takes: within a third for objects, and no less than half of it for anything.
+    """Approximate memory of a decoded value in bytes: within a third for objects, and at least half of it for any value.
 
-    Raises what `msgspec` does for values that cannot be written.
+    Raises what `msgspec` raises for values that cannot be encoded.
     """
     _encoder.encode_into(value, _written)
     return len(_written) + _PART * (_written.count(b",") + _written.count(b"{") + _written.count(b"["))
 
 
 def overgrown(metadata: Identity | None, raw: bytes) -> str:
-    """Which part of an object's metadata is larger than any server stores it; empty where none is."""
+    """Which part of an object's metadata is larger than any server stores; empty if none is."""
     if len(raw) <= LARGEST_MAP or not isinstance(metadata, Metadata):
         return ""
     for name, texts in (
@@ -200,7 +200,7 @@ def version_number(resource_version: str) -> int | None:
 def decode(raw: bytes, into: type[T]) -> T:
     """Decode bytes as `bytes`, `dict` or a projection; raises DecodeError.
 
-    A null where the projection has a value means "not set", as in Kubernetes: only when one is met is the slow way gone.
+    A null for a value of the projection means "not set", as in Kubernetes: only then the slow path is taken.
     """
     if into is bytes:
         return raw  # type: ignore[return-value]

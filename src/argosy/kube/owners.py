@@ -1,4 +1,4 @@
-"""Owner references: who an object belongs to, and whose controller it obeys."""
+"""Owner references: the owners of an object, and its controller."""
 
 from collections.abc import Mapping
 from typing import Any

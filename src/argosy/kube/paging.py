@@ -1,25 +1,25 @@
-"""Paging: how many objects the next page of a list is to have, and whether the list comes to an end. No I/O.
+"""Paging: how many objects to request with the next page of a list, and whether the list ends. No I/O.
 
-Taking in a page holds the event loop, so pages of large objects are made smaller. A server is not trusted to stop.
+Applying a page blocks the event loop, so pages of large objects are made smaller. A server is not trusted to stop.
 """
 
 from argosy.kube.transport import Page
 
 __all__ = ["MOST_BYTES", "MOST_OBJECTS", "PAGE", "Paging"]
 
-#: Objects in one page, unless somebody wants it otherwise; fewer where they are large.
+#: Objects per page by default; fewer if they are large.
 PAGE = 500
 PAGE_BYTES = 4 * 1024 * 1024
-#: Objects in one list, and pages in a row without one: a list that has more does not end. A large cluster has a million pods.
+#: Limits for objects in one list, and for empty pages in a row: beyond them a list counts as endless. A large cluster has a
+#: million pods.
 MOST_OBJECTS = 5_000_000
 MOST_EMPTY_PAGES = 100
-#: Bytes that the objects of one resource may take as they are kept, by `objects.weight`. A million pods take 2 to 3 GB, 20,000
-#: nodes some 150 MB.
+#: Memory of the objects of one resource in bytes, by `objects.weight`. A million pods take 2 to 3 GB, 20,000 nodes some 150 MB.
 MOST_BYTES = 4 * 1024**3
 
 
 class Paging:
-    """One list, page by page. Without a limit (0) it is asked for in one piece."""
+    """One list, page by page. Without a limit (0) it is requested in one piece."""
 
     def __init__(self, limit: int = PAGE) -> None:
         self.limit = limit
@@ -35,14 +35,14 @@ class Paging:
         return [*limit, *([("continue", self.token)] if self.token else [])]
 
     def was_too_large(self) -> bool:
-        """Ask for less. False when that is not possible: one object alone is too large."""
+        """Request fewer objects. False if that is impossible: one object alone is too large."""
         if self.limit == 1:
             return False
         self._most = self.limit = self.limit // 2 if self.limit > 0 else PAGE
         return True
 
     def take(self, page: Page) -> bool:
-        """Go on behind this page. False when it goes on for ever."""
+        """Continue after this page. False if the list is endless."""
         self._count += len(page.items)
         self._empty = 0 if page.items else self._empty + 1
         token, self.token = self.token, page.continue_token

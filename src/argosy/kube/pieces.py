@@ -1,7 +1,7 @@
-"""Pieces: connections on which an answer that comes in crumbs is refused.
+"""Pieces: connections that refuse a response in tiny pieces.
 
-To take in an answer costs by its pieces, not by its bytes: chunks of one byte, or one "100 Continue" after the other, keep the
-event loop busy with 256 KiB for a tenth of a second, again and again. No server writes like that.
+The cost of reading depends on pieces, not bytes: chunks of one byte, or one "100 Continue" after another, block the event loop
+with 256 KiB for a tenth of a second, again and again. No server writes like that.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 __all__ = ["whole"]
 
-#: A small event of a watch has three times as many bytes to each end of a line; JSON itself has none.
+#: Smallest average piece. Even a small watch event has three times as many bytes per line end; JSON itself has none.
 SMALLEST = 64
-#: Less than this is soon done, whatever it is.
+#: Smaller reads are not checked.
 _MUCH = 4096
 
 
@@ -34,6 +34,6 @@ class _Protocol(ResponseHandler):
 
 
 def whole(pool: aiohttp.TCPConnector) -> aiohttp.TCPConnector:
-    """The pool, on whose connections from now on answers are to come in pieces of some size."""
+    """The pool, whose connections from now on refuse tiny pieces."""
     pool._factory = cast("partial[ResponseHandler]", partial(_Protocol, loop=asyncio.get_running_loop()))
     return pool

@@ -1,8 +1,8 @@
-"""What a pod asks for: the one sum over its containers, side-cars, init containers and overhead.
+"""Pod requests: the sum over containers, side-cars, init containers and overhead.
 
 Kubernetes' rule (`PodRequests` of its component-helpers): containers and side-cars run together; an init container runs with
-the side-cars started before it and nothing else. Resource by resource the pod needs the larger of the two, and its overhead on
-top. A side-car is an init container whose restartPolicy is Always.
+the side-cars started before it and nothing else. For each resource the pod needs the larger of the two, plus its overhead. A
+side-car is an init container whose restartPolicy is Always.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ _HUGE_PAGES = "hugepages-"
 
 
 class InitContainer(NamedTuple, Generic[Amount]):
-    """What it asks for. One that is told of as no side-car, whatever it is, runs alone: Kubernetes' rule before side-cars."""
+    """The requests of an init container. With `sidecar` false it runs alone: Kubernetes' rule before side-cars."""
 
     amounts: Mapping[str, Amount]
     sidecar: bool = False
@@ -28,7 +28,7 @@ class InitContainer(NamedTuple, Generic[Amount]):
 def aggregate(
     containers: Iterable[Mapping[str, Amount]], init_containers: Iterable[InitContainer[Amount]] = ()
 ) -> dict[str, Amount]:
-    """What the containers need together at most, init containers in the order they start in; without the overhead."""
+    """The most that the containers need together, init containers in starting order; without the overhead."""
     together: dict[str, Amount] = {}
     for amounts in containers:
         add(together, amounts)
@@ -49,7 +49,7 @@ def aggregate(
 
 
 def container_total(spec: Object, side: str) -> dict[str, Quantity]:
-    """What the containers of a pod spec need, of their "requests" or "limits"; pod-level resources and overhead aside."""
+    """What the containers of a pod spec need, by their "requests" or "limits"; without pod-level resources and overhead."""
     return aggregate(
         (amounts_of(each, side) for each in spec.get("containers") or ()),
         (
@@ -60,7 +60,7 @@ def container_total(spec: Object, side: str) -> dict[str, Quantity]:
 
 
 def pod_requests(spec: Object) -> dict[str, Quantity]:
-    """What a scheduler sets aside for a pod. What the pod asks for as a whole stands for what its containers do."""
+    """What a scheduler reserves for a pod. Pod-level resources replace those of its containers."""
     total = container_total(spec, "requests")
     total |= {name: amount for name, amount in amounts_of(spec, "requests").items() if is_pod_level(name)}
     add(total, _amounts(spec.get("overhead")))
@@ -68,7 +68,7 @@ def pod_requests(spec: Object) -> dict[str, Quantity]:
 
 
 def is_pod_level(resource: str) -> bool:
-    """Whether a pod may ask for it as a whole."""
+    """Whether it is supported as a pod-level resource."""
     return resource in ("cpu", "memory") or resource.startswith(_HUGE_PAGES)
 
 

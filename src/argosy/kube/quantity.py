@@ -34,7 +34,7 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIX = {0: "", 1: "Ki", 2: "Mi", 3: "Gi", 4: "Ti", 5: "Pi", 6: "Ei"}
-#: An exponent beyond this, or a longer text, is refused: 1e999999999 would be a number of a billion digits.
+#: A larger exponent or a longer text is refused: 1e999999999 would be a number of a billion digits.
 _MAX_EXPONENT = 400
 _MAX_LENGTH = 512
 
@@ -65,7 +65,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False):
         return cls(value * _NANO, format)
 
     def value(self) -> int:
-        """Whole units; a fraction is rounded away from zero, so that who asks for some gets some."""
+        """Whole units; a fraction is rounded away from zero, so that a small request is not 0."""
         return _rounded_up(self.nanos, _NANO)
 
     def milli(self) -> int:
@@ -132,12 +132,12 @@ def parse(text: str | int | float) -> Quantity:
         return _parse(text)
     if isinstance(text, bool) or not isinstance(text, int | float):
         raise QuantityError(_WRONG_FORMAT)
-    # repr gives the shortest decimal that reads back, which is what stood in the document.
+    # repr gives the shortest decimal that reads back, which is the text in the document.
     return _parse(repr(text))
 
 
 def parse_or_zero(value: Any) -> Quantity:
-    """The quantity, or nothing where it cannot be read: for values that validation tells of elsewhere."""
+    """The quantity, or zero if it cannot be read: for values that are validated elsewhere."""
     try:
         return parse(value)
     except QuantityError:

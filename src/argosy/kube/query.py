@@ -1,6 +1,6 @@
-"""Queries: the URL paths, parameters and options of requests, as values. Sending them is the client's.
+"""Queries: the URL paths, parameters and options of requests, as values. The client sends them.
 
-The classes are the keyword arguments of the client's verbs: named once, where a verb has one signature for each kind of answer.
+The classes are the keyword arguments of the client's verbs, defined once although a verb has several signatures.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class Reading(TypedDict, total=False):
 
 
 class Selection(TypedDict, total=False):
-    """Which objects of a collection. A server that does not know shards gives all of them."""
+    """Which objects of a collection. A server that does not support shards returns all of them."""
 
     label_selector: str
     field_selector: str
@@ -52,7 +52,7 @@ class Selection(TypedDict, total=False):
 
 
 class Listing(Selection, total=False):
-    #: Objects a page; 0 asks for all in one piece.
+    #: Objects per page; 0 requests all in one piece.
     limit: int
     resource_version: str
 
@@ -60,20 +60,20 @@ class Listing(Selection, total=False):
 class Writing(TypedDict, total=False):
     #: status, scale, eviction, token, …
     subresource: str | None
-    #: Instead of the client's own.
+    #: Overrides the client's own.
     field_manager: str | None
     dry_run: bool
-    #: Strict, Warn or Ignore: what becomes of fields the server does not know.
+    #: Strict, Warn or Ignore: how the server treats unknown fields.
     field_validation: str | None
 
 
 class Creating(Writing, total=False):
-    #: Whose subresource it is.
+    #: The object of the subresource.
     name: str | None
 
 
 class Patching(Writing, total=False):
-    #: A merge patch, unless said otherwise.
+    #: A merge patch by default.
     kind: Patch
 
 
@@ -83,7 +83,7 @@ class Applying(Writing, total=False):
 
 
 def path(resource: Resource, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
-    """Raises ValueError for what cannot be a name: they come from users' objects, and one with a slash would lead elsewhere."""
+    """Raises ValueError for an invalid name: names come from users' objects, and one with a slash would lead elsewhere."""
     for part in (namespace, name):
         if part is not None and (part in (".", "..") or "/" in part or "%" in part):
             raise ValueError(f"{part!r} is not a name")
@@ -113,7 +113,7 @@ def write(field_manager: str, options: Writing) -> Query:
 def delete_options(
     propagation: str | None, grace_period: int | None, dry_run: bool, preconditions: Mapping[str, str | None]
 ) -> dict[str, Any]:
-    """The body of a delete. All of it must be in there: with a body, kube-apiserver looks at no option in the query."""
+    """The body of a delete. It must have all options: with a body, kube-apiserver ignores those in the query."""
     options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
     if dry_run:
         options["dryRun"] = ["All"]

@@ -1,11 +1,11 @@
-"""Work queue: which key is to be reconciled next, and the workers that do it. All retry behaviour of the loops lives here.
+"""Work queue: which key is reconciled next, and the workers that do it. All retry behaviour of the loops is here.
 
-A key is in the queue at most once. A key that is being worked on is never handed out a second time; added meanwhile, it runs
-once more afterwards. Lower priority numbers go first, equal ones in order of arrival. A delayed key waits outside the queue
-until its time has come; of several delays the earliest counts, and a run in between does not cancel it.
+A key is in the queue at most once. A key that is being reconciled is never handed out again; if added meanwhile, it runs once
+more afterwards. Lower priority numbers go first, equal ones in order of arrival. A delayed key waits outside the queue until
+its time; of several delays the earliest counts, and a run in between does not cancel it.
 
-The queue belongs to one event loop and owns one timer, no task. `run_workers` owns its workers and ends with them; after each run
-a worker lets others have the loop, and no key takes it for itself (`pace`).
+The queue belongs to one event loop and owns one timer, no task. `run_workers` owns its workers and ends with them; after each
+run a worker yields to the event loop, and no key can monopolize it (`pace`).
 """
 
 import asyncio
@@ -27,7 +27,7 @@ __all__ = ["Result", "ShutDown", "WorkQueue", "run_workers"]
 K = TypeVar("K", bound=Hashable)
 log = logging.getLogger(__name__)
 
-#: A conflict means our cache was behind; the event that shows it is already on its way.
+#: A conflict means that our cache was behind; the event is already on its way.
 CONFLICT_DELAY = 0.5
 BACKOFF = Backoff(base=0.2, cap=60.0)
 
@@ -37,7 +37,7 @@ class ShutDown(Exception):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What a reconcile wants next: nothing, another run after some seconds, or a retry with back-off because of `error`."""
+    """What a reconcile asks for: nothing, another run after some seconds, or a retry with back-off because of `error`."""
 
     requeue_after: float | None = None
     error: str | None = None
@@ -53,17 +53,17 @@ class WorkQueue(Generic[K]):
     def __init__(self, backoff: Backoff = BACKOFF) -> None:
         self._backoff = backoff
         self._order = itertools.count()
-        # Heap entries are never removed, only outdated: an entry counts when its order is the one in `_waiting`.
+        # Heap entries are never removed, only outdated: an entry counts if its order is the one in `_waiting`.
         self._heap: list[tuple[int, int, K]] = []
         self._waiting: dict[K, _Waiting] = {}
-        #: Keys being worked on, and how long they had been ready when they were handed out.
+        #: Keys being reconciled, and how long they had been ready when they were handed out.
         self._processing: dict[K, float] = {}
         self._again: dict[K, int] = {}
         self._failures: dict[K, int] = {}
         self._delayed_heap: list[tuple[float, int, K]] = []
         self._delayed: dict[K, tuple[float, int]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        #: When the timer rings (not every loop's handles can tell).
+        #: When the timer fires (not every loop's handles can tell).
         self._timer_at = 0.0
         self._getters: deque[asyncio.Future[None]] = deque()
         self._idle: asyncio.Event = asyncio.Event()
@@ -71,7 +71,7 @@ class WorkQueue(Generic[K]):
         self._closed = False
 
     def __len__(self) -> int:
-        """Keys that could be worked on now."""
+        """Keys that are ready."""
         return len(self._waiting)
 
     @property
@@ -83,18 +83,18 @@ class WorkQueue(Generic[K]):
         return len(self._processing)
 
     def oldest_age(self) -> float:
-        """Seconds the longest waiting key has been ready without being worked on."""
+        """Seconds that the longest waiting key has been ready."""
         if not self._waiting:
             return 0.0
         now = asyncio.get_running_loop().time()
         return now - min(waiting.since for waiting in self._waiting.values())
 
     def waited(self, key: K) -> float:
-        """Seconds that a key which is being worked on had been ready before."""
+        """Seconds that a key being reconciled had been ready before."""
         return self._processing.get(key, 0.0)
 
     def add(self, key: K, priority: int = 0, after: float = 0.0) -> None:
-        """Have `key` worked on, `after` seconds from now. Re-adding can only make it more urgent."""
+        """Add `key`, to be ready `after` seconds from now. Adding it again can only make it more urgent."""
         if self._closed:
             return
         if after > 0:
@@ -146,7 +146,7 @@ class WorkQueue(Generic[K]):
 
     def _release_due(self) -> None:
         self._timer = None
-        # The loop may call a timer up to its clock resolution early.
+        # The event loop may call a timer up to its clock resolution early.
         now = asyncio.get_running_loop().time() + 0.001
         while self._delayed_heap and self._delayed_heap[0][0] <= now:
             entry = heapq.heappop(self._delayed_heap)
@@ -157,11 +157,11 @@ class WorkQueue(Generic[K]):
             if key in self._processing:
                 self.add(key, priority)
             else:
-                self._add_now(key, priority, when)  # a timer that rings late makes it no later
+                self._add_now(key, priority, when)  # a late timer does not count as later arrival
         self._set_timer()
 
     def add_rate_limited(self, key: K, priority: int = 0) -> float:
-        """Have `key` worked on after its own back-off, which doubles until `forget`; returns the delay."""
+        """Add `key` after its own back-off, which doubles until `forget`; returns the delay."""
         failures = self._failures.get(key, 0) + 1
         self._failures[key] = failures
         delay = self._backoff.delay(failures)
@@ -169,14 +169,14 @@ class WorkQueue(Generic[K]):
         return delay
 
     def forget(self, key: K) -> None:
-        """The key went well: its next failure starts from the smallest delay again."""
+        """The key succeeded: its next failure starts from the smallest delay again."""
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
         return self._failures.get(key, 0)
 
     async def get(self) -> K:
-        """The most urgent key; whoever takes it calls `done`. Raises ShutDown when no more will come."""
+        """The most urgent key; the caller must call `done`. Raises ShutDown if no more will come."""
         while True:
             while self._heap:
                 _, order, key = heapq.heappop(self._heap)
@@ -193,7 +193,7 @@ class WorkQueue(Generic[K]):
             try:
                 await getter
             except asyncio.CancelledError:
-                # The wake-up this getter had got belongs to another one now.
+                # Pass the wake-up of this getter on to another one.
                 if getter.done() and not getter.cancelled():
                     self._wake_one()
                 raise
@@ -209,7 +209,7 @@ class WorkQueue(Generic[K]):
                 return
 
     def done(self, key: K) -> None:
-        """The key's run has ended, however it went."""
+        """The key's run has ended, with or without success."""
         self._processing.pop(key, None)
         priority = self._again.pop(key, None)
         if priority is not None and not self._closed:
@@ -218,7 +218,7 @@ class WorkQueue(Generic[K]):
             self._idle.set()
 
     def shut_down(self, drain: bool = True) -> None:
-        """Take no more keys and drop the delayed ones; what is ready is still handed out when `drain`, else dropped."""
+        """Accept no more keys and drop the delayed ones; ready ones are still handed out if `drain`, else dropped."""
         self._closed = True
         self._delayed.clear()
         self._delayed_heap.clear()
@@ -235,7 +235,7 @@ class WorkQueue(Generic[K]):
             self._wake_one()
 
     async def idle(self) -> None:
-        """Wait until no key is ready or being worked on (delayed ones do not count)."""
+        """Wait until no key is ready or being reconciled (delayed ones do not count)."""
         if self._processing or self._waiting:
             self._idle.clear()
         await self._idle.wait()
@@ -251,14 +251,14 @@ async def run_workers(
     conflict_delay: float = CONFLICT_DELAY,
     grace: float = 5.0,
 ) -> None:
-    """Reconcile keys until the queue is shut down and empty. A `pace` is for this loop alone; its owner may ask it how it goes.
+    """Reconcile keys until the queue is shut down and empty. A `pace` is for this loop alone; its owner may ask for problems.
 
-    Cancelled, it hands out no more keys, lets runs under way finish for up to `grace` seconds, and only then cancels them.
+    When cancelled, it hands out no more keys, waits up to `grace` seconds for runs in progress, and only then cancels them.
     """
     worker = _Worker(queue, reconcile, on_error, pace or Pace(), conflict_delay)
     tasks = [asyncio.create_task(worker.run(), name=f"worker-{number}") for number in range(workers)]
     try:
-        # Not gather: it would pass a cancellation on to runs that are in the middle of a write.
+        # Not gather: it would pass a cancellation on to runs in the middle of a write.
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
         queue.shut_down(drain=False)
@@ -290,7 +290,7 @@ class _Worker(Generic[K]):
         self.on_error = on_error
         self.pace = pace
         self.conflict_delay = conflict_delay
-        #: A key that fails again with the same words is not worth another line in the log.
+        #: The last error of a key: the same error again is not logged as an error.
         self.last_error: dict[K, str] = {}
 
     async def run(self) -> None:
@@ -308,7 +308,7 @@ class _Worker(Generic[K]):
             finally:
                 self.pace.end(key)
                 self.queue.done(key)
-            # A run that waited for nothing, as in one process it may, would keep everybody else waiting.
+            # A run that never waited, as in one process it may, would block everything else.
             await asyncio.sleep(0)
 
     async def _once(self, key: K) -> None:
@@ -319,7 +319,7 @@ class _Worker(Generic[K]):
             self.queue.add(key, after=self.conflict_delay)
             return
         except Exception as error:
-            # What a server answers, or that it does not, is no defect of the code: where it was asked helps nobody.
+            # A server's answer, or its silence, is no defect of the code: a traceback would not help.
             expected = isinstance(error, ApiError | TransportError)
             self._failed(key, f"{type(error).__name__}: {error}", None if expected else error)
             if self.on_error is not None:

@@ -35,7 +35,7 @@ class TokenBucket:
         return True
 
     def reserve(self) -> float:
-        """Take a token, even one of the future: the seconds until it may be used."""
+        """Take a token, even a future one: returns the seconds until it may be used."""
         self._refill()
         self._tokens -= 1
         return 0.0 if self._tokens >= 0 else -self._tokens / self.rate

@@ -1,4 +1,4 @@
-"""Object references: what events, owners and others name an object by."""
+"""Object references, as used by events, owners and others."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ __all__ = ["object_reference", "reference_of", "reference_to"]
 
 
 def object_reference(api_version: str, kind: str, name: str, uid: str, namespace: str | None = None) -> dict[str, str]:
-    """The namespace is left out where there is none, and so is the uid, of what was not created."""
+    """Without a namespace or a uid, those fields are left out."""
     reference = {"apiVersion": api_version, "kind": kind, "name": name}
     if uid:
         reference["uid"] = uid
@@ -18,12 +18,12 @@ def object_reference(api_version: str, kind: str, name: str, uid: str, namespace
 
 
 def reference_of(resource: Resource, metadata: Identity) -> dict[str, str]:
-    """Of an object that a projection was read of."""
+    """The reference to an object, from its projection."""
     return object_reference(resource.api_version, resource.kind, metadata.name, metadata.uid, metadata.namespace)
 
 
 def reference_to(obj: Mapping[str, Any]) -> dict[str, str]:
-    """Of a whole object."""
+    """The reference to a whole object."""
     metadata = obj["metadata"]
     return object_reference(
         obj["apiVersion"], obj["kind"], metadata["name"], metadata.get("uid", ""), metadata.get("namespace")

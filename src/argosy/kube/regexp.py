@@ -1,9 +1,8 @@
-"""Regular expressions that users write: Go's syntax, matched by RE2, whose time is linear in the text.
+"""Regular expressions written by users: Go's syntax, matched by RE2, in time linear in the text.
 
-Python's own `re` backtracks, so a pattern somebody else wrote could hang the process, and its syntax differs from what authors
-of CRDs and annotations test against. RE2 is the same syntax and the same parser as Go's; its errors are told in Go's words
-here. A match gives the interpreter back while it runs: `size` times the length of the text is what the worst of them takes
-(some 10 ns each).
+Python's own `re` backtracks, so a user's pattern could hang the process, and its syntax differs from what authors of CRDs and
+annotations test against. RE2 has the same syntax and parser as Go; its errors are translated to Go's. A match releases the
+interpreter lock; at worst it takes `size` times the length of the text (some 10 ns each).
 """
 
 import re
@@ -13,12 +12,12 @@ import re2
 
 __all__ = ["LARGE", "SMALL", "Pattern", "PatternError", "compile_pattern"]
 
-#: Memory of one pattern, most of it for states that were met. Those that do not fit into the first are rare, and refused where
-#: they do not fit into the last. A small one has some ten thousand instructions.
+#: Memory of one pattern, most of it for cached states. Few patterns do not fit into the first; those that do not fit into the
+#: last are refused. A small one has some ten thousand instructions.
 SMALL: Final = 256 * 1024
 LARGE: Final = 8 * 1024 * 1024
 _MAX_LENGTH: Final = 32 * 1024
-#: Escapes, outside of texts that are quoted as a whole.
+#: Escapes, outside of quoted parts.
 _ESCAPES: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL)
 
 _WORDS: Final = {
@@ -57,7 +56,7 @@ class Pattern:
 
 
 def compile_pattern(pattern: str, largest: int = LARGE) -> Pattern:
-    """Takes no more than `largest` bytes, SMALL or LARGE; whoever keeps it keeps them. Raises PatternError."""
+    """Uses at most `largest` bytes, SMALL or LARGE, as long as it is kept. Raises PatternError."""
     if len(pattern) > _MAX_LENGTH:
         raise _error("expression too large", pattern)
     for memory in sorted({SMALL, largest}):
@@ -73,8 +72,8 @@ def compile_pattern(pattern: str, largest: int = LARGE) -> Pattern:
             if not problem.startswith("pattern too large"):
                 raise _in_go_words(problem, pattern) from None
             continue
-        re2.purge()  # its own memory would keep the last hundred, with all states that were met, of objects long gone
-        if any(found[1] == "C" for found in _ESCAPES.finditer(pattern)):  # RE2's word for one byte of a character
+        re2.purge()  # its own cache would keep the last hundred patterns, with all states, of objects long gone
+        if any(found[1] == "C" for found in _ESCAPES.finditer(pattern)):  # RE2's escape for one byte of a character
             raise _error("invalid escape sequence", r"\C")
         return Pattern(compiled)
     raise _error("expression too large", pattern)

@@ -1,4 +1,4 @@
-"""Resolver: names become addresses, and those that are not to be connected to are none. It owns no task."""
+"""Resolver: resolves names, and refuses addresses that must not be connected to. It owns no task."""
 
 import socket
 
@@ -11,7 +11,7 @@ __all__ = ["GuardedResolver"]
 
 
 class GuardedResolver(AbstractResolver):
-    """What aiohttp asks right before it connects. All addresses of a name must be allowed: which one is used is chance."""
+    """Called by aiohttp right before it connects. All addresses of a name must be allowed: any of them may be used."""
 
     def __init__(self, rules: EndpointRules) -> None:
         self._rules = rules

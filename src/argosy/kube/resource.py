@@ -9,7 +9,7 @@ __all__ = ["Resource"]
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """One REST resource: its group, version, plural name, kind, and whether it lives in a namespace."""
+    """One REST resource: its group, version, plural name, kind, and whether it is namespaced."""
 
     group: str
     version: str
@@ -23,7 +23,7 @@ class Resource(msgspec.Struct, frozen=True):
 
     @property
     def root(self) -> str:
-        """The path under which the whole group and version live."""
+        """The path of the whole group and version."""
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:

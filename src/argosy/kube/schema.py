@@ -1,8 +1,8 @@
 """Schemas of the built-in kinds: field types, required fields, merge keys and list types, for several minors.
 
 The tables in `schemas/` are distilled from Kubernetes' published OpenAPI by `scripts/distill_schemas.py` and read lazily:
-a definition is decoded when it is first asked for, descriptions when somebody wants to read them. They hold no defaults
-and no semantic rules; those are the server's. Checking objects against a type is `kube.typecheck`.
+a definition is decoded on first use, descriptions only when they are read. They hold no defaults and no semantic rules; those
+are in the server. `kube.typecheck` checks objects against a type.
 """
 
 import lzma
@@ -26,7 +26,7 @@ __all__ = [
 DEFAULT_MINOR: Final = "1.36"
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
-#: Definitions whose JSON form is not what their Go type is: they have kinds of their own.
+#: Definitions whose JSON form differs from their Go type: they have kinds of their own.
 _SPECIAL: Final = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "int-or-string",
@@ -36,7 +36,7 @@ _SPECIAL: Final = {
     f"{_META}FieldsV1": "any",
     f"{_META}Patch": "any",
 }
-#: Python types that need no further look; the type of everything else is examined.
+#: Python types that need no further check.
 _PLAIN: Final = {"string": str, "boolean": bool}
 
 
@@ -105,7 +105,7 @@ class Type:
         self.merge_key = node.merge_key
         #: Strategic merge patch strategies of this field: any of merge, replace, retainKeys.
         self.strategies = frozenset(node.strategy.split(",")) if node.strategy else frozenset()
-        #: atomic, set or map; empty where the schema says nothing (then it is atomic).
+        #: atomic, set or map; empty if the schema does not say (then it is atomic).
         self.list_type = node.list_type
         self.list_map_keys = node.list_map_keys
         self.map_type = node.map_type or target.map_type
@@ -131,7 +131,7 @@ class Type:
         return self._item
 
     def child(self, key: str) -> "Type | None":
-        """Type of the value under a key of this object or map, where it is known."""
+        """Type of the value under a key of this object or map, if it is known."""
         return self.item if self.kind == "map" else self.fields.get(key)
 
     @property
@@ -141,7 +141,7 @@ class Type:
 
     @property
     def description(self) -> str:
-        """What this field is for; where the field says nothing, what its type is for."""
+        """The field's description, or else its type's."""
         position = self._node.description
         if position is None and self.definition:
             target = self._schemas._node(self.definition)
@@ -215,7 +215,7 @@ class Schemas:
         return node
 
     def _fields(self, name: str) -> Mapping[str, Type]:
-        """Shared by every place a definition is used in."""
+        """Shared by all uses of a definition."""
         fields = self._field_types.get(name)
         if fields is None:
             node = self._node(name)

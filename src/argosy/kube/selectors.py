@@ -41,23 +41,23 @@ LESS_THAN: Final = "lt"
 
 #: Longer selectors are refused rather than parsed; a URL is shorter anyway.
 _MAX_LENGTH: Final = 1 << 20
-#: Selectors up to this length are remembered; clients send the same few over and over.
+#: Selectors up to this length are cached; clients send the same few over and over.
 _REMEMBERED: Final = 512
 
 
 class SelectorError(ValueError):
-    """The selector is wrong; the message is Kubernetes' own."""
+    """The selector is invalid; the message is Kubernetes' own."""
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """One condition on one label. `values` is sorted and free of duplicates where the condition is to be written back."""
+    """One condition on one label. `values` is sorted and free of duplicates if the condition is to be written back."""
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Of a label that is absent, `!=` and `notin` hold and `=`, `in`, `gt` and `lt` do not."""
+        """For an absent label, `!=` and `notin` hold and `=`, `in`, `gt` and `lt` do not."""
         value = labels.get(self.key)
         match self.operator:
             case "=" | "==" | "in":
@@ -104,7 +104,7 @@ class LabelSelector(msgspec.Struct, frozen=True):
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     def exact(self) -> dict[str, str]:
-        """The labels that must have one given value: what an index can be asked for before matching the rest."""
+        """The labels that must have one given value, for an index lookup before matching the rest."""
         return {r.key: r.values[0] for r in self.requirements if r.operator in ("=", "==", "in") and len(r.values) == 1}
 
     @property
@@ -120,14 +120,14 @@ NOTHING: Final = LabelSelector(nothing=True)
 
 
 def from_map(labels: Mapping[str, str] | None) -> LabelSelector:
-    """Equality with every label given, as Service and ReplicationController selectors mean it. Nothing is checked."""
+    """Equality with every given label, as in selectors of Services and ReplicationControllers. Nothing is checked."""
     return LabelSelector(tuple(Requirement(key, EQUALS, (value,)) for key, value in sorted((labels or {}).items())))
 
 
 def from_match(
     match_labels: Mapping[str, str] | None, match_expressions: Sequence[Mapping[str, Any]] | None
 ) -> LabelSelector:
-    """The parts of a LabelSelector object; raises where an operator, key or value is wrong."""
+    """The parts of a LabelSelector object; raises if an operator, key or value is invalid."""
     requirements = [_requirement(key, EQUALS, [value]) for key, value in (match_labels or {}).items()]
     for expression in match_expressions or ():
         operator = _EXPRESSION_OPERATORS.get(expression.get("operator", ""))
@@ -145,7 +145,7 @@ def from_label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:
 
 
 def from_expressions(expressions: Iterable[Mapping[str, Any]]) -> LabelSelector:
-    """The matchExpressions or matchFields of a node selector term, which may compare by Gt and Lt too.
+    """The matchExpressions or matchFields of a node selector term, which may also compare by Gt and Lt.
 
     Nothing is checked: a term that no server would have stored selects nothing.
     """
@@ -376,7 +376,7 @@ class FieldSelector(msgspec.Struct, frozen=True):
         return iter(self.requirements)
 
     def matches(self, get: Callable[[str], str]) -> bool:
-        """`get` gives a field's value by its name, "" where it is absent."""
+        """`get` returns a field's value by its name, "" if it is absent."""
         return all((get(r.field) == r.value) is (r.operator == EQUALS) for r in self.requirements)
 
     def exact(self) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """Shards: a collection split by the hash of each object's uid, so that several readers share its watch (KEP-5866). Pure.
 
-A server that knows `shardSelector` sends a reader its own part only and says so in the list's `shardInfo`; any other ignores the
-parameter and sends everything. So a reader asks for its shard and still looks at what comes: while servers are being upgraded,
-a list may come from one that knows and the watch after it from one that does not.
+A server that supports `shardSelector` sends a reader only its part and says so in the list's `shardInfo`; any other ignores the
+parameter and sends everything. So a reader requests its shard and still filters: during an upgrade of servers, a list may come
+from one that supports shards and the watch after it from one that does not.
 """
 
 from typing import Final
@@ -34,7 +34,7 @@ class Shard(msgspec.Struct, frozen=True):
 
     @property
     def start(self) -> int:
-        """The first hash that is in it."""
+        """The first hash in it."""
         return self.index * SPACE // self.count
 
     @property

@@ -3,7 +3,7 @@
 Fields whose schema says so merge by key (containers by name) or as sets (finalizers); everything else is as in a merge
 patch. Directives inside the patch: `$patch: replace|delete`, `$retainKeys`, `$deleteFromPrimitiveList/<field>`,
 `$setElementOrder/<field>`. Results and error texts are those of kube-apiserver. Neither input is changed.
-Making such patches is `apply3way`.
+`apply3way` makes such patches.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,7 +45,7 @@ def _merged(original: dict[str, Any], patch: dict[str, Any], type: Type | None) 
         if key.startswith((DELETE_FROM, SET_ORDER)):
             _check_parallel(key, value)
             field = key.partition("/")[2]
-            # Where the field itself is in the patch, its order was dealt with together with its items.
+            # If the field itself is in the patch, its order was handled together with its items.
             if key.startswith(SET_ORDER) and field not in patch and isinstance(result.get(field), list):
                 merge_key = _merge_key(type.child(field) if type else None)
                 _check_elements(result[field])
@@ -136,13 +136,13 @@ def _merge_list(current: Any, items: list[Any], order: Any, type: Type | None) -
     merged = _merge_objects(kept, plain, merge_key, type.item)
     if order is None:
         return _ordered(merged, plain, kept, merge_key)
-    # In kube-apiserver new items take the places of deleted ones before the order is looked at, and stand behind the
-    # server's own items for it.
+    # In kube-apiserver new items take the places of deleted ones before the order is applied, and come after the server's own
+    # items for it.
     return _ordered(merged, order, merged[: max(len(current), len(kept))], merge_key)
 
 
 def _special_items_applied(current: list[Any], items: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """What is left of the current list and of the patch's items once items that are directives did their work."""
+    """The current list and the patch's items after the directives among the items were applied."""
     plain = [item for item in items if DIRECTIVE not in item]
     replaced = False
     gone = set()
@@ -175,13 +175,13 @@ def _merge_objects(current: list[Any], items: list[Any], merge_key: str, type: T
             merged[index] = _merged(merged[index], item, type)
         else:
             positions[identity(item, merge_key)] = len(merged)
-            # As it is, directives inside included: kube-apiserver looks at them only where there is something to merge.
+            # As it is, including directives inside: kube-apiserver applies them only if there is something to merge.
             merged.append(item)
     return merged
 
 
 def _ordered(merged: list[Any], order: Sequence[Any], server: Sequence[Any], merge_key: str) -> list[Any]:
-    """Items the order names stand in that order; the others keep the server's and go in front of the first they preceded."""
+    """Items in the order list are in that order; the others keep the server's and go before the first item they preceded."""
     wanted = _positions(order, merge_key)
     standing = _positions(server, merge_key)
     named = [item for item in merged if identity(item, merge_key) in wanted]
@@ -203,13 +203,13 @@ def _ordered(merged: list[Any], order: Sequence[Any], server: Sequence[Any], mer
 
 
 def _check_elements(*lists: list[Any]) -> None:
-    """An order of nothing cannot be told apart by its kind, so kube-apiserver refuses it."""
+    """kube-apiserver refuses an empty order, whose kind is unknown."""
     if not any(lists):
         raise StrategicPatchError("no elements in any of the given slices")
 
 
 def _check_order(items: list[Any], order: list[Any], merge_key: str) -> None:
-    """What the patch holds must stand in its order list, in the same relative order."""
+    """The patch's items must be in its order list, in the same relative order."""
     if not items or not order:
         return
     wanted = [identity(item, merge_key) for item in items if not (isinstance(item, dict) and DIRECTIVE in item)]
@@ -228,7 +228,7 @@ def _positions(items: Iterable[Any], merge_key: str) -> dict[Any, int]:
 
 
 def identity(item: Any, merge_key: str) -> tuple[bool, Any]:
-    """What makes two items of a list the same one: the merge key's value, or the item itself without a merge key."""
+    """The identity of a list item: the merge key's value, or the item itself without a merge key."""
     value = item
     if merge_key:
         if not isinstance(item, dict):
@@ -240,7 +240,7 @@ def identity(item: Any, merge_key: str) -> tuple[bool, Any]:
         raise StrategicPatchError(
             "lists of lists are not supported" if isinstance(value, list) else "invalid merge key"
         )
-    return value.__class__ is bool, value  # True and 1 are one key to Python
+    return value.__class__ is bool, value  # to Python True and 1 are the same key
 
 
 def _holds_objects(*lists: list[Any]) -> bool:
@@ -251,9 +251,9 @@ def _holds_objects(*lists: list[Any]) -> bool:
 
 
 def _without_directives(value: Any) -> Any:
-    """A value to be taken as it is: nulls in objects mean nothing there, and objects with a directive go.
+    """A value taken as it is: nulls in objects are dropped, and so are objects with a directive.
 
-    The other directives stay, as in kube-apiserver: to whoever decodes the object they are fields it does not know.
+    The other directives stay, as in kube-apiserver: the decoder treats them as unknown fields.
     """
     if isinstance(value, dict):
         if DIRECTIVE in value:
@@ -270,7 +270,7 @@ def _merge_key(type: Type | None) -> str:
 
 
 def _shown(value: Any) -> str:
-    """As Go prints it, which is how the API server's errors show a patch."""
+    """As Go prints it in the API server's errors."""
     if isinstance(value, dict):
         return f"map[{' '.join(f'{key}:{_shown(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):

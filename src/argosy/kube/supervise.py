@@ -1,7 +1,7 @@
-"""Supervision: the tasks of a process by name, so that one that dies is noticed instead of missed.
+"""Supervision: the tasks of a process by name, so that a task that dies is noticed.
 
 `async with Supervisor() as tasks` owns every task started through it: leaving cancels them all and waits for them. A task that
-ends by itself is a failure unless it was started as one that may end; one that `restart`s comes back after a back-off.
+ends by itself is a failure unless it was started as one that may end; one with `restart` is started again after a back-off.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class Supervisor:
         #: A restarted task that has run this long counts as healthy, and its back-off starts over.
         self._recovery = recovery
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        #: Cancelled by name and not over yet; leaving waits for them too.
+        #: Cancelled by name and not ended yet; leaving waits for them too.
         self._ending: set[asyncio.Task[None]] = set()
 
     def start(self, name: str, run: Callable[[], Awaitable[None]], *, restart: bool = False) -> asyncio.Task[None]:
@@ -93,7 +93,7 @@ class Supervisor:
         died = 0
         while True:
             started = loop.time()
-            # A task that has run for a while is well again; until then its last failure stands.
+            # A task that has run for a while is healthy again; until then its last failure stands.
             recovered = loop.call_later(self._recovery, self.failures.pop, name, None)
             try:
                 await self._watched(name, run)
@@ -122,5 +122,5 @@ class Supervisor:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-            # The callbacks that take ended tasks off the list run in the next round of the loop.
+            # The callbacks that remove ended tasks run in the next iteration of the event loop.
             await asyncio.sleep(0)

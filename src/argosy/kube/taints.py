@@ -1,4 +1,4 @@
-"""Taints and tolerations: what a node or a cluster repels, and Kubernetes' rule for what bears it."""
+"""Taints and tolerations of nodes or clusters, and Kubernetes' rule for tolerating a taint."""
 
 __all__ = ["NO_EXECUTE", "NO_SCHEDULE", "PREFER_NO_SCHEDULE", "TaintKey", "matches"]
 
@@ -7,11 +7,12 @@ PREFER_NO_SCHEDULE = "PreferNoSchedule"
 NO_EXECUTE = "NoExecute"
 
 TaintKey = tuple[str, str, str]
-"""Key, value, effect: what of a taint decides."""
+"""Key, value, effect: what tolerations match."""
 
 
 def matches(key: str, operator: str, value: str, effect: str, taint: TaintKey) -> bool:
-    """Whether a toleration of these fields bears the taint. An empty effect or key stands for all; no operator means Equal."""
+    """Whether a toleration with these fields tolerates the taint. An empty effect or key matches all; no operator means
+    Equal."""
     if effect and effect != taint[2]:
         return False
     if key and key != taint[0]:

@@ -1,6 +1,6 @@
 """Times as Kubernetes writes them: RFC 3339 in UTC, whole seconds (Time) or microseconds (MicroTime).
 
-`now` reads the clock; the others are pure, and decisions use them alone.
+`now` reads the clock; the others are pure, and decisions use only those.
 """
 
 from datetime import UTC, datetime
@@ -11,12 +11,12 @@ __all__ = ["micro_timestamp", "now", "parse", "timestamp"]
 
 
 def timestamp(moment: datetime) -> str:
-    """A time of metadata, status and events. `moment` must know its time zone."""
+    """A time of metadata, status and events. `moment` must have a time zone."""
     return _text(moment, "seconds")
 
 
 def micro_timestamp(moment: datetime) -> str:
-    """A time of leases. `moment` must know its time zone."""
+    """A time of leases. `moment` must have a time zone."""
     return _text(moment, "microseconds")
 
 
@@ -26,7 +26,7 @@ def now() -> str:
 
 
 def parse(text: str | None) -> datetime | None:
-    """The moment in UTC; None where there is none, or the text is no time with its zone."""
+    """The time in UTC; None if there is none, or the text is not a time with a zone."""
     if not text or "T" not in text.upper():
         return None
     try:

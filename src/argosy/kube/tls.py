@@ -26,7 +26,7 @@ _MEANINGS = {
 
 
 def client_context(connection: Connection, certificate: bytes, key: bytes) -> ssl.SSLContext:
-    """What to trust (the connection's CA, else the system's) and which certificate to show. Raises ConfigError."""
+    """The trusted CAs (the connection's, else the system's) and the client certificate. Raises ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if connection.insecure:
         context.check_hostname = False
@@ -46,12 +46,12 @@ def client_context(connection: Connection, certificate: bytes, key: bytes) -> ss
 def _load_certificate(context: ssl.SSLContext, server: str, certificate: bytes, key: bytes) -> None:
     if not certificate or not key:
         raise ConfigError(f"{server}: a client certificate needs both the certificate and its key")
-    # ssl reads certificates from files only. mkstemp makes it readable by us alone; it is gone before anybody waits.
+    # ssl reads certificates from files only. mkstemp makes it readable only by us; it is deleted before any await.
     handle, path = tempfile.mkstemp(prefix="argosy-")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(certificate.rstrip() + b"\n" + key)
-        # Without a password callback OpenSSL would ask on the terminal for an encrypted key's.
+        # Without a password callback OpenSSL would prompt on the terminal for an encrypted key.
         context.load_cert_chain(path, password=_no_password)
     except (ssl.SSLError, ValueError, OSError):
         raise ConfigError(f"{server}: the client certificate and key are not PEM or do not belong together") from None
@@ -64,7 +64,7 @@ def _no_password() -> str:
 
 
 def tls_failure(error: ssl.SSLError) -> str:
-    """One line for a person."""
+    """One line for users."""
     meaning = _MEANINGS.get(error.reason or "", "")
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate verify failed: {error.verify_message.rstrip('.')}"
@@ -72,10 +72,10 @@ def tls_failure(error: ssl.SSLError) -> str:
 
 
 def expired(certificate: bytes) -> datetime.datetime | None:
-    """When a certificate ended; None where it has not, or cannot be read."""
+    """When a certificate expired; None if it has not, or cannot be read."""
     if not certificate:
         return None
-    # A heavy import, and needed only when a server has refused us.
+    # A heavy import, needed only after a server has refused us.
     from cryptography import x509
 
     try:
@@ -112,7 +112,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _is_in_ranges(host: str, no_proxy: str) -> bool:
-    """Whether an address lies in one of NO_PROXY's ranges (10.0.0.0/8), which Go programs know and Python's own rules do not."""
+    """Whether an address is in one of NO_PROXY's ranges (10.0.0.0/8), which Go supports and Python does not."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Transport: how a request reaches a Kubernetes API server. The interface, and nothing of any implementation.
+"""Transport: how a request reaches a Kubernetes API server. Only the interface.
 
 `kube.http` speaks HTTP(S); `server.local` calls an embedded server in the same process. Both keep the same semantics
 (codes, conflicts, 410, authorisation), so a reader cannot tell which one it has.
@@ -27,12 +27,12 @@ class Request(msgspec.Struct, frozen=True):
     body: bytes = b""
     #: Seconds until the caller gives up. None means the transport's default (a watch has none).
     timeout: float | None = None
-    #: Called each time right before the request is sent, after all waiting for a turn; what it raises ends the request.
+    #: Called each time right before the request is sent, after all waiting; if it raises, the request ends.
     guard: Callable[[], None] | None = None
 
 
 class Response(msgspec.Struct, frozen=True):
-    """A whole answer, whatever its code; header names are lower case."""
+    """A whole response with any code; header names are lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -46,9 +46,9 @@ class Page(msgspec.Struct, frozen=True):
     resource_version: str
     continue_token: str = ""
     remaining: int | None = None
-    #: Which shard of the collection this is, in the server's words; empty where the server gave everything.
+    #: The shard of the collection, as the server states it; empty if the server returned everything.
     shard_selector: str = ""
-    #: What the server has against the request although it answers, such as that the version is deprecated.
+    #: The server's warnings, such as that the version is deprecated.
     warnings: Sequence[str] = ()
 
 
@@ -60,11 +60,11 @@ class Event(NamedTuple):
 
 
 class Transport(Protocol):
-    """Raises TransportError when there is no answer; `list` and `watch` raise ApiError for an error answer."""
+    """Raises TransportError if there is no response; `list` and `watch` raise ApiError for an error response."""
 
     @property
     def name(self) -> str:
-        """What to call the server in a message."""
+        """The server's name, for messages."""
         ...
 
     async def send(self, request: Request) -> Response:

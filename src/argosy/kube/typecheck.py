@@ -1,8 +1,8 @@
 """Type checking: does an object have the fields and JSON types its schema says, as kube-apiserver's decoder would find?
 
 `check` does in place what decoding into Go structs and encoding again does to an object: unknown fields go, nulls go,
-quantities and times get their canonical form. It is on the path of every write, so it works without building anything
-for what is right. Values are not validated beyond what a decoder can see; that is semantic validation, elsewhere.
+quantities and times get their canonical form. Every write passes here, so nothing is built for valid values. Values are not
+validated beyond what a decoder can see; semantic validation is elsewhere.
 """
 
 import binascii
@@ -42,7 +42,7 @@ _TIME_ELEMENTS: Final = (
     (r"\d\d(\.\d+)?", "05"),
     (r"Z|[+-]\d\d:\d\d", "Z07:00"),
 )
-#: Unknown fields that are told; Kubernetes stops at as many.
+#: Unknown fields that are reported; Kubernetes stops at as many.
 MAX_UNKNOWN: Final = 100
 #: What a null inside a list or map becomes: Go's zero value.
 _ZERO: Final[dict[str, Callable[[], Any]]] = {
@@ -60,8 +60,8 @@ _ZERO: Final[dict[str, Callable[[], Any]]] = {
 class Checked(msgspec.Struct, frozen=True):
     """What was found: paths of unknown fields (removed), and messages for values of the wrong type (left as they are).
 
-    The first message is the one Go's decoder would give: it stops at a value whose type reads itself (a quantity, a time),
-    and otherwise goes on to the end and then tells what it found first.
+    The first message is the one Go's decoder would give: it stops at a value whose type decodes itself (a quantity, a time),
+    and otherwise goes on to the end and then reports the first error.
     """
 
     unknown: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ def strict_error(unknown: Iterable[str]) -> str:
 
 
 class _Findings:
-    """Unknown fields up to a number, and the first of each kind of wrong value: the others are told to nobody."""
+    """Unknown fields up to a number, and the first of each kind of wrong value: the others are not reported."""
 
     __slots__ = ("mistyped", "stopped", "unknown")
 
@@ -173,7 +173,7 @@ def _map(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Type
 def _items(
     type: "Type", holder: Any, items: Iterable[tuple[Any, Any]], path: Path, findings: _Findings, owner: "Type"
 ) -> None:
-    """What an array or a map holds, by index or key; changed in place."""
+    """The items of an array or a map, by index or key; changed in place."""
     item = type.item
     if item is None:
         return
@@ -190,7 +190,7 @@ def _items(
 
 
 def _scalar(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Type") -> Any:
-    """Strings and booleans: the right ones never come here."""
+    """Strings and booleans: valid ones never come here."""
     findings.mismatch(value, path, owner.name, _go_type(type))
     return value
 
@@ -242,7 +242,7 @@ def _time(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Typ
 
 
 def _unreadable_time(value: str, layout: str) -> str:
-    """Go names the first element of the layout it could not read, and what stood there."""
+    """Go names the first element of the layout it could not parse, and the text there."""
     rest = value
     elements: Sequence[tuple[str, str]] = _TIME_ELEMENTS
     if layout == _LAYOUTS["micro-time"]:
@@ -270,7 +270,7 @@ def _part_out_of_range(value: str) -> str:
 
 
 def _fraction_cut(value: str) -> str:
-    """Digits beyond microseconds are cut, as Kubernetes' own types do not keep them."""
+    """Digits beyond microseconds are cut, as in Kubernetes' own types."""
     return re.sub(r"(\.\d{6})\d+", r"\1", value)
 
 
@@ -288,7 +288,7 @@ def _bytes(type: "Type", value: Any, path: Path, findings: _Findings, owner: "Ty
 
 
 def _first_illegal(text: str) -> int:
-    """Where Go's decoder stops: at a character that is none of base64's, at padding out of place, or behind it."""
+    """Where Go's decoder stops: at an invalid character, at misplaced padding, or after it."""
     legal = re.match(r"[A-Za-z0-9+/]*", text)
     end = legal.end() if legal else 0
     if end == len(text):
@@ -328,7 +328,7 @@ def _zero(type: "Type") -> Any:
 
 
 def _shown(value: Any, wanted: str) -> str:
-    """What Go says it found; a number is spelt out where a number was wanted, as then its value is what is wrong."""
+    """What Go says it found; if a number was expected, the number is spelt out."""
     if value.__class__ is bool:
         return "bool"
     if isinstance(value, int | float):

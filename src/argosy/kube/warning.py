@@ -1,6 +1,6 @@
 """Warnings of an API server: the texts of Warning headers (RFC 7234, as Kubernetes uses them), written and read.
 
-What becomes of them is the client's affair.
+The client decides what to do with them.
 """
 
 import re
@@ -9,10 +9,10 @@ from typing import Final
 
 __all__ = ["header", "lines", "texts"]
 
-#: Characters of all texts of an answer. Where there are more, each is cut, and what is still too much is left out.
+#: Characters of all texts of a response. If there are more, each is cut, and the rest is left out.
 MAX_TOTAL: Final = 4096
 MAX_CUT: Final = 256
-#: Clients give up on answers with too many lines of headers: Python's own at 100.
+#: Clients refuse responses with too many header lines: Python's own at 100.
 MAX_LINES: Final = 32
 
 #: `299 - "text"`: code, agent, text with escaped quotes, perhaps a date.
@@ -24,7 +24,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 def texts(header: str) -> tuple[str, ...]:
-    """The texts of a header's value, which may hold several; what is not a warning is left out."""
+    """The texts of a header's value, which may have several; what is not a warning is left out."""
     return tuple(_ESCAPED.sub(r"\1", text) for text in _WARNING.findall(header)) if header else ()
 
 
@@ -37,7 +37,7 @@ def header(texts: Iterable[str]) -> str:
 
 
 def lines(header: str) -> list[str]:
-    """A header's value as the lines to send: a warning each, and several each where there are very many."""
+    """A header's value as the lines to send: one warning per line, or several if there are very many."""
     each = _BETWEEN.split(header)
     size = -(-len(each) // MAX_LINES)
     return [", ".join(each[start : start + size]) for start in range(0, len(each), size)]

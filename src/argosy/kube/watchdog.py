@@ -1,10 +1,10 @@
-"""Watchdog: a thread that notices an event loop which does not turn.
+"""Watchdog: a thread that notices a blocked event loop.
 
-While something holds the loop nothing on it can say so: requests, health checks and leases stand still alike. The thread does:
-once for each time it writes into the log where the loop's own thread is, functions and lines only. When the loop turns again,
-`on_turn` is told how long it was held. One a process: `with Watchdog(...)`, entered on the loop.
+While something blocks the loop nothing on it can report that: requests, health checks and leases stand still. The thread logs,
+once per blockage, the stack of the loop's thread, functions and lines only. When the loop runs again, `on_turn` is called with
+the duration. One per process: `with Watchdog(...)`, entered on the loop.
 
-What holds the interpreter lock as well (a long call into C) is noticed too, but only afterwards, and without its stack.
+A call that also holds the interpreter lock (a long call into C) is noticed, too, but only afterwards, and without its stack.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ __all__ = ["Watchdog"]
 
 log = logging.getLogger(__name__)
 
-#: Seconds without a turn that are worth a stack in the log.
+#: Seconds of blockage after which the stack is logged.
 PATIENCE = 5.0
 
 
@@ -53,7 +53,7 @@ class Watchdog:
         self._turned = now
         self._beat_timer = asyncio.get_running_loop().call_later(self._period, self._beat)
         if late > self._patience:
-            log.error("the event loop turns again; it was held for %.1f s", late)
+            log.error("the event loop runs again; it was blocked for %.1f s", late)
             self._on_turn(late)
 
     def _watch(self) -> None:
@@ -64,10 +64,10 @@ class Watchdog:
                 return
             now, turned = time.monotonic(), self._turned
             if now - asked > self._patience:
-                continue  # the whole process stood still: that is nobody's fault on the loop
+                continue  # the whole process was stopped: nothing on the loop caused that
             if now - turned > self._patience + self._period and turned != told_of:
                 told_of = turned
-                log.error("the event loop has not turned for %.1f s; it is here:\n%s", now - turned, self._stack())
+                log.error("the event loop has been blocked for %.1f s; it is here:\n%s", now - turned, self._stack())
 
     def _stack(self) -> str:
         frame = sys._current_frames().get(self._watched)

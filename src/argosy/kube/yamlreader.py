@@ -1,9 +1,9 @@
 """YAML as Kubernetes reads it: bytes to the JSON values that sigs.k8s.io/yaml makes of them.
 
-Built on libyaml's events, without recursion, in time and memory linear in the size of the text. Fields are in the order of
-their names where there are not thousands of them; names are texts; what a scalar is says `yamlscalar`; tags of lists and
-objects mean nothing. `<<` merges. An alias stands for a copy of what its anchor marks, and a merge for one of the fields; all
-copies of a text together are bounded, since a few lines could otherwise become gigabytes.
+Built on libyaml's events, without recursion, in time and memory linear in the size of the text. Fields are sorted by name
+unless there are thousands; names are strings; `yamlscalar` decides what a scalar is; tags of lists and objects are ignored.
+`<<` merges. An alias stands for a copy of its anchor's value, and a merge for one of its fields; all copies together are
+bounded, since a few lines could otherwise become gigabytes.
 """
 
 import re
@@ -19,11 +19,11 @@ from argosy.kube.yamlscalar import ScalarError, as_json, as_key, resolve
 
 __all__ = ["Document", "YamlError", "documents", "read"]
 
-#: What all aliases of a document may stand for, as JSON, and all merges, by the names of their fields: as much as the largest
-#: request body. So whatever such a body says once may be merged once.
+#: Limit for the values of all aliases of a document, as JSON, and for all merges, by the names of their fields: the size of
+#: the largest request body. So everything in such a body may be merged once.
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
 
-#: Sorting more keeps the interpreter for too long, and nobody reads them in their order.
+#: Sorting more would block the interpreter for too long, and nobody reads them in order.
 _SORTED: Final = 10_000
 _NO_KEY: Final = object()
 _NOTHING: Final[set[str]] = set()
@@ -33,7 +33,7 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 class YamlError(ValueError):
-    """The text is not YAML, or cannot be JSON. `line` and `column` count from 1; 0 where they are not known."""
+    """The text is not YAML, or cannot be JSON. `line` and `column` count from 1; 0 if unknown."""
 
     def __init__(self, problem: str, line: int = 0, column: int = 0):
         super().__init__(f"yaml: line {line}: {problem}" if line else f"yaml: {problem}")
@@ -43,7 +43,7 @@ class YamlError(ValueError):
 
 
 class Duplicate(msgspec.Struct, frozen=True):
-    """A field that was there already; the last one counts. `merged`: one of the two came by a merge."""
+    """A duplicate field; the last one counts. `merged`: one of the two came by a merge."""
 
     line: int
     name: str
@@ -59,12 +59,12 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def read(text: bytes) -> Document:
-    """The first document, as Kubernetes takes it of a body: what follows is not looked at. An empty text is null."""
+    """The first document, as Kubernetes reads a body: the rest is ignored. An empty text is null."""
     return next(documents(text), Document(None, 1, ()))
 
 
 def documents(text: bytes) -> Iterator[Document]:
-    """All documents of a text in turn, empty ones (null) included. Raises YamlError when it comes to something wrong."""
+    """All documents of a text in turn, including empty ones (null). Raises YamlError when it reaches an error."""
     loader = yaml.CBaseLoader(text)
     try:
         while True:
@@ -86,7 +86,7 @@ def documents(text: bytes) -> Iterator[Document]:
 
 
 class _Anchored:
-    """What an anchor marks: its JSON, made at its first alias, and how many levels it has."""
+    """An anchor's value: its JSON, made at its first alias, and its number of levels."""
 
     __slots__ = ("_json", "height", "value")
 
@@ -102,7 +102,7 @@ class _Anchored:
 
 
 class _Frame:
-    """A list or an object that is being filled."""
+    """A list or an object being filled."""
 
     __slots__ = ("anchor", "height", "into", "key", "line", "merged")
 
@@ -118,7 +118,7 @@ class _Frame:
 
 
 class _Builder:
-    """Makes one document of the events that follow its start."""
+    """Builds one document from the events after its start."""
 
     def __init__(self, loader: Any):
         self._next = loader.get_event
@@ -222,7 +222,7 @@ class _Builder:
         if not all(isinstance(part, dict) for part in merged):
             raise YamlError("map merge requires map or sequence of maps as the value", line)
         for part in reversed(merged):
-            # Nested merges take in the same fields once a level; their values are not copied.
+            # Nested merges add the same fields once per level; their values are not copied.
             self._copied += sum(map(len, part)) + len(part)
             self._check_copied("merging", line)
             for key in part:
@@ -239,7 +239,7 @@ class _Builder:
 
 
 def _json(value: Any, line: int) -> Any:
-    """A value that is to stand in a list or a field."""
+    """A value that will be in a list or a field."""
     if value.__class__ is str or value.__class__ is dict or value.__class__ is list:
         return value
     if value is _MERGE:

@@ -1,8 +1,8 @@
 """YAML scalars as Kubernetes reads them: what `12:30`, `yes`, `010` or `!!int 5` is as a JSON value.
 
 Kubernetes (sigs.k8s.io/yaml) takes YAML 1.1's words for booleans and its octal numbers, and leaves out what YAML 1.2 left
-out: sexagesimal numbers are texts, and so are dates. A number too large for JSON is a text too. Every scalar is read in
-time linear in its length. How scalars make a document is `yamlreader`.
+out: sexagesimal numbers and dates are strings. A number too large for JSON is a string, too. Every scalar is read in time
+linear in its length. `yamlreader` makes documents of scalars.
 """
 
 import base64
@@ -30,10 +30,10 @@ _WORDS: Final[dict[str, Scalar]] = {
     **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
 }
-#: Anything else that starts otherwise is a text; most scalars are told by this alone.
+#: Anything that starts otherwise is a string; most scalars are decided by this alone.
 _STARTS: Final = frozenset("+-.0123456789")
 _DECIMAL: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
-#: Prefix and digits; what has none of the letters is octal by its leading zero.
+#: Prefix and digits; without one of the letters a leading zero means octal.
 _BASES: Final = re.compile(r"([-+]?)0(?:[xX]([0-9a-fA-F]+)|[oO]?([0-7]+)|[bB]([01]+))")
 _SIGNED_BINARY: Final = re.compile(r"0b([-+][01]+)")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
@@ -49,7 +49,7 @@ class ScalarError(ValueError):
 
 
 def resolve(text: str, tag: str | None) -> Scalar:
-    """The value of a plain scalar, or of one with a tag. Infinities and NaN are given as floats; JSON has none."""
+    """The value of a plain scalar, or of one with a tag. Infinities and NaN are returned as floats; JSON has none."""
     if not tag:
         return _untagged(text)
     name = tag.removeprefix(_TAGS) if tag.startswith(_TAGS) else "?"
@@ -84,12 +84,12 @@ def as_key(value: Scalar) -> str:
 
 
 def as_json(value: Scalar) -> Scalar:
-    """A scalar as it comes out of JSON: a float without fraction is an integer, and integers have 64 bits."""
+    """A scalar after a round trip through JSON: a float without fraction is an integer, and integers have 64 bits."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ScalarError(f"json: unsupported value: {_go_infinity(value)}")
         if value.is_integer() and abs(value) <= _INT64:
-            written = int(Decimal(repr(value)))  # the digits that are written, not those behind them
+            written = int(Decimal(repr(value)))  # the shortest digits, not the exact binary value
             return written if -_INT64 <= written < _INT64 else value
         return value
     if isinstance(value, int) and value >= _INT64:
@@ -108,7 +108,7 @@ def _untagged(text: str) -> Scalar:
     if _DECIMAL.fullmatch(plain):
         if len(plain) <= 21:
             value = int(plain)
-            # Without a sign there is one bit more.
+            # Without a sign there is one more bit.
             if -_INT64 <= value < (_INT64 if plain[0] == "+" else _UINT64):
                 return value
         return _number(plain, text)

@@ -1,7 +1,6 @@
-"""YAML out of JSON values: block style, strings in quotes wherever any reader could take them for something else.
+"""YAML from JSON values: block style, strings quoted wherever a reader could take them for something else.
 
-Written in steps of one value each: a library's emitter keeps the interpreter to itself for a whole document, and with it the
-event loop of everybody.
+Written value by value: a library's emitter would block the interpreter, and so the event loop, for a whole document.
 """
 
 import re
@@ -11,19 +10,19 @@ import orjson
 
 __all__ = ["to_yaml"]
 
-#: Words, names and paths that mean themselves without quotes, unless they are one of the words below.
+#: Words, names and paths that need no quotes, unless they are one of the words below.
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]+)*", re.ASCII).fullmatch
 _TAKEN = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
-#: Not printable in YAML, and left as they are in JSON.
+#: Not printable in YAML, but unescaped in JSON.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _LONGEST_PLAIN = 256
-#: Longer keys cannot stand in front of a colon.
+#: Longer keys cannot be before a colon.
 _LONGEST_KEY = 1000
 _INDENTS = ["  " * depth for depth in range(64)]
 
 
 def to_yaml(value: Any, depth: int = 0) -> bytes:
-    """The value as a document, or as a part of one that is indented so deep."""
+    """The value as a document, or as a part of one at this indentation."""
     out: list[str] = []
     if value and isinstance(value, dict | list):
         _write(value, depth, out)
@@ -38,7 +37,7 @@ def _write(value: Any, depth: int, out: list[str]) -> None:
     if type(value) is list:
         for item in value:
             if item and (type(item) is dict or type(item) is list):
-                # The first line of the item goes behind the dash, at which the rest of it is aligned.
+                # The item's first line goes after the dash, and the rest is aligned with it.
                 at = len(out)
                 _write(item, depth + 1, out)
                 out[at] = f"{indent}- {out[at][len(indent) + 2 :]}"
@@ -69,7 +68,7 @@ def _scalar(value: Any) -> str:
         return str(value)
     if kind is float:
         text = repr(value)
-        # Readers of YAML 1.1 know a number with an exponent by its point.
+        # YAML 1.1 recognizes a number with an exponent by its decimal point.
         return text.replace("e", ".0e") if "e" in text and "." not in text else text
     return "null" if value is None else "{}" if kind is dict else "[]"
 

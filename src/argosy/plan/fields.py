@@ -16,7 +16,7 @@ __all__ = ["ABSENT", "Json", "equal", "get", "keys_of", "number", "pointer", "pu
 Json = dict[str, Any]
 Path = str | tuple[str, ...]
 
-#: What `get` answers for a field that is not there; a field may well be null.
+#: What `get` returns for a missing field; a field may be null.
 ABSENT: Final = object()
 
 
@@ -44,7 +44,7 @@ _LARGEST: Final = 2**31 - 1
 
 
 def number(obj: Mapping[str, Any], path: Path) -> int | None:
-    """The number of replicas or the like at the path; None where there is nothing that can be one."""
+    """A number such as replicas at the path; None if there is none, or it is out of range."""
     value = get(obj, path, None) if path else None
     if not isinstance(value, int) or isinstance(value, bool) or not -_LARGEST <= value <= _LARGEST:
         return None
@@ -52,7 +52,7 @@ def number(obj: Mapping[str, Any], path: Path) -> int | None:
 
 
 def put(obj: Mapping[str, Any], path: Path, value: Any) -> Json:
-    """The object with the value at the path; whatever stands in the way of the path gives way to objects."""
+    """The object with the value at the path; values on the way that are not objects are replaced by objects."""
     key, *rest = keys_of(path)
     if not rest:
         return {**obj, key: value}
@@ -61,7 +61,7 @@ def put(obj: Mapping[str, Any], path: Path, value: Any) -> Json:
 
 
 def without(obj: Json, path: Path) -> Json:
-    """The object without the field; the same object where it has none."""
+    """The object without the field; the same object if it has none."""
     key, *rest = keys_of(path)
     if key not in obj:
         return obj
@@ -74,13 +74,13 @@ def without(obj: Json, path: Path) -> Json:
     return obj if smaller is child else {**obj, key: smaller}
 
 
-#: Objects of more fields are data rather than structure: to walk them takes long, and they are equal or not as a whole.
+#: Objects of more fields are data rather than structure: they are compared as a whole, since walking them takes long.
 _WIDE = 64
 
 
 def equal(a: Any, b: Any, depth: int = 3) -> bool:
-    """Equality of JSON values. The top is walked, since what two versions of an object share they share as it is; below,
-    encoding both is several times faster than walking them where they are alike."""
+    """Equality of JSON values. The top levels are walked, since two versions of an object share their unchanged parts. Below,
+    encoding both is several times faster than walking them if they are equal."""
     if a is b:
         return True
     if isinstance(a, str):
@@ -88,7 +88,7 @@ def equal(a: Any, b: Any, depth: int = 3) -> bool:
     if isinstance(a, dict) and isinstance(b, dict) and len(a) > _WIDE:
         if a != b:
             return False
-        # Python takes 1 and true and 1.0 for the same; of texts there is nothing more to ask.
+        # To Python 1, true and 1.0 are equal. Maps of strings need no further check.
         if set(map(type, a.values())) == {str}:
             return True
     elif depth and isinstance(a, dict) and isinstance(b, dict):

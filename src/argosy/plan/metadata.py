@@ -1,6 +1,6 @@
-"""Annotations, labels and finalizers as values: asked, changed into new ones, compared.
+"""Annotations, labels and finalizers as values: read, changed into new ones, compared.
 
-A map that is absent, null or empty is the same thing. An empty key is never added.
+An absent, null or empty map is the same. An empty key is never added.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,8 +24,8 @@ __all__ = [
 
 Strings = Mapping[str, str]
 
-#: Metadata that belongs to one cluster's object and is not carried to another. The generation is: members are told which one
-#: they run.
+#: Metadata that belongs to one cluster's object and is not propagated. The generation is: it tells members which generation
+#: of the source they run.
 SERVERS_OWN: Final = (
     "selfLink",
     "uid",
@@ -48,12 +48,12 @@ def annotations_of(obj: Mapping[str, Any]) -> dict[str, str]:
 
 
 def without_managed_fields(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """An object's metadata. Who manages which field is the server's to say: it is neither compared nor written."""
+    """An object's metadata without managedFields: the server's own, neither compared nor written."""
     return {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
 
 
 def is_string_map(value: Any) -> bool:
-    """As labels and annotations are."""
+    """Whether the value is a map of strings, as labels and annotations are."""
     if value is None:
         return True
     return isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair)
@@ -76,7 +76,7 @@ def without_annotations(annotations: Strings | None, *keys: str) -> dict[str, st
 
 
 def copy_keys(source: Strings | None, target: Strings | None, keys: Iterable[str]) -> tuple[dict[str, str], int]:
-    """`target` with these keys as in `source`, absent where they are absent there; and how many of them changed."""
+    """`target` with these keys as in `source`, absent if absent there; and how many keys changed."""
     result, changes = dict(target or {}), 0
     for key in keys:
         wanted, found = (source or {}).get(key), result.get(key)
@@ -91,7 +91,7 @@ def copy_keys(source: Strings | None, target: Strings | None, keys: Iterable[str
 
 
 def with_finalizers(finalizers: Iterable[str], added: Iterable[str]) -> list[str]:
-    """Sorted where something was added, so that the result does not depend on who added first."""
+    """Sorted if something was added, so that the result does not depend on the order of additions."""
     before = list(finalizers)
     missing = set(added) - set(before)
     return sorted(missing.union(before)) if missing else before
@@ -103,7 +103,7 @@ def without_finalizers(finalizers: Iterable[str], removed: Iterable[str]) -> lis
 
 
 def meta_equivalent(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-    """Whether two objects agree in the metadata that is carried to members; versions and uids do not count."""
+    """Whether two objects agree in the metadata that is propagated; versions and uids do not count."""
     one, other = a.get("metadata") or {}, b.get("metadata") or {}
     return (
         one.get("name") == other.get("name")

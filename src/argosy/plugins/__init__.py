@@ -1,10 +1,10 @@
 """The plugin API: everything that a scheduling plugin written in Python needs, and nothing else of Argosy.
 
 A plugin is a value: a `Filter`, a `Score`, a `Select` or a `Replicas` with functions that answer for all clusters at once. A
-package offers its plugins as entry points of the group `argosy.plugins`; profiles name them like any other. docs/plugins.md tells
-it from the beginning.
+package offers its plugins as entry points of the group `argosy.plugins`; profiles name them like any other. docs/plugins.md is
+the guide.
 
-Imports nothing at run time that reads a clock or a network: what is tried out in a test decides as the control plane does.
+Imports nothing at run time that reads a clock or a network: a plugin decides in a test as it does in the control plane.
 """
 
 from argosy.api.clusters import FederatedCluster
@@ -28,7 +28,7 @@ from argosy.plan.scheduling.unit import Affinity, ResourceRequest, Unit
 from argosy.plugins.loading import GROUP, installed
 from argosy.plugins.trying import cluster, try_out
 
-#: What a plugin raises where it cannot decide; the message is for the user whose object waits.
+#: Raised by a plugin that cannot decide; the message is for the user whose object waits.
 PluginError = FrameworkError
 
 __all__ = [

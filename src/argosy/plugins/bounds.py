@@ -1,13 +1,13 @@
-"""Bounds: how much of what a plugin says is told. Its process keeps to them, and whoever reads its answers does so again."""
+"""Bounds: how much of a plugin's texts is kept. Its process applies them, and so does the reader of its answers."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 __all__ = ["LONGEST_ERROR", "LONGEST_TEXT", "MOST_TEXTS", "cut", "few"]
 
-#: Characters of an error: it is kept with every object that waits for the plugin.
+#: Characters of an error: it is stored with every object that waits for the plugin.
 LONGEST_ERROR: Final = 1000
-#: Characters of a reason or a step, and how many of them one answer has.
+#: Characters of a reason or a step, and how many of them one answer may have.
 LONGEST_TEXT: Final = 300
 MOST_TEXTS: Final = 32
 
@@ -17,7 +17,7 @@ def cut(text: str, longest: int) -> str:
 
 
 def few(texts: Sequence[Any]) -> tuple[str, ...]:
-    """The first of them, each cut; the last says how many are missing."""
+    """The first texts, each cut; the last one says how many are missing."""
     if len(texts) > MOST_TEXTS:
         texts = (*texts[: MOST_TEXTS - 1], f"… and {len(texts) - MOST_TEXTS + 1} more")
     return tuple(cut(str(text), LONGEST_TEXT) for text in texts)

@@ -1,7 +1,7 @@
-"""Guard: somebody else's plugin, with every answer checked before the scheduler uses it.
+"""Guard: checks every answer of an external plugin before the scheduler uses it.
 
-What a plugin raises, and what it returns that is not what its kind of plugin returns, becomes an error with the plugin's name in
-it: the objects whose profile has the plugin wait and say why, the others are scheduled. A traceback is logged once.
+An exception or an invalid result becomes an error with the plugin's name: objects whose profile names the plugin wait and say
+why, the others are scheduled. A traceback is logged once.
 """
 
 import logging
@@ -21,14 +21,14 @@ __all__ = ["guarded"]
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-#: Scores beyond this cannot be added up.
+#: Larger scores could overflow when summed.
 _LARGEST = 2**53
-#: Different failures of one plugin that are logged.
+#: How many different failures of one plugin are logged.
 _LOGGED = 10
 
 
 def guarded(plugin: InProcess) -> InProcess:
-    """The same plugin, whose answers can be relied on."""
+    """The same plugin with checked answers."""
     guard = _Guard(plugin.name)
     configure: Any = None
     if plugin.configure is not None:
@@ -69,7 +69,7 @@ class _Guard:
         return FrameworkError(f"plugin {self._name!r} failed: {what}")
 
     def _array(self, answer: Any, length: int | None, kinds: str, what: str) -> Any:
-        """As an array of that length, or of any."""
+        """The answer as an array of that length, or of any."""
         try:
             array = np.asarray(answer)
         except Exception as error:
@@ -91,7 +91,7 @@ class _Guard:
         return checked
 
     def reason(self, function: Callable[[Unit, Fleet, int], str]) -> Callable[[Unit, Fleet, int], str]:
-        """Failing to say why is no reason to refuse otherwise than was decided."""
+        """A plugin that fails to give a reason still refuses the cluster."""
 
         def checked(unit: Unit, fleet: Fleet, row: int) -> str:
             try:
@@ -159,7 +159,7 @@ class _Guard:
         return checked
 
     def configured(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """What it raises is told by whoever hands out arguments."""
+        """The caller reports its exceptions."""
 
         def checked(arguments: Any) -> InProcess:
             plugin = function(arguments)

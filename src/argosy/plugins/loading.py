@@ -1,8 +1,8 @@
-"""Loading: the plugins of installed packages, found by entry point, as functions of this very process.
+"""Loading: the plugins of installed packages, found by entry point, as functions in this process.
 
-The control plane does not load them: it asks a process of theirs (`worker`). `installed` is for trying out and for tests.
+The control plane does not load them: it asks their own process (`worker`). `installed` is for experiments and tests.
 
-A package that cannot be loaded costs its own plugins and nothing else: profiles that name one of its entry points are told why.
+A package that cannot be loaded affects only its own plugins: profiles that name one of its entry points get the reason.
 """
 
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def installed(found: Iterable[EntryPoint] | None = None, registry: Registry = IN_TREE) -> Registry:
-    """The plugins a profile may name: those built in, and those of the entry points (by default, of all there are)."""
+    """The plugins a profile can name: built-in ones, and those of the entry points (by default, of all installed packages)."""
     for origin, points in offered(found).items():
         plugins: list[InProcess] = []
         unusable: dict[str, str] = {}
@@ -39,7 +39,7 @@ def installed(found: Iterable[EntryPoint] | None = None, registry: Registry = IN
 
 
 def offered(found: Iterable[EntryPoint] | None = None) -> dict[str, list[EntryPoint]]:
-    """The entry points by package, of all that is installed unless told otherwise. Loads nothing."""
+    """The entry points by package, by default of all installed packages. Loads nothing."""
     by_package: dict[str, list[EntryPoint]] = defaultdict(list)
     for point in entry_points(group=GROUP) if found is None else found:
         by_package[_origin(point)].append(point)
@@ -47,7 +47,7 @@ def offered(found: Iterable[EntryPoint] | None = None) -> dict[str, list[EntryPo
 
 
 def plugins_of(loaded: Any) -> list[InProcess]:
-    """What an entry point stands for: it is a plugin or a collection of them. Raises TypeError and ValueError."""
+    """The plugins of an entry point, which is one plugin or a collection. Raises TypeError and ValueError."""
     plugins = [loaded] if isinstance(loaded, Filter | Score | Select | Replicas) else loaded
     if not isinstance(plugins, list | tuple | set | frozenset):
         raise TypeError(f"a plugin or a list of plugins is needed, not {type(loaded).__name__}")

@@ -1,4 +1,4 @@
-"""Trying a plugin out: clusters to decide about, and decisions, without any cluster there is."""
+"""Trying a plugin: test clusters, and decisions over them, without real clusters."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -40,7 +40,7 @@ def cluster(
     serves: Iterable[tuple[str, str, str]] = (DEPLOYMENT,),
     ready: bool = True,
 ) -> FederatedCluster:
-    """A member that has joined. All of what it can hold is available unless `available` says otherwise."""
+    """A joined member. All its allocatable resources are available unless `available` says otherwise."""
     amounts = allocatable or {}
     conditions = ((JOINED, "True"), (READY, str(ready)))
     return FederatedCluster(
@@ -61,9 +61,9 @@ def try_out(
     arguments: Mapping[str, Any] | None = None,
     alone: bool = False,
 ) -> Decision:
-    """What is decided with these plugins behind the built-in ones; `alone`, without the built-in filters, scores and selects.
+    """The decision with these plugins after the built-in ones; with `alone`, without the built-in filters, scores and selects.
 
-    `arguments` are what a profile's pluginConfig would hold, by name. Raises PluginError where a profile would be refused.
+    `arguments` are a profile's pluginConfig, by name. Raises PluginError if a profile would be refused.
     """
     registry = Registry().with_plugins(map(guarded, plugins), "tried out")
     off = PluginSet(disabled=(Plugin("*"),)) if alone else PluginSet()

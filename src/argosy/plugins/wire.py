@@ -1,9 +1,9 @@
-"""What the control plane and the process of a package's plugins say to each other, over a socket pair.
+"""The messages between the control plane and the process of a package's plugins, over a socket pair.
 
-Every message has its length in front. What goes to the plugins is pickled: it is ours. What comes from them is MessagePack of
-fixed types: somebody else's code ran there, and nothing it sends can do more than be wrong.
+Every message is preceded by its length. Messages to the plugins are pickled: they are ours. Messages from them are MessagePack
+of fixed types: external code ran there, and the worst they can be is wrong.
 
-The process keeps the clusters it was told of, so that a question brings only those that have changed since the one before.
+The process remembers the clusters, so that a question carries only those that changed since the last one.
 """
 
 import pickle
@@ -41,15 +41,15 @@ __all__ = [
 
 #: Length of the message that follows.
 HEAD = struct.Struct("!Q")
-#: More than a package has to say about itself, however many plugins it has.
+#: Largest description of a package, however many plugins it has.
 LONGEST_DESCRIPTION = 1024 * 1024
-#: In place of a stage: whether the plugin takes these arguments.
+#: Instead of an extension point: asks whether the plugin takes these arguments.
 CONFIGURE = "configure"
 _LARGEST = 2**53
 
 
 class WireError(Exception):
-    """The other side did not say what it should."""
+    """The other side sent an invalid message."""
 
 
 class Hello(NamedTuple):
@@ -59,9 +59,9 @@ class Hello(NamedTuple):
     #: Name and value of each entry point.
     points: tuple[tuple[str, str], ...]
     path: tuple[str, ...]
-    #: How long that may take.
+    #: Seconds for loading.
     seconds: float
-    #: Bytes that it may take for that, and from then on beyond what it has.
+    #: Bytes of memory for loading, and afterwards beyond what it uses.
     memory_to_load: int
     memory: int
 
@@ -76,14 +76,14 @@ class Offer(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Described(msgspec.Struct, frozen=True, array_like=True):
-    """The first message from a process: what the package has, and entry points that cannot be used, with the reason."""
+    """The first message from a process: the package's plugins, and entry points that cannot be used, with the reason."""
 
     offers: list[Offer]
     unusable: dict[str, str]
 
 
 class Asked(NamedTuple):
-    """A question. `names` are all clusters, None where they are those of the last question; `members` those that changed."""
+    """A question. `names` are all clusters, None if unchanged since the last question; `members` those that changed."""
 
     number: int
     plugin: str
@@ -104,11 +104,11 @@ class Told(msgspec.Struct, frozen=True, array_like=True):
     number: int
     error: str = ""
     passed: bytes = b""
-    #: Of those refused, in order: which of the texts is the reason.
+    #: For each refused cluster, in order: which of the texts is the reason.
     codes: bytes = b""
     texts: list[str] = []
     rows: bytes = b""
-    #: Also replicas.
+    #: Also the replicas.
     scores: bytes = b""
     overflow: bytes = b""
 
@@ -141,7 +141,7 @@ def described(body: bytes) -> Described:
 
 
 def longest_answer(clusters: int) -> int:
-    """More bytes than an answer about so many clusters has: two numbers for each of them, and some text."""
+    """An upper limit in bytes for an answer about so many clusters: two numbers for each of them, and some text."""
     return 64 * 1024 + 64 * clusters
 
 
@@ -153,7 +153,7 @@ def told(body: bytes) -> Told:
 
 
 def reply_of(answer: Told, phase: str, rows: Rows) -> Reply:
-    """What an answer about these rows means. Raises WireError."""
+    """The reply for these rows. Raises WireError."""
     if answer.error:
         return Reply(error=cut(answer.error, LONGEST_ERROR))
     count = len(rows)

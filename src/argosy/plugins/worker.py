@@ -1,10 +1,10 @@
 """The process that a package's plugins run in: `python -m argosy.plugins.worker FD`.
 
-It loads the entry points it is told of, says what they offer, and then answers one question after the other. It ends with the
-connection and with whoever started it, whatever a package may be doing; what takes too long, a question or the loading, ends it
-by its own hand, with a traceback that shows where it was (and by the control plane's hand, should that fail).
+It loads the given entry points, describes them, and then answers one question after another. It ends with the connection and
+with the process that started it, whatever a package is doing. If a question or the loading takes too long, it ends itself with
+a traceback that shows where it was (and the control plane kills it, should that fail).
 
-Of the control plane it has what questions bring, its files and its user, and of the environment what an interpreter needs.
+From the control plane it has the content of questions, its files and its user, and the environment that an interpreter needs.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class Answering:
-    """Answers questions with these plugins; keeps the clusters it was told of."""
+    """Answers questions with these plugins; remembers the clusters."""
 
     def __init__(self, plugins: list[InProcess]):
         self._plugins = {(_PHASES[type(plugin)], plugin.name): plugin for plugin in map(guarded, plugins)}
@@ -129,7 +129,7 @@ def _bytes(numbers: Any) -> bytes:
 def main() -> None:
     _end_with(parent=int(sys.argv[2]))
     connection = socket.socket(fileno=int(sys.argv[1]))
-    # Prints of a plugin go to the log; nothing it reads comes from our terminal, and Ctrl-C is not meant for it.
+    # A plugin's prints go to the log; it gets no input from our terminal, and ignores Ctrl-C.
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
@@ -144,7 +144,7 @@ def main() -> None:
     connection.sendall(framed(Described(answering.offers, unusable)))
     while True:
         asked: Asked = pickle.loads(_read(connection))
-        # Works whatever holds the interpreter.
+        # Works even if the interpreter is blocked.
         faulthandler.dump_traceback_later(asked.seconds, exit=True)
         try:
             answer = answering.answer(asked)
@@ -157,14 +157,14 @@ def main() -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Nothing here outlives the control plane, not a package that hangs in its import nor a thread that it started.
+    """Nothing here outlives the control plane, neither a package that hangs in its import nor a thread that it started.
 
-    The kernel sends the signal when the *thread* ends that started this process. That is the event loop's (asyncio and uvloop
-    both start processes from it, never from a thread of a pool), and without the loop nobody asks any more.
+    The kernel sends the signal when the *thread* that started this process ends. That is the event loop's thread (asyncio and
+    uvloop both start processes from it, never from a pool), and without the loop there are no more questions.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it was gone before we asked for the signal
+    if os.getppid() != parent:  # it was gone before the signal was requested
         os._exit(0)
 
 
@@ -181,7 +181,7 @@ def _load(hello: Hello) -> tuple[Answering, dict[str, str]]:
 
 
 def _limit_memory(more: int) -> None:
-    """From here on; what all the libraries have reserved so far is not its doing. It may be set anew."""
+    """Limits memory from here on, beyond what the libraries have reserved so far. It may be set again."""
     try:
         with open("/proc/self/statm") as file:
             pages = int(file.read().split()[0])
@@ -202,7 +202,7 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
     while len(chunks) < count:
         chunk = connection.recv(min(count - len(chunks), 1 << 20))
         if not chunk:
-            # The control plane is gone, or needs us no more. An ordinary exit would wait for threads of the package.
+            # The control plane is gone, or has closed the connection. A normal exit would wait for threads of the package.
             with contextlib.suppress(Exception):
                 sys.stdout.flush()
             os._exit(0)

@@ -1,7 +1,7 @@
-"""Server: the way of a request through the parts of the API server.
+"""Server: the path of a request through the parts of the API server.
 
-Authorise → find the kind → the verb. Who asks was decided where the request came in (`http`, `local`). Runs no task. `assembly`
-makes it, with everything it is given here.
+Authorise → find the kind → the verb. The user was authenticated where the request came in (`http`, `local`). Runs no task.
+`assembly` creates it with all its parts.
 """
 
 import logging
@@ -41,13 +41,13 @@ __all__ = ["Handler", "Handlers", "Responder", "Server", "Views"]
 
 log = logging.getLogger(__name__)
 
-#: Answers for one subresource, or for a kind that is asked and never stored.
+#: Handles one subresource, or a kind that is never stored.
 Handler = Callable[[Call], Awaitable[Response]]
-#: By (group, plural, subresource); an empty subresource is a kind that is only asked.
+#: By (group, plural, subresource); an empty subresource is a kind that is never stored.
 Handlers = Mapping[tuple[str, str, str], Handler]
 #: The strategy of writes through a subresource, by (group, plural, subresource).
 Views = Mapping[tuple[str, str, str], Strategy]
-#: Answers for a path outside of the resources (discovery, OpenAPI); None when it is not theirs.
+#: Handles a path outside of the resources (discovery, OpenAPI); None for other paths.
 Responder = Callable[[Request, User], Awaitable[Response | None]]
 
 VERBS: dict[str, Callable[[Api, Call], Awaitable[Response]]] = {
@@ -65,9 +65,9 @@ _VIEWS = {
     "finalize": {"update"},
 }
 _NAMED = {"get", "update", "patch", "delete"}
-#: Where no part of the server knows the path; within a known group the answer is a Status.
+#: For paths unknown to all parts of the server; within a known group the response is a Status.
 _PAGE_NOT_FOUND = Response(404, {"content-type": "text/plain; charset=utf-8"}, b"404 page not found\n")
-#: Seconds for which a request may hold the event loop without being counted, and without being told in the log.
+#: Seconds for which a request may block the event loop without being counted, and without being logged.
 SHORT_HOLD = 0.005
 LONG_HOLD = 0.05
 
@@ -112,7 +112,7 @@ class Server:
     def authenticate(
         self, headers: Mapping[str, str], peer_certificate: bytes | None, request: Callable[[], Request]
     ) -> User:
-        """Who sent a request, impersonation applied; `request` tells what it is about. Raises 401 and 403."""
+        """The user of a request, impersonation applied; `request` tells what it is about. Raises 401 and 403."""
         user = self._authenticator.authenticate(headers, peer_certificate)
         if user is None:
             raise status.unauthorized()
@@ -124,7 +124,7 @@ class Server:
             raise status.bad_request(str(error)) from None
 
     def is_watch(self, request: Request) -> bool:
-        """Whether the answer is a stream, which `watch` opens; `handle` answers all others."""
+        """Whether the response is a stream, which `watch` opens; `handle` serves all others."""
         if request.method != "GET" or not (
             "/watch/" in request.path or any(key == "watch" for key, _ in request.query)
         ):
@@ -133,7 +133,7 @@ class Server:
         return target is not None and target.verb == "watch"
 
     async def handle(self, request: Request, user: User) -> Response:
-        """Answer anything but a watch. Errors are answers; nothing is raised but cancellation."""
+        """Serve anything but a watch. Errors are returned as responses; only cancellation is raised."""
         steps = Steps(self._handle(request, user))
         try:
             return await steps
@@ -156,7 +156,7 @@ class Server:
             else:
                 verb = target.verb
                 if self.registry.find(target.group, target.version, target.plural) is not None:
-                    # Others must not become label values: strangers choose them, and without bound.
+                    # Other methods must not become label values: clients could choose any number of them.
                     group, resource = target.group, target.plural
                 response = await self._answer(target, request, user)
         except ApiError as error:
@@ -172,9 +172,9 @@ class Server:
         return await list_page(self.api, self._call(target, request, user))
 
     async def watch(self, request: Request, user: User, reader: Reader, longest: float | None = None) -> Watcher:
-        """Open a watch; whoever opened it closes it. It ends by itself after the time-out the request names, or `longest`.
+        """Open a watch; the caller closes it. It ends by itself after the request's timeout, or `longest`.
 
-        Raises ApiError, for whatever went wrong.
+        Raises ApiError for any failure.
         """
         steps = Steps(self._watch(request, user, reader, longest))
         try:
@@ -222,7 +222,7 @@ class Server:
         try:
             return await self._act(call, named)
         except ApiError as error:
-            # What was found before it failed is told all the same.
+            # Warnings from before the failure are returned as well.
             return warned(call, status.as_response(error))
 
     async def _act(self, call: Call, named: tuple[str, str, str]) -> Response:
@@ -241,7 +241,7 @@ class Server:
             if call.verb not in _VIEWS[call.subresource]:
                 raise status.method_not_allowed()
         elif call.verb not in call.kind.verbs or call.verb == "watch" or bool(call.name) != (call.verb in _NAMED):
-            raise status.method_not_allowed()  # a watch comes here by HEAD alone, which has no use for a stream
+            raise status.method_not_allowed()  # only HEAD comes here with watch, and it cannot stream
         if call.verb == "list":
             return await render_list(self.api, call, await list_page(self.api, call))
         if call.verb != "get":
@@ -284,13 +284,13 @@ class Server:
 
 
 def _failed(request: Request) -> ApiError:
-    """From within the handling of what nobody expected."""
+    """For an unexpected exception that is being handled."""
     log.exception("%s %s failed", request.method, request.path)
     return status.internal("the request could not be handled; the server's log says why")
 
 
 def _attributes(request: Request, user: User) -> Attributes:
-    """What a request wants to do. Raises for one that is none."""
+    """What a request wants to do. Raises for an invalid one."""
     target = parse_target(request)
     if target is None:
         return Attributes(user, request.method.lower(), path=request.path)

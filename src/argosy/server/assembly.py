@@ -1,8 +1,8 @@
-"""The composition root: a Kubernetes API server put together from its parts.
+"""The composition root: a Kubernetes API server assembled from its parts.
 
-To be read from top to bottom. Every part is made here, once, after those it needs, and is given them as it is made; nothing is
-added to it later. `start` opens the store, lets the parts that keep a view of it read it, and starts the loops. Folder,
-certificates and network are around it (`embedded`).
+Read it from top to bottom. Every part is created here, once, after the parts it needs, and gets them in its constructor.
+`start` opens the store, lets the parts with a view of it read it, and starts the loops. Folder, certificates and network are in
+`embedded`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,23 +66,23 @@ class Assembly:
         limits: Limits,
         admission: Sequence[MakePlugin] = (),
     ):
-        """`ca` is what clients trust, `signing_key` that of service-account tokens, `tokens` are static ones.
+        """`ca` is what clients trust, `signing_key` signs service-account tokens, `tokens` are static ones.
 
-        `admission` are plugins besides the server's own.
+        `admission` are further plugins besides the server's own.
         """
-        # What is served, and where it is kept.
+        # The served kinds, and the store.
         metrics = Metrics()
         registry = Registry(builtin_kinds())
         self._store = store = Store(storage, Buffers(limits.watch_bytes, metrics.watches_cut_off.inc), metrics.batch)
         self._custom_resources = CustomResources(registry)
 
-        # Who comes in, and what they may do.
+        # Authentication and authorisation.
         bound = BoundObjects(store.get, registry)
         accounts = ServiceAccountTokens(signing_key, refusal=bound.refusal)
         authentication = Authentication(StaticTokens(tokens), accounts)
         self.rbac = rbac = Rbac()
 
-        # What every write passes, in this order.
+        # Admission of writes, in this order.
         self._addresses = ServiceAddresses(store, ServiceAllocator())
         self._definitions = Definitions(store, self._custom_resources)
         plugins = (
@@ -96,7 +96,7 @@ class Assembly:
             NoEscalation(rbac),
         )
 
-        # How requests are answered.
+        # Handling of requests.
         self._offload = offload = Offload(limits, metrics)
         api = Api(registry, store, rbac, Admission(plugins), offload)
         token_requests = TokenRequests(token_request(schema.load()), accounts, bound, store.get)
@@ -120,7 +120,7 @@ class Assembly:
             git_version=GIT_VERSION,
         )
 
-        # What runs beside the requests.
+        # Background loops.
         self._tasks = Tasks(health)
         self.access = access = TrustedAccess(self.server, self._tasks)
         self._compaction = HistoryCompaction(store)
@@ -136,10 +136,10 @@ class Assembly:
         )
 
     async def start(self) -> None:
-        """Requests can be answered when this returns. Raises what keeps it from that, with everything closed again."""
+        """Requests can be served when this returns. If it fails, everything is closed again and the error raised."""
         await self._store.open()
         try:
-            # Views of the store come first: what is written from here on is judged by them.
+            # Views of the store first: later writes are checked against them.
             self._addresses.start()
             self._definitions.start()
             self._custom_resources.follow(self._store)
@@ -156,7 +156,7 @@ class Assembly:
             raise
 
     async def stop(self) -> None:
-        """Ends watches and loops, then closes the storage; requests under way were finished where they came in."""
+        """Ends watches and loops, then closes the storage; the listener has finished the requests in progress."""
         self._store.close_watches()
         await self._tasks.stop()
         await self._store.close()

@@ -1,6 +1,6 @@
 """Discovery: which groups, versions and resources are served, in the legacy form and in the aggregated one.
 
-Answers are made from the registry and kept until its generation changes. Groups come in kube-apiserver's order, custom
+Responses are made from the registry and cached until its generation changes. Groups come in kube-apiserver's order, custom
 ones after the built-in ones by name; versions by Kubernetes' own ranking (v2, v1, v1beta1, …).
 """
 
@@ -29,7 +29,7 @@ _VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _OTHER_PATHS = (
     "/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version",
 )  # fmt: skip
-#: Custom resources are listed with their verbs in this order, built-in ones in that of the alphabet.
+#: Custom resources are listed with their verbs in this order, built-in ones alphabetically.
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _WRITABLE = ("get", "patch", "update")
 _STREAM = ("create", "get")
@@ -38,7 +38,7 @@ SUBRESOURCE_VERBS: dict[str, tuple[str, ...]] = {
     "finalize": ("update",), "binding": ("create",), "eviction": ("create",), "token": ("create",), "log": ("get",),
     "exec": _STREAM, "attach": _STREAM, "portforward": _STREAM, "proxy": _PROXY,
 }  # fmt: skip
-#: Subresources that answer with another kind: (group, version, kind). An empty version means the parent's own.
+#: Subresources of another kind: (group, version, kind). An empty version means the parent's own.
 SUBRESOURCE_KINDS: dict[str, tuple[str, str, str]] = {
     "scale": ("autoscaling", "v1", "Scale"),
     "eviction": ("policy", "v1", "Eviction"),
@@ -76,7 +76,7 @@ class Discovery:
         self._groups: dict[str, dict[str, list[Kind]]] = {}
 
     def respond(self, path: str, headers: Mapping[str, str]) -> Response | None:
-        """None when the path is not one of discovery's, or names a group or version that is not served."""
+        """None if the path is not one of discovery, or names a group or version that is not served."""
         parts = path.strip("/").split("/")
         if path == "/":
             self._refresh()
@@ -101,7 +101,7 @@ class Discovery:
         return answer
 
     async def answer(self, request: Request, user: User) -> Response | None:
-        """The same to everybody."""
+        """The same for all clients."""
         return self.respond(request.path, request.headers)
 
     def _refresh(self) -> None:
@@ -136,7 +136,7 @@ class Discovery:
         return _json({**head, "groupVersion": named, "resources": resources})
 
     def _api_versions(self, host: str) -> dict[str, Any]:
-        """Where a client reached the server is where it can be reached."""
+        """With the address at which the client reached the server."""
         versions = list(self._groups.get("", {}))
         addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}]
         return {"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": addresses}
@@ -181,7 +181,7 @@ class Discovery:
 
 
 def _aggregated_form(accept: str) -> str:
-    """The version of the aggregated form the client likes best; empty for the legacy form."""
+    """The version of the aggregated form that the client prefers; empty for the legacy form."""
     for media in media_types(accept):
         if media.type not in ("application/json", "*/*", "application/*"):
             continue
@@ -241,7 +241,7 @@ def _verbs(kind: Kind) -> list[str]:
 
 
 def _discovered(kind: Kind) -> dict[str, Any]:
-    # kube-apiserver leaves out what is the same as the parent's, but for custom resources.
+    # kube-apiserver leaves out what is the same as the parent's, except for custom resources.
     own = {"group": "", "version": ""} if kind.builtin else {"group": kind.group, "version": kind.version}
     main: dict[str, Any] = {
         "resource": kind.plural,

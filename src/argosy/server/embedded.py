@@ -1,7 +1,7 @@
 """A whole API server from one folder: storage, certificates, and the HTTPS listener around an `assembly`.
 
-This is what everybody uses who wants "a Kubernetes API server, here": `argosy up`, `argosy server`, each simulated member, and
-the tests. Without a folder it keeps everything in memory and is gone with the process.
+Used wherever a whole Kubernetes API server is needed: `argosy up`, `argosy server`, each simulated member, and the tests.
+Without a folder everything is kept in memory and lost with the process.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class EmbeddedServer:
         authority: Authority | None = None,
         accept_data_loss: bool = False,
     ):
-        """`admission` are plugins besides the server's own; `authority` is another than the one kept in the folder."""
+        """`admission` are further plugins besides the server's own; `authority` replaces the one kept in the folder."""
         self.host = host
         self.port = port
         self._names = ("127.0.0.1", "localhost", host, *names)
@@ -76,7 +76,7 @@ class EmbeddedServer:
         return self._assembly.access
 
     async def start(self) -> None:
-        """Ready to serve when this returns. Raises what keeps it from that, with everything closed again."""
+        """Ready to serve when this returns. If it fails, everything is closed again and the error raised."""
         await self._assembly.start()
         try:
             await self.open_door()
@@ -89,7 +89,7 @@ class EmbeddedServer:
         await self._assembly.stop()
 
     async def open_door(self) -> None:
-        """Listen, at the port of last time if there was one."""
+        """Listen, at the same port as last time if there was one."""
         if self._listener is not None:
             return
         pair = await asyncio.to_thread(self.authority.server_pair, self._names)
@@ -98,13 +98,13 @@ class EmbeddedServer:
         self.port = self._listener.port
 
     async def close_door(self) -> None:
-        """Nobody reaches the server over the network any more; in this process it goes on."""
+        """Stop serving over the network; in this process the server goes on."""
         if self._listener is not None:
             await self._listener.close()
             self._listener = None
 
     def client(self, user: User = ADMIN) -> Client:
-        """In this process: no HTTP, no TLS, no copies; the same rules."""
+        """A transport in this process: no HTTP, no TLS, no copies; the same rules."""
         return Client(LocalTransport(self.server, user))
 
     def kubeconfig(self, name: str) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _signing_key(data: Path | None) -> bytes:
         return new_key()
     path = data / "pki" / "service-accounts.key"
     if not path.exists():
-        # Whole or not there: half a key would sign what nobody trusts after the next start.
+        # Written completely or not at all: half a key would sign tokens that nobody trusts after the next start.
         fresh = path.with_suffix(".new")
         fresh.unlink(missing_ok=True)
         with open(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:

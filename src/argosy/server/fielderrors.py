@@ -1,4 +1,4 @@
-"""Field errors: what is wrong with one field of an object, in the words kube-apiserver uses.
+"""Field errors: an error in one field of an object, in kube-apiserver's words.
 
 Validators return lists of these; `status.py` turns a list into the 422 Status with its causes.
 """
@@ -36,7 +36,7 @@ _WORDS = {
 _WITHOUT_VALUE = {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong"}
 
 
-#: As the value of an `invalid`: nothing is shown, the detail says it all.
+#: As the value of an `invalid`: no value is shown, the detail suffices.
 OMITTED = msgspec.UNSET
 
 

@@ -1,6 +1,6 @@
-"""Health: /livez, /readyz and /healthz with their single checks, as kube-apiserver answers them.
+"""Health: /livez, /readyz and /healthz with their single checks, as in kube-apiserver.
 
-Why a check fails is said in the log, once for each reason; whoever asks is told that it does.
+The reason of a failed check is logged, once for each reason; the client only sees that it fails.
 """
 
 import logging
@@ -12,7 +12,7 @@ __all__ = ["Check", "Health"]
 
 log = logging.getLogger(__name__)
 
-#: None when all is well, else what is wrong (for the log; no secrets).
+#: None if healthy, else what is wrong (for the log; no secrets).
 Check = Callable[[], str | None]
 _TEXT = {"content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff"}
 
@@ -27,9 +27,9 @@ class Health:
     def add(
         self, name: str, *, live: Check | None = None, ready: Check | None = None, note: Callable[[], str] | None = None
     ) -> None:
-        """Ask one more part from now on: `live` for every answer, `ready` for /readyz only.
+        """Add a check: `live` for all paths, `ready` for /readyz only.
 
-        A `note` says what is not well and yet no failure; it is told in the verbose answer.
+        A `note` describes a problem that is no failure; it appears in the verbose response.
         """
         for checks, check in ((self._live, live), (self._ready, ready)):
             if check is not None:
@@ -38,7 +38,7 @@ class Health:
             self._notes[name] = note
 
     def respond(self, path: str, query: Mapping[str, str], excluded: frozenset[str] = frozenset()) -> Response | None:
-        """None when the path is not one of ours."""
+        """None if the path is not a health path."""
         root, _, single = path.strip("/").partition("/")
         if root not in ("livez", "readyz", "healthz"):
             return None
@@ -66,7 +66,7 @@ class Health:
     def _tell(self, root: str, results: Mapping[str, str | None]) -> None:
         for name, problem in results.items():
             before = self._told.get(name)
-            # Figures in a reason change from one look to the next.
+            # Numbers in a reason change from one check to the next.
             if _words(problem) == _words(before):
                 continue
             self._told[name] = problem

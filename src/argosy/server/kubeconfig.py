@@ -40,7 +40,7 @@ def merged(*configs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write(path: Path, config: Mapping[str, Any]) -> None:
-    """By rename and never readable by others, not even for a moment. Raises OSError that names the file."""
+    """Written by rename and never readable by others, not even for a moment. Raises OSError that names the file."""
     temporary = path.with_name(f".{path.name}.new")
     text = to_yaml(dict(config)).decode()
     try:

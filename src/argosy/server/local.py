@@ -1,7 +1,7 @@
-"""The in-process transport: the same requests, answered by a server in the same process without HTTP, TLS or copies.
+"""The in-process transport: the same requests, served in the same process without HTTP, TLS or copies.
 
-Lists and watches hand out the store's own bytes. Authorisation, admission, versions and errors are those of HTTP; only
-authentication is left out, as the caller says who it is.
+Lists and watches return the store's own bytes. Authorisation, admission, versions and errors are as with HTTP; only
+authentication is left out, as the caller states the user.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class LocalTransport:
     async def watch(self, request: Request) -> AsyncIterator[AsyncIterator[Event]]:
         self._check_open()
         ready = asyncio.Event()
-        # One that is cut off has ended, and ends its reader that way.
+        # A stream that is cut off simply ends for its reader.
         watcher = await self._server.watch(request, self._user, Reader(wake=ready.set, cut=ready.set))
         try:
             yield _events(watcher, ready)
@@ -61,7 +61,7 @@ async def _events(watcher: Watcher, ready: asyncio.Event) -> AsyncIterator[Event
         for event in events:
             yield event
         if events:
-            # A long backlog is handed out in portions, and the loop runs in between.
+            # A long backlog is returned in portions, with the event loop running in between.
             await asyncio.sleep(0)
             continue
         if watcher.exhausted:

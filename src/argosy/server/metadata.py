@@ -1,7 +1,7 @@
-"""Object metadata: the rules every kind shares, and the fields only the server sets.
+"""Object metadata: the rules shared by all kinds, and the fields that only the server sets.
 
-Names by the kind's rule, labels, annotations, finalizers, owner references; what an update may not change. Kinds' own rules
-are in their strategies.
+Names by the kind's rule, labels, annotations, finalizers, owner references; immutable fields. Kinds' own rules are in their
+strategies.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ __all__ = [
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 ANNOTATIONS_LIMIT = 256 * 1024
-#: Labels, owners and the like are looked at by everybody who selects, with each change. Kubernetes knows no such limit.
+#: Labels, owners and the like are read by every selector, with each change. Kubernetes has no such limit.
 MAX_ITEMS = 5_000
 _STANDARD_FINALIZERS = {"kubernetes", ORPHAN, FOREGROUND}
 _OTHER_SERVERS = {"apiextensions.k8s.io", "apiregistration.k8s.io"}
@@ -45,7 +45,7 @@ _BANNED_OWNERS = {("v1", "Event"): "/v1, Kind=Event"}
 
 
 def check_types(obj: Object) -> str | None:
-    """What makes the metadata unreadable, if anything; later code relies on these types. Nulls and empties count as absent."""
+    """Errors that make the metadata unreadable; later code relies on these types. Nulls and empty values count as absent."""
     metadata = obj.get("metadata")
     if metadata is None:
         obj["metadata"] = {}
@@ -96,7 +96,7 @@ def json_type(value: Any) -> str:
 
 
 def fill_new(kind: Kind, obj: Object) -> None:
-    """The fields the server sets on create. Field managers are not tracked yet, so managedFields are not kept."""
+    """Set the server's fields on create. Field managers are not tracked yet, so managedFields are not kept."""
     metadata = obj["metadata"]
     metadata.pop("managedFields", None)
     metadata["uid"] = chance.uid()
@@ -106,7 +106,7 @@ def fill_new(kind: Kind, obj: Object) -> None:
 
 
 def fill_update(kind: Kind, new: Object, old: Object) -> None:
-    """What an update cannot change and may leave out comes from the stored object."""
+    """Immutable fields that an update may leave out come from the stored object."""
     fresh, stored = new["metadata"], old["metadata"]
     fresh.pop("managedFields", None)
     fresh["creationTimestamp"] = stored["creationTimestamp"]
@@ -146,7 +146,7 @@ def validate_prefix(kind: Kind, obj: Object) -> list[FieldError]:
     prefix = obj["metadata"].get("generateName")
     if not prefix:
         return []
-    # A prefix may end in a dash, which stands for the characters to come.
+    # A prefix may end in a dash, after which the random characters follow.
     masked = prefix[:-1] + "a" if prefix.endswith("-") and kind.strategy.name_rule != "path" else prefix
     return [invalid("metadata.generateName", prefix, text) for text in names.RULES[kind.strategy.name_rule](masked)]
 
@@ -166,7 +166,7 @@ def validate_update(kind: Kind, new: Object, old: Object) -> list[FieldError]:
         if fresh.get(field) != stored.get(field)
     ]
     errors += _validate_common(fresh) + _validate_finalizers(fresh)
-    # kube-apiserver runs these rules twice on an update, once for all kinds and once in each, and tells causes twice.
+    # On an update kube-apiserver runs these rules twice, once for all kinds and once for each kind, and reports errors twice.
     return errors + errors + _validate_known_finalizers(kind, fresh)
 
 

@@ -105,7 +105,7 @@ class Metrics:
         self._duration_children: dict[tuple[str, str], Histogram] = {}
 
     def request(self, verb: str, group: str, resource: str, code: int, seconds: float) -> None:
-        # Looking a child up by labels takes longer than counting; resources are a small set, so children are kept.
+        # Looking up a child by labels takes longer than counting; resources are a small set, so children are cached.
         key = verb, group, resource, code
         counter = self._request_children.get(key)
         if counter is None:

@@ -1,8 +1,8 @@
-"""Numbers in objects that no type stands behind, as Kubernetes keeps them: custom resources, above all.
+"""Numbers in objects without a type, mainly custom resources, as Kubernetes keeps them.
 
-Its decoder tells 5 from 5.0, and either from true, so to write one over the other is a change; its encoder writes a whole
-number without a fraction, so both are stored as 5. Python holds the three to be equal and keeps the fraction. Where a type
-says what a field is, neither can be seen, and kinds with types do not pay for this.
+Its decoder tells 5 from 5.0, and both from true, so that writing one over the other is a change; its encoder writes a whole
+number without a fraction, so both are stored as 5. To Python the three are equal, and it keeps the fraction. For fields with a
+type the difference is invisible, and typed kinds do not pay for this.
 """
 
 import re
@@ -12,14 +12,14 @@ import orjson
 
 __all__ = ["encoded", "same"]
 
-#: A float as orjson writes it that is whole. What matches inside a string costs a look at the object, nothing else.
+#: A float that is whole, as orjson writes it. A match inside a string only costs one check of the object.
 _FRACTIONLESS = re.compile(rb"\.0[,}\]]").search
 _LARGE = re.compile(rb"e\+1\d[,}\]]").search
 _INT64 = 2.0**63
 
 
 def encoded(obj: dict[str, Any] | list[Any]) -> bytes:
-    """An object or array as JSON. Changes the numbers of `obj` that are written in another form than they were read in."""
+    """An object or array as JSON. Changes numbers in `obj` that are written in another form than they were read in."""
     body = orjson.dumps(obj)
     if _FRACTIONLESS(body) is None and _LARGE(body) is None:
         return body
@@ -37,7 +37,7 @@ def _make_whole(value: Any) -> None:
 
 
 def same(new: Any, old: Any) -> bool:
-    """Whether a value is what it was; `old` comes from the store."""
+    """Whether a value is unchanged; `old` comes from the store."""
     return bool(new == old) and _sorted(new) == _sorted(old)
 
 

@@ -1,7 +1,7 @@
-"""The registry of kinds: what the server serves, and what is special about each kind when it is written.
+"""The registry of kinds: the served kinds, and the special rules for writes of each kind.
 
-`Kind` is what discovery and routing need; `Strategy` is the behaviour of writes. Both are values without I/O. Built-in kinds
-come from `kinds/`, one file an API group; custom ones from `crd/` as their definitions come and go.
+`Kind` has what discovery and routing need; `Strategy` is the behaviour of writes. Both are values without I/O. Built-in kinds
+come from `kinds/`, one file per API group; custom ones from `crd/` as their definitions come and go.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ ALL_VERBS = frozenset({"create", "delete", "deletecollection", "get", "list", "p
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    """What decoding found: fields nobody knows (dotted paths), fields given twice are found by the JSON reader."""
+    """The result of decoding: unknown fields (dotted paths). The JSON reader finds duplicate fields."""
 
     unknown: tuple[str, ...] = ()
     #: Type mismatches: the request is a 400, as with kube-apiserver's typed decoder.
@@ -28,7 +28,7 @@ class Decoded(msgspec.Struct, frozen=True):
 
 
 class ScalePaths(msgspec.Struct, frozen=True):
-    """Where the scale subresource finds its numbers (dotted paths without a leading dot)."""
+    """The paths of the scale subresource's numbers (dotted, without a leading dot)."""
 
     spec_replicas: str = "spec.replicas"
     status_replicas: str = "status.replicas"
@@ -39,8 +39,8 @@ class ScalePaths(msgspec.Struct, frozen=True):
 class Strategy:
     """Behaviour of writes of one kind. The defaults suit a kind with a spec, a status and no rules of its own.
 
-    Every method is pure, and runs in a thread where an object is large; `default` and `prepare_*` change the object they are
-    given, which belongs to the request.
+    Every method is pure, and runs in a thread if an object is large; `default` and `prepare_*` change their argument, which
+    belongs to the request.
     """
 
     #: metadata.generation is kept and grows when anything but metadata and status changes.
@@ -51,37 +51,37 @@ class Strategy:
     create_on_update: bool = False
     #: PUT without a resourceVersion overwrites.
     unconditional_update: bool = True
-    #: The metadata of a new object is looked at only once the rest of it is right.
+    #: The metadata of a new object is validated only if the rest of it is valid.
     metadata_last: bool = False
-    #: An update is held to the rule for generateName as well.
+    #: An update is checked by the rule for generateName as well.
     validates_prefix: bool = False
     #: DELETE without a propagation policy orphans the dependents (Jobs of batch/v1) instead of deleting them.
     orphan_by_default: bool = False
-    #: Parts of an object have no type, so that their numbers are kept as they were written (`numbers`).
+    #: Parts of an object have no type, so that their numbers are kept as written (`numbers`).
     untyped: bool = False
     #: Extra field selectors besides metadata.name and metadata.namespace: dotted path -> value of an object.
     selectable: Mapping[str, Callable[[Object], str]] = {}
-    #: What a kind with field selectors of its own answers to others.
+    #: The error of a kind with field selectors of its own for other fields.
     unselectable: str = "field label not supported: {}"
 
     @property
     def ready(self) -> bool:
-        """False while `prepare` has something to do that takes long."""
+        """False while `prepare` has long work to do."""
         return True
 
     def prepare(self) -> None:
-        """Make what the other methods need. They do it themselves where it was not done."""
+        """Prepare what the other methods need. Otherwise they do it themselves."""
 
     def effort(self, size: int) -> int:
-        """What it takes to read or write an object of so many bytes, in bytes of an ordinary one."""
+        """The cost of reading or writing an object of so many bytes, in bytes of an ordinary one."""
         return size
 
     def decode(self, obj: Object) -> Decoded:
-        """Check types and remove unknown fields in place; tells what was wrong."""
+        """Check types and remove unknown fields in place; returns the findings."""
         return Decoded()
 
     def unreadable(self, obj: Object) -> str | None:
-        """What decoding stops at in an object whose metadata is unreadable, where that is worth more than the metadata."""
+        """An error of decoding that takes precedence over unreadable metadata."""
         return None
 
     def default(self, obj: Object) -> None:
@@ -107,11 +107,12 @@ class Strategy:
                 new[key] = value
 
     def same(self, new: Any, old: Any) -> bool:
-        """Whether an object, or a part of one, is what was stored."""
+        """Whether an object, or a part of one, is unchanged."""
         return numbers.same(new, old) if self.untyped else bool(new == old)
 
     def generation_grows(self, new: Object, old: Object) -> bool:
-        """Whether this write is a new generation, where the kind keeps one: by default, anything but metadata and status."""
+        """Whether this write is a new generation, if the kind has generations: by default, a change of more than metadata and
+        status."""
         keys = (new.keys() | old.keys()) - {"metadata", "status", "apiVersion", "kind"}
         return not all(self.same(new.get(key), old.get(key)) for key in keys)
 
@@ -122,24 +123,24 @@ class Strategy:
         return self.validate(new)
 
     def validate_parts(self, obj: Object) -> list[FieldError]:
-        """The rules that hold even for an object that says it is something else."""
+        """The rules that apply even to an object of a wrong kind or version."""
         return []
 
     def validate_status(self, new: Object, old: Object) -> list[FieldError]:
         return []
 
     def settle(self, obj: Object) -> None:
-        """Of a valid object that is about to be stored: leave out what the store does not keep."""
+        """For a valid object about to be stored: remove what is not stored."""
 
     def begin_deletion(self, obj: Object, at: str) -> bool:
-        """Kinds whose end is a life cycle of its own mark the object here and answer true; `at` is the time.
+        """Kinds with a deletion life cycle of their own mark the object here and return true; `at` is the time.
 
         All others are marked as being deleted only while finalizers or a grace period keep them.
         """
         return False
 
     def warnings(self, obj: Object, old: Object | None = None) -> list[str]:
-        """About a valid create (`old` is None) or update; the generation is settled."""
+        """Warnings about a valid create (`old` is None) or update; the generation is final."""
         return []
 
 
@@ -159,18 +160,18 @@ class Kind(msgspec.Struct, frozen=True):
     #: Any of "status", "scale", "finalize", "token", "eviction", "binding", "approval", ...
     subresources: frozenset[str] = frozenset()
     scale: ScalePaths | None = None
-    #: Version objects of this resource are stored in; other versions are converted on the way.
+    #: The version in which objects of this resource are stored; other versions are converted.
     storage_version: str = ""
     #: Conversions to and from the storage version, in place; None means only apiVersion differs.
     to_storage: Callable[[Object], None] | None = None
     from_storage: Callable[[Object], None] | None = None
-    #: Objects stored before this version were written by other rules: `from_storage` brings them up to date as they are read.
+    #: Objects stored before this version followed other rules: `from_storage` updates them when they are read.
     rules_since: int = 0
-    #: What has to be prepared before objects are written, or converted.
+    #: What must be prepared before objects are written, or converted.
     needs: tuple[Strategy, ...] = ()
     #: Storage group where it differs (core Events and events.k8s.io Events are the same objects).
     storage_group: str | None = None
-    #: Said with every answer where this version is on its way out.
+    #: A warning with every response if this version is deprecated.
     deprecation: str = ""
 
     @property
@@ -193,7 +194,7 @@ class Kind(msgspec.Struct, frozen=True):
 
     @property
     def storage_key(self) -> str:
-        """What all versions of the resource share: the prefix of its objects in the store."""
+        """Shared by all versions of the resource: the prefix of its objects in the store."""
         group = self.group if self.storage_group is None else self.storage_group
         return f"{group}/{self.plural}" if group else f"core/{self.plural}"
 

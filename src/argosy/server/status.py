@@ -1,6 +1,6 @@
-"""Error answers: one function a kind of failure, each giving the exception that carries kube-apiserver's Status.
+"""Error responses: one function per kind of failure, which returns the exception with kube-apiserver's Status.
 
-Verbs raise these; the front doors (`http`, `local`) turn them into answers with `as_response`.
+Verbs raise these; the entry points (`http`, `local`) turn them into responses with `as_response`.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ __all__ = [
     "version_too_large",
 ]
 
-#: What one answer tells of what is wrong with an object.
+#: Limits for the errors in one response.
 MAX_CAUSES = 1000
 MAX_CAUSE_BYTES = 1024 * 1024
 
@@ -74,7 +74,7 @@ def status(code: int, reason: str, message: str, details: dict[str, Any] | None 
 
 
 def success(kind: Kind, name: str, uid: str) -> dict[str, Any]:
-    """What a delete answers once the object is gone."""
+    """The response to a delete once the object is gone."""
     return {
         "kind": "Status",
         "apiVersion": "v1",
@@ -181,7 +181,7 @@ def invalid(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
 
 
 def invalid_kind(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> ApiError:
-    """422 with one cause a field error, up to as many as anybody reads; the same text is told once in the message."""
+    """422 with one cause per field error, up to a limit; equal texts appear once in the message."""
     errors = _bounded(errors)
     told = aggregate([str(error) for error in errors])
     qualified = f"{kind}.{group}" if group else kind
@@ -195,7 +195,7 @@ def invalid_kind(group: str, kind: str, name: str, errors: Sequence[FieldError])
 
 
 def _bounded(errors: Sequence[FieldError]) -> Sequence[FieldError]:
-    """As many as somebody may read; a body can be wrong in more places than it has bytes."""
+    """As many as somebody may read; a body can have more errors than bytes."""
     size = 0
     for index, error in enumerate(errors):
         size += len(error.field) + len(error.message)
@@ -219,13 +219,13 @@ def version_too_large(wanted: int, current: int) -> ApiError:
 
 
 def aggregate(texts: Sequence[str]) -> str:
-    """Several errors as kube-apiserver tells them in one text."""
+    """Several errors in one text, as in kube-apiserver."""
     told = list(dict.fromkeys(texts))
     return told[0] if len(told) == 1 else f"[{', '.join(told)}]"
 
 
 def plain(code: int, message: str) -> ApiError:
-    """An error kube-apiserver gives no reason to."""
+    """An error without a reason, as in kube-apiserver."""
     answer = status(code, "", message)
     del answer["reason"]
     return from_status(answer)

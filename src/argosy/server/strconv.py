@@ -1,4 +1,4 @@
-"""Numbers in text, as Go's strconv reads them and tells what is wrong with them."""
+"""Numbers in text, parsed as by Go's strconv, with its error messages."""
 
 import re
 
@@ -6,7 +6,7 @@ __all__ = ["parse_int", "parse_uint"]
 
 _INT = re.compile(r"[+-]?[0-9]+", re.ASCII).fullmatch
 _UINT = re.compile(r"[0-9]+", re.ASCII).fullmatch
-#: More digits than this are no number of 64 bits, nor may Python have to find that out.
+#: Longer texts are no 64-bit numbers, and Python must not parse them.
 _DIGITS = 20
 
 

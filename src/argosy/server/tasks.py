@@ -1,4 +1,4 @@
-"""Tasks: the loops that run beside the requests for as long as the server does. One that ends before fails /livez."""
+"""Tasks: background loops that run as long as the server. One that ends earlier fails /livez."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ class Tasks:
         self._tasks: list[asyncio.Task[None]] = []
 
     def run(self, name: str, work: Awaitable[None], problem: Check = lambda: None) -> None:
-        """Run a loop until `stop`. One that dies, or has a problem by its own account, fails /livez."""
+        """Run a loop until `stop`. If it dies or reports a problem, /livez fails."""
         task: asyncio.Task[None] = asyncio.ensure_future(work)
         task.set_name(name)
         self._tasks.append(task)

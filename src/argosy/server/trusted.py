@@ -1,13 +1,13 @@
-"""TrustedAccess: what a controller may do that lives in the server's process and that the server trusts.
+"""TrustedAccess: access for controllers in the server's process that the server trusts.
 
-The server's own loops (`lifecycle`) and simulated controllers are such. Objects are read from the watch cache as they are
-stored; whoever reads after its own write sees it. A key is `group/plural/namespace/name` (`core` for the core group, no namespace
-for cluster-scoped kinds), a table is `group/plural`.
+Used by the server's own loops (`lifecycle`) and by simulated controllers. Objects are read from the watch cache as stored; a
+reader sees its own writes. A key is `group/plural/namespace/name` (`core` for the core group, no namespace for cluster-scoped
+kinds), a table is `group/plural`.
 
-Changes are told from within the commit, before the writer is answered: an observer notes a key and does its work elsewhere.
+Observers are called within the commit, before the write is acknowledged: they queue a key and do their work elsewhere.
 
-Writes go through `client`, by the rules for everybody. Where nothing of an object comes from outside there are shorter ways:
-`create` leaves out reading JSON and checking types, `update`, `change` and `bind` leave out admission and validation as well.
+Writes go through `client`, with the usual rules. For objects without external content there are shorter ways: `create` skips
+parsing JSON and checking types, `update`, `change` and `bind` also skip admission and validation.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,7 +33,7 @@ from argosy.server.watchcache.store import Observer, StoreEvent
 
 __all__ = ["Entry", "Object", "StoreEvent", "TrustedAccess"]
 
-#: A write is tried so often while others change the same object.
+#: Retries of a write while others change the same object.
 TRIES = 16
 _PODS = Resource("", "v1", "pods", "Pod")
 
@@ -62,14 +62,14 @@ class TrustedAccess:
         """The objects that name this uid among their owners."""
         return self._store.dependents(uid)
 
-    # Hearing of changes.
+    # Changes.
 
     def follow(self, observe: Observer, *first: str) -> None:
         """Call `observe` for each stored object, those of the tables `first` before the others, then for each change."""
         self._store.follow_all(observe, *first)
 
     def run(self, name: str, work: Awaitable[None], problem: Check = lambda: None) -> None:
-        """Run a loop until the server stops. One that dies, or has a problem by its own account, fails /livez."""
+        """Run a loop until the server stops. If it dies or reports a problem, /livez fails."""
         self._tasks.run(name, work, problem)
 
     # Writing.
@@ -87,7 +87,7 @@ class TrustedAccess:
         await insert(self._server.api, call, obj, dry_run=False)
 
     async def update(self, resource: Resource, obj: Object) -> None:
-        """Store an object that was read here, with changes of the component's own making. Raises Conflict."""
+        """Store an object that was read here, with the component's own changes. Raises Conflict."""
         kind, metadata = self._kind(resource), obj["metadata"]
         key = object_key(kind, metadata.get("namespace", ""), metadata["name"])
         try:
@@ -96,9 +96,9 @@ class TrustedAccess:
             raise status.conflict(kind, metadata["name"]) from None
 
     async def change(self, resource: Resource, key: str, uid: str, change: Callable[[Object], bool]) -> bool:
-        """Store what `change` makes of the newest state of an object. Raises Conflict where it changes too often.
+        """Store what `change` makes of the newest state of an object. Raises Conflict if it changes too often.
 
-        False when it is gone, or `change` says that there is nothing to do.
+        False if it is gone, or `change` returns nothing.
         """
         kind = self._kind(resource)
         for _ in range(TRIES):
@@ -116,7 +116,7 @@ class TrustedAccess:
         raise status.conflict(kind, key.rpartition("/")[2])
 
     async def bind(self, key: str, uid: str, node: str) -> bool:
-        """Assign a pod to a node; False when it is gone, or is not to be assigned any more."""
+        """Assign a pod to a node; False if it is gone, or must not be assigned any more."""
 
         def assign(pod: Object) -> bool:
             try:

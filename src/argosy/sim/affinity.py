@@ -1,4 +1,4 @@
-"""Node selectors: which nodes a pod asks for, by nodeSelector and required node affinity. Preferences are left aside."""
+"""Node selectors: which nodes a pod requires, by nodeSelector and required node affinity. Preferences are ignored."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ def matches_node(spec: Mapping[str, Any], name: str, labels: Mapping[str, str]) 
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     if required is None:
         return True
-    # Terms are alternatives, and one that asks for nothing selects nothing.
+    # Terms are alternatives, and an empty term selects nothing.
     return any(_term(term, name, labels) for term in required.get("nodeSelectorTerms") or ())
 
 

@@ -1,7 +1,7 @@
-"""Cluster: what the simulated controllers of one member share: the books of its pods and nodes, and the ways to write.
+"""Cluster: what the simulated controllers of one member share: records of its pods and nodes, and ways to write.
 
-`ControllerManager` keeps the books current (`observe_node`, `observe_pod`); the controllers read them, so nobody holds a second
-copy of anything.
+`ControllerManager` keeps the records current (`observe_node`, `observe_pod`); the controllers read them, so there is no second
+copy.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ NODES = "core/nodes/"
 
 
 class Cluster:
-    #: Reconciles under way at a time, in all members of a process together: users' requests come first.
+    #: Concurrent reconciles in all members of a process together: users' requests come first.
     TURNS = 24
 
     def __init__(self, access: TrustedAccess, timings: Timings, turns: asyncio.Semaphore | None = None):
@@ -57,7 +57,7 @@ class Cluster:
             self.nodes.update(event.entry.decode())
 
     def observe_pod(self, event: StoreEvent) -> tuple[Pod, bool]:
-        """The pod, and whether something was freed on a node."""
+        """The pod, and whether resources were freed on a node."""
         known = self.pods.get(event.entry.key)
         claimed, shape = (known.claimed, known.shape) if known is not None else ("", None)
         pod = self.pods.apply(event, asyncio.get_running_loop().time())
@@ -90,5 +90,5 @@ class Cluster:
         return entry.labels.get(label, "") if entry is not None else ""
 
     async def change_pod(self, pod: Pod, change: Callable[[Object], bool]) -> bool:
-        """Store what `change` makes of the newest state of a pod; False when it is gone or there was nothing to change."""
+        """Store what `change` makes of the newest state of a pod; False if it is gone or unchanged."""
         return await self.access.change(PODS_RESOURCE, pod.key, pod.uid, change)

@@ -1,4 +1,4 @@
-"""Controller: what each controller of a simulated cluster is. It hears of changes, queues keys, and works on them in its loop."""
+"""Controller: the base of the controllers of a simulated cluster. It observes changes, queues keys, and reconciles them."""
 
 from argosy.kube.errors import NotFound
 from argosy.kube.queue import Result, WorkQueue, run_workers
@@ -26,7 +26,7 @@ class Controller:
         """A change of a pod; `pod` is up to date, or what it was when it is gone."""
 
     def observe_room(self) -> None:
-        """Something was freed on a node, or a node changed."""
+        """Resources were freed on a node, or a node changed."""
 
     async def reconcile(self, key: str) -> Result | None:
         raise NotImplementedError
@@ -39,5 +39,5 @@ class Controller:
             async with self.cluster.turns:
                 return await self.reconcile(key)
         except NotFound:
-            # It vanished meanwhile; its own event comes by.
+            # It was deleted meanwhile; its own event will come.
             return None

@@ -20,13 +20,13 @@ _TABLE = "apps/controllerrevisions/"
 
 class History:
     def __init__(self, cluster: Cluster, client: Client, hash_label: str):
-        """`hash_label` is the one that says a revision's hash: not the same for all controllers."""
+        """`hash_label` is the label with a revision's hash: it differs between controllers."""
         self._cluster = cluster
         self._client = client
         self._hash_label = hash_label
 
     async def current(self, owner: Object) -> str:
-        """The name of the revision of the owner's template, made or moved to the front if need be."""
+        """The name of the revision of the owner's template, created or made the newest if need be."""
         metadata, template = owner["metadata"], owner["spec"]["template"]
         name = f"{metadata['name'][:222]}-{template_hash(template, 0)}"
         known = self._of(owner)
@@ -67,7 +67,7 @@ class History:
         return template
 
     async def prune(self, owner: Object, live: set[str]) -> None:
-        """Forget the oldest revisions beyond the limit; those in use stay."""
+        """Delete the oldest revisions beyond the limit; those in use stay."""
         limit = owner["spec"].get("revisionHistoryLimit", 10)
         spare = [one for one in self._of(owner) if one["metadata"]["name"] not in live]
         spare.sort(key=lambda one: one["revision"])

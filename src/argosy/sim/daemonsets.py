@@ -1,7 +1,7 @@
 """The DaemonSet controller: one pod on every node that the template allows, replaced a few at a time when it changes.
 
-The pods are placed by the scheduler, each bound to its node by affinity. Updates stop the old pod before the new one starts;
-maxSurge counts as 0.
+The scheduler places the pods, each bound to its node by affinity. Updates stop the old pod before the new one starts; maxSurge
+counts as 0.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ __all__ = ["DaemonSets"]
 
 #: The server counts the changes of a DaemonSet's template in this annotation.
 _GENERATION = "deprecated.daemonset.template.generation"
-#: Daemons stay where others are driven out.
+#: Daemon pods stay on nodes that evict others.
 _TOLERATIONS: list[Mapping[str, str]] = [
     *(
         {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": NO_EXECUTE}
@@ -102,7 +102,7 @@ class DaemonSets(Workload):
             for pod in by_node.get(node, ())
             if pod.active and self.cluster.label_of(pod, REVISION_LABEL) != hashed
         ]
-        # What does not run anyway is replaced first, and costs nothing.
+        # Pods that are not available are replaced first, which costs nothing.
         idle = [pod for pod in old if not pod.ready]
         busy = [pod for pod in old if pod.ready]
         await self.control.delete(obj, [*idle, *busy[: max(0, limit - down)]])

@@ -1,7 +1,7 @@
-"""The Deployment controller: one ReplicaSet a revision, rolled over within the bounds of the strategy.
+"""The Deployment controller: one ReplicaSet per revision, rolled over within the bounds of the strategy.
 
 Every reconcile looks at the whole Deployment, takes at most one step (scale, roll up, roll down) and writes the status if it
-changed; the changes that step causes bring it back. Arithmetic is in `rollout`, conditions in `deploystatus`.
+changed; the changes of that step wake it again. Arithmetic is in `rollout`, conditions in `deploystatus`.
 """
 
 import msgspec
@@ -65,13 +65,13 @@ class Deployments(Controller):
         super().__init__(cluster)
         self._client = cluster.client("deployment-controller")
         self._events = cluster.recorder("deployment-controller")
-        #: ReplicaSets nobody controls, which a Deployment may adopt.
+        #: ReplicaSets without a controller, which a Deployment may adopt.
         self._orphans: set[str] = set()
 
     def observe(self, event: StoreEvent) -> None:
         entry, before = event.entry, event.previous
         if entry.key.startswith(TABLE) and not event.deleted:
-            # Its own status writes need no second look.
+            # Its own status writes need no reconcile.
             if before is None or before.deleting != entry.deleting or _wish(before.value) != _wish(entry.value):
                 self.queue.add(entry.key)
         elif entry.key.startswith(SETS):
@@ -81,7 +81,7 @@ class Deployments(Controller):
             settle = self.cluster.timings.settle
             if owner is not None and owner.kind == "Deployment":
                 if before is None and not event.deleted:
-                    return  # whoever made it knows
+                    return  # its creator knows
                 self.queue.add(f"{TABLE}{entry.namespace}/{owner.name}", after=settle)
             elif owner is None and not event.deleted:
                 self._orphans.add(entry.key)
@@ -99,7 +99,7 @@ class Deployments(Controller):
         return await sync.run()
 
     async def _adopt(self, deployment: Object) -> None:
-        """Take the ReplicaSets nobody controls and the selector matches."""
+        """Adopt the ReplicaSets without a controller that the selector matches."""
         selector = parse_selector(deployment["spec"])
         if selector is None:
             return
@@ -115,7 +115,7 @@ class Deployments(Controller):
 
 
 class _Sync:
-    """One look at one Deployment."""
+    """One reconcile of one Deployment."""
 
     def __init__(self, cluster: Cluster, client: Client, events: EventRecorder, deployment: Object):
         self.cluster = cluster
@@ -164,7 +164,7 @@ class _Sync:
         return await self._report(progress=True)
 
     def _was_scaled(self) -> bool:
-        """Some active ReplicaSet was made for another number of replicas."""
+        """Whether some active ReplicaSet was sized for another number of replicas."""
         for one in self.sets:
             desired = (one["metadata"].get("annotations") or {}).get(revisions.DESIRED)
             if one["spec"]["replicas"] > 0 and desired is not None and desired != str(self.wanted):
@@ -293,13 +293,13 @@ class _Sync:
             self._scaled_event(one["metadata"]["name"], before, size)
 
     async def _save(self, one: Object) -> None:
-        """Write a ReplicaSet and go on with what was stored; a conflict ends this look."""
+        """Write a ReplicaSet and continue with the stored one; a conflict ends this reconcile."""
         stored = await self.client.update(REPLICASETS, one)
         one.clear()
         one.update(stored)
 
     async def _clean_up(self) -> None:
-        """Forget the oldest revisions beyond the limit."""
+        """Delete the oldest revisions beyond the limit."""
         limit = self.spec.get("revisionHistoryLimit")
         if limit is None:
             return
@@ -318,12 +318,12 @@ class _Sync:
             self.sets.remove(one)
 
     async def _report(self, *, progress: bool) -> Result | None:
-        """Write status and revision if they changed, in one write; ask to come back at the deadline."""
+        """Write status and revision if they changed, in one write; requeue at the deadline."""
         metadata = self.deployment["metadata"]
         status = deploystatus.counted(self.deployment, self.sets, self.new, self.bounds.unavailable, self.now)
         speed = self.cluster.timings.speed
         if progress:
-            # Progress is told against what was last written, not against this look's own notes.
+            # Progress is relative to what was last written, not to this reconcile's own changes.
             seen = {**self.deployment, "status": {**self.before, "conditions": status["conditions"]}}
             failures = self._failures()
             deploystatus.progressed(seen, status, self.new, failures, self.now, speed)

@@ -72,7 +72,7 @@ def progressed(
 
 
 def _was_complete(status: Mapping[str, Any], current: Mapping[str, Any] | None) -> bool:
-    """Nothing rolls out: only counts change, which says nothing about progress."""
+    """Whether nothing rolls out: then changed counts say nothing about progress."""
     settled = status.get("replicas", 0) == status.get("updatedReplicas", 0)
     return settled and current is not None and current.get("reason") == NEW_AVAILABLE
 
@@ -111,7 +111,7 @@ def seconds_to_deadline(deployment: Object, status: Mapping[str, Any], now: floa
 
 
 def paused_or_resumed(deployment: Object, now: str) -> None:
-    """Note in the old status that a rollout was paused or goes on; its deadline counts anew from there."""
+    """Record in the old status that a rollout was paused or resumed; its deadline counts anew from there."""
     status: Object = deployment.setdefault("status", {})
     condition = find(status.get("conditions"), "Progressing")
     reason = (condition or {}).get("reason")
@@ -125,7 +125,7 @@ def paused_or_resumed(deployment: Object, now: str) -> None:
 
 
 def put(status: Object, kind: str, state: str, reason: str, message: str, now: str) -> None:
-    """Set a condition, unless one of the same status and reason is there: then it stays as it is."""
+    """Set a condition, unless one with the same status and reason exists: then it stays as it is."""
     conditions: list[Object] = status.get("conditions") or []
     current = find(conditions, kind)
     if current is not None and current["status"] == state and current.get("reason") == reason:

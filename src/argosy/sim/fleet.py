@@ -1,7 +1,7 @@
 """SimulatedFleet: several members in one process, each with its own address, certificates and state.
 
 With a data folder everything survives a restart: objects, certificate authorities, and the ports (in `ports.json`), so that
-kubeconfigs written once stay right.
+kubeconfigs written once stay valid.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class SimulatedFleet:
         self.members: dict[str, Member] = {}
 
     async def start(self) -> None:
-        """All members serve when this returns. Raises what keeps one from that, with everything closed again."""
+        """All members serve when this returns. If one cannot, everything is closed again and the error raised."""
         known = self._known_ports()
         turns = asyncio.Semaphore(Cluster.TURNS)
         try:

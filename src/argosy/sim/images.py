@@ -1,4 +1,4 @@
-"""What an image does when it runs, told by its tag, so that trouble can be tried out with a plain manifest:
+"""What an image does when it runs, by its tag, so that failures can be tried with a plain manifest:
 
 `bad` and `fail` cannot be pulled, `crash` ends right after its start again and again, `slow` takes ten times as long to
 start. Every other image, tagged or not, just runs.

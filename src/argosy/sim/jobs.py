@@ -1,7 +1,7 @@
-"""The Job controller: pods run to completion, so many at a time, until enough have succeeded or too many have failed.
+"""The Job controller: runs pods to completion, so many at a time, until enough have succeeded or too many have failed.
 
-How pods are counted is in `jobstatus`. Indexed Jobs give each pod its index. A pod that fails is replaced at once, without
-the growing delays of Kubernetes. Pod failure policies, success policies and limits per index are not simulated.
+Counting pods is in `jobstatus`. Indexed Jobs give each pod its index. A failed pod is replaced at once, without the growing
+delays of Kubernetes. Pod failure policies, success policies and limits per index are not simulated.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class Jobs(Workload):
             self.queue.add(pod.key)
 
     def _owner_key(self, pod: Pod) -> str | None:
-        """The key of the Job a pod belongs to, if it is there."""
+        """The key of the Job a pod belongs to, if it exists."""
         key = f"{self.table}{pod.namespace}/{pod.owner_name}"
         entry = self.cluster.access.get(key) if pod.owner_kind == "Job" else None
         return key if entry is not None and entry.uid == pod.owner else None
@@ -72,14 +72,14 @@ class Jobs(Workload):
         if status != old:
             obj["status"] = status
             await self.cluster.access.update(self.resource, obj)
-        # Only what is stored as noted may go, else it would not be counted.
+        # Only pods whose end is stored may go, or they would not be counted.
         await asyncio.gather(*(self._let_go(pod) for pod in ended))
         if jobstatus.finished(status):
             return await self._expire(obj)
         return Result(requeue_after=wait) if wait is not None else None
 
     def _is_over(self, status: Object) -> bool:
-        """Nothing is left to stop or to count."""
+        """Whether nothing is left to stop or to count."""
         left = status.get("active") or status.get("terminating") or status.get("uncountedTerminatedPods")
         return bool(jobstatus.target(status)) and not left
 
@@ -92,7 +92,7 @@ class Jobs(Workload):
             self.events.event(reference_to(obj), "Warning", reason, message)
 
     async def _advance(self, obj: Object, status: Object, pods: list[Pod]) -> float | None:
-        """Start or stop pods, or head for an end; returns in how many seconds to look again, if at all."""
+        """Start or stop pods, or begin to end; returns the seconds until the next check, if any."""
         spec, active, now = obj["spec"], [pod for pod in pods if pod.active], timestamps.now()
         if jobstatus.target(status):
             await self.control.delete(obj, active)
@@ -126,13 +126,13 @@ class Jobs(Workload):
         return left
 
     async def _scale(self, obj: Object, status: Object, active: list[Pod]) -> int:
-        """As many active pods as there should be, which is also the answer."""
+        """Start or stop pods to reach the wanted number of active ones, which is returned."""
         spec, succeeded = obj["spec"], jobstatus.succeeded(status)
         wanted: int = spec["parallelism"]
         if spec.get("completions") is not None:
             wanted = min(wanted, max(0, spec["completions"] - succeeded))
         elif succeeded:
-            # A queue of work: once one is through, no more are started.
+            # A work queue: once one pod has succeeded, no more are started.
             wanted = min(wanted, len(active))
         if len(active) > wanted:
             await self._withdraw(obj, deletion_order(active)[: len(active) - wanted])
@@ -154,18 +154,18 @@ class Jobs(Workload):
         return wanted
 
     async def _withdraw(self, obj: Object, pods: list[Pod]) -> None:
-        """Stop pods that are not to count as failed."""
+        """Stop pods that should not count as failed."""
         await asyncio.gather(*(self._let_go(pod) for pod in pods))
         await self.control.delete(obj, pods)
 
     async def _let_go(self, pod: Pod) -> None:
-        """Take the tracking finalizer from a pod."""
+        """Remove the tracking finalizer from a pod."""
         if not pod.tracked:
             return
         if not pod.deleting:
             await self.cluster.change_pod(pod, _untrack)
             return
-        # Without its last finalizer the server has to remove it, so this goes the long way.
+        # Without its last finalizer the server must remove it, so this takes the full path.
         entry = self.cluster.access.get(pod.key)
         if entry is None or entry.uid != pod.uid:
             return
@@ -186,7 +186,7 @@ class Jobs(Workload):
         return timestamp(status.get("startTime")) + self.cluster.timings.real(limit) - clock.time()
 
     async def _expire(self, obj: Object) -> Result | None:
-        """A finished Job goes when its time to live is over."""
+        """A finished Job is deleted when its time to live is over."""
         ttl = obj["spec"].get("ttlSecondsAfterFinished")
         if ttl is None:
             return None

@@ -1,7 +1,7 @@
-"""The status of a Job: which of its pods have ended and are counted, what it has come to, which indexes are done. Pure.
+"""The status of a Job: which of its pods have ended and are counted, its result, and which indexes are done. Pure.
 
-Pods carry a tracking finalizer. One that has ended is first noted as not yet counted, then let go of its finalizer, then
-counted; so none is counted twice or missed, whatever happens in between. Succeeded pods of Indexed Jobs need no note: their
+Pods carry a tracking finalizer. A pod that has ended is first recorded as uncounted, then its finalizer is removed, then it is
+counted; so none is counted twice or missed, whatever happens in between. Succeeded pods of Indexed Jobs need no record: their
 index is one.
 """
 
@@ -14,7 +14,7 @@ from argosy.sim.pods import TERMINAL, Pod
 __all__ = ["conclude", "count", "failed", "finished", "note", "parsed", "ranges", "succeeded", "target"]
 
 Object = dict[str, Any]
-#: The condition that says what is going to be, and the one that says it is.
+#: The condition that announces the end, and the final one.
 _ENDS = {"SuccessCriteriaMet": "Complete", "FailureTarget": "Failed"}
 _OUTCOMES = ("succeeded", "failed")
 
@@ -24,12 +24,12 @@ def finished(status: Mapping[str, Any]) -> bool:
 
 
 def target(status: Mapping[str, Any]) -> str:
-    """The end it is headed for, SuccessCriteriaMet or FailureTarget; empty while it goes on."""
+    """The announced end, SuccessCriteriaMet or FailureTarget; empty if there is none."""
     return next((kind for kind in _ENDS if is_true(status.get("conditions"), kind)), "")
 
 
 def conclude(status: Object, now: str) -> tuple[str, str]:
-    """Turn what is going to be into what is; its reason and message."""
+    """Turn the announced end into the final condition, with its reason and message."""
     kind = target(status)
     condition = next(one for one in status["conditions"] if one["type"] == kind)
     told = condition["reason"], condition["message"]
@@ -40,7 +40,8 @@ def conclude(status: Object, now: str) -> tuple[str, str]:
 
 
 def note(status: Object, pods: Iterable[Pod], indexes: Mapping[str, int]) -> list[Pod]:
-    """Count what was noted and let go, note what has ended since; returns the pods to let go once this is stored.
+    """Count pods that were recorded and released, record those that have ended since; returns the pods to release once this is
+    stored.
 
     `indexes` has the index of each pod of an Indexed Job by uid.
     """
@@ -65,7 +66,7 @@ def note(status: Object, pods: Iterable[Pod], indexes: Mapping[str, int]) -> lis
 
 
 def count(status: Object, pods: Iterable[Pod]) -> None:
-    """How many run, are ready, and are on their way out."""
+    """How many are active, ready, and terminating."""
     found = list(pods)
     active = [pod for pod in found if pod.active]
     _put(status, "active", len(active))

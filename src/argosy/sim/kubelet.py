@@ -1,7 +1,7 @@
-"""The kubelets of all nodes: pods that were bound start, pods that were deleted stop, pods of Jobs end by themselves.
+"""The kubelets of all nodes: bound pods start, deleted pods stop, pods of Jobs end by themselves.
 
-A lost node does none of it: its pods stay as they are until it is back, as a real cluster cannot know better. What images do
-is told in `images`.
+On a lost node nothing happens: its pods stay as they are until it is back, as in a real cluster. `images` tells what images
+do.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ class Kubelet(Controller):
         super().__init__(cluster)
         self._client = cluster.client("node")
         self._events = cluster.recorder("kubelet")
-        #: Addresses given out and not yet to be seen in a status.
+        #: Addresses assigned but not yet in a status.
         self._reserved: dict[str, dict[str, int]] = {}
-        #: Nodes that do nothing at all, whatever the cluster believes of them.
+        #: Nodes whose kubelet is stopped, whatever the cluster knows.
         self.silent: set[str] = set()
 
     def observe_pod(self, pod: Pod, event: StoreEvent) -> None:
@@ -44,7 +44,7 @@ class Kubelet(Controller):
                 self.queue.add(pod.key, after=wait)
 
     def wake_node(self, name: str) -> None:
-        """The node is back: its pods go on."""
+        """The node is back: its pods continue."""
         for pod in self.cluster.pods.on_node(name):
             self.queue.add(pod.key)
 
@@ -109,7 +109,7 @@ class Kubelet(Controller):
                 self._complain(pod, container)
 
     def _complain(self, pod: Pod, container: Object) -> None:
-        """What kubelets tell of trouble; of what goes well they would tell as well, and here do not."""
+        """Records a kubelet's events about failures; those about success are left out."""
         image = container.get("image", "")
         told: list[tuple[str, str, str]] = []
         if fate(image) is Fate.UNPULLABLE:
@@ -126,7 +126,7 @@ class Kubelet(Controller):
             self._events.event(pod.reference, kind, reason, text)
 
     def _host(self, pod: Pod) -> int:
-        """The last part of an address no other pod on the node has."""
+        """The last part of an address that no other pod on the node has."""
         if pod.host:
             return pod.host
         reserved = self._reserved.setdefault(pod.node, {})
@@ -145,7 +145,7 @@ def _worst(shape: Shape) -> Fate:
 
 
 def _ends(shape: Shape) -> bool:
-    """Only what need not run for ever ends by itself."""
+    """Whether a pod ends by itself: only those that need not run forever."""
     return bool(shape.spec.get("restartPolicy") != "Always")
 
 

@@ -1,7 +1,7 @@
-"""A slow line: a TCP relay in front of a server that holds back every byte for a while, in both directions.
+"""A slow link: a TCP relay in front of a server that delays every byte, in both directions.
 
-For trials of what distance does to a federation. It knows nothing of TLS or HTTP. Owns its socket and one task a direction
-and connection; `close` ends them.
+For experiments with latency. It knows nothing of TLS or HTTP. Owns its socket and one task per direction and connection;
+`close` ends them.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ class Link:
         self._writers: set[asyncio.StreamWriter] = set()
 
     def set_latency(self, seconds: float) -> None:
-        """For what comes from now on."""
+        """Set the latency for bytes from now on."""
         self._latency = seconds
 
     async def open(self, host: str, port: int) -> None:
@@ -52,7 +52,7 @@ class Link:
                 self._writers.discard(one)
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Bytes leave in the order and the rhythm they came, each by the latency later."""
+        """Bytes leave in the order and timing of their arrival, each later by the latency."""
         loop = asyncio.get_running_loop()
         held: deque[tuple[float, bytes]] = deque()
         arrived = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What `argosy sim` runs: a fleet of simulated members until it is cancelled. It prints nothing; `ready` hears when it serves."""
+"""Runs `argosy sim`: a fleet of simulated members until cancelled. It prints nothing; `ready` is called when it serves."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,23 +15,23 @@ __all__ = ["Options", "run"]
 
 
 class Options(msgspec.Struct, frozen=True):
-    #: How many members of the default series; `specs`, when given, says exactly which instead.
+    #: How many members of the default series; `specs`, if given, replaces them.
     members: int = 3
     #: Nodes of each; None gives them unequal numbers.
     nodes: int | None = None
     data: Path | None = None
     base_port: int = 0
-    #: Simulated seconds in a real one.
+    #: Simulated seconds per real second.
     speed: float = 1.0
     specs: Sequence[MemberSpec] = ()
     #: Where to write the kubeconfig with a context for each member; by default `kubeconfig` in the data folder.
     kubeconfig: Path | None = None
-    #: Members whose stores miss acknowledged writes start with what is there.
+    #: Start even if a member's store lacks acknowledged writes.
     accept_data_loss: bool = False
 
 
 async def run(options: Options, ready: Callable[[SimulatedFleet], None] = lambda fleet: None) -> None:
-    """Serve until cancelled, then shut down cleanly. Raises ValueError for options that make no sense."""
+    """Serve until cancelled, then shut down cleanly. Raises ValueError for invalid options."""
     if options.members < 1 and not options.specs:
         raise ValueError("a fleet needs at least one member")
     if options.speed <= 0:

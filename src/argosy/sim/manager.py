@@ -1,6 +1,6 @@
 """ControllerManager: the scheduler, kubelets and controllers of one simulated cluster, on its API server.
 
-One observer of the server's changes keeps the books of the cluster current, and then tells the controllers. Each controller
+One observer of the server's changes keeps the cluster's records current and then notifies the controllers. Each controller
 runs a loop of its own, which ends with the server.
 """
 
@@ -36,9 +36,9 @@ class ControllerManager:
         )
 
     def start(self) -> None:
-        """Look at everything that is stored, then follow the changes until the server stops."""
+        """Process everything that is stored, then follow the changes until the server stops."""
         access = self._cluster.access
-        # Nodes first: what pods claim is claimed on something.
+        # Nodes first: pods claim resources on them.
         access.follow(self._observe, NODES.rstrip("/"), PODS.rstrip("/"))
         for controller in self.controllers:
             access.run(controller.name, controller.run())

@@ -1,7 +1,7 @@
 """Member: one simulated cluster, an API server with its controllers, scheduler and nodes.
 
-`stop` and `start` take its API away and give it back while the cluster itself lives on, as a network failure would; `close`
-ends it. Its clients cannot tell it from a cluster with machines behind it, except that nothing is computed.
+`stop` and `start` make its API unreachable and reachable again while the cluster itself goes on, as a network failure would;
+`close` ends it. Clients cannot tell it from a real cluster, except that pods run no processes.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class Member:
         self.spec = spec
         self.name = spec.name
         self.timings = timings or Timings()
-        # With a line in between the line has the port that is known outside.
+        # With a link in between, the link has the public port.
         port = 0 if spec.latency is not None else spec.port
         self.embedded = EmbeddedServer(data, host=_HOST, port=port, accept_data_loss=accept_data_loss)
         self.cluster = Cluster(self.embedded.trusted, self.timings, turns)
@@ -68,12 +68,12 @@ class Member:
         await self.embedded.stop()
 
     async def stop(self) -> None:
-        """The API cannot be reached any more; connections are cut. The cluster goes on."""
+        """Make the API unreachable; connections are cut. The cluster goes on."""
         await self._close_link()
         await self.embedded.close_door()
 
     async def start(self) -> None:
-        """The API is back, at the same address."""
+        """Make the API reachable again, at the same address."""
         await self.embedded.open_door()
         await self._open_link()
 
@@ -84,25 +84,25 @@ class Member:
         labels: Mapping[str, str] = {},
         taints: Sequence[Mapping[str, str]] = (),
     ) -> None:
-        """One more machine, whose node is Ready when this returns. It goes when its node is deleted."""
+        """Add a node, which is Ready when this returns. It is removed when its Node object is deleted."""
         index = len(self.cluster.nodes.nodes)
         await self.manager.nodes.register([NodeSpec(name, index, capacity, labels, taints)])
 
     def lose_node(self, name: str) -> None:
-        """A node falls silent: unreachable after a while, its pods replaced when their tolerations are over."""
+        """A node's kubelet stops: the node becomes unreachable, and its pods are replaced when their tolerations are over."""
         self.manager.nodes.lose(name)
 
     def recover_node(self, name: str) -> None:
         self.manager.nodes.recover(name)
 
     def set_latency(self, seconds: float) -> None:
-        """Only for a member whose spec has a latency (0 will do): others have no line that could be slow."""
+        """Only for a member whose spec has a latency (0 suffices): others have no link."""
         if self._link is None:
             raise ValueError(f"{self.name} was not set up with a latency")
         self._link.set_latency(seconds)
 
     def client(self) -> Client:
-        """The administrator, in this process."""
+        """A client of the administrator, in this process."""
         return self.embedded.client()
 
     def kubeconfig(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The life of nodes: they register, fall silent and come back; and what the cluster does about it.
+"""The life cycle of nodes: they register, stop reporting and come back; and how the cluster reacts.
 
-A silent node is called unreachable after a while: Ready becomes Unknown, it is tainted, its pods are no longer ready, and those
-that do not tolerate the taint for ever are deleted when their time is over. Pods on nodes that are gone go at once.
+A node that stops reporting becomes unreachable after a while: Ready is Unknown, it is tainted, its pods are no longer ready,
+and those that do not tolerate the taint forever are deleted when their time is over. Pods on deleted nodes are deleted at once.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class NodeLife(Controller):
         self._lost_at: dict[str, float] = {}
 
     async def register(self, specs: list[NodeSpec]) -> None:
-        """Nodes that are not there yet; those that are keep what users made of them."""
+        """Creates nodes that do not exist yet; existing ones keep users' changes."""
         for spec in specs:
             if self.cluster.access.get(NODES + spec.name) is None:
                 manifest = _manifest(spec, self.cluster.access.git_version)
@@ -58,7 +58,7 @@ class NodeLife(Controller):
                     continue
 
     def lose(self, name: str) -> None:
-        """The node falls silent from now on."""
+        """The node stops reporting from now on."""
         self._kubelet.silent.add(name)
         self._lost_at[name] = asyncio.get_running_loop().time()
         self.queue.add(name, after=self.cluster.timings.real(self.cluster.timings.node_grace))
@@ -107,7 +107,7 @@ class NodeLife(Controller):
         now = timestamps.now()
         for kind in _HEALTHY:
             obj["status"]["conditions"] = set_condition(obj["status"].get("conditions"), kind, *_SILENT, now)
-        # Tainted first: nothing is to be placed on a node that is known to be gone.
+        # Tainted first: nothing should be placed on a lost node.
         taints = [taint for taint in obj["spec"].get("taints") or () if taint.get("key") != UNREACHABLE]
         added = [{"key": UNREACHABLE, "effect": effect, "timeAdded": now} for effect in (NO_SCHEDULE, NO_EXECUTE)]
         obj["spec"]["taints"] = [*taints, *added]
@@ -138,7 +138,7 @@ class NodeLife(Controller):
             self._events.event(pod.reference, "Warning", "NodeNotReady", "Node is not ready")
 
     async def _evict(self, node: Node) -> Result | None:
-        """Delete the pods whose time under NoExecute taints is over; tells when the next one's is."""
+        """Delete the pods whose toleration of NoExecute taints is over; returns when the next one's is."""
         taints = [taint for taint in node.taints if taint.get("effect") == NO_EXECUTE]
         if not taints:
             return None

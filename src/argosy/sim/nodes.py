@@ -1,4 +1,4 @@
-"""Nodes as the simulation holds them: what each has, what is taken of it, and whom it repels. Nothing is written here.
+"""Nodes as the simulation holds them: their resources, what is in use, and their taints. Nothing is written here.
 
 Amounts are whole nano-units, as `kube.quantity` counts, so sums are exact.
 """
@@ -15,7 +15,7 @@ __all__ = ["Node", "NodeBook", "stay", "tolerates"]
 
 
 class Node:
-    """One node. `ready` is False for one that reports trouble, None for one nobody has heard of for too long."""
+    """One node. `ready` is False if it reports a problem, None if it has not reported for too long."""
 
     __slots__ = ("address", "allocatable", "labels", "name", "prefix", "ready", "taints", "taken", "unschedulable")
 
@@ -82,7 +82,7 @@ class Node:
 
 
 class NodeBook:
-    """All nodes by name. Claims on a node outlive its object, so that one that comes back is as full as it was."""
+    """All nodes by name. Claims on a node outlive its object, so that a node that comes back is as full as before."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
@@ -117,7 +117,7 @@ class NodeBook:
 
 
 def tolerates(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The toleration for a taint that lasts longest, if there is one."""
+    """The toleration of a taint that lasts longest, if there is one."""
     found = [one for one in tolerations if _matches(one, taint)]
     if not found:
         return None
@@ -132,7 +132,7 @@ def _matches(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
 
 
 def stay(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any]) -> float:
-    """For how many seconds a pod bears a NoExecute taint: 0 without a toleration, infinity with one that has no end."""
+    """For how many seconds a pod tolerates a NoExecute taint: 0 without a toleration, infinity if it has no limit."""
     toleration = tolerates(tolerations, taint)
     if toleration is None:
         return 0.0

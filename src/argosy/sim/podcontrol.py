@@ -17,7 +17,7 @@ from argosy.sim.pods import Pod
 
 __all__ = ["PodControl", "available", "deletion_order", "parse_selector"]
 
-#: Pods made or stopped by one reconcile at most; the rest follows in the next.
+#: Largest number of pods created or deleted by one reconcile; the rest follows in the next.
 BURST = 500
 _PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
 
@@ -31,7 +31,7 @@ class PodControl:
     async def create(
         self, owner: Object, template: Mapping[str, Any], names: Sequence[str | None], *, prefix: str = ""
     ) -> ApiError | None:
-        """One pod for each name, in growing batches so that a refusal is met once, not 500 times.
+        """One pod for each name, in growing batches so that a refusal occurs once, not 500 times.
 
         None is a generated name, which begins with `prefix`, else with the owner's.
 
@@ -78,7 +78,7 @@ class PodControl:
             self._events.event(reference_to(owner), "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
 
     async def adopt(self, owner: Object, selector: LabelSelector) -> None:
-        """Take the pods nobody controls and the selector matches."""
+        """Adopt the pods without a controller that the selector matches."""
         namespace = owner["metadata"]["namespace"]
         for pod in [one for one in self._cluster.pods.orphans.values() if one.namespace == namespace and one.active]:
             entry = self._cluster.access.get(pod.key)
@@ -89,7 +89,7 @@ class PodControl:
             await self._own(pod, [*references, mine], entry.version)
 
     async def release(self, owner: Object, selector: LabelSelector, suspects: Iterable[str]) -> None:
-        """Let go of pods whose labels the selector no longer matches."""
+        """Release pods whose labels the selector no longer matches."""
         uid = owner["metadata"]["uid"]
         for key in suspects:
             pod, entry = self._cluster.pods.get(key), self._cluster.access.get(key)
@@ -104,7 +104,7 @@ class PodControl:
 
 
 def parse_selector(spec: Mapping[str, Any]) -> LabelSelector | None:
-    """The selector of a workload; None when it cannot be read or would select everything."""
+    """The selector of a workload; None if it cannot be read or would select everything."""
     try:
         selector = from_label_selector(spec.get("selector"))
     except SelectorError:
@@ -120,7 +120,7 @@ def available(pod: Pod, min_ready: float, now: float) -> float:
 
 
 def deletion_order(pods: Sequence[Pod]) -> list[Pod]:
-    """Those to stop first come first: unassigned, pending, not ready, cheap to delete, crowded nodes, younger."""
+    """In the order of deletion: unassigned, pending, not ready, cheap to delete, on crowded nodes, younger."""
     crowd: dict[str, int] = {}
     for pod in pods:
         crowd[pod.node] = crowd.get(pod.node, 0) + 1

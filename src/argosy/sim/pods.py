@@ -32,7 +32,7 @@ class Shape:
 
     def __init__(self, key: tuple[bytes, ...], spec: dict[str, Any]):
         self.key = key
-        #: The fields that `_SHAPE_FIELDS` names; not to be changed.
+        #: The fields named in `_SHAPE_FIELDS`; must not be changed.
         self.spec = spec
         needed = {name: amount.nanos for name, amount in pod_requests(spec).items() if amount.nanos}
         #: Nano-units by resource; every pod takes one of "pods".
@@ -89,7 +89,7 @@ class Pod:
         #: When the simulation saw it bound and saw it deleted, on the loop's clock; 0 when not yet.
         self.bound_at = self.deleted_at = 0.0
         self.grace = 0
-        #: Whether it waits to be counted by its Job.
+        #: Whether its Job has not counted it yet.
         self.tracked = False
         #: Whether some readiness gate keeps it from being ready.
         self.held = False
@@ -97,15 +97,15 @@ class Pod:
         self.host = 0
         #: Whether its last change was one its controller counts: phase, readiness, deletion, owner, tracking.
         self.moved = True
-        #: Why the scheduler left it, and why a container waits; as last written to its status.
+        #: Why it is unschedulable, and why a container waits; as last written to its status.
         self.scheduled_message = self.waiting = ""
 
     def claim(self, node: str) -> None:
-        """Its requests are counted on this node from now on; "" is none."""
+        """Count its requests on this node from now on; "" is none."""
         self.claimed = node
 
     def update(self, seen: "_Projection", shape: Shape, now: float) -> None:
-        """Take in what is stored of it."""
+        """Update it from the stored object."""
         counted = self._counted()
         metadata, status = seen.metadata, seen.status
         self.shape = shape
@@ -155,7 +155,7 @@ class Pod:
 
     @property
     def active(self) -> bool:
-        """Counts for its controller: neither ended nor on its way out."""
+        """Whether it counts for its controller: neither ended nor terminating."""
         return not self.deleting and self.phase not in TERMINAL
 
 
@@ -254,7 +254,7 @@ class PodBook:
         self._by_owner: dict[str, dict[str, Pod]] = {}
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._shapes: WeakValueDictionary[tuple[bytes, ...], Shape] = WeakValueDictionary()
-        #: Pods nobody controls, which a workload may adopt.
+        #: Pods without a controller, which a workload may adopt.
         self.orphans: dict[str, Pod] = {}
 
     def get(self, key: str) -> Pod | None:
@@ -271,7 +271,7 @@ class PodBook:
         return len(self._pods)
 
     def apply(self, event: StoreEvent, now: float) -> Pod:
-        """Take a change of a pod in; for a deletion the record that was, no longer in the book."""
+        """Apply a change of a pod; for a deletion, returns the removed record."""
         entry = event.entry
         if event.deleted:
             gone = self._pods.pop(entry.key, None)

@@ -12,7 +12,7 @@ Object = dict[str, Any]
 
 
 def running(pod: Object, address: str, host: str, now: str) -> None:
-    """All containers run and are ready; so is the pod, unless a readiness gate holds it."""
+    """All containers run and are ready; so is the pod, unless a readiness gate prevents it."""
     status = _placed(pod, address, host, now)
     status["phase"] = "Running"
     _containers(pod, {"running": {"startedAt": now}}, ready=True)
@@ -74,7 +74,7 @@ def ended(pod: Object, code: int, now: str) -> None:
 
 
 def unreachable(pod: Object, now: str) -> bool:
-    """The node fell silent: its pods no longer count as ready. False when that is known already."""
+    """The node stopped reporting: its pods no longer count as ready. False if that is recorded already."""
     status = pod.get("status") or {}
     ready = next((one for one in status.get("conditions") or () if one["type"] == "Ready"), None)
     if ready is None or ready["status"] == "False":
@@ -84,7 +84,7 @@ def unreachable(pod: Object, now: str) -> bool:
 
 
 def disrupted(pod: Object, now: str) -> bool:
-    """It is to leave a node that repels it. False when that is known already."""
+    """It must leave a node with a NoExecute taint. False if that is recorded already."""
     status = pod.setdefault("status", {})
     before = status.get("conditions")
     text = "Taint manager: deleting due to NoExecute taint"

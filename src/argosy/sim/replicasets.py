@@ -1,6 +1,6 @@
 """The ReplicaSet controller: as many pods as the spec says, and a status that counts them.
 
-The books it reads are as new as the last commit, so it needs no memory of its own writes.
+The records it reads are as new as the last commit, so it needs no expectations about its own writes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,7 +45,7 @@ class ReplicaSets(Workload):
             and not event.deleted
             and (before is None or before.owners or before.labels != event.entry.labels)
         ):
-            # Nobody controls it: its former owner counts it no longer, and whoever selects it may want it.
+            # Released: its former owner no longer counts it, and a workload that selects it may adopt it.
             for entry in self.cluster.access.entries(TABLE[:-1], pod.namespace):
                 self.queue.add(entry.key, after=self.cluster.timings.settle)
 
@@ -75,7 +75,7 @@ class ReplicaSets(Workload):
         return None
 
     async def _report(self, obj: Object, failure: tuple[str, ApiError] | None) -> Result | None:
-        """Write the status if it changed. The object may have changed since: then it comes by again."""
+        """Write the status if it changed. If the object changed meanwhile, its event wakes the key again."""
         metadata, spec = obj["metadata"], obj["spec"]
         pods = list(self.cluster.pods.of_owner(metadata["uid"]))
         active = [pod for pod in pods if pod.active]

@@ -1,7 +1,7 @@
 """How a Deployment's replicas are divided between its revisions: the arithmetic of rolling updates and of scaling. Pure.
 
-The rules are those of Kubernetes: the bounds hold for what the specs ask for, while pods that a smaller spec has doomed may
-still run. Such pods never count as available.
+The rules are those of Kubernetes: the bounds apply to the specs, while pods beyond a reduced spec may still run. Such pods
+never count as available.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ __all__ = ["Bounds", "Revision", "bounds", "grown_new", "proportional", "scaled_
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """How many pods beyond the wanted number may exist, and how many of it may be missing."""
+    """How many pods beyond the desired number may exist, and how many of it may be missing."""
 
     surge: int
     unavailable: int
@@ -33,7 +33,7 @@ class Revision(msgspec.Struct, frozen=True):
 
     @property
     def dependable(self) -> int:
-        """Available pods that its spec lets live."""
+        """Available pods within its spec."""
         return min(self.available, self.replicas)
 
 

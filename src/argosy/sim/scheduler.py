@@ -1,7 +1,7 @@
 """The scheduler: binds pods to nodes where their requests fit, and says why when they fit nowhere.
 
-Filters: unschedulable nodes, taints, node selector and required node affinity, resources. Of the nodes left the least loaded one
-is taken. Pods that fit nowhere wait by shape; when room appears as many are tried again as could fit. No preemption.
+Filters: unschedulable nodes, taints, node selector and required node affinity, resources. Of the remaining nodes the least
+loaded is taken. Pods that fit nowhere wait by shape; when room appears, as many are retried as could fit. No preemption.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from argosy.sim.pods import Pod, Shape
 
 __all__ = ["Scheduler", "unfit"]
 
-#: Feasible nodes looked at before the best of them is taken; as in Kubernetes, huge clusters are not searched to the end.
+#: Feasible nodes to score before the best is taken; as in Kubernetes, huge clusters are not searched completely.
 ENOUGH = 100
 _CORDONED = "node.kubernetes.io/unschedulable"
 _TAINTED = "node(s) had untolerated taint(s)"
@@ -127,7 +127,7 @@ class Scheduler(Controller):
         self._retry = None
         for shape, pods in self._parked.items():
             room = sum(node.room(shape) for node in self.cluster.nodes.nodes.values() if not _repelled(node, shape))
-            # One more than fits, so that the message of those left tells the state of now.
+            # One more than fits, so that the message of the remaining pods is current.
             for _, key in zip(range(room + 1), list(pods), strict=False):
                 self.queue.add(key)
 

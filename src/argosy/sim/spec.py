@@ -6,7 +6,7 @@ import msgspec
 
 __all__ = ["MemberSpec", "NodePool", "NodeSpec", "default_members"]
 
-#: Nodes of the default members, round and round: unequal on purpose, as real fleets are.
+#: Node counts of the default members, in turn: unequal on purpose, as in real fleets.
 _SIZES = (3, 5, 8, 4, 6, 10)
 _REGIONS = ("eu-north", "eu-west", "us-east", "us-west", "ap-south")
 _REGION_LABEL = "topology.kubernetes.io/region"

@@ -1,6 +1,6 @@
 """The StatefulSet controller: pods with fixed names, started in order, stopped and updated in reverse order.
 
-Claims of volumeClaimTemplates are not made: simulated pods need no storage to run.
+PersistentVolumeClaims are not created: simulated pods need no storage.
 """
 
 from collections.abc import Sequence
@@ -45,12 +45,12 @@ class StatefulSets(Workload):
         return found
 
     def _is_available(self, obj: Object, pod: Pod) -> bool:
-        """Ready for long enough, and not on its way out."""
+        """Whether it has been ready for long enough, and is not terminating."""
         min_ready = self.cluster.timings.real(obj["spec"].get("minReadySeconds") or 0)
         return not pod.deleting and available(pod, min_ready, clock.time()) == 0
 
     async def _step(self, obj: Object, current: str, update: str) -> None:
-        """Start what is missing, then stop what is too much, then replace what is outdated; in order one at a time."""
+        """Start missing pods, then stop surplus ones, then replace outdated ones; in order, one at a time."""
         spec = obj["spec"]
         ordered = spec["podManagementPolicy"] == "OrderedReady"
         start = (spec.get("ordinals") or {}).get("start") or 0

@@ -1,4 +1,4 @@
-"""Workload: a controller whose objects own pods directly. Which changes wake it is the same for all of them."""
+"""Workload: a controller whose objects own pods directly, and the changes that wake it."""
 
 import msgspec
 
@@ -44,19 +44,19 @@ class Workload(Controller):
         return await self.sync(entry, entry.decode()) if entry is not None else None
 
     async def sync(self, entry: Entry, obj: Object) -> Result | None:
-        """Look at one of the objects; `obj` is a tree of it to work with."""
+        """Reconcile one of the objects; `obj` is a copy to work with."""
         raise NotImplementedError
 
     def observe(self, event: StoreEvent) -> None:
         entry, before = event.entry, event.previous
         if not entry.key.startswith(self.table) or event.deleted:
             return
-        # Status writes, most of them its own, change no generation and need no second look.
+        # Status writes, most of them its own, do not change the generation and need no reconcile.
         if before is None or before.deleting != entry.deleting or _head(before.value) != _head(entry.value):
             self.queue.add(entry.key)
 
     def observe_pod(self, pod: Pod, event: StoreEvent) -> None:
-        # A new pod was counted by the reconcile that made it, and where it is bound is not counted at all.
+        # A new pod was counted by the reconcile that created it, and bindings are not counted.
         if pod.owner_kind == self.resource.kind and (event.deleted or (pod.moved and event.previous is not None)):
-            # A burst of changes is given a moment to end: it then costs one status write.
+            # Wait for the end of a burst of changes: it then costs one status write.
             self.queue.add(f"{self.table}{pod.namespace}/{pod.owner_name}", after=self.cluster.timings.settle)

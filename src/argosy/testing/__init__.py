@@ -3,7 +3,7 @@
     async with clusters(2) as (east, west):
         await east.client().create(...)
 
-Not a simulation (that is `argosy.sim`) and not a way to run anything in earnest: data is thrown away at the end.
+Not a simulation (that is `argosy.sim`) and not for production: data is deleted at the end.
 `argosy.testing.pytest_plugin` has the fixture; docs/testing.md says how to get the binaries.
 """
 

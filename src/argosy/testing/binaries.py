@@ -1,7 +1,7 @@
-"""Where the binaries of Kubernetes are, and that they are what was built. Building them is scripts/kubernetes/build.py's.
+"""Finds the binaries of Kubernetes and verifies them. scripts/kubernetes/build.py builds them.
 
-`KUBEBUILDER_ASSETS` (the convention of envtest) names a folder that is used as it is. Otherwise they are in the cache folder,
-beside a manifest with the SHA-256 of each, which is checked before use.
+`KUBEBUILDER_ASSETS` (envtest's convention) names a folder that is used as it is. Otherwise they are in the cache folder, beside
+a manifest with the SHA-256 of each, which is checked before use.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 VERSION = "v1.36.3"
-#: Of the oldest minor whose clusters may be members: `make test-skew` runs with it.
+#: The oldest minor whose clusters may be members: `make test-skew` uses it.
 OLDEST = "v1.30.14"
 NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
 MANIFEST = "manifest.json"
@@ -37,11 +37,11 @@ _HOW_OLDEST = "run `make test-skew` in a checkout of Argosy (it needs Go)"
 
 
 class BinariesMissing(Exception):
-    """There are none to use; the message is one line that says how to get them."""
+    """No usable binaries; the message is one line that says how to get them."""
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What a cache folder holds: the SHA-256 of each binary, and of all that decided how it was built."""
+    """The content of a cache folder: the SHA-256 of each binary, and of everything that decided how it was built."""
 
     sources: dict[str, str] = {}
     binaries: dict[str, str] = {}
@@ -57,7 +57,7 @@ class Binaries(msgspec.Struct, frozen=True):
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ, version: str = VERSION) -> Path:
-    """$ARGOSY_CACHE, else `.cache` of the checkout this package is in, else ~/.cache/argosy; one folder a version in it."""
+    """$ARGOSY_CACHE, else `.cache` of this package's checkout, else ~/.cache/argosy; one folder per version in it."""
     checkout = Path(__file__).parents[3]
     if named := environ.get("ARGOSY_CACHE"):
         base = Path(named)
@@ -69,7 +69,7 @@ def cache_folder(environ: Mapping[str, str] = os.environ, version: str = VERSION
 
 
 def find(environ: Mapping[str, str] = os.environ, version: str = VERSION) -> Binaries:
-    """The binaries to use; KUBEBUILDER_ASSETS stands for those of VERSION, whatever they are. Raises BinariesMissing."""
+    """The binaries to use; KUBEBUILDER_ASSETS replaces those of VERSION. Raises BinariesMissing."""
     assets = environ.get("KUBEBUILDER_ASSETS")
     if assets and version == VERSION:
         return _named(Path(assets))
@@ -106,5 +106,5 @@ def _cached(folder: Path, how: str) -> Binaries:
 
 @lru_cache(maxsize=64)
 def _digest_once(path: Path, _inode: int, _size: int, _modified: int) -> str:
-    # 400 MB take most of a second: once a run is enough, unless the file changed.
+    # Hashing 400 MB takes most of a second: once per run is enough, unless the file changed.
     return digest(path)

@@ -1,4 +1,4 @@
-"""A cluster's certificates and keys. A referee's own: nothing of the embedded server's code is used to judge it."""
+"""A cluster's certificates and keys. Independent of the embedded server's code, which these clusters are compared with."""
 
 import datetime
 import ipaddress

@@ -1,7 +1,7 @@
-"""Cluster: one stock Kubernetes cluster on loopback; and `clusters`, which gives several and takes them away.
+"""Cluster: one stock Kubernetes cluster on loopback; and `clusters`, which starts several and removes them.
 
-A cluster belongs to no event loop; its clients do, as every client. What a cluster is made of is in `options`, how each
-component is called in `commands`. When this process ends, however it ends, so do the components and their folder.
+A cluster belongs to no event loop; its clients do, as every client. Its parts are in `options`, the command line of each
+component in `commands`. When this process ends, for any reason, so do the components and their folder.
 """
 
 import asyncio
@@ -45,11 +45,11 @@ _TRIES = 3
 
 
 class StartError(Exception):
-    """A cluster that did not come up: which component, why, and the last lines of its log."""
+    """A cluster that did not start: which component, why, and the last lines of its log."""
 
 
 class Cluster:
-    """`cluster["kube-apiserver"]` is a component: kill(), stop(), start(), pause(), resume(); then `ready()` once more."""
+    """`cluster["kube-apiserver"]` is a component: kill(), stop(), start(), pause(), resume(); call `ready()` afterwards."""
 
     def __init__(self, name: str, folder: Path, binaries: Binaries, options: Options):
         self.name = name
@@ -63,7 +63,7 @@ class Cluster:
         tokens = folder / "tokens.csv"
         tokens.touch(mode=0o600)
         tokens.write_text(f'{self.token},admin,admin,"system:masters"\n')
-        #: The administrator's, by client certificate: as a mapping, and as a file.
+        #: The administrator's kubeconfig, by client certificate: as a mapping, and as a file.
         self.config: dict[str, Any] = self._entry("admin", self._files.admin)
         self.kubeconfig = folder / "kubeconfig"
         kubeconfig.write(self.kubeconfig, self.config)
@@ -75,7 +75,7 @@ class Cluster:
             for name in commands.component_names(options)
         }
 
-        #: Of the audit log: what was read, and up to where.
+        #: The audit log: what was read, and the position.
         self._audit: list[dict[str, Any]] = []
         self._audit_read = 0
 
@@ -91,7 +91,7 @@ class Cluster:
 
     @property
     def kubectl(self) -> list[str]:
-        """The command that asks this cluster: add arguments."""
+        """The kubectl command for this cluster: add arguments."""
         return [str(self._binaries.path("kubectl")), f"--kubeconfig={self.kubeconfig}"]
 
     @property
@@ -100,35 +100,35 @@ class Cluster:
 
     @property
     def audit(self) -> list[dict[str, Any]]:
-        """The writes so far, oldest first, leases left out. Asked for by `Options.audit`."""
+        """The writes so far, oldest first, without leases. Needs `Options.audit`."""
         try:
             with (self.folder / "audit.log").open("rb") as log:
                 log.seek(self._audit_read)
                 added = log.read()
         except FileNotFoundError:
             return []
-        # The last line may still be on its way.
+        # The last line may be incomplete.
         whole = added[: added.rfind(b"\n") + 1]
         self._audit_read += len(whole)
         self._audit += [orjson.loads(line) for line in whole.splitlines()]
         return list(self._audit)
 
     def connection(self) -> Connection:
-        """The administrator's, by token."""
+        """The administrator's connection, by token."""
         return Connection(self.server, ca_data=self.authority.certificate, token=self.token)
 
     def client(self, **transport: Any) -> Client:
-        """A client as the administrator, to be closed by the caller; the arguments are HttpTransport's."""
+        """A client of the administrator, to be closed by the caller; the arguments are HttpTransport's."""
         return Client(HttpTransport(self.connection(), **transport))
 
     def kubeconfig_of(self, user: str, groups: Sequence[str] = ()) -> Path:
-        """A kubeconfig of somebody else, by client certificate."""
+        """A kubeconfig of another user, by client certificate."""
         path = self.folder / f"kubeconfig-{secrets.token_hex(4)}"
         kubeconfig.write(path, self._entry(user, self.authority.client(user, groups)))
         return path
 
     async def compact(self) -> int:
-        """Have etcd forget all but the present; what it was at. A running kube-apiserver still remembers by itself."""
+        """Compact etcd's history; returns its revision. A running kube-apiserver still has its own cache."""
         async with aiohttp.ClientSession(f"http://127.0.0.1:{self.ports.etcd}") as session:
             async with session.post("/v3/kv/range", json={"key": "AA=="}, raise_for_status=True) as answer:
                 revision = int((await answer.json())["header"]["revision"])
@@ -137,7 +137,7 @@ class Cluster:
                 return revision
 
     async def start(self) -> None:
-        """Start all of it, at first or after `kill`, and wait until it is ready. Raises StartError."""
+        """Start everything, also after `kill`, and wait until it is ready. Raises StartError."""
         self["etcd"].start()
         self["kube-apiserver"].start()
         await self._apiserver_ready()
@@ -165,7 +165,7 @@ class Cluster:
             await client.close()
 
     def kill(self) -> None:
-        """All components, at once; `start` has them back on their data."""
+        """Kill all components at once; `start` starts them again on their data."""
         for component in self.components.values():
             component.kill()
 
@@ -197,7 +197,7 @@ class Cluster:
         return node(f"{self.name}-node-{number}", self.options.capacity, version=self.options.version)
 
     async def _controllers_run(self, session: aiohttp.ClientSession) -> bool:
-        # Healthy it is long before; its controllers are listed once all of them were started, and until then it ends where
+        # It is healthy long before. Its controllers are listed once all of them were started, and until then it exits if
         # kube-apiserver refuses it anything.
         text = await _health(session, self.ports.controller_manager)
         wanted = [name for name in self.options.controllers if not name.startswith(("*", "-"))]
@@ -228,7 +228,7 @@ class Cluster:
 
 
 class Clusters:
-    """Several clusters in one temporary folder: for those who cannot use `clusters` because start and stop lie apart."""
+    """Several clusters in one temporary folder: for callers that start and stop in different places."""
 
     def __init__(self, count: int = 1, options: Options = DEFAULT, binaries: Binaries | None = None):
         self._count = count
@@ -243,9 +243,9 @@ class Clusters:
         self.all: list[Cluster] = []
 
     async def start(self) -> list[Cluster]:
-        """Start them side by side. Raises StartError; `stop` is needed in any case."""
+        """Start them in parallel. Raises StartError; call `stop` in any case."""
         starts = [self._start(f"cluster-{number}") for number in range(1, self._count + 1)]
-        # All of them come to an end before the first failure is told: `stop` must find nobody still starting things.
+        # All starts end before the first failure is raised, so that `stop` finds none still running.
         for failure in await asyncio.gather(*starts, return_exceptions=True):
             if failure is not None:
                 raise failure
@@ -279,7 +279,7 @@ class Clusters:
 async def clusters(
     count: int = 1, options: Options = DEFAULT, *, binaries: Binaries | None = None
 ) -> AsyncIterator[list[Cluster]]:
-    """So many clusters, ready to use, gone afterwards. Raises BinariesMissing or StartError."""
+    """So many clusters, ready to use, removed afterwards. Raises BinariesMissing or StartError."""
     started = Clusters(count, options, binaries)
     try:
         yield await started.start()
@@ -296,8 +296,8 @@ async def _is_healthy(session: aiohttp.ClientSession, port: int) -> bool:
 
 
 async def _health(session: aiohttp.ClientSession, port: int) -> str:
-    """The list of its health checks; nothing where one fails."""
-    # Its certificate is one it made for itself.
+    """The list of its health checks; empty if one fails."""
+    # Its certificate is self-signed.
     async with session.get(f"https://127.0.0.1:{port}/healthz?verbose", ssl=False) as answer:
         return await answer.text() if answer.status == 200 else ""
 

@@ -1,8 +1,8 @@
-"""The components' command lines, and the files they name. Pure but for `write_files`.
+"""The components' command lines, and their files. Pure except `write_files`.
 
-All listen on 127.0.0.1 only and call nobody but each other. What kube-apiserver would dial in the cluster (pods, nodes,
-services: for proxy, logs, exec, a webhook behind a service) goes by its egress selector to a socket that is not there, and so
-fails at once; webhooks by URL are dialled directly.
+All listen on 127.0.0.1 only and call only each other. What kube-apiserver would dial in the cluster (pods, nodes, services: for
+proxy, logs, exec, a webhook behind a service) goes by its egress selector to a socket that does not exist, and so fails at
+once; webhooks by URL are dialled directly.
 """
 
 from pathlib import Path
@@ -16,12 +16,12 @@ from argosy.testing.options import Options
 
 __all__ = ["IDENTITIES", "Files", "Ports", "command", "component_names", "write_files"]
 
-#: Not loopback, which Endpoints may not hold; of a range for documentation, and nobody dials it.
+#: Not loopback, which Endpoints may not contain; from a documentation range, and never dialled.
 _ADVERTISED = "198.51.100.1"
 _POD_RANGE = "198.18.0.1/15"
 _SERVICE_RANGE = "10.96.0.0/16"
 _SERVICE_ADDRESS = "10.96.0.1"
-#: Who the components are to kube-apiserver: users it has roles for from the start, so that audit logs tell them apart.
+#: The components' users in kube-apiserver: users with roles from the start, so that audit logs tell them apart.
 IDENTITIES: dict[str, tuple[str, list[str]]] = {
     "kube-controller-manager": ("system:kube-controller-manager", []),
     "kube-scheduler": ("system:kube-scheduler", []),
@@ -40,7 +40,7 @@ class Ports(msgspec.Struct, frozen=True):
 
 
 class Files(msgspec.Struct, frozen=True):
-    """What is in a cluster's folder; relative names are all the components need, since they run in it."""
+    """The files in a cluster's folder; the components run in it, so relative names suffice."""
 
     folder: Path
     authority: Authority
@@ -57,7 +57,7 @@ def component_names(options: Options) -> list[str]:
 
 
 def command(name: str, ports: Ports, options: Options) -> list[str]:
-    """The component's arguments; it is to run in the cluster's folder."""
+    """The component's arguments; it must run in the cluster's folder."""
     if name == "etcd":
         return _etcd(ports, options)
     if name == "kube-apiserver":
@@ -88,7 +88,7 @@ def _apiserver(ports: Ports, options: Options) -> list[str]:
         "--audit-policy-file=audit-policy.yaml",
         "--audit-log-path=audit.log",
         "--audit-log-mode=blocking",
-        "--audit-log-maxsize=100000",  # never put aside: it is read on from where it was read to
+        "--audit-log-maxsize=100000",  # never rotated: it is read on from the last position
     ]
     return [
         f"--etcd-servers=http://127.0.0.1:{ports.etcd}",
@@ -171,7 +171,7 @@ def _gates(options: Options) -> list[str]:
 
 
 def write_files(folder: Path) -> Files:
-    """Certificates, keys and configuration of one cluster, readable by us alone."""
+    """Certificates, keys and configuration of one cluster, readable only by us."""
     authority, front_proxy = Authority("kubernetes"), Authority("front-proxy-ca")
     (folder / "ca.crt").write_bytes(authority.certificate)
     authority.write_key(folder / "ca.key")

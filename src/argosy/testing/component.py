@@ -1,4 +1,4 @@
-"""Component: one of a cluster's processes: started, watched, paused, killed, started again on the same data.
+"""Component: one process of a cluster: started, watched, paused, killed, restarted on the same data.
 
 Nothing here belongs to an event loop: a cluster may be started in one test's loop and used in the next one's.
 """
@@ -20,9 +20,9 @@ _POLL = 0.01
 
 
 class Component:
-    """A process in its own session, with no descriptor of ours, that dies with us.
+    """A process in its own session, without descriptors of ours, that dies with us.
 
-    "Us" is the thread that calls `start`, by the kernel's rule: call it from one that lives as long as the cluster.
+    By the kernel's rule "us" is the thread that calls `start`: call it from one that lives as long as the cluster.
     """
 
     def __init__(self, name: str, command: Sequence[str], folder: Path):
@@ -48,14 +48,14 @@ class Component:
 
     @property
     def crashed(self) -> bool:
-        """It ended, and neither `kill` nor `stop` was called."""
+        """Whether it ended without `kill` or `stop`."""
         return self.exit_code is not None and not self._ended_by_us
 
     def start(self) -> None:
         if self.running:
             raise RuntimeError(f"{self.name} runs already")
         self._ended_by_us = False
-        # A proxy, a kubeconfig or a cloud named in our own environment is none of theirs.
+        # A proxy, a kubeconfig or a cloud in our own environment must not affect it.
         environ = {"PATH": os.defpath, "HOME": str(self._folder), "TMPDIR": str(self._folder), "LC_ALL": "C"}
         taken_over, ready = os.pipe()
         launch = [sys.executable, "-I", "-S", str(_LAUNCH), str(os.getpid()), str(ready)]
@@ -71,11 +71,11 @@ class Component:
                 pass_fds=[ready],
             )
             os.close(ready)
-            # Some 30 ms. Paused any sooner it would outlive us: the parent-death signal was not set yet.
+            # Some 30 ms. If paused sooner it would outlive us: the parent-death signal was not set yet.
             end.read()
 
     def pause(self) -> None:
-        """SIGSTOP: it holds its connections and answers nothing."""
+        """SIGSTOP: it keeps its connections and answers nothing."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -89,7 +89,7 @@ class Component:
             self._process.wait()
 
     async def stop(self, grace: float = 10.0) -> None:
-        """SIGTERM, and SIGKILL where that is not enough; paused or not."""
+        """SIGTERM, and SIGKILL if that is not enough; paused or not."""
         self._ended_by_us |= self.running
         self._signal(signal.SIGCONT)
         self._signal(signal.SIGTERM)
@@ -99,7 +99,7 @@ class Component:
         self.kill()
 
     def tail(self, lines: int = 15) -> str:
-        """The last lines of the log; where a panic ends it, the panic's first ones instead of the stack's last."""
+        """The last lines of the log; if it ends with a panic, the panic's first lines instead of the stack's last."""
         try:
             with self.log.open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - 16384))
@@ -111,7 +111,7 @@ class Component:
         return "\n".join(every[-lines:] if panic is None else every[max(0, panic - 3) : panic + lines])
 
     def _signal(self, number: int) -> None:
-        # `running` has reaped it if it is dead, so the number is never a stranger's.
+        # `running` has reaped it if it is dead, so the pid is never another process's.
         if self.running and self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._process.pid, number)

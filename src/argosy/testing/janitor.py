@@ -1,9 +1,9 @@
-"""Remove a folder once the process that made this one is gone, however it ended. Run as a script by `cluster`.
+"""Removes a folder once the parent process is gone, however it ended. Run as a script by `cluster`.
 
     python -I -S janitor.py FOLDER
 
-Standard input is a pipe whose other end only the parent holds; its end of file is the parent's end. The components have been
-killed by their parent-death signal by then, but may take a moment to be gone and write meanwhile.
+Standard input is a pipe whose other end only the parent holds: end of file means that the parent is gone. By then the
+parent-death signal has killed the components, but they may take a moment to end and still write.
 """
 
 import shutil

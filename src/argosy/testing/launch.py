@@ -2,8 +2,8 @@
 
     python -I -S launch.py PARENT_PID DESCRIPTOR PROGRAM ARGUMENT…
 
-The parent-death signal survives exec. It is SIGKILL: a paused component must go as well, and nothing in it is to be kept. The
-descriptor is a pipe's, and closed as the program takes over: so the parent knows that the signal is set.
+The parent-death signal survives exec. It is SIGKILL: a paused component must end as well, and nothing in it need be kept. The
+descriptor is a pipe, closed by exec: so the parent knows that the signal is set.
 """
 
 import os
@@ -19,7 +19,7 @@ def main(parent: int, ready: int, command: list[str]) -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    # It may have died before the line above, and then nobody sends the signal.
+    # The parent may have died before the line above, and then nobody sends the signal.
     if os.getppid() != parent:
         sys.exit("the parent is gone")
     os.execv(command[0], command)

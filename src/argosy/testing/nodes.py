@@ -1,4 +1,4 @@
-"""Nodes that kwok takes for its own: what is created, and when pods may go there."""
+"""Nodes that kwok manages: how they are created, and when pods may run there."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -37,7 +37,7 @@ def node(
 
 
 def is_ready(node: Mapping[str, Any]) -> bool:
-    """Ready, and the taint every node is born with taken away, so that pods are placed there."""
+    """Make it Ready, and remove the taint of new nodes, so that pods are scheduled there."""
     conditions = node.get("status", {}).get("conditions") or []
     ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
     return ready and not node.get("spec", {}).get("taints")

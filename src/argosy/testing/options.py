@@ -1,4 +1,4 @@
-"""Options: what a cluster of the harness is made of. Values; the command lines they lead to are in `commands`."""
+"""Options: the parts of a test cluster. Values; `commands` makes the command lines."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ __all__ = ["API_SERVER", "CONTROL_PLANE", "Options"]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    #: Of Kubernetes: one whose binaries are in the cache folder.
+    #: The Kubernetes version: one whose binaries are in the cache folder.
     version: str = VERSION
     #: Nodes whose pods become Running and Ready. Without any, neither kube-scheduler nor kwok is started.
     nodes: int = 2
@@ -21,7 +21,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     feature_gates: Mapping[str, bool] = {}
     #: Record every write in the audit log (`Cluster.audit`).
     audit: bool = False
-    #: Have etcd wait for the disk: for benchmarks of durable writes. Tests do without.
+    #: Let etcd wait for the disk: for benchmarks of durable writes. Tests do without.
     fsync: bool = False
     #: More arguments of kube-apiserver; one given here wins over ours.
     apiserver_arguments: Sequence[str] = ()
@@ -33,14 +33,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 #: A federation's control plane: nothing there runs the templates. Volumes and claims would get a finalizer that only a
-#: controller which does not run there takes away: they could never be deleted.
+#: controller removes which does not run there: they could never be deleted.
 CONTROL_PLANE = Options(
     nodes=0,
     controllers=("namespace-controller", "garbage-collector-controller"),
     apiserver_arguments=("--disable-admission-plugins=StorageObjectInUseProtection",),
 )
-#: The API as such: namespaces, service accounts and gathered roles as everywhere, and nobody else who touches what a test
-#: writes.
+#: The API alone: namespaces, service accounts and aggregated roles as everywhere, and no other controller that changes a
+#: test's objects.
 API_SERVER = Options(
     nodes=0,
     controllers=(

@@ -1,7 +1,7 @@
-"""Free loopback ports for processes that cannot be handed a socket.
+"""Free loopback ports for processes that cannot inherit a socket.
 
-They are below the range outgoing connections are numbered from, so that nobody's connection takes the port of a component
-while it is down, and chosen at random, so that two runs on one machine seldom meet.
+They are below the ephemeral range, so that no outgoing connection takes the port of a component while it is down, and random,
+so that two runs on one machine rarely collide.
 """
 
 import random
@@ -13,7 +13,7 @@ _RANGE = range(20000, 32000)
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on just now, all different."""
+    """Distinct ports on which nobody listens now."""
     found: list[int] = []
     for port in random.SystemRandom().sample(_RANGE, len(_RANGE)):
         if len(found) == count:

@@ -4,8 +4,8 @@
         east, west = await kubernetes(2)             # its own, gone when the test is over
         cluster = await kubernetes.shared()          # one for all tests of the run that ask for the same options
 
-Switched on with `-p argosy.testing.pytest_plugin`, or by importing the two fixtures in a conftest. Where the binaries are
-missing, tests that ask for it are skipped with the reason; with CI=true they fail.
+Enabled with `-p argosy.testing.pytest_plugin`, or by importing the two fixtures in a conftest. If the binaries are missing,
+tests that use it are skipped with the reason; with CI=true they fail.
 """
 
 import os
@@ -22,7 +22,7 @@ __all__ = ["Kubernetes", "SharedClusters", "kubernetes", "kubernetes_session"]
 
 
 class SharedClusters:
-    """The clusters that outlive a test: one for each set of options, started when first asked for."""
+    """Clusters that outlive a test: one for each set of options, started on first use."""
 
     def __init__(self, binaries: Binaries):
         self.binaries = binaries
@@ -42,7 +42,7 @@ class SharedClusters:
         return known.all[0]
 
     def of(self, options: Options) -> Binaries | None:
-        """The binaries for clusters with these options; None has them looked for by their version."""
+        """The binaries for clusters with these options; None means to look for them by version."""
         return self.binaries if options.version == VERSION else None
 
     def stop(self) -> None:
@@ -51,20 +51,20 @@ class SharedClusters:
 
 
 class Kubernetes:
-    """What a test gets."""
+    """The fixture's value."""
 
     def __init__(self, session: SharedClusters):
         self._session = session
         self._own: list[Clusters] = []
 
     async def __call__(self, count: int = 1, options: Options = DEFAULT) -> list[Cluster]:
-        """Clusters of the test's own: for what breaks them, or needs them empty."""
+        """Clusters of the test's own: for tests that break them, or need them empty."""
         own = Clusters(count, options, self._session.of(options))
         self._own.append(own)
         return await own.start()
 
     async def shared(self, options: Options = DEFAULT) -> Cluster:
-        """A cluster other tests use as well, one after the other: work in a namespace of your own, and break nothing."""
+        """A cluster that other tests use as well, one after another: use a namespace of your own, and break nothing."""
         return await self._session.get(options)
 
     def stop(self) -> None:

@@ -66,7 +66,8 @@ def test_totals_are_what_a_slow_recount_says(sequence):
                 reservations.drop(key)
             case "lose cluster", (where,):
                 seen.update({(key, where): None for key in WORKLOADS})
-                reservations.drop_cluster(where)
+                for key in WORKLOADS:
+                    reservations.observe(key, where, None)
         assert reservations.totals == recounted(placed, seen)
         for key in WORKLOADS:
             others = reservations.without(key)

@@ -78,8 +78,8 @@ def test_addresses_of_servers_are_allowed(url):
         ("http://[64:ff9b::127.0.0.1]", "in the clear"),
         ("ftp://api.example.com", "must start with https://"),
         ("https://", "must start with https://"),
-        ("https://[x", "no URL"),
-        ("https://x:y", "no URL"),
+        ("https://[x", "not a URL"),
+        ("https://x:y", "not a URL"),
         ("ht\ntps://api.example.com", "white space"),
         ("https://api.exam\tple.com", "white space"),
         ("https://api.example.com /", "white space"),
@@ -129,7 +129,7 @@ def test_a_list_of_names_alone_refuses_other_names_at_once():
 
 @pytest.mark.parametrize("entry", ["", "*", "10.0.0.0/99", "https://x", "a b"])
 def test_nonsense_in_the_list_is_refused(entry):
-    with pytest.raises(ValueError, match="is no network"):
+    with pytest.raises(ValueError, match="is not a network"):
         parse_rules([entry])
 
 

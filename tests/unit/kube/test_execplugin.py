@@ -194,10 +194,10 @@ async def test_a_plugin_that_fails_says_why(tmp_path: Path, program: Program) ->
 
 
 async def test_a_plugin_that_is_not_there_is_told_with_its_hint(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"no-such-plugin is not there \(install it first\)"):
+    with pytest.raises(ConfigError, match=r"no-such-plugin was not found \(install it first\)"):
         await plugin(tmp_path, "no-such-plugin", installHint="install it\n first")()
     (tmp_path / "file").write_text("no program")
-    with pytest.raises(ConfigError, match="is not there"):
+    with pytest.raises(ConfigError, match="was not found"):
         await plugin(tmp_path, "./file")()
 
 

@@ -24,7 +24,7 @@ async def test_a_loop_that_is_held_is_told_with_its_stack_and_counted(caplog: py
         hold_the_loop(1.5)
         await eventually(lambda: held)
     assert held[0] > 0.5
-    stacks = [record.getMessage() for record in caplog.records if "has not turned" in record.getMessage()]
+    stacks = [record.getMessage() for record in caplog.records if "has been blocked" in record.getMessage()]
     assert len(stacks) == 1, "once for each time"
     assert "hold_the_loop" in stacks[0]
     assert "hunter2" not in stacks[0].replace('password = "hunter2"', ""), "where it is, not what it holds"

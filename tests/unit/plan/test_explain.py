@@ -115,7 +115,7 @@ def test_without_scores_the_clusters_passed_over_are_told():
 def test_a_record_without_names_says_that_it_is_too_old():
     decision = schedule(unit(2), fleet("a", cluster("b", ready=False)))
     account = account_of(record_of(decision), None)
-    assert "cannot be told in names" in why(account, "a").because
+    assert "can no longer be matched to names" in why(account, "a").because
     assert lines(account)[0] == "1 refused by ClusterReady: cluster(s) were unready"
 
 

@@ -151,7 +151,7 @@ def test_the_federations_own_marks_are_neither_set_nor_taken_away(field, key):
         (marked, {"op": "replace", "path": f"/metadata/{field}", "value": {}}),
         (marked, {"op": "remove", "path": f"/metadata/{field}"}),
     ):
-        with pytest.raises(OverrideError, match="the federation's own"):
+        with pytest.raises(OverrideError, match="reserved for the federation"):
             apply_patches(obj, [patch])
 
 

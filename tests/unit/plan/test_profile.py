@@ -116,7 +116,7 @@ def test_a_plugin_that_fails_on_its_arguments_or_becomes_another_kind_is_told():
     registry = IN_TREE.with_plugins([broken, turncoat], "package 1.0")
     with pytest.raises(FrameworkError, match="pluginConfig of 'Broken': KeyError: 'missing'"):
         merged(profile([{"name": "Broken", "args": {}}], filter=named("Broken")), registry)
-    with pytest.raises(FrameworkError, match="it did not become a plugin of its kind"):
+    with pytest.raises(FrameworkError, match="configure returned another type of plugin"):
         merged(profile([{"name": "Turncoat", "args": {}}], filter=named("Turncoat")), registry)
 
 
@@ -132,8 +132,8 @@ def test_arguments_nobody_takes_are_named_and_change_nothing():
     ("plugins", "message"),
     [
         ({"filter": named("Nobody")}, "there is no filter plugin 'Nobody'"),
-        ({"filter": named("Ten")}, r"'Ten' is no filter plugin \(it is one for: score\)"),
-        ({"select": named("Equal")}, r"'Equal' is no select plugin \(it is one for: replicas\)"),
+        ({"filter": named("Ten")}, r"'Ten' is not a filter plugin \(it is one for: score\)"),
+        ({"select": named("Equal")}, r"'Equal' is not a select plugin \(it is one for: replicas\)"),
         ({"score": named("Ten", "Ten")}, "score plugin 'Ten' is enabled twice"),
         ({"filter": named("ClusterReady")}, "filter plugin 'ClusterReady' is enabled twice"),
         ({"filter": {"enabled": [{}]}}, "there is no filter plugin ''"),
@@ -196,7 +196,7 @@ class TestNames:
 
     def test_a_package_cannot_take_a_name(self):
         registry = IN_TREE.with_plugins([score_of("ClusterAffinity")], "package 1.0")
-        with pytest.raises(FrameworkError, match=r"package 1\.0 has a plugin of a name that is taken"):
+        with pytest.raises(FrameworkError, match=r"package 1\.0 has a plugin whose name is taken"):
             merged(profile(score={**named("ClusterAffinity"), "disabled": [{"name": "*"}]}), registry)
         assert merged(profile(), registry) == DEFAULT_PROFILE
 

@@ -72,7 +72,7 @@ def test_preferred_cluster_affinity_of_the_policy_is_replaced_by_the_annotation(
         ),
         (
             {"workloadAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": REGION}]}},
-            "workloadAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector: is needed",
+            "workloadAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector: required",
         ),
         (
             {

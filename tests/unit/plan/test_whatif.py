@@ -196,7 +196,7 @@ class TestForecast:
         bare = deployment(metadata={"name": "bare", "labels": {keys.PROPAGATION_POLICY_LABEL: None}})
         made = forecast(world, world.with_object(bare))
         assert not made.changes
-        assert made.notes == ("deployments.apps default/bare: names no policy, so that it is not propagated",)
+        assert made.notes == ("deployments.apps default/bare: names no policy and is not propagated",)
 
     def test_what_is_on_its_way_already_is_told_apart(self):
         world = snapshot()
@@ -264,9 +264,9 @@ class TestSuppose:
         world = snapshot()
         with pytest.raises(ScenarioError, match="there is no cluster 'm9'; the clusters are: m1, m2, m3"):
             world.with_lost("m9")
-        with pytest.raises(ScenarioError, match="the cluster m1 is there already"):
+        with pytest.raises(ScenarioError, match="the cluster m1 already exists"):
             world.with_new_cluster({"metadata": {"name": "m1"}})
-        with pytest.raises(ScenarioError, match="default/none is not there"):
+        with pytest.raises(ScenarioError, match="default/none does not exist"):
             world.with_replicas(ObjectKey("deployments.apps", "default", "none"), 3)
         with pytest.raises(ScenarioError, match="PropagationPolicy x: Expected"):
             world.with_object(

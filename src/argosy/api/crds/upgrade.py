@@ -1,7 +1,7 @@
-"""Upgrade: a CustomResourceDefinition that is stored already, brought to this version without taking anything away.
+"""Upgrade: brings a stored CustomResourceDefinition to this version without removing anything.
 
-Versions we do not know, the version objects are stored in, a conversion and names that were added stay as they are: objects
-may depend on them. Which of two definitions is newer, their revision says.
+Unknown versions, the storage version, a conversion and added names stay as they are: objects may depend on them. The revision
+tells which of two definitions is newer.
 """
 
 from typing import Any
@@ -10,20 +10,20 @@ from argosy.api import keys
 
 __all__ = ["REVISION", "revision", "upgraded"]
 
-#: Raised with every change of a schema; tests/unit/api/test_crd_upgrade.py notices when that was forgotten.
+#: Raised with every change of a schema; tests/unit/api/test_crd_upgrade.py fails if that was forgotten.
 REVISION = 4
 
 Manifest = dict[str, Any]
 
 
 def revision(found: Manifest) -> int:
-    """Which revision a stored definition has; 0 for KubeAdmiral's own and whatever cannot be read."""
+    """The revision of a stored definition; 0 for KubeAdmiral's own and unreadable ones."""
     text = (found["metadata"].get("annotations") or {}).get(keys.REVISION, "")
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def upgraded(found: Manifest, ours: Manifest) -> Manifest:
-    """What is to be stored in place of `found`; equal to it when nothing is to be done."""
+    """What to store instead of `found`; equal to it if nothing changes."""
     metadata = found["metadata"]
     annotations = {**(metadata.get("annotations") or {}), **ours["metadata"]["annotations"]}
     spec = found["spec"]
@@ -34,7 +34,7 @@ def upgraded(found: Manifest, ours: Manifest) -> Manifest:
 
 
 def _versions(found: list[Manifest], ours: list[Manifest]) -> list[Manifest]:
-    """Ours in place of their older selves, behind them those we do not know; one and the same is stored as before."""
+    """Our versions replace their older ones, then unknown ones follow; the storage version stays."""
     known = {version["name"]: version for version in ours}
     stored = next((version["name"] for version in found if version.get("storage")), None)
     merged = [known.pop(version["name"], version) for version in found]

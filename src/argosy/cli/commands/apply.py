@@ -26,12 +26,14 @@ _PATIENCE = 5.0
 def apply(
     context: typer.Context,
     filename: Annotated[list[str], typer.Option("--filename", "-f", help="File, folder, or - for stdin; repeatable.")],
-    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="For objects that name none.")] = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Namespace of objects that name none.")
+    ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Let the server check everything and change nothing.")
+        bool, typer.Option("--dry-run", help="Let the server validate everything, and change nothing.")
     ] = False,
 ) -> None:
-    """Create or change objects so that they are as the files say.
+    """Create or change objects to match the files.
 
     Examples:
 

@@ -19,11 +19,11 @@ Data = Annotated[Path, typer.Option(help="Data folder of `argosy up` or `argosy 
 def backup(
     file: Annotated[Path, typer.Argument(help="The file to write.")],
     data: Data = Path(".argosy"),
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write the control plane into one file: all its objects as of now, and its keys and certificates. It may be running.
+    """Write the control plane into one file: all its objects, keys and certificates. It may be running.
 
-    The file holds secrets, and only you may read it. Simulated members are not in it.
+    The file holds secrets; only you can read it. Simulated members are not in it.
 
     Example:
 
@@ -50,11 +50,11 @@ def restore(
     file: Annotated[Path, typer.Argument(help="A file that `argosy backup` wrote.")],
     data: Data = Path(".argosy"),
 ) -> None:
-    """Put a backup in the place of what is in a data folder that nobody uses. What is there now is kept beside it.
+    """Restore a backup into a data folder that no process uses. The files that are there now are kept beside it.
 
-    Members go on as they are, and may be newer than the backup. So the fleet starts paused: nothing is written to any member
-    until `argosy resume fleet`. `argosy orphans` tells before that what members hold that the control plane does not know, and
-    what it would make again.
+    Members keep running, and may be newer than the backup. So the fleet starts paused: nothing is written to any member until
+    `argosy resume fleet`. Before that, run `argosy orphans`: it lists objects in members that the control plane does not know,
+    and objects that it would create again.
 
     Example:
 

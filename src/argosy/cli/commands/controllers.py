@@ -28,15 +28,18 @@ __all__ = ["controllers"]
 def controllers(
     context: typer.Context,
     kubeconfig: Annotated[str | None, typer.Option(help="Kubeconfig of the control plane.")] = None,
-    kube_context: Annotated[str | None, typer.Option("--context", help="Context in it.")] = None,
+    kube_context: Annotated[str | None, typer.Option("--context", help="Context in the kubeconfig.")] = None,
     leader_elect: Annotated[
-        bool, typer.Option("--leader-elect/--no-leader-elect", help="Work only while holding the lease; run several.")
+        bool,
+        typer.Option(
+            "--leader-elect/--no-leader-elect", help="Write only while holding the lease, so that several can run."
+        ),
     ] = True,
     shard: Annotated[
-        str, typer.Option(metavar="I/N", help="Own the I-th (from 0) of N parts of the namespaces; run all N.")
+        str, typer.Option(metavar="I/N", help="Own the I-th (from 0) of N parts of the namespaces; all N must run.")
     ] = "0/1",
     install: Annotated[
-        bool, typer.Option("--install/--no-install", help="Create or update the federation's CRDs and type configs.")
+        bool, typer.Option("--install/--no-install", help="First install, as `argosy install` does.")
     ] = True,
     probe_address: Annotated[str, typer.Option(help="Address of /livez, /readyz and /metrics.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of /livez, /readyz and /metrics.")] = 8081,
@@ -46,20 +49,22 @@ def controllers(
     failover_after: Annotated[
         str,
         typer.Option(
-            metavar="DURATION", help="Start workloads of a cluster elsewhere that was not ready for so long, as in 5m."
+            metavar="DURATION",
+            help="Move workloads away from a cluster that has not been ready for this long, as in 5m.",
         ),
     ] = "never",
     failback_after: Annotated[
         str,
         typer.Option(
-            metavar="DURATION", help="Let workloads come back to such a cluster once it was ready for so long."
+            metavar="DURATION", help="Let workloads return to such a cluster once it has been ready for this long."
         ),
     ] = "5m",
     plugin_timeout: PluginTimeout = "5s",
     enable_katalyst_support: Annotated[
         bool,
         typer.Option(
-            "--enable-katalyst-support", help="Count what Katalyst reclaims in members whose annotation asks for it."
+            "--enable-katalyst-support",
+            help="Count resources that Katalyst reclaims, in members whose annotation asks for it.",
         ),
     ] = False,
     allowed_endpoints: AllowedEndpoints = None,
@@ -67,7 +72,7 @@ def controllers(
 ) -> None:
     """Run the controllers against an API server (Argosy's own or a stock kube-apiserver) until Ctrl-C.
 
-    Several may run at once: one leads, the others wait for its lease. With shards, one of each shard leads.
+    Several may run at once: one leads, the others are standbys. With shards, one of each shard leads.
 
     Examples:
 

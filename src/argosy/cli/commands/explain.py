@@ -24,23 +24,26 @@ def explain(
     target: Annotated[str, typer.Argument(metavar="KIND/NAME", help="The object, for example deployment/web.")],
     name: Annotated[str | None, typer.Argument(hidden=True)] = None,
     namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", help="Namespace; the context's by default.")
+        str | None, typer.Option("--namespace", "-n", help="Namespace; default: the context's.")
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option("--cluster", metavar="CLUSTER", help="Why (not) there, and what would change that.")
+        str | None,
+        typer.Option(
+            "--cluster", metavar="CLUSTER", help="Why it is (not) in this cluster, and what would change that."
+        ),
     ] = None,
     now: Annotated[
-        bool, typer.Option("--now", help="Not the decision on record, but what would be decided this moment.")
+        bool, typer.Option("--now", help="Decide again with the present state, instead of showing the record.")
     ] = False,
     enable_katalyst_support: Annotated[
-        bool, typer.Option("--enable-katalyst-support", help="With --now: the controllers run with this option.")
+        bool, typer.Option("--enable-katalyst-support", help="With --now: set it if the controllers run with it.")
     ] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="table, json or yaml.")] = Output.TABLE,
 ) -> None:
-    """Tell why an object is placed where it is: who was refused by which filter, scores, selection, division.
+    """Show why an object is placed where it is: refused clusters and their filters, scores, selection, division of replicas.
 
-    What is told is the record that was stored with the decision, so it is the reason the placement was made for and not a
-    guess made later; what has changed since is named. `argosy plan` tells what would follow from a change.
+    This is the record that was stored with the decision: the reason for the placement, not a later guess. What has changed
+    since is listed. `argosy plan` shows what a change would do.
 
     Examples:
 

@@ -23,9 +23,9 @@ class What(StrEnum):
 def get(
     context: typer.Context,
     what: Annotated[What, typer.Argument(help="clusters, policies or placements.")],
-    name: Annotated[str | None, typer.Argument(help="Only this one.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Only the one of this name.")] = None,
     namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", help="Only this namespace; all by default.")
+        str | None, typer.Option("--namespace", "-n", help="Only this namespace; default: all.")
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="table, json, yaml or name.")] = Output.TABLE,
 ) -> None:

@@ -22,26 +22,29 @@ class Manifests(StrEnum):
 
 def install(
     context: typer.Context,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
     output: Annotated[
-        Manifests, typer.Option("--output", "-o", help="With --dry-run: lines, or yaml for the manifests themselves.")
+        Manifests,
+        typer.Option("--output", "-o", help="With --dry-run: a line for each object, or yaml for the manifests."),
     ] = Manifests.LINES,
     controllers_user: Annotated[
         list[str] | None,
-        typer.Option(help="A user, beside the service account, as whom the controllers may run; repeatable."),
+        typer.Option(help="A user that may run the controllers, besides the service account; repeatable."),
     ] = None,
     skip_existing: Annotated[
-        bool, typer.Option("--skip-existing", help="Do not mark objects that exist already as not to be federated.")
+        bool, typer.Option("--skip-existing", help="Do not exclude existing objects from federation.")
     ] = False,
     allow_workload_controllers: Annotated[
         bool,
-        typer.Option("--allow-workload-controllers", help="Even if this control plane runs the workloads it is given."),
+        typer.Option(
+            "--allow-workload-controllers", help="Install even if this control plane runs a Deployment controller."
+        ),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace CRDs that are newer than this Argosy's.")] = False,
 ) -> None:
-    """Install the federation's kinds, rights and type configs on a control plane, or bring them up to this version.
+    """Install the federation's CRDs, rights and type configs on a control plane, or update them to this version.
 
-    Safe to repeat: what is there and right is not written. Run it again after adding a type config, for its rights.
+    Safe to repeat: only what differs is written. Run it again after adding a type config, to grant its rights.
 
     Examples:
 

@@ -18,10 +18,10 @@ Timeout = Annotated[float, typer.Option(min=0, help="Seconds to wait; 0 does not
 
 def join(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="What the member will be called.")],
+    name: Annotated[str, typer.Argument(help="Name of the member.")],
     kubeconfig: Annotated[str, typer.Option(help="Kubeconfig of the cluster that joins.")],
     member_context: Annotated[
-        str | None, typer.Option("--context", help="Context in it; the current one by default.")
+        str | None, typer.Option("--context", help="Context in the kubeconfig; default: the current one.")
     ] = None,
     label: Annotated[
         list[str] | None, typer.Option("--label", "-l", help="Label of the member, k=v; repeatable.")
@@ -30,8 +30,8 @@ def join(
         bool | None,
         typer.Option(
             "--use-service-account/--keep-credentials",
-            help="Have the control plane come as a service account made in the member (the default), or with the kubeconfig's "
-            "own credentials, which it then keeps.",
+            help="The control plane uses a service account made in the member (the default), or keeps and uses the kubeconfig's "
+            "own credentials.",
         ),
     ] = None,
     full_access: Annotated[
@@ -43,25 +43,25 @@ def join(
     refresh_role: Annotated[
         bool,
         typer.Option(
-            "--refresh-role", help="Only bring the rights of a member's service account up to the type configs."
+            "--refresh-role", help="Only update the rights of a member's service account to match the type configs."
         ),
     ] = False,
     reclaim: Annotated[
         bool,
         typer.Option(
             "--reclaim",
-            help="For a member: this cluster is it from now on, though it does not carry the mark of the one that joined "
-            "(it was rebuilt, or somebody deleted the namespace kube-admiral-system there). What an earlier one has stays there.",
+            help="Make this cluster the member, although it lacks the mark of the one that joined (it was rebuilt, or somebody "
+            "deleted its namespace kube-admiral-system). Copies in an earlier cluster stay there.",
         ),
     ] = False,
     timeout: Timeout = 60.0,
 ) -> None:
     """Make a cluster a member of the federation, and wait until it is ready.
 
-    The kubeconfig's credentials, of any kind, are used here and once, to make a service account in the cluster; the control
-    plane gets that account's token. Run again for a member, this gives it a new token and brings its rights up to date.
+    The kubeconfig's credentials, of any kind, are used once, on this machine, to make a service account in the cluster; the
+    control plane gets that account's token. Running this again for a member gives it a new token and updates its rights.
 
-    The control plane is chosen before the command: argosy --kubeconfig HUB join …
+    Give the control plane's kubeconfig before the command: argosy --kubeconfig HUB join …
 
     Examples:
 
@@ -177,10 +177,10 @@ def _check_kept(connection: "Connection", name: str) -> None:
 def unjoin(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="The member that leaves.")],
-    cascade: Annotated[bool, typer.Option("--cascade", help="Also remove from it what was propagated to it.")] = False,
+    cascade: Annotated[bool, typer.Option("--cascade", help="Also delete the propagated copies there.")] = False,
     timeout: Timeout = 60.0,
 ) -> None:
-    """Let a member go. What runs there keeps running, unless --cascade is given.
+    """Remove a member from the federation. Copies there keep running, unless --cascade is given.
 
     Example:
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["delete", "label", "patch", "scale"]
 
 Target = Annotated[str, typer.Argument(metavar="KIND/NAME", help="The object, for example deployment/web.")]
-Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; the context's by default.")]
+Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; default: the context's.")]
 Format = Annotated[Output | None, typer.Option("--output", "-o", help="Print the object: json, yaml or name.")]
 _POLL = 0.2
 
@@ -32,7 +32,7 @@ class PatchType(StrEnum):
 def scale(
     context: typer.Context,
     target: Target,
-    replicas: Annotated[int, typer.Option(min=0, help="How many.")],
+    replicas: Annotated[int, typer.Option(min=0, help="Number of replicas over all clusters.")],
     namespace: Namespace = None,
 ) -> None:
     """Set the number of replicas over all clusters.
@@ -93,11 +93,13 @@ def patch(
 def label(
     context: typer.Context,
     target: Target,
-    labels: Annotated[list[str], typer.Argument(metavar="KEY=VALUE|KEY-…", help="Labels to set, or with - to remove.")],
+    labels: Annotated[
+        list[str], typer.Argument(metavar="KEY=VALUE|KEY-…", help="Labels to set, or to remove with a trailing -.")
+    ],
     namespace: Namespace = None,
     output: Format = None,
 ) -> None:
-    """Set or remove labels; a policy is chosen by one.
+    """Set or remove labels; a label also chooses an object's policy.
 
     Examples:
 
@@ -128,10 +130,12 @@ def delete(
         list[str] | None, typer.Option("--filename", "-f", help="Delete what these files name.")
     ] = None,
     namespace: Namespace = None,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is gone, in all clusters.")] = True,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Wait until the object is gone, in all clusters.")
+    ] = True,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait.")] = 60.0,
 ) -> None:
-    """Delete objects, here and in all members.
+    """Delete objects on the control plane and in all members.
 
     Examples:
 

@@ -26,22 +26,23 @@ _NAMED = 4
 def orphans(
     context: typer.Context,
     output: Annotated[Output, typer.Option("--output", "-o", help="table, json, yaml or name.")] = Output.TABLE,
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 when anything is found.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 if anything is found.")] = False,
     allowed_endpoints: AllowedEndpoints = None,
     allow_http_endpoints: AllowHttpEndpoints = False,
 ) -> None:
     """Compare the members with the control plane. Deletes nothing, changes nothing.
 
-    Orphans are objects with the federation's label in a member that no federated object places there: of a control plane that was
-    restored from an older backup, for example. Nobody deletes them; whoever needs them no more does.
+    Orphans are objects in a member with the federation's label that no federated object places there, for example after the
+    control plane was restored from an older backup. The controllers never delete them; delete them in the member if you do not
+    need them.
 
-    Listed as well is what is to be in a member and is not: after a restore those are sources that were deleted (or moved) since
-    the backup was made, and came back with it. They are made again as soon as the fleet is not paused.
+    Also listed are objects that should be in a member and are not. After a restore these are sources that were deleted (or
+    moved) since the backup, and came back with it. They are created again as soon as the fleet is not paused.
 
-    Every kind is looked at that a member serves, federated or not. Where one cannot be, that is told: the service account of a
-    member may list the federated kinds only, unless it has full access.
+    Every kind that a member serves is checked, federated or not. Kinds that cannot be listed are named: the service account of a
+    member may list only the federated kinds, unless it has full access.
 
-    Exit codes: 0 everything was looked at, 1 something could not be, 3 something was found (with --exit-code).
+    Exit codes: 0 everything was checked, 1 something could not be checked, 3 something was found (with --exit-code).
 
     Examples:
 

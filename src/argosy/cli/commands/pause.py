@@ -15,11 +15,11 @@ __all__ = ["pause", "resume"]
 
 What = Annotated[str, typer.Argument(metavar="KIND/NAME | cluster NAME | fleet", help="What to pause or resume.")]
 Name = Annotated[str | None, typer.Argument(help="The cluster's name.", show_default=False)]
-Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; the context's by default.")]
+Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; default: the context's.")]
 
 
 def pause(context: typer.Context, what: What, name: Name = None, namespace: Namespace = None) -> None:
-    """Write nothing to members for now. What runs there keeps running; statuses still come back.
+    """Stop writing to members: one object, one cluster, or everything. Copies keep running; statuses are still collected.
 
     Examples:
 
@@ -33,7 +33,7 @@ def pause(context: typer.Context, what: What, name: Name = None, namespace: Name
 
 
 def resume(context: typer.Context, what: What, name: Name = None, namespace: Namespace = None) -> None:
-    """Go on where `argosy pause` stopped.
+    """Resume writing to members after `argosy pause`.
 
     Example:
 

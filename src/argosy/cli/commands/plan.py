@@ -43,35 +43,36 @@ def plan(
         list[str] | None, typer.Option("--filename", "-f", help="Objects or policies as they would be applied.")
     ] = None,
     scale: Annotated[
-        list[str] | None, typer.Option("--scale", metavar="KIND/NAME=N", help="Suppose an object were scaled.")
+        list[str] | None, typer.Option("--scale", metavar="KIND/NAME=N", help="Suppose that an object is scaled.")
     ] = None,
     lose_cluster: Annotated[
         list[str] | None,
-        typer.Option("--lose-cluster", metavar="CLUSTER", help="Suppose a cluster failed and were given up."),
+        typer.Option("--lose-cluster", metavar="CLUSTER", help="Suppose that a cluster fails."),
     ] = None,
     cordon: Annotated[
-        list[str] | None, typer.Option("--cordon", metavar="CLUSTER", help="Suppose a cluster got no new work.")
+        list[str] | None, typer.Option("--cordon", metavar="CLUSTER", help="Suppose that a cluster gets no new work.")
     ] = None,
     add_cluster: Annotated[
         list[str] | None,
-        typer.Option("--add-cluster", metavar="FILE", help="Suppose this FederatedCluster had joined."),
+        typer.Option("--add-cluster", metavar="FILE", help="Suppose that this FederatedCluster joins."),
     ] = None,
     namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", help="For objects that name none; the context's by default.")
+        str | None,
+        typer.Option("--namespace", "-n", help="Namespace of objects that name none; default: the context's."),
     ] = None,
     enable_katalyst_support: Annotated[
-        bool, typer.Option("--enable-katalyst-support", help="The controllers run with this option.")
+        bool, typer.Option("--enable-katalyst-support", help="Set it if the controllers run with it.")
     ] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="table, json, yaml or name.")] = Output.TABLE,
 ) -> None:
-    """Show what would move, start, stop, be overridden or become unschedulable, and write nothing.
+    """Show what would move, start, stop, be overridden or become unschedulable after a change, and write nothing.
 
-    The controllers' own decisions are made on what is there now, changed as you say; all options together, and each as
-    often as you like. Exit code 0: nothing would change, 2: something would, 1: it could not be told.
+    The controllers' own code decides on a copy of the present state with your change. Options may be repeated and combined;
+    together they are one change. Exit code 0: nothing would change, 2: something would, 1: no answer.
 
-    -f applies files to a copy: the server checks them in a dry run. --cordon is the taint argosy.io/cordoned:NoSchedule.
-    --lose-cluster gives a cluster up: it is not ready, and what does not tolerate that leaves. --add-cluster takes a
-    FederatedCluster; say in status.resources.allocatable how large it is, or it counts as large as the fleet's median.
+    -f validates the files by the server's dry run. --cordon sets the taint argosy.io/cordoned:NoSchedule. --lose-cluster makes
+    the cluster unready and sets the taint argosy.io/unready:NoExecute. --add-cluster takes a FederatedCluster, with its size in
+    status.resources.allocatable (default: the fleet's median).
 
     Examples:
 

@@ -23,11 +23,9 @@ class StorageKind(StrEnum):
 
 def server(
     storage: Annotated[
-        StorageKind, typer.Option(help="sqlite keeps everything in --data; memory forgets at the end.")
+        StorageKind, typer.Option(help="sqlite stores everything in --data; memory loses it at the end.")
     ] = StorageKind.SQLITE,
-    data: Annotated[Path, typer.Option(help="Folder of the state, certificates and kubeconfig.")] = Path(
-        ".argosy-server"
-    ),
+    data: Annotated[Path, typer.Option(help="Folder for state, certificates and kubeconfig.")] = Path(".argosy-server"),
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 6443,
     max_requests_inflight: MaxRequests = 400,
@@ -37,7 +35,7 @@ def server(
     watch_buffer: WatchBuffer = "256Mi",
     accept_data_loss: AcceptDataLoss = False,
 ) -> None:
-    """Run a Kubernetes API server, without any federation in it, until Ctrl-C.
+    """Run a Kubernetes API server without federation, until Ctrl-C.
 
     The administrator's kubeconfig is written to DATA/kubeconfig.
 

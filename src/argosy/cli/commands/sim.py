@@ -19,20 +19,20 @@ __all__ = ["sim"]
 
 
 def sim(
-    members: Annotated[int, typer.Option(min=1, max=500, help="How many.")] = 3,
+    members: Annotated[int, typer.Option(min=1, max=500, help="Number of clusters.")] = 3,
     nodes: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Nodes of each; unequal numbers by default.")
+        int | None, typer.Option(min=1, max=10_000, help="Nodes of each cluster; default: different numbers.")
     ] = None,
-    data: Annotated[Path, typer.Option(help="Folder of their state and kubeconfig.")] = Path(".argosy-sim"),
+    data: Annotated[Path, typer.Option(help="Folder for their state and kubeconfig.")] = Path(".argosy-sim"),
     base_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="First port; 0 takes those of last time, or free ones.")
+        int, typer.Option(min=0, max=65535, help="First port; 0 takes the previous ones, or free ones.")
     ] = 0,
-    speed: Annotated[float, typer.Option(help="Simulated seconds in a real one.")] = 1.0,
+    speed: Annotated[float, typer.Option(help="Simulated seconds per real second.")] = 1.0,
     accept_data_loss: AcceptDataLoss = False,
     progress_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
     with_stdin: Annotated[bool, typer.Option("--with-stdin", hidden=True)] = False,
 ) -> None:
-    """Serve simulated clusters: a real API with nodes, Deployments and Pods behind which nothing runs.
+    """Run simulated clusters: a real API with nodes, Deployments and Pods, but no containers.
 
     Each has its own HTTPS address and a context in DATA/kubeconfig. State survives a restart.
 

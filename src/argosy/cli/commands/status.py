@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["show", "status"]
 
-Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; the context's by default.")]
+Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; default: the context's.")]
 
 
 def status(
@@ -23,10 +23,10 @@ def status(
     name: Annotated[str | None, typer.Argument(hidden=True)] = None,
     namespace: Namespace = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="table, json, yaml or name.")] = Output.TABLE,
-    wait: Annotated[bool, typer.Option("--wait", help="Return once nothing is waited for any more.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until nothing is pending.")] = False,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds --wait waits at most.")] = 120.0,
 ) -> None:
-    """Show where an object is placed, how it does in each cluster, and what is being waited for.
+    """Show where an object is placed, its state in each cluster, and what it is waiting for.
 
     Examples:
 

@@ -23,10 +23,11 @@ def taint(
     what: Annotated[str, typer.Argument(metavar="cluster", help="The word cluster.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="The member.")],
     taints: Annotated[
-        list[str], typer.Argument(metavar="KEY[=VALUE]:EFFECT[-]…", help="With - at the end: remove it.")
+        list[str],
+        typer.Argument(metavar="KEY[=VALUE]:EFFECT[-]…", help="Taints to set, or to remove with a trailing -."),
     ],
 ) -> None:
-    """Taint a cluster: NoSchedule keeps new work away, NoExecute also moves what is there, PreferNoSchedule discourages.
+    """Taint a cluster: NoSchedule blocks new work, NoExecute also evicts what runs there, PreferNoSchedule lowers its score.
 
     Examples:
 

@@ -43,22 +43,24 @@ class Start(NamedTuple):
     plugin_timeout: float
 
 
-Data = Annotated[Path, typer.Option(help="Folder of the state, logs and kubeconfig.")]
+Data = Annotated[Path, typer.Option(help="Folder for state, logs and kubeconfig.")]
 
 
 def up(
     members: Annotated[
         int,
-        typer.Option(min=0, max=100, help="Simulated member clusters to start and join; those of last time come back."),
+        typer.Option(
+            min=0, max=100, help="Simulated member clusters to start and join; earlier ones are started again."
+        ),
     ] = 0,
     data: Data = Path(".argosy"),
     detach: Annotated[
-        bool, typer.Option("--detach", "-d", help="Return when it is ready and leave it running.")
+        bool, typer.Option("--detach", "-d", help="Return when it is ready, and leave it running.")
     ] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 is the one of last time, or a free one.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes the previous one, or a free one.")] = 0,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     example: Annotated[
-        bool, typer.Option("--example", help="Create what is missing of the example application, and show its status.")
+        bool, typer.Option("--example", help="Create the example application where it is missing, and show its status.")
     ] = False,
     max_requests_inflight: MaxRequests = 400,
     max_mutating_requests_inflight: MaxMutatingRequests = 200,
@@ -71,9 +73,9 @@ def up(
     plugin_timeout: PluginTimeout = "5s",
     progress_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    """Run a federation here: the API server, the controllers, and simulated members if you like.
+    """Run a federation on this machine: API server, controllers, and optionally simulated members.
 
-    It stays until Ctrl-C, or with --detach until `argosy down`. State is kept in the data folder.
+    It runs until Ctrl-C, or with --detach until `argosy down`. State is kept in the data folder.
 
     Examples:
 
@@ -112,7 +114,7 @@ def up(
 
 
 def down(data: Data = Path(".argosy")) -> None:
-    """Stop what `argosy up` started on a data folder. State stays; fine when nothing runs.
+    """Stop what `argosy up` started on a data folder. State is kept. It is no error if nothing runs.
 
     Example:
 

@@ -27,7 +27,7 @@ MEMBERS = "members of argosy up"
 
 AcceptDataLoss = Annotated[
     bool,
-    typer.Option("--accept-data-loss", help="Start with what is there, though the store misses acknowledged writes."),
+    typer.Option("--accept-data-loss", help="Start although the store misses acknowledged writes."),
 ]
 
 

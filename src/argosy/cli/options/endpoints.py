@@ -16,13 +16,13 @@ AllowedEndpoints = Annotated[
     typer.Option(
         "--allowed-endpoints",
         metavar="NETWORK|NAME",
-        help="Where members and webhooks may be: 10.0.0.0/8, api.example.com or *.example.com; repeatable, or with commas. "
-        "Anywhere but at link-local addresses unless told otherwise.",
+        help="Allowed addresses of members and webhooks: 10.0.0.0/8, api.example.com or *.example.com; repeatable, or with "
+        "commas. Default: any but link-local addresses.",
     ),
 ]
 AllowHttpEndpoints = Annotated[
     bool,
-    typer.Option("--allow-http-endpoints", help="Also speak http:// to members and webhooks on other machines."),
+    typer.Option("--allow-http-endpoints", help="Allow http:// to members and webhooks on other machines."),
 ]
 
 

@@ -19,22 +19,21 @@ __all__ = [
     "limits",
 ]
 
-MaxRequests = Annotated[
-    int, typer.Option("--max-requests-inflight", min=1, help="Reads that are answered at once; more get 429.")
-]
+MaxRequests = Annotated[int, typer.Option("--max-requests-inflight", min=1, help="Reads in flight; more get 429.")]
 MaxMutatingRequests = Annotated[
-    int, typer.Option("--max-mutating-requests-inflight", min=1, help="Writes that are answered at once; more get 429.")
+    int, typer.Option("--max-mutating-requests-inflight", min=1, help="Writes in flight; more get 429.")
 ]
-MaxWatches = Annotated[int, typer.Option("--max-watches", min=1, help="Watches at once; more get 429.")]
+MaxWatches = Annotated[int, typer.Option("--max-watches", min=1, help="Open watches; more get 429.")]
 MaxConnections = Annotated[
-    int, typer.Option("--max-connections", min=1, help="Connections at once; idle ones make room for new ones.")
+    int,
+    typer.Option("--max-connections", min=1, help="Open connections; idle ones are closed to make room for new ones."),
 ]
 WatchBuffer = Annotated[
     str,
     typer.Option(
         "--watch-buffer",
         metavar="QUANTITY",
-        help="Memory for what waits for readers of watches, all together; beyond it the slowest are cut off.",
+        help="Memory to buffer what clients have not read yet, for all together; beyond it the slowest are disconnected.",
     ),
 ]
 

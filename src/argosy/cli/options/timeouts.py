@@ -13,7 +13,7 @@ PluginTimeout = Annotated[
     typer.Option(
         "--plugin-timeout",
         metavar="DURATION",
-        help="How long a plugin of a Python package may take over one question.",
+        help="How long a Python plugin may take to answer one question.",
     ),
 ]
 

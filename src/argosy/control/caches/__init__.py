@@ -1,4 +1,4 @@
-"""What the loops know: informers of the control plane, the federated types, the live fleet, and the views they keep of objects.
+"""The loops' view of the world: informers of the control plane, the federated types, the live fleet, and views of objects.
 
 Nothing here writes anything.
 """

@@ -1,4 +1,4 @@
-"""Catalog: the federated types right now, by name and by kind, and what is read of their member objects."""
+"""Catalog: the current federated types, by name and by kind, and the fields read of their member objects."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -14,20 +14,20 @@ __all__ = ["Catalog", "TypeChange", "member_type"]
 
 
 class TypeChange(NamedTuple):
-    """A type came (`old` is None), changed, or went (`new` is None)."""
+    """A type was added (`old` is None), changed, or removed (`new` is None)."""
 
     old: FederatedTypeConfig | None
     new: FederatedTypeConfig | None
 
 
 class Catalog:
-    """Fed by the type configs' informer. Of two type configs for one kind the first one known counts."""
+    """Fed by the type configs' informer. Of two type configs for one kind, the one known first counts."""
 
     def __init__(self) -> None:
         self._known: dict[str, FederatedTypeConfig] = {}
         self._by_name: dict[str, FederatedTypeConfig] = {}
         self._by_kind: dict[tuple[str, str], str] = {}
-        #: Types that are federated no more, and since when.
+        #: Types that are no longer federated, and since when.
         self._gone: dict[str, tuple[FederatedTypeConfig, float]] = {}
         self.changes: Signal[TypeChange] = Signal("federated types")
 
@@ -42,7 +42,7 @@ class Catalog:
         return iter(list(self._by_name.values()))
 
     def lately(self, seconds: float) -> list[FederatedTypeConfig]:
-        """The types, and those that were among them less than so many seconds ago: one may only be being replaced."""
+        """The types, including those removed less than so many seconds ago: their type config may be being replaced."""
         now = clock.monotonic()
         self._gone = {name: gone for name, gone in self._gone.items() if now - gone[1] < seconds}
         return [*self._by_name.values(), *(config for config, _ in self._gone.values())]
@@ -64,14 +64,14 @@ class Catalog:
                 self._by_name[new.name] = new
                 self._gone.pop(new.name, None)
             else:
-                new = None  # a second type config for the kind is refused
+                new = None  # a second type config for the same kind is refused
         if old is not None or new is not None:
             self.changes.tell(TypeChange(old, new))
         if old is not None and _kind(old) not in self._by_kind:
             self._succeed(old)
 
     def _succeed(self, gone: FederatedTypeConfig) -> None:
-        """One that was refused for its sake takes its place."""
+        """A type config that was refused because of this one takes its place."""
         for config in self._known.values():
             if _kind(config) == _kind(gone) and config.name not in self._by_name:
                 self._by_kind[_kind(config)] = config.name
@@ -85,7 +85,7 @@ def _kind(config: FederatedTypeConfig) -> tuple[str, str]:
 
 
 def member_type(config: FederatedTypeConfig) -> type[HasMetadata]:
-    """The projection in which member objects of this type are held: metadata, collected fields, numbers of replicas, status."""
+    """The projection for member objects of this type: metadata, collected fields, replica numbers, status."""
     spec = config.spec
     paths = set(spec.status_collection.fields) if spec.status_collection.enabled else set()
     numbers = spec.path_definition

@@ -1,7 +1,7 @@
 """Caches: everything the loops read from the control plane, as informers, one per kind.
 
-Owns the informers' tasks; `run` starts them and `synced` tells when all have listed once. Source types come and go with
-the type configs. A shard keeps its own part (see `shards`).
+Owns the informers' tasks; `run` starts them, and `synced` is set when all have listed once. Source types come and go with the
+type configs. A shard keeps its own part (see `shards`).
 """
 
 import asyncio
@@ -94,7 +94,7 @@ class Caches:
             True: self._informer(resources.COLLECTED_STATUSES, CollectedStatus),
             False: self._informer(resources.CLUSTER_COLLECTED_STATUSES, CollectedStatus),
         }
-        #: The namespace we live in, whose annotation pauses the fleet.
+        #: The system namespace, whose annotation pauses the fleet.
         self.system: Informer[Partial] = Informer(
             client,
             _NAMESPACES,
@@ -109,7 +109,7 @@ class Caches:
         yield Follow(self.catalog.changes, self._type_changed, "sources of federated types are watched")
 
     async def run(self) -> None:
-        """Start watching; returns when every kind the loops decide by has been listed once."""
+        """Start watching; returns when every kind that decisions depend on has been listed once."""
         fixed: list[Informer[Any]] = [self.system, self.type_configs, self.clusters]
         for pair in (self.policies, self.overrides, self.federated, self.collected):
             fixed += pair.values()
@@ -121,7 +121,7 @@ class Caches:
         for informer in few:
             self._tasks.start(f"watch {informer.resource}", informer.run)
         await asyncio.gather(*(informer.synced.wait() for informer in fixed))
-        # Policies that name a profile which cannot be read wait; the others need not.
+        # Policies that name an unreadable profile wait; the others need not.
         await asyncio.gather(*(informer.tried.wait() for informer in few))
         # A type that cannot be listed (its CRD is not installed, say) must not hold up the others.
         await asyncio.gather(*(informer.tried.wait() for informer in list(self.sources.values())))
@@ -131,7 +131,7 @@ class Caches:
         return informer.get(key.key) if informer is not None else None
 
     def source_of(self, view: FederatedView) -> SourceKey | None:
-        """Whose federated object it is, by its own name."""
+        """The source of a federated object, by the federated object's own name."""
         subject = subject_of(view.metadata, {}, self.catalog)
         return None if isinstance(subject, Refusal) else SourceKey(subject.config.name, subject.key)
 
@@ -144,7 +144,7 @@ class Caches:
         return informer is not None and informer.has_synced
 
     def sources_awaited(self, type_name: str) -> bool:
-        """Whether their first list is still on its way."""
+        """Whether their first list has not returned yet."""
         informer = self.sources.get(type_name)
         return informer is not None and not informer.tried.is_set()
 
@@ -159,19 +159,19 @@ class Caches:
     def remember_federated(self, origin: str, raw: bytes, namespaced: bool) -> None:
         """Put a loop's own write of a federated object into the cache.
 
-        The answer may show somebody else's write as well, whose event then is no news: see `views.same_but_for_status`.
+        The response may include somebody else's write, whose event then changes nothing: see `views.same_but_for_status`.
         """
         self.federated[namespaced].remember(raw, origin)
 
     def remember_source(self, origin: str, raw: bytes, type_name: str) -> None:
-        """The same for a source. The write must have carried the version it was made on, so that it shows nothing else."""
+        """The same for a source. The write must have carried a resourceVersion, so that the response shows no other write."""
         informer = self.sources.get(type_name)
         if informer is not None:
             informer.remember(raw, origin)
 
     def sources_naming(self, reference: str) -> Iterable[SourceKey]:
         """Sources that name a policy (see `policy_references`)."""
-        # A copy here and below: types may come and go while somebody looks through, a few objects at a time.
+        # A copy here and below: types may come and go while a caller iterates, a few objects at a time.
         for type_name, informer in list(self.sources.items()):
             for source in informer.by_index(BY_POLICY, reference):
                 yield SourceKey(type_name, key_of(source.metadata))

@@ -1,6 +1,6 @@
-"""The live fleet: the current snapshot that decisions are made on, and word of changes that matter to them.
+"""The live fleet: the current snapshot for decisions, and signals for changes that matter to them.
 
-Fed by FederatedCluster events and, between their heartbeats, by the capacity the watches on nodes and pods add up.
+Fed by FederatedCluster events and, between their heartbeats, by the capacity computed from the watches on nodes and pods.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ class LiveFleet:
         self._capacity: dict[str, ClusterResources] = {}
         #: The name of a cluster that came, went, or changed in labels, taints, APIs, readiness, joining or leaving.
         self.facts: Signal[str] = Signal("facts of a cluster")
-        #: ... and of one that has more room than before: worth a try for what found none.
+        #: The name of a cluster that has more room than before: worth a retry for objects that found none.
         self.room: Signal[str] = Signal("room in a cluster")
 
     def follows(self) -> Iterable[Follow[Change[FederatedCluster]]]:
@@ -43,19 +43,19 @@ class LiveFleet:
         self._refresh(change.key)
 
     def set_capacity(self, cluster: str, resources: ClusterResources) -> None:
-        """What the watches add up to right now; the stored status follows with the next heartbeat."""
+        """The capacity by the watches; the stored status follows with the next heartbeat."""
         if self._capacity.get(cluster) == resources or cluster not in self._clusters:
             return
         self._capacity[cluster] = resources
         self._refresh(cluster)
 
     def drop_capacity(self, cluster: str) -> None:
-        """The watches are gone: the stored status counts again."""
+        """The watches ended: the stored status counts again."""
         if self._capacity.pop(cluster, None) is not None and cluster in self._clusters:
             self._refresh(cluster)
 
     def set_stale(self, cluster: str, stale: bool) -> None:
-        """Whether what the cluster has available was not heard of for long."""
+        """Whether the cluster's available resources have not been updated for long."""
         self.snapshot = self.snapshot.with_stale(cluster, stale)
 
     def _refresh(self, name: str) -> None:

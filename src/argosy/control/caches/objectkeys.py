@@ -1,4 +1,4 @@
-"""The keys of loops about one object: its source, and its federated object."""
+"""The keys of loops over objects: a source, and its federated object."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Projections of member objects: struct types made from the dotted paths a reader wants, so that nothing else is decoded."""
+"""Projections of member objects: struct types made from the dotted paths a reader needs, so that nothing else is decoded."""
 
 import functools
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ _Tree = dict[str, "_Tree"]
 
 
 def projection(paths: Iterable[str]) -> type[HasMetadata]:
-    """A struct type with the usual metadata and, of everything else, only what the paths name."""
+    """A struct type with the usual metadata and, of everything else, only the given paths."""
     return _projection(tuple(sorted(set(paths))))
 
 
@@ -31,7 +31,7 @@ def _projection(paths: tuple[str, ...]) -> type[HasMetadata]:
         branch = tree
         for step in path.split("."):
             branch = branch.setdefault(step, {})
-    tree.pop("metadata", None)  # always whole
+    tree.pop("metadata", None)  # always complete
     made = msgspec.defstruct(
         "MemberObject", [("metadata", Metadata, Metadata()), *_fields(tree)], rename=_names(tree), frozen=True
     )
@@ -43,7 +43,7 @@ def _struct(tree: _Tree) -> type[msgspec.Struct]:
 
 
 def _fields(tree: _Tree) -> list[tuple[str, Any, Any]]:
-    # Field names are made up, because a JSON name need not be a Python one.
+    # Field names are generated, because a JSON name need not be a Python one.
     return [
         (f"field{number}", _struct(branch) | UnsetType if branch else Any, UNSET)
         for number, branch in enumerate(tree.values())

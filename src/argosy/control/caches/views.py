@@ -1,6 +1,6 @@
-"""What the loops keep of control-plane objects between passes: projections, never whole trees.
+"""What the loops keep of control-plane objects between passes: projections, never whole objects.
 
-A pass that needs the whole object decodes the bytes its informer holds (in one process these are the server's own).
+A pass that needs the whole object decodes the bytes that its informer holds (in one process these are the server's own).
 """
 
 import msgspec
@@ -36,7 +36,7 @@ class FederatedView(msgspec.Struct, frozen=True):
 
 
 def same_but_for_status(old: FederatedView | None, new: FederatedView) -> bool:
-    """Whether two versions of a federated object differ in nothing but status and finalizers: what dispatch writes."""
+    """Whether two versions of a federated object differ only in status and finalizers, which dispatch writes."""
     if old is None:
         return False
     before, after = old.metadata, new.metadata
@@ -50,9 +50,9 @@ def same_but_for_status(old: FederatedView | None, new: FederatedView) -> bool:
 
 
 def cluster_of_more_than_health(change: Change[FederatedCluster]) -> tuple[str, ...]:
-    """The name of a cluster that changed in more than what a probe of ours writes.
+    """The name of a cluster that changed in more than what our probes write.
 
-    Our own heartbeat must not be a reason for the next probe: a member slower than a second would be probed for ever.
+    Our own heartbeat must not trigger the next probe: a member slower than a second would be probed forever.
     """
     old, new = change.old, change.new
     if old is None or new is None or old.joined != new.joined:

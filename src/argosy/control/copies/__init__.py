@@ -1,4 +1,4 @@
-"""One federated object's copies in members: what a pass of dispatch is about, how it is carried out, and what is reported.
+"""One federated object's copies in members: the input of a pass of dispatch, its requests, and its report.
 
-`item` is the object, `rounds` its clusters side by side, `operations` one request, `report` the status, `pause` what stops it.
+`item` is the object, `rounds` its clusters in parallel, `operations` one request, `report` the status, `pause` what stops it.
 """

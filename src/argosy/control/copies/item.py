@@ -1,4 +1,4 @@
-"""Item: one federated object in the hands of one pass of dispatch, with what is worked out once for all its clusters."""
+"""Item: one federated object during a pass of dispatch, with what is computed once for all its clusters."""
 
 from typing import Any, NamedTuple
 
@@ -18,12 +18,12 @@ __all__ = ["Item", "Nobodys", "item_of"]
 class Item(NamedTuple):
     key: FederatedKey
     federated: FederatedObject
-    #: Whose copies they are: their place in members, whatever the template says.
+    #: The source: it decides the copies' identity in members, whatever the template says.
     subject: Subject
-    #: Why the template is not to be sent, None where it may.
+    #: Why the template is not sent, None if it is.
     refusal: Refusal | None
     template_digest: str
-    #: All patches by cluster are cut out of these.
+    #: All overrides, by cluster.
     overrides: dict[str, Any]
 
     @property
@@ -47,7 +47,7 @@ class Item(NamedTuple):
         return placement.overrides_for(self.overrides, cluster, self.config.spec.controllers)
 
     def digest(self, cluster: str) -> str:
-        """Stands for everything that decides this cluster's copy."""
+        """Digest of everything that decides this cluster's copy."""
         return digest(self.template_digest, self.patches(cluster), self.annotations)
 
     def record(self, cluster: str) -> PropagationEntry | None:
@@ -58,14 +58,14 @@ class Item(NamedTuple):
 
 
 class Nobodys(NamedTuple):
-    """A federated object of which nobody can say where in members it belongs."""
+    """A federated object whose source cannot be determined."""
 
     federated: FederatedObject
     refusal: Refusal
 
 
 def item_of(caches: Caches, key: FederatedKey) -> Item | Nobodys | None:
-    """From the cache; None for one that is gone."""
+    """From the cache; None if it is gone."""
     raw = caches.federated[key.namespaced].raw(key.key)
     if raw is None:
         return None

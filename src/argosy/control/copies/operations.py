@@ -1,7 +1,7 @@
-"""Operations: what is done to one object in one member, and how its answer reads in the federated object's status.
+"""Operations: writes to one object in one member, and how the result appears in the federated object's status.
 
-An update carries the resourceVersion that was read, a delete carries uid and resourceVersion (see also `fence`). An
-object that does not carry our label is never touched unless it may be adopted.
+An update carries the resourceVersion that was read, a delete carries uid and resourceVersion (see also `fence`). An object
+without our label is never written unless it may be adopted.
 """
 
 import functools
@@ -37,26 +37,26 @@ from argosy.plan.status.misfit import MISSHAPEN, misfit
 __all__ = ["Applied", "Operations", "Render"]
 
 Object = dict[str, Any]
-#: The desired object; given what the member holds on update, None on create.
+#: Makes the desired object from the member's object, which is None on create.
 Render = Callable[[Object | None], Object]
-#: Whether an object of the member with these annotations is left to it.
+#: Whether an object of the member with these annotations is left behind.
 Stays = Callable[[Mapping[str, str]], bool]
-#: Whether what the member holds already is what we would write.
+#: Whether the member's object already is what we would write.
 IsCurrent = Callable[[Object, Object], bool]
 
 _CONFLICT_TRIES = 3
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """How one operation ended. `status` is None when the object is verifiably not in the member."""
+    """The result of one operation. `status` is None if the object is verified not to be in the member."""
 
     status: Propagation | None
     metadata: Metadata = Metadata()
     error: str = ""
-    #: What was sent: "create", "update", "delete", or "" when nothing had to be.
+    #: What was sent: "create", "update", "delete", or "" if nothing had to be sent.
     wrote: str = ""
     retry_after: float | None = None
-    #: The member does not have the namespace (yet).
+    #: The namespace does not exist in the member (yet).
     lacks_namespace: bool = False
 
     @property
@@ -71,7 +71,7 @@ class Operations:
         self._metrics = metrics
 
     def is_unserved(self, member: Member, config: FederatedTypeConfig) -> bool:
-        """Whether the member is known to serve the kind in no version, so that no object of it can be there."""
+        """Whether the member is known not to serve the kind in any version, so that it can have no object of it."""
         cluster = self._caches.clusters.get(member.name)
         served = cluster.status.api_resource_types if cluster is not None else ()
         return bool(served) and not any((api.group, api.kind) == (config.resource.group, config.kind) for api in served)
@@ -86,7 +86,7 @@ class Operations:
         *,
         adopt: bool,
     ) -> Applied:
-        """Make the member hold the rendered object, which is the one of that key."""
+        """Create or update the object of that key in the member as rendered."""
 
         def rendered(present: Object | None) -> Object:
             desired = render(present)
@@ -109,12 +109,11 @@ class Operations:
     async def remove(
         self, member: Member, config: FederatedTypeConfig, key: str, stays: Stays = lambda annotations: False
     ) -> Applied:
-        """Delete our object from the member, in the background as Kubernetes calls it; or, where it `stays`, leave it there
-        and no longer manage it (orphan).
+        """Delete our object from the member with background propagation; or, if it `stays`, leave it there unmanaged (orphan).
 
-        Whether it is there and whether it stays is asked of the member, never of the cache: the copy of a create whose
-        answer was lost may not have come by its watch yet, and once absence was reported nobody looks there again; and a
-        cache that is still filling does not know that an object was there before us.
+        Existence, and whether it stays, are read from the member, never from the cache. The copy of a create whose response was
+        lost may not have arrived by its watch yet, and after an absence is reported nobody looks again. A cache that is not
+        synced does not know that an object was there before us.
         """
         doing = "deleted"
         try:
@@ -143,7 +142,7 @@ class Operations:
         return Applied(failure, error=f"the object keeps changing while it is being {doing}")
 
     async def absent(self, member: Member) -> Applied:
-        """What the cache does not show is gone, once the member has shown to be the one that joined."""
+        """The cache does not have the object: it counts as gone once the member's identity is confirmed."""
         try:
             await self._confirm(member)
         except _Failed as failed:
@@ -176,7 +175,7 @@ class Operations:
         except ApiError as refused:
             present = await self._read(member, config, key)
             if present is None:
-                if isinstance(refused, AlreadyExists):  # gone again between the two requests
+                if isinstance(refused, AlreadyExists):  # deleted between the two requests
                     return Applied(Propagation.CREATION_FAILED, error=str(refused), retry_after=0.1)
                 return Applied(Propagation.CREATION_FAILED, error=str(refused))
             return await self._update(member, config, key, present, render, is_current, adopt)
@@ -198,7 +197,7 @@ class Operations:
             if refusal is not None:
                 return refusal
             metadata = decode_metadata(present)
-            if metadata.deletion_timestamp:  # made anew when it is gone; its deletion will be seen
+            if metadata.deletion_timestamp:  # created anew once it is gone; its deletion event will come
                 return Applied(Propagation.WAITING_FOR_REMOVAL, metadata)
             desired = _rendered(config, present, render, is_current)
             if desired is None:
@@ -221,7 +220,7 @@ class Operations:
         return Applied(Propagation.UPDATE_FAILED, error="the object keeps changing while it is being updated")
 
     def _certainly_absent(self, member: Member, config: FederatedTypeConfig, key: str) -> bool:
-        """By the cache, which saves a read before a create; what is there is read live before it is changed."""
+        """By the cache, which saves a read before a create. An object that exists is read live before it is changed."""
         synced = self._collector.synced(member.name, config.name)
         return synced and self._collector.get(member.name, config.name, key) is None
 
@@ -236,7 +235,7 @@ class Operations:
             raise _Failed(_unreachable(error, Propagation.RETRIEVAL_FAILED)) from error
 
     async def _confirm(self, member: Member) -> None:
-        """Nobody looks again for what is reported to be gone: it must have been the member that does not have it."""
+        """Confirms the member's identity: an object that is reported gone is never looked for again."""
         try:
             await member.confirm()
         except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
@@ -245,13 +244,13 @@ class Operations:
     def _take_absence(
         self, member: Member, config: FederatedTypeConfig, name: str, answer: NotFound, failure: Propagation
     ) -> None:
-        """A 404 says that the object is not there only where it names it: otherwise the version is not served (any more, or
-        not yet), or it is not the member's API server that answered."""
+        """A 404 means that the object does not exist only if it names the object. Otherwise the version is not served (any
+        more, or not yet), or something else than the member's API server answered."""
         if (answer.status.get("details") or {}).get("name") != name and not self.is_unserved(member, config):
             raise _Failed(_unreachable(answer, failure)) from answer
 
     async def _delete(self, member: Member, config: FederatedTypeConfig, metadata: Metadata) -> bool:
-        """Whether the object is gone right away."""
+        """Returns whether the object is gone right away."""
 
         async def send(client: Client) -> bytes:
             answer = await client.delete(
@@ -285,13 +284,13 @@ class Operations:
         request: Callable[[Client], Awaitable[bytes]],
         handled: tuple[type[ApiError], ...] = (),
     ) -> bytes:
-        """Send one write. Conflicts and `handled` errors are the caller's; any other end becomes a status."""
+        """Send one write. The caller handles conflicts and `handled` errors; any other error becomes a status."""
         try:
             raw = await member.call(request)
-        except FenceLost:  # nothing was sent, and there is nobody to tell
+        except FenceLost:  # nothing was sent, and we may not report it
             raise
         except ApiError as error:
-            # Of what a member says, only words that are known become part of a metric.
+            # Only known words of a member's answer become part of a metric.
             self._count(member, operation, error.reason if error.reason in REASONS else str(error.code))
             if isinstance(error, (Conflict, *handled)):
                 raise
@@ -319,7 +318,7 @@ class _Failed(Exception):
 
 
 def _rendered(config: FederatedTypeConfig, present: Object, render: Render, is_current: IsCurrent) -> bytes | None:
-    """The desired object after what the member holds; None where it holds that."""
+    """The desired object, given the member's; None if they are equal."""
 
     def made() -> Object | None:
         desired = render(adopted(present))
@@ -333,14 +332,14 @@ def _made(config: FederatedTypeConfig, present: Object, make: Callable[[], Objec
 @overload
 def _made(config: FederatedTypeConfig, present: Object, make: Callable[[], Object | None]) -> bytes | None: ...
 def _made(config: FederatedTypeConfig, present: Object, make: Callable[[], Object | None]) -> bytes | None:
-    """The bytes of what is made of an object in a member, if anything is. Whatever shape that has, it is the member's."""
+    """The encoded result of changing a member's object, if any. An error because of its shape is the member's."""
     try:
         obj = make()
         return encode(obj) if obj is not None else None
     except RenderError:
         raise
     except MISSHAPEN as error:
-        why = f"the object in the member is no {config.kind}: {misfit(config, present) or repr(error)}"
+        why = f"the object in the member is not a valid {config.kind}: {misfit(config, present) or repr(error)}"
         raise _Failed(Applied(Propagation.RETRIEVAL_FAILED, error=why)) from error
 
 
@@ -353,7 +352,7 @@ def decode_metadata(obj: Object) -> Metadata:
 
 
 def _is_about_namespace(error: ApiError) -> bool:
-    """A create that finds no namespace; without the details it might as well be the kind that is not there."""
+    """Whether a create failed for lack of the namespace. Without details the kind itself may not be served."""
     return isinstance(error, NotFound) and (error.status.get("details") or {}).get("kind") == "namespaces"
 
 
@@ -362,7 +361,7 @@ def _is_managed(obj: Object) -> bool:
 
 
 def _refusal(present: Object, adopt: bool) -> Applied | None:
-    """Why an existing object is not ours to write, or None."""
+    """Why an existing object may not be written, or None."""
     managed = (present["metadata"].get("labels") or {}).get(keys.MANAGED_LABEL)
     if managed == "true":
         return None
@@ -380,7 +379,7 @@ def _refusal(present: Object, adopt: bool) -> Applied | None:
 
 
 def _may_exist(kind: str) -> tuple[type[ApiError], ...]:
-    """Errors of a create behind which the object may be there already."""
+    """Errors of a create after which the object may exist already."""
     if kind == "Namespace":
         return (AlreadyExists, ServerTimeout)
     if kind == "Service":

@@ -1,6 +1,6 @@
-"""Pause: nothing is written to members for one object, one cluster, or the whole fleet, while everything else goes on.
+"""Pause: nothing is written to members for one object, one cluster, or the whole fleet; everything else continues.
 
-Said by the annotation `argosy.io/paused: "true"` on a source, on a FederatedCluster, or on the system namespace.
+Set by the annotation `argosy.io/paused: "true"` on a source, on a FederatedCluster, or on the system namespace.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ class Pause:
         self._caches = caches
 
     def fleet(self) -> bool:
-        """Also while nobody can tell: the loops begin when it is known."""
+        """Also while unknown; loops start only when it is known."""
         namespace = self._caches.system.get(keys.SYSTEM_NAMESPACE)
         return not self._caches.system.has_synced or (namespace is not None and _says(namespace.metadata.annotations))
 

@@ -1,4 +1,4 @@
-"""Report: what a round of dispatch came to, written once into the federated object's status and told in events.
+"""Report: the result of a round of dispatch, written once into the federated object's status, and as events.
 
 The only writer of federated objects' status and of dispatch's finalizer on them.
 """
@@ -39,7 +39,7 @@ class Report:
         self._caches = caches
         self._recorder = recorder
         self._metrics = metrics
-        #: What users were last told of objects that fail: cluster -> (status, error). Told once, not at every try.
+        #: The last reported failures of objects: cluster -> (status, error). Reported once, not with every retry.
         self._told: dict[FederatedKey, dict[str, tuple[str, str]]] = {}
 
     def forget(self, key: FederatedKey) -> None:
@@ -47,13 +47,13 @@ class Report:
         self._told.pop(key, None)
 
     async def round(self, item: Item, results: dict[str, Applied], complete: bool) -> None:
-        """Write the status once, and only if it says something new."""
+        """Write the status once, and only if it changed."""
         outcomes = {
             cluster: _result(item, cluster, applied)
             for cluster, applied in results.items()
             if applied.status is not None
         }
-        if not complete:  # those that have not answered yet stay as they were, or are on their way
+        if not complete:  # clusters that have not answered yet keep their entry, or are pending
             placed = set(item.federated.placed)
             for cluster in placement.may_hold_copies(item.federated) - results.keys():
                 record = item.record(cluster)
@@ -71,7 +71,7 @@ class Report:
             await self._write_status(item.key, status)
 
     async def refused(self, key: FederatedKey, federated: FederatedObject, refusal: Refusal) -> None:
-        """Nothing is sent to members, and their copies stay. One that concerns no cluster is not worth a word."""
+        """Nothing is sent to members, and their copies stay. Not reported if no cluster is affected."""
         concerned = placement.may_hold_copies(federated)
         if not concerned:
             return
@@ -94,7 +94,7 @@ class Report:
             await self._write_status(key, status)
 
     async def held_deletion(self, item: Item, message: str) -> None:
-        """The copies stay though the object is being deleted."""
+        """The copies stay although the object is being deleted."""
         before = item.federated.status
         known = {entry.cluster: propagation.Result(entry.status) for entry in before.clusters}
         status = propagation.propagation_status(
@@ -118,7 +118,7 @@ class Report:
             self._caches.remember_federated("dispatch", raw, item.key.namespaced)
 
     def _tell(self, item: Item, results: dict[str, Applied]) -> None:
-        """One event for all clusters that had the same done to them, one for each different failure."""
+        """One event for all clusters with the same operation, and one for each different failure."""
         for operation, reason, verb in _EVENTS:
             clusters = [name for name, applied in results.items() if applied.wrote == operation and not applied.failed]
             if clusters:
@@ -130,8 +130,8 @@ class Report:
         ]
         if replaced:
             message = (
-                f"{', '.join(replaced)}: the object there is not the one that was written: somebody deleted that and made"
-                " another of its name"
+                f"{', '.join(replaced)}: the object is not the one that was written: somebody deleted that and created"
+                " another of the same name"
             )
             self._recorder.event(item.federated, "Warning", EventReason.REPLACED_IN_CLUSTER, message)
         failing = {
@@ -152,8 +152,8 @@ class Report:
     async def _write_status(self, key: FederatedKey, status: FederatedStatus) -> None:
         resource = resources.federated_objects(key.namespaced)
         namespace, name = split_key(key.key)
-        # Lists that became empty are named too: what a merge patch leaves out stays. Without a version on purpose: federate
-        # may have written meanwhile, and what was seen in members stays true (see `fence` for leaders that wake up).
+        # Empty lists are included: a merge patch keeps what it leaves out. Without resourceVersion on purpose: federate may
+        # have written meanwhile, and what was seen in members stays true (see `fence` for former leaders that resume).
         body = {"status": {"conditions": [], "clusters": [], **msgspec.to_builtins(status)}}
         try:
             raw = await self._client.patch(
@@ -166,7 +166,7 @@ class Report:
 
 
 def _result(item: Item, cluster: str, applied: Applied) -> propagation.Result:
-    """The cluster's line in the status: with a new record where something was written or verified."""
+    """The cluster's entry in the status, with a new record if something was written or verified."""
     if applied.status is not Propagation.OK or not applied.metadata.resource_version:
         return propagation.Result(applied.status or Propagation.OK)
     return propagation.Result(

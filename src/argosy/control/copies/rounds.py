@@ -1,9 +1,8 @@
 """Rounds: one object's work in several members at once, without waiting for the slowest.
 
-What is not over after the patience goes on by itself and wakes the object when it ends; no second try starts meanwhile.
-So a member that accepts everything and answers nothing keeps no worker from its work. Results that come late are handed to
-the object's next round, unless that wants something else by then. Work that breaks off with an exception is one cluster's
-failure; only that nothing may be sent any more is everybody's.
+Work that takes longer than the patience continues in the background and wakes the object when it ends; meanwhile it is not
+started again. So a member that accepts requests and never answers blocks no worker. Late results go to the object's next
+round, unless that needs something else by then. An exception counts as one cluster's failure; only a lost lease is everybody's.
 """
 
 import asyncio
@@ -41,7 +40,7 @@ class Rounds(Generic[K]):
         self._late: dict[tuple[K, str], _Late] = {}
 
     async def run(self, key: K, works: Mapping[str, Work]) -> dict[str, Applied]:
-        """Results by cluster; those that are still under way are not among them."""
+        """Results by cluster, without those still in progress."""
         results: dict[str, Applied] = {}
         tasks: dict[str, asyncio.Future[Applied]] = {}
         for cluster, work in works.items():
@@ -70,12 +69,12 @@ class Rounds(Generic[K]):
     def _ended(self, key: K, task: asyncio.Future[Applied]) -> None:
         if task.cancelled():
             return
-        if task.exception() is not None:  # the next round meets it again, and tells
+        if task.exception() is not None:  # the next round meets it again and reports it
             log.debug("%s: %s", key, task.exception())
         self._wake(key)
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel the work in progress."""
         tasks = [late.task for late in self._late.values()]
         self._late.clear()
         for task in tasks:
@@ -84,7 +83,7 @@ class Rounds(Generic[K]):
 
 
 def _looked_at(task: asyncio.Future[Applied]) -> None:
-    """Of several that fail together (all do, when the lease is lost) one is told, and the others need not be."""
+    """Raises one of several exceptions (all fail when the lease is lost)."""
     if not task.cancelled():
         task.exception()
 

@@ -1,4 +1,4 @@
-"""Existing objects: what was on a control plane before it federated anything is not to be federated, and is marked so."""
+"""Existing objects: objects that a control plane had before it federated anything are marked as not to be federated."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ _AT_ONCE = 16
 
 
 def may_exist(resource: Resource, served: Discovery) -> bool:
-    """Unless the server certainly does not serve the kind; a group that could not be read is not certain."""
+    """False only if the server certainly does not serve the kind; a group that could not be read is not certain."""
     group_version = f"{resource.group}/{resource.version}" if resource.group else resource.version
     known = any(
         (each.group, each.version, each.plural) == (resource.group, resource.version, resource.plural)
@@ -36,7 +36,7 @@ async def mark(client: Client, resource: Resource, name: str, namespace: str | N
 async def visit_unmarked(
     client: Client, resource: Resource, visit: Callable[[str, str | None], Awaitable[None]]
 ) -> None:
-    """`visit(name, namespace)` for every object without the mark, a page at a time."""
+    """`visit(name, namespace)` for every unmarked object, one page at a time."""
     while True:
         try:
             async for page in client.pages(resource):
@@ -47,4 +47,4 @@ async def visit_unmarked(
                     await asyncio.gather(*(visit(each.name, each.namespace or None) for each in batch))
             return
         except Gone:
-            continue  # it took longer than the list's version is kept; those that are marked are skipped
+            continue  # the list expired; objects already marked are skipped

@@ -1,9 +1,9 @@
-"""Install: what a control plane must hold before the controllers can work: CRDs, the system namespace, the stock type configs,
+"""Install: what a control plane must have before the controllers can work: CRDs, the system namespace, the stock type configs,
 the controllers' rights, and the policy that keeps others from writing federated objects.
 
-Safe to run at every start and with every version: what is there and right is not written, what users changed or deleted of the
-type configs stays so, and a newer CRD is left alone. Before a stock type config comes, the objects of its kind that exist
-already are marked as not to be federated; once it is there, nothing is ever marked again.
+Safe to run at every start and with every version: what is up to date is not written, type configs that users changed or deleted
+stay so, and a newer CRD is kept. Before a stock type config is created, the existing objects of its kind are marked as not to
+be federated; once it exists, nothing is ever marked again.
 """
 
 import asyncio
@@ -49,39 +49,39 @@ _NAMESPACES = _RESOURCES["Namespace"]
 _POLL = 0.1
 _ESTABLISHED = 60.0
 _TRIES = 5
-#: Objects that could not be marked after which it is no use to go on.
+#: Give up after so many objects that could not be marked.
 _REFUSALS = 20
 
 
 class InstallError(Exception):
-    """It cannot be installed; the message is one line that says why."""
+    """Installation is impossible; the message is one line that says why."""
 
 
 class Installation(msgspec.Struct, frozen=True):
-    """What an operator may choose."""
+    """The operator's choices."""
 
-    #: Who runs the controllers; subjects that were bound before stay bound.
+    #: The subjects that run the controllers; subjects that were bound before stay bound.
     controllers: tuple[dict[str, str], ...] = (rights.SERVICE_ACCOUNT,)
     #: Whether the controllers may read and mark objects of every kind, so that a new type config needs no new rights.
     any_source: bool = False
-    #: Whether objects that were there before get the mark.
+    #: Whether objects that existed before are marked.
     mark_existing: bool = True
     #: Whether CRDs newer than ours are replaced.
     downgrade: bool = False
 
 
 async def install(client: Client, progress: Progress = lambda line: None, chosen: Installation = Installation()) -> int:
-    """Create what is missing and bring the rest up to this version; how many objects were written."""
+    """Create what is missing and upgrade the rest to this version. Returns how many objects were written."""
     return await _Installer(client, progress, chosen, _write).run()
 
 
 async def preview(client: Client, progress: Progress, chosen: Installation) -> int:
-    """What `install` would write, told and not done."""
+    """Reports what `install` would write, without writing."""
     return await _Installer(client, progress, chosen, _refrain).run()
 
 
 async def is_installed(client: Client) -> bool:
-    """Whether it was before, in whatever version: the kinds are there, and type configs of them."""
+    """Whether any version is installed: the CRDs exist, and type configs."""
     try:
         return bool((await client.list(resources.FEDERATED_TYPE_CONFIGS)).items)
     except NotFound:
@@ -89,7 +89,7 @@ async def is_installed(client: Client) -> bool:
 
 
 async def type_configs(client: Client) -> list[FederatedTypeConfig]:
-    """Those that are stored, but for any that cannot be read; none where the kind itself is not there."""
+    """The stored type configs, except unreadable ones; none if their CRD does not exist."""
     try:
         stored = (await client.list(resources.FEDERATED_TYPE_CONFIGS)).items
     except NotFound:
@@ -106,7 +106,7 @@ async def type_configs(client: Client) -> list[FederatedTypeConfig]:
 async def subjects_of(
     client: Client, ours: Sequence[dict[str, str]] = (rights.SERVICE_ACCOUNT,)
 ) -> list[dict[str, str]]:
-    """Who runs the controllers: those that were bound before, and ours behind them."""
+    """The subjects that run the controllers: those bound before, then ours."""
     try:
         binding = await client.get(_RESOURCES["ClusterRoleBinding"], rights.CONTROLLERS)
     except NotFound:
@@ -145,7 +145,7 @@ class _Installer:
         stored = await type_configs(self._client)
         installed = _installed_before(namespace) | {config.name for config in stored}
         new = [manifest for manifest in typeconfigs.manifests() if manifest["metadata"]["name"] not in installed]
-        # Rights first: running controllers see a type config the moment it comes.
+        # Rights first: running controllers see a type config as soon as it is created.
         configs = [*stored, *(msgspec.convert(manifest, FederatedTypeConfig) for manifest in new)]
         await self._secure(configs, served)
         for manifest in new:
@@ -181,7 +181,7 @@ class _Installer:
         await _settled(attempt)
 
     async def _established(self, manifest: Manifest) -> None:
-        """Until the kind is served. A dry run created nothing to wait for."""
+        """Waits until the kind is served. A dry run created nothing to wait for."""
         name = manifest["metadata"]["name"]
         try:
             async with asyncio.timeout(_ESTABLISHED):
@@ -200,7 +200,7 @@ class _Installer:
             raise InstallError(f"the CRD {name} was not established within {_ESTABLISHED:g} s") from None
 
     async def _is_served(self, manifest: Manifest) -> bool:
-        """The server says that a kind is established a little before it answers for it."""
+        """The server reports a CRD as established a little before it serves the kind."""
         path = f"/apis/{keys.API_VERSION}/{manifest['spec']['names']['plural']}"
         try:
             await self._client.request("GET", path, query=[("limit", "1")])
@@ -229,7 +229,8 @@ class _Installer:
             return
 
     async def _mark(self, resource: Resource) -> None:
-        """All of them: its type config comes when nothing is left that would be federated by mistake."""
+        """Marks all existing objects: the type config is created only when nothing is left that would be federated by
+        mistake."""
         marked, refused = 0, dict[str, str]()
 
         async def mark(name: str, namespace: str | None) -> None:
@@ -259,12 +260,12 @@ class _Installer:
         text = json.dumps(sorted(names | before))
         change = {"metadata": {"annotations": {keys.INSTALLED_TYPE_CONFIGS: text}}}
         await self._write(lambda: self._client.patch(_NAMESPACES, keys.SYSTEM_NAMESPACE, change))
-        if namespace is not None:  # else it was just told that it was created
+        if namespace is not None:  # else its creation was just reported
             self._changes += 1
             self._progress(f"updated {_reference(installation.namespace())}")
 
     async def _ensure(self, manifest: Manifest) -> None:
-        """There, and as the manifest says; what else it holds is not ours."""
+        """Ensures that the object exists with the fields of the manifest; other fields are kept."""
         resource = _RESOURCES[manifest["kind"]]
         metadata = manifest["metadata"]
 
@@ -304,7 +305,7 @@ def _unmarked(resource: Resource, refused: Mapping[str, str]) -> InstallError:
 
 
 async def _settled(attempt: Callable[[], Awaitable[None]]) -> None:
-    """Two may install at once: who comes second looks again."""
+    """Two may install at once: the second one retries."""
     for tries_left in reversed(range(_TRIES)):
         try:
             await attempt()
@@ -316,7 +317,7 @@ async def _settled(attempt: Callable[[], Awaitable[None]]) -> None:
 
 
 def _covers(found: Any, wanted: Any) -> bool:
-    """Whether all that is wanted is there; servers add defaults to it."""
+    """Whether the object has all wanted fields; servers add defaults."""
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(_covers(found.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, list):

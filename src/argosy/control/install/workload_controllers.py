@@ -1,7 +1,6 @@
-"""Workloads: whether a control plane runs the objects it is given. A federation's must not: there they are templates.
+"""Workloads: whether a control plane runs the objects it stores. That of a federation must not: there they are templates.
 
-Told by trying: a Deployment that is paused and wants no replicas makes nothing run, but a Deployment controller notes in its
-status that it has seen it.
+Found out by a probe: a paused Deployment with 0 replicas runs nothing, but a Deployment controller writes its status.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from argosy.kube.resource import Resource
 
 __all__ = ["PATIENCE", "deployment_controller_runs"]
 
-#: Far longer than a Deployment controller takes, and what every first installation waits.
+#: Much longer than a Deployment controller takes; every first installation waits this long.
 PATIENCE = 5.0
 _POLL = 0.1
 _NAMESPACE = "default"
@@ -24,7 +23,7 @@ _DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 
 
 async def deployment_controller_runs(client: Client, patience: float = PATIENCE) -> bool:
-    """Whether the probe was noticed within so many seconds. The probe is gone afterwards."""
+    """Whether a controller noticed the probe within so many seconds. The probe is deleted afterwards."""
     name = f"argosy-probe-{chance.token(4).hex()}"
     probe = await client.create(_DEPLOYMENTS, _probe(name), _NAMESPACE)
     try:

@@ -1,13 +1,13 @@
-"""Access: the way into each joined member. Its connection, its service account's token, and its rights there.
+"""Access to each joined member: its connection, its service account's token, and its rights there.
 
-A connection follows the secret: when what is in there changed, the new credentials are tried first, and only if the member
-that joined answers to them do they replace the old ones (`connection`), so a mistake in a secret cuts nothing that works. Tokens
-are renewed well before they end, by the account itself, or with the user's credentials where the secret has them. The
-account's role follows the type configs as far as Kubernetes lets it.
+A connection follows the secret. When the secret changes, the new credentials are tried first, and replace the old ones only if
+the member that joined answers to them (`connection`), so a mistake in a secret breaks no working connection. Tokens are renewed
+well before they expire, by the account itself, or with the user's credentials if the secret has them. The account's role
+follows the type configs as far as Kubernetes allows.
 
-Credentials go only where they may (`secrets`), and only to the cluster that joined (`identity`).
+Credentials are sent only where permitted (`secrets`), and only to the cluster that joined (`identity`).
 
-Called by `clusters` for one cluster at a time; it writes the token into the secret, nothing else on the control plane.
+Called by `clusters` for one cluster at a time. On the control plane it writes only the token into the secret.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ from argosy.plan.status.misfit import MISSHAPEN
 
 __all__ = ["Access", "Problem"]
 
-#: How long credentials that are being tried may take to bring an answer.
+#: Timeout for a trial of new credentials.
 _TRIAL = 10.0
 _LONGEST_MESSAGE = 1000
 
@@ -60,18 +60,18 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class _Entry:
-    """What is remembered of the way into one member while it is connected."""
+    """The state of the access to one connected member."""
 
     def __init__(self, connection: Connection, link: MemberConnection, gate: IdentityGate, recognition: Recognition):
         self.connection = connection
         self.link = link
         self.gate = gate
-        #: By what it is told from other clusters.
+        #: Tells the member from other clusters.
         self.recognition = recognition
         self.problems: dict[str, str] = {}
-        #: Until when a renewal that failed is not tried again.
+        #: A renewal that failed is not retried before this time.
         self.patience = 0.0
-        #: The rules its role was last seen to have.
+        #: The role's rules, as last seen.
         self.rules: list[dict[str, Any]] | None = None
 
     def exchange(self, connection: Connection, transport: Transport, recognition: Recognition) -> None:
@@ -108,22 +108,22 @@ class Access:
         self._metrics = metrics
         self._timings = timings
         self._entries: dict[str, _Entry] = {}
-        #: Why members that should be connected are not, or were not when they were last heard of.
+        #: Why members that should be connected are not, as last known.
         self._shut_out: dict[str, Problem] = {}
-        #: The name of a member that does not accept our credentials any more.
+        #: The name of a member that no longer accepts our credentials.
         self.rejected: Signal[str] = Signal("credentials a member refused")
-        #: ... and of one in whose place another cluster answered.
+        #: The name of a member at whose address another cluster answered.
         self.mismatched: Signal[str] = Signal("another cluster in a member's place")
 
     @asynccontextmanager
     async def visit(
         self, cluster: FederatedCluster, bootstrap: bool | None = None, identity: Identity | None = None
     ) -> AsyncIterator[Client]:
-        """A client of its own with the credentials in the secret, closed afterwards. Raises CredentialsError.
+        """A separate client with the credentials in the secret, closed afterwards. Raises CredentialsError.
 
-        With an identity, whatever is not that cluster is WrongCluster with the first request, and with every other.
+        With an identity, every request raises WrongCluster if any other cluster answers.
 
-        Where the secret went before its cluster did, as a deletion in the foreground has it, with those that are in use.
+        If the secret was deleted before its cluster (by foreground deletion), the credentials in use are taken.
         """
         try:
             connection = self._secrets.connection(cluster, bootstrap)
@@ -142,9 +142,9 @@ class Access:
     # Being connected.
 
     async def connected(self, cluster: FederatedCluster) -> Member | None:
-        """The member over a connection with what is in the secret, or with what was there before if that is of no use.
+        """The member over a connection with the secret's credentials, or with the previous ones if those are unusable.
 
-        Raises CredentialsError, or WrongCluster where another cluster answers.
+        Raises CredentialsError, or WrongCluster if another cluster answers.
         """
         try:
             member = await self._connected(cluster)
@@ -162,7 +162,7 @@ class Access:
         name = cluster.name
         entry, member = self._entries.get(name), self._members.get(name)
         if entry is not None and not entry.recognition.fits(recorded(cluster)):
-            # Nothing that was heard here holds any more, and what is there now is asked over connections of its own.
+            # The cached state is void, and the present cluster is asked over connections of its own.
             await self._drop(name)
             entry = member = None
         if entry is not None and not entry.gate.is_open:
@@ -180,7 +180,7 @@ class Access:
                 raise CredentialsError(_told(error)) from None
             self._forget_unusable(entry)
             entry.problems[_reason(error)] = (
-                f'what is in secret "{cluster.spec.secret_ref.name}" cannot be used, the earlier credentials stay in use:'
+                f'the credentials in secret "{cluster.spec.secret_ref.name}" cannot be used, the previous ones stay in use:'
                 f" {_told(error)}"
             )
             return member
@@ -188,7 +188,7 @@ class Access:
         return member
 
     async def _connect_first(self, cluster: FederatedCluster, connection: Connection) -> Member:
-        """One that does not answer now is asked again with each request, and what is not the member is not written to."""
+        """A member that does not answer now is asked again with each request; another cluster is never written to."""
         recognition = self._expect(recorded(cluster), connection)
         link = self._link(cluster.name, self._connect(cluster.name, connection, recognition.challenge))
         gate = IdentityGate(link, recognition, self._timings.identity_period)
@@ -200,7 +200,7 @@ class Access:
         return await self._take(cluster.name, _Entry(connection, link, gate, recognition))
 
     async def _recognize(self, name: str, gate: IdentityGate) -> None:
-        """Ask who is there, which may give no answer. Raises WrongCluster."""
+        """Ask which cluster is there; no answer is no error. Raises WrongCluster."""
         try:
             async with asyncio.timeout(min(_TRIAL, self._timings.health_period / 2)):
                 await gate.confirm()
@@ -228,7 +228,7 @@ class Access:
         return MemberConnection(name, client.transport, on_rejected=lambda: self.rejected.tell(name))
 
     async def _take(self, name: str, entry: _Entry) -> Member:
-        """Have it as the member of this name, about which nothing is known yet."""
+        """Register the connection as the member of this name, with empty caches."""
         member = Member(name, Client(entry.gate), self._timings, entry.gate.confirm, self._members.recovered.tell)
         self._entries[name] = entry
         await self._members.connect(member)
@@ -237,7 +237,7 @@ class Access:
     async def _exchange(
         self, cluster: FederatedCluster, entry: _Entry, member: Member, connection: Connection
     ) -> Member:
-        """Go over to other credentials, or another address, once the member answers to them."""
+        """Switch to other credentials, or another address, once the member answers to them."""
         recognition = self._expect(recorded(cluster), connection)
         client = self._connect(cluster.name, connection, recognition.challenge)
         gate = IdentityGate(client.transport, recognition, self._timings.identity_period)
@@ -248,7 +248,7 @@ class Access:
             await client.close()
             raise
         if entry.recognition.identity != recognition.identity:
-            # It was claimed anew, or had not answered before: nothing that is known of the one before holds here.
+            # The cluster was claimed anew, or had not answered before: the previous state does not apply.
             link = self._link(cluster.name, client)
             gate = IdentityGate(link, recognition, self._timings.identity_period)
             return await self._take(cluster.name, _Entry(connection, link, gate, recognition))
@@ -256,12 +256,12 @@ class Access:
         return member
 
     def in_use(self, name: str) -> Connection | None:
-        """What a connected member is reached with right now."""
+        """The connection of a member in use right now."""
         entry = self._entries.get(name)
         return entry.connection if entry is not None else None
 
     def member_uid(self, name: str) -> str:
-        """What a connected member is known by, once it was seen."""
+        """The uid that identifies a connected member, once it was seen."""
         entry = self._entries.get(name)
         return entry.recognition.identity.namespace_uid if entry is not None and entry.gate.is_open else ""
 
@@ -274,7 +274,7 @@ class Access:
         await self._members.disconnect(name)
 
     def problem(self, name: str) -> Problem | None:
-        """What keeps us from working in the member as we should; the most telling one."""
+        """The most significant problem with the access to the member."""
         entry, shut_out = self._entries.get(name), self._shut_out.get(name)
         if entry is None or shut_out is not None:
             return shut_out
@@ -295,7 +295,7 @@ class Access:
     # The service account.
 
     async def renew_token(self, cluster: FederatedCluster) -> bool:
-        """Have the account's next token in the secret when it is time; whether it was."""
+        """Store the account's next token in the secret when it is due. Returns whether it was."""
         entry = self._entries[cluster.name]
         if (
             not cluster.spec.use_service_account
@@ -303,7 +303,7 @@ class Access:
             or not self._is_due(cluster, entry)
         ):
             return False
-        # Whether this one was not to be had, could not be kept, or is refused too: asking at once for another would not help.
+        # Whether it could not be issued, stored, or is refused as well: asking for another one at once would not help.
         entry.wait_with_renewal(self._timings.health_period)
         try:
             await self._secrets.keep_token(cluster, await self._next_token(cluster, entry))
@@ -342,7 +342,7 @@ class Access:
             raise first from None
 
     async def equip(self, client: Client, cluster: FederatedCluster, namespace: dict[str, Any]) -> bytes:
-        """The service account and its rights in a member that was claimed; its token."""
+        """Create the service account and its rights in a claimed member. Returns its token."""
         await join.furnish(client, namespace, self._rules(cluster))
         return await join.new_token(client, self._timings.token_lifetime)
 
@@ -352,9 +352,9 @@ class Access:
     # Its rights.
 
     async def follow_role(self, cluster: FederatedCluster, member: Member) -> bool:
-        """Have the account's role say what the type configs ask for; whether it had to be written."""
+        """Update the account's role to what the type configs need. Returns whether it was written."""
         entry = self._entries[cluster.name]
-        # An account that gives up a right may not be able to take it again: it waits whether the type comes back.
+        # An account that gives up a right may not be able to regain it, so it waits in case the type comes back.
         lately = self._catalog.lately(self._timings.rights_kept)
         wanted = role.rules_for(cluster, lately)
         if not cluster.spec.use_service_account or (entry.rules == wanted and not entry.link.refusals()):
@@ -363,7 +363,7 @@ class Access:
             async with asyncio.timeout(_TRIAL):
                 present = await member.client.get(join.ROLES, keys.MEMBER_CLUSTER_ROLE)
         except _FAILURES:
-            # Its own rights are not even readable (KubeAdmiral's are), or it is away: the probe and refusals tell.
+            # The role is unreadable (KubeAdmiral's may be), or the member does not answer: probe and refusals report that.
             return False
         if not role.is_ours(present) or present.get("rules") == wanted:
             entry.has_rules(wanted)
@@ -372,7 +372,7 @@ class Access:
             await self._write_role(cluster, member, {**present, "rules": wanted})
         except (CredentialsError, *_FAILURES) as error:
             entry.problems[texts.ROLE_OUTDATED_REASON] = (
-                f"the member's role does not fit the type configs ({_difference(present.get('rules') or [], wanted)}) and may"
+                f"the member's role does not match the type configs ({_difference(present.get('rules') or [], wanted)}) and may"
                 f" not be changed from here; run: argosy join {cluster.name} --refresh-role --kubeconfig <of an administrator"
                 f" of the member> ({_told(error).splitlines()[0]})"
             )
@@ -392,7 +392,7 @@ class Access:
                 await client.update(join.ROLES, role)
 
 
-#: The most telling first.
+#: The most significant first.
 _BY_WEIGHT = (
     texts.CREDENTIALS_REJECTED_REASON,
     texts.CREDENTIALS_WITHHELD_REASON,
@@ -417,7 +417,7 @@ def _told(error: BaseException) -> str:
 
 
 def _difference(present: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> str:
-    """The kinds that rights are missing for, and those that have too many."""
+    """The kinds for which rights are missing, and those whose rights are not needed."""
     try:
         held, needed = _kinds(present), _kinds(wanted)
     except MISSHAPEN:

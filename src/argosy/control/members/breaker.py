@@ -1,4 +1,4 @@
-"""Circuit breaker: after several failures in a row a member is left alone for a while, so that it holds up nobody else."""
+"""Circuit breaker: after several failures in a row nothing is sent to a member for a while, so that it blocks nothing else."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ __all__ = ["Breaker", "BreakerOpen"]
 
 
 class BreakerOpen(Exception):
-    """The member did not answer lately; nothing was sent. `retry_after` is when one try goes through again."""
+    """The member did not answer lately; nothing was sent. `retry_after` is when one call is let through again."""
 
     def __init__(self, retry_after: float):
         super().__init__("the member did not answer lately")
@@ -16,7 +16,7 @@ class BreakerOpen(Exception):
 
 
 class Breaker:
-    """Closed: everything passes. Open: nothing does. When the time is over one try passes and decides."""
+    """Closed: all calls pass. Open: none does. After a time one call passes, and its result decides."""
 
     _LONGEST = 60.0
 
@@ -34,7 +34,7 @@ class Breaker:
         return self._failures >= self._allowed_failures
 
     def check(self) -> None:
-        """Raise BreakerOpen unless a call may go out now."""
+        """Raise BreakerOpen unless a call may be sent now."""
         if not self.is_open:
             return
         remaining = self._open_until - self._clock()
@@ -48,7 +48,7 @@ class Breaker:
         self._open_for = self._first_open
 
     def abandoned(self) -> None:
-        """The call was given up before it had an answer."""
+        """The call was cancelled before it had an answer."""
         self._trying = False
 
     def failed(self) -> None:

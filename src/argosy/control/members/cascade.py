@@ -1,7 +1,7 @@
-"""Cascading deletion: a cluster that leaves with the cascading-delete annotation takes our copies along.
+"""Cascading deletion: a cluster that leaves with the cascading-delete annotation loses our copies first.
 
-Without the annotation nothing in the member is touched. An object whose federated object is unknown is a reason to wait,
-never to delete. Each shard takes away its own; who owns the cluster waits for all of them.
+Without the annotation nothing in the member is touched. An object without a known federated object is never deleted: the
+cluster waits. Each shard removes its own copies; the owner of the cluster waits for all of them.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class Cascade:
         self._shard = shard
 
     async def progress(self, cluster: FederatedCluster, member: Member | None) -> str:
-        """Delete what is left and say what is being waited for; empty when the member may go."""
+        """Delete what is left. Returns what is being waited for; empty if the member may go."""
         if not cluster.joined or keys.CASCADING_DELETE not in cluster.metadata.annotations:
             return ""
         if member is None or not cluster.ready:
@@ -55,16 +55,16 @@ class Cascade:
             return f"{left} objects left; {problems[0]}"
         if left:
             return f"{left} objects left"
-        try:  # nobody looks again: it must have been the member that has nothing left
+        try:  # nobody looks again, so the empty answer must come from the member
             await member.confirm()
         except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
-            return f"nothing is left, by what answers, and whether that is the member is not known: {error}"
+            return f"no objects are left, but the member's identity could not be confirmed: {error}"
         self._unserved = {key: since for key, since in self._unserved.items() if key[0] != cluster.name}
         return ""
 
     async def _of_type(self, member: Member, config: FederatedTypeConfig, until: float) -> tuple[int, list[str]]:
-        """How many objects of the type are still there after this pass, and what stood in the way. What a pass has no time for
-        is left to the next one; each takes away one at least."""
+        """Returns how many objects of the type are left after this pass, and the problems. A pass is limited in time, and
+        removes at least one object."""
         try:
             listed = await member.call(
                 lambda client: client.list(config.resource, label_selector=MANAGED, into=Partial)
@@ -77,7 +77,7 @@ class Cascade:
             return 1, [f"{config.name}: {error}"]
         self._unserved.pop((member.name, config.name), None)
         left, tried, problems = 0, 0, list[str]()
-        # In no order: what cannot be taken away must not use up every pass.
+        # In random order: objects that cannot be removed must not use up every pass.
         for item in chance.sample(listed.items):
             if tried and clock.monotonic() >= until:
                 left += 1
@@ -100,7 +100,7 @@ class Cascade:
         return left, problems
 
     def _may_have_copies(self, member: Member, config: FederatedTypeConfig) -> bool:
-        """Whether some object of the type is, or was, to be in the member."""
+        """Whether some object of the type is, or was, placed in the member."""
         informer = self._caches.federated[config.namespaced]
         for view in informer.values():
             key = self._caches.source_of(view)
@@ -109,8 +109,8 @@ class Cascade:
         return False
 
     async def _is_unserved(self, member: Member, config: FederatedTypeConfig) -> bool:
-        """Whether the member has not served the kind, in any version, for long: what is known of it is not brought up to date
-        while it leaves, and the definition of a kind may have left before."""
+        """Whether the member has not served the kind in any version for long. Asked directly: its status is not updated while
+        it leaves, and the CRD may have been deleted before."""
         if self._operations.is_unserved(member, config):
             return True
         try:

@@ -1,4 +1,4 @@
-"""Connecting to members: from connection values to a client. One function value, so that tests may connect otherwise."""
+"""Connecting to members: from connection values to a client. A function value, so that tests can connect otherwise."""
 
 from collections.abc import Callable
 
@@ -12,8 +12,8 @@ from argosy.kube.http import HttpTransport
 
 __all__ = ["Connector", "http_connector"]
 
-#: Makes a client for a member of this name, whose connections answer the challenge before anything else, where there is one.
-#: Raises CredentialsError when the credentials cannot be used.
+#: Makes a client for a member of this name, whose connections first answer the challenge, if there is one. Raises
+#: CredentialsError if the credentials cannot be used.
 Connector = Callable[[str, Connection, Challenge | None], Client]
 
 
@@ -26,9 +26,9 @@ def http_connector(
     limits: AnswerLimits = DEFAULT,
     longest_hold: float = 60.0,
 ) -> Connector:
-    """Clients over HTTP(S), each with its own pool and rate limit; members' audit logs know us by the user agent.
+    """Clients over HTTP(S), each with its own pool and rate limit; members' audit logs show our user agent.
 
-    No more than `limits` is read of an answer, and a member that asks to be left alone (429) is, by all requests to it.
+    At most `limits` is read of an answer. After a 429 all requests to the member wait.
     """
 
     def connect(name: str, connection: Connection, challenge: Challenge | None) -> Client:

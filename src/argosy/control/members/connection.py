@@ -1,7 +1,7 @@
-"""The connection to one member: its transport can be exchanged while it is in use, and it remembers what was refused.
+"""The connection to one member: its transport can be exchanged while in use, and it remembers refusals.
 
-New credentials are a new transport. Requests and watches under way end on the old one, which is closed when the last
-of them has; everything after that goes over the new one. So informers keep what they know and no write is cut short.
+New credentials make a new transport. Running requests and watches end on the old transport, which is closed after the last of
+them; new ones use the new transport. So informers keep their caches and no write is interrupted.
 """
 
 import asyncio
@@ -15,15 +15,15 @@ from argosy.kube.transport import Event, Page, Request, Response, Transport
 
 __all__ = ["MemberConnection"]
 
-#: How authorizers put it; other refusals with the same code (a quota, an admission webhook) are about the object.
+#: The wording of authorizers; other 403 answers (a quota, an admission webhook) are about the object.
 _NO_RIGHT = re.compile(r"cannot \w+ (resource|path) ")
-#: Whoever was refused tries again sooner than this; a refusal that is not heard any more is over.
+#: Refused requests are retried sooner than this, so an older refusal is over.
 _REMEMBERED = 150.0
 _MOST = 50
 
 
 class _Line:
-    """One transport and how many requests and watches are under way on it."""
+    """One transport, and how many requests and watches use it."""
 
     def __init__(self, transport: Transport):
         self.transport = transport
@@ -51,18 +51,18 @@ class MemberConnection:
         self._retired: set[_Line] = set()
         self._closing: set[asyncio.Task[None]] = set()
         self._on_rejected = on_rejected
-        #: Whether the last answer was that it does not accept who we are (401).
+        #: Whether the last answer was 401.
         self.rejected = False
-        #: (method, path without names) -> the server's words and when they were last heard.
+        #: (method, path without names) -> the server's message, and when it was last received.
         self._refusals: dict[tuple[str, str], tuple[str, float]] = {}
 
     def refusals(self) -> list[str]:
-        """Rights that are missing, in the server's words: which verb on which resource."""
+        """Missing rights, in the server's words: which verb on which resource."""
         limit = clock.monotonic() - _REMEMBERED
         return sorted({message for message, heard in self._refusals.values() if heard >= limit})
 
     def exchange(self, transport: Transport) -> None:
-        """Use this line from now on."""
+        """Use this transport from now on."""
         old, self._line = self._line, _Line(transport)
         self.rejected = False
         self._refusals.clear()
@@ -141,7 +141,7 @@ class MemberConnection:
         elif error.code == 403 and _NO_RIGHT.search(error.message):
             self.rejected = False
             self._refusals.pop(_asked(request), None)
-            while len(self._refusals) >= _MOST:  # the one heard longest ago
+            while len(self._refusals) >= _MOST:  # the oldest
                 del self._refusals[next(iter(self._refusals))]
             self._refusals[_asked(request)] = (error.message, clock.monotonic())
         elif error.code < 500:
@@ -154,7 +154,7 @@ class MemberConnection:
 
 
 def _asked(request: Request) -> tuple[str, str]:
-    """What was asked, whatever the object's name: /api/v1/namespaces/x/pods/y is /api/v1/namespaces/x/pods."""
+    """The request without the object's name: /api/v1/namespaces/x/pods/y is /api/v1/namespaces/x/pods."""
     parts = request.path.split("/")
     start = 3 if parts[1:2] == ["api"] else 4
     if parts[start : start + 1] == ["namespaces"] and len(parts) > start + 2:

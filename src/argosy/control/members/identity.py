@@ -1,13 +1,12 @@
-"""Identity of a member: nothing goes to a member, or comes from it, unless it is the one that joined.
+"""Identity of a member: nothing is sent to a member, or read from it, unless it is the cluster that joined.
 
-An address may lead to another cluster at any time: a name or a load balancer was pointed elsewhere, and the certificates and
-credentials of both are of one authority. What is written there would be in the wrong place, and what is missing there would
-be taken for gone. So every connection is asked which cluster it leads to before anything else is sent over it
-(`kube.challenge`), which is all there is to ask where a connection leads to one server for its life. Where something in
-between chooses anew for each request, the question is put again every few seconds of use.
+An address may lead to another cluster at any time: DNS or a load balancer may be changed, and both clusters may share a CA and
+credentials. Writes would go to the wrong cluster, and missing objects would be taken for deleted. So every connection is asked
+which cluster it leads to before anything else is sent over it (`kube.challenge`). That suffices if a connection always leads to
+one server. For proxies that choose a server per request, the question is repeated every few seconds of use.
 
-Once another cluster was met, nothing passes any more, on other connections neither. Whoever made the gate makes another one
-to find out whether the member is back.
+Once another cluster has answered, nothing passes any more, on other connections neither. A new gate finds out whether the
+member is back.
 """
 
 import asyncio
@@ -31,23 +30,23 @@ _PATIENCE = 10.0
 
 
 class WrongCluster(TransportError):
-    """What answers is not the member that joined; nothing was sent to it."""
+    """Another cluster than the member that joined answers; nothing was sent to it."""
 
 
 class Recognition:
-    """Who is expected at a member's address, and what was found there."""
+    """The cluster expected at a member's address, and the one found there."""
 
     def __init__(self, identity: Identity, server: str, on_mismatch: Callable[["Recognition"], None]) -> None:
-        #: With the uid of the member's namespace once that was seen.
+        #: Includes the uid of the member's namespace once it was seen.
         self.identity = identity
-        #: Why what answered is not the member; empty while nothing else was met.
+        #: Why the cluster that answered is not the member; empty if none did.
         self.mismatch = ""
         self.challenge = Challenge(_PATH, self.judge)
         self._server = server
         self._on_mismatch = on_mismatch
 
     def judge(self, answer: Response) -> bool:
-        """Whether it is one, and then the right one. Raises WrongCluster."""
+        """Whether the answer identifies the member; False if it identifies no cluster. Raises WrongCluster."""
         verdict = judged(self.identity, answer.status, answer.body)
         if verdict.mismatch is not None and not self.mismatch:
             self.mismatch = f"the cluster at {self._server} is not the one that joined: {verdict.mismatch}"
@@ -58,25 +57,25 @@ class Recognition:
         return bool(verdict.uid)
 
     def check(self) -> None:
-        """Raise WrongCluster if another one was met."""
+        """Raise WrongCluster if another cluster has answered."""
         if self.mismatch:
             raise WrongCluster(self.mismatch)
 
     def fits(self, recorded: Identity) -> bool:
-        """Whether it looks out for the member that is on record, and met no other."""
+        """Whether it expects the recorded member, and no other cluster has answered."""
         known = msgspec.structs.replace(recorded, namespace_uid=recorded.namespace_uid or self.identity.namespace_uid)
         return not self.mismatch and known == self.identity
 
 
 class IdentityGate:
-    """A `Transport` over another one. `period` is how long an answer is good for."""
+    """A `Transport` over another one. `period` is how long a confirmation is valid."""
 
     def __init__(self, transport: Transport, recognition: Recognition, period: float) -> None:
         self._transport = transport
         self._recognition = recognition
         self._period = period
         self._asking = asyncio.Lock()
-        #: When the last question was put that was answered right, and when the last one failed.
+        #: When the last confirmed question was sent, and when the last one failed.
         self._confirmed = -math.inf
         self._failed: tuple[float, Exception] = (-1.0, TransportError())
 
@@ -90,11 +89,11 @@ class IdentityGate:
         return self._confirmed > -math.inf and not self._recognition.mismatch
 
     def exchange(self, recognition: Recognition) -> None:
-        """The transport's line was exchanged for one with this challenge."""
+        """The transport was exchanged for one with this challenge."""
         self._recognition = recognition
 
     async def confirm(self) -> None:
-        """Return when a question that was put after this call was answered right. Raises what `send` raises."""
+        """Return when a question sent after this call was answered by the member. Raises what `send` raises."""
         await self._confirm(clock.monotonic())
 
     async def send(self, request: Request) -> Response:
@@ -115,7 +114,7 @@ class IdentityGate:
         await self._transport.close()
 
     async def _admitted(self, request: Request) -> Request:
-        """Not sent either if another cluster is met while it waits for its turn."""
+        """The guard stops the request if another cluster answers while it is queued."""
         await self._confirm(clock.monotonic() - self._period)
         return msgspec.structs.replace(request, guard=self._recognition.check)
 
@@ -129,7 +128,7 @@ class IdentityGate:
             if self._confirmed >= since:
                 return
             failed, error = self._failed
-            if failed >= entered:  # whoever waits for the same answer has the same failure
+            if failed >= entered:  # all that waited for the same answer share its failure
                 raise error
             asked = clock.monotonic()
             try:

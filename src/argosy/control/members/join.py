@@ -1,9 +1,8 @@
-"""Joining: what is made in a member so that it belongs to this federation, and undone when it leaves.
+"""Joining: what is created in a member so that it belongs to this federation, and removed when it leaves.
 
-The system namespace in the member carries our FederatedCluster's uid: a member that belongs to somebody else is not taken, and
-a cluster without the namespace is not taken for one that has joined.
-Functions over a member's client, called by the loop (`clusters`, `access`) and by `argosy join`, which has credentials that
-the control plane never gets to see.
+The system namespace in the member carries our FederatedCluster's uid: a member of another federation is not taken over, and a
+cluster without the namespace is not mistaken for one that has joined. Functions over a member's client, called by the loop
+(`clusters`, `access`) and by `argosy join`, which has credentials that the control plane never sees.
 """
 
 import asyncio
@@ -60,7 +59,7 @@ class Unjoinable(Exception):
 
 
 class NotTheMember(Exception):
-    """The cluster joined, and what answers now lacks the namespace that the member has: another one, or it was deleted there."""
+    """The cluster joined, but the one that answers lacks the member's namespace: another cluster, or it was deleted there."""
 
     def __init__(self, mismatch: Mismatch) -> None:
         super().__init__(f"the cluster is not the one that joined: {mismatch}")
@@ -68,16 +67,16 @@ class NotTheMember(Exception):
 
 
 class StillLeaving(Exception):
-    """What an earlier membership made in the member is still being deleted there."""
+    """The objects of an earlier membership are still being deleted in the member."""
 
     def __init__(self) -> None:
         super().__init__(f"namespace {keys.SYSTEM_NAMESPACE} of an earlier membership is still being deleted")
 
 
 async def claim(client: Client, cluster: FederatedCluster) -> Object:
-    """Make the system namespace ours, or find that it is. Returns the namespace.
+    """Create the system namespace, or check that it is ours. Returns the namespace.
 
-    Raises Unjoinable, StillLeaving, or NotTheMember for a cluster that has joined and so would have it.
+    Raises Unjoinable, StillLeaving, or NotTheMember for a cluster that has joined and should have it.
     """
     if not has_joined(cluster):
         return await claim_anew(client, cluster)
@@ -90,7 +89,7 @@ async def claim(client: Client, cluster: FederatedCluster) -> Object:
 
 
 async def claim_anew(client: Client, cluster: FederatedCluster) -> Object:
-    """As `claim`, also for a cluster that is to take the place of the one that joined."""
+    """As `claim`, also for a cluster that replaces the one that joined."""
     namespace = await find(client)
     if namespace is None:
         manifest = {
@@ -113,12 +112,12 @@ def _held(namespace: Object, cluster: FederatedCluster) -> Object:
         raise StillLeaving
     if not is_of(namespace, cluster):
         raise Unjoinable
-    uid_of(namespace)  # what it is known by from now on
+    uid_of(namespace)  # its identity from now on
     return namespace
 
 
 async def confirm(client: Client, cluster: FederatedCluster) -> None:
-    """Return if what answers is the member that is on record. Raises NotTheMember."""
+    """Return if the recorded member answers. Raises NotTheMember."""
     different = _different(await find(client), cluster)
     if different is not None:
         raise NotTheMember(different)
@@ -130,12 +129,12 @@ def _different(namespace: Object | None, cluster: FederatedCluster) -> Mismatch 
 
 
 def has_joined(cluster: FederatedCluster) -> bool:
-    """Whether there is a member, with our namespace and perhaps our copies, that another must not be taken for."""
+    """Whether there is a member, with our namespace and perhaps our copies, that must not be confused with another."""
     return cluster.joined or cluster.status.join_performed
 
 
 async def find(client: Client) -> Object | None:
-    """The system namespace of whatever answers there."""
+    """The system namespace of the cluster that answers."""
     try:
         return await client.get(NAMESPACES, keys.SYSTEM_NAMESPACE)
     except NotFound:
@@ -143,15 +142,15 @@ async def find(client: Client) -> Object | None:
 
 
 def is_of(namespace: Object, cluster: FederatedCluster) -> bool:
-    """Whether this system namespace is that of the member that joined."""
+    """Whether this system namespace belongs to the member that joined."""
     owner = (namespace["metadata"].get("annotations") or {}).get(keys.FEDERATED_CLUSTER_UID)
     return bool(owner == cluster.metadata.uid)
 
 
 async def release(client: Client, cluster: FederatedCluster) -> None:
-    """Give the member up: account, roles and bindings go with the namespace.
+    """Release the member: account, roles and bindings are deleted with the namespace.
 
-    Only the namespace of the member that is on record is deleted, and by its own uid.
+    Only the namespace of the recorded member is deleted, by its own uid.
     """
     namespace = await find(client)
     if namespace is None or _different(namespace, cluster) is not None:
@@ -163,7 +162,7 @@ async def release(client: Client, cluster: FederatedCluster) -> None:
 
 
 async def furnish(client: Client, namespace: Object, rules: list[Object]) -> None:
-    """The service account and its rights, made or brought up to date."""
+    """Create or update the service account and its rights."""
     await _ensure(client, _ACCOUNTS, role.account())
     await ensure_role(client, namespace, rules)
     await _ensure_binding(client, _BINDINGS, role.cluster_role_binding(namespace))
@@ -176,7 +175,7 @@ async def ensure_role(client: Client, namespace: Object, rules: list[Object]) ->
 
 
 async def new_token(client: Client, lifetime: float) -> bytes:
-    """A token of the service account that ends; where none is issued, one from a legacy token secret.
+    """A token of the service account that expires; if the member issues none, one from a legacy token secret.
 
     Raises NotFound when the account is missing, TimeoutError when a legacy secret is not filled.
     """
@@ -205,7 +204,7 @@ def _issued(answer: Object) -> bytes:
 
 
 def uid_of(namespace: Object) -> str:
-    """By which a namespace is told from a later one of its name."""
+    """The uid tells a namespace from a later one of the same name."""
     uid = namespace["metadata"].get("uid")
     if not uid:
         raise BadAnswer(f"namespace {keys.SYSTEM_NAMESPACE} has no uid")
@@ -228,7 +227,7 @@ async def _legacy_token(client: Client) -> bytes:
 
 
 def _names_account(error: ApiError) -> bool:
-    """Whether the account, and not the way to ask for a token, is what was not found."""
+    """Whether the account was not found, rather than the token subresource."""
     details = error.status.get("details") or {}
     return bool(details.get("kind") == "serviceaccounts" and details.get("name"))
 
@@ -263,7 +262,7 @@ async def _ensure_binding(client: Client, resource: Resource, wanted: Object) ->
         return
     except AlreadyExists:
         found = await client.get(resource, name, namespace)
-    if found.get("roleRef") != wanted["roleRef"]:  # a role reference cannot be changed
+    if found.get("roleRef") != wanted["roleRef"]:  # roleRef is immutable
         await client.delete(resource, name, namespace, uid=found["metadata"].get("uid"))
         await client.create(resource, wanted)
     elif found.get("subjects") != wanted["subjects"]:

@@ -1,7 +1,7 @@
-"""Katalyst: watches what members reclaim on their nodes, where a cluster's annotation asks for it.
+"""Katalyst: watches the resources reclaimed on members' nodes, for clusters whose annotation asks for it.
 
-One watch a member, under the member's supervisor; it ends with the member, or when the annotation goes. A member without
-Katalyst, or one that forbids the watch, has none of its resources, and nothing else waits for them.
+One watch per member, under the member's supervisor; it ends with the member, or when the annotation is removed. A member
+without Katalyst, or one that forbids the watch, has none of its resources, and nothing else waits for them.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ class Katalyst:
         self._clusters = clusters
         self._timings = timings
         self._resources: dict[str, NodeResources] = {}
-        #: The name of a cluster whose nodes offer something else than before.
+        #: The name of a cluster whose nodes offer other resources than before.
         self.changes: Signal[str] = Signal("resources of Katalyst in a member")
 
     def follows(self) -> Iterable[Follow[Any]]:
@@ -33,7 +33,7 @@ class Katalyst:
         yield Follow(self._clusters, self._cluster_changed, "the annotation that asks for it came or went")
 
     def resources(self, name: str) -> NodeResources | None:
-        """What is known of a cluster; None where nothing is watched."""
+        """The resources of a cluster; None if it is not watched."""
         return self._resources.get(name)
 
     def _cluster_changed(self, change: Change[FederatedCluster]) -> None:

@@ -1,7 +1,7 @@
-"""Members: the clusters we can talk to, each with its client, its limits and its own tasks.
+"""Members: the connected clusters, each with its client, its limits and its own tasks.
 
-`control/clusters` connects and disconnects them; everybody else only looks them up. A member that is disconnected takes its
-informers with it.
+`control/clusters` connects and disconnects them; all others only look them up. The informers of a member end with its
+connection.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ _MOST_DOUBTS = 100
 
 
 class Member:
-    """One connected member. Calls go through `call`, which keeps a silent member from holding up the others."""
+    """One connected member. Requests go through `call`, so that a silent member does not block the others."""
 
-    #: Requests under way to one member at a time; more would only queue up in the member, each on a connection of its own.
+    #: Concurrent requests to one member; more would only queue up in the member, each on a connection of its own.
     CONCURRENCY = 16
 
     def __init__(
@@ -38,7 +38,7 @@ class Member:
         confirm: Callable[[], Awaitable[None]],
         recovered: Callable[[str], None],
     ):
-        """`recovered` is called with the name when the member did not answer and answers again."""
+        """`recovered` is called with the name when the member answers again after a failure."""
         self.name = name
         self.client = client
         self._confirm = confirm
@@ -48,19 +48,19 @@ class Member:
         self._slots = asyncio.Semaphore(self.CONCURRENCY)
         self._timeout = timings.member_write
         self._silence = timings.member_silence
-        #: When the requests under way were sent, oldest first, and when the last answer came.
+        #: When the requests in progress were sent, oldest first, and when the last answer came.
         self._sent: dict[int, float] = {}
         self._numbers = itertools.count()
         self._answered = 0.0
         self._in_trouble = False
         self._informers: dict[str, Informer[Any]] = {}
-        #: What turned out to be something else than it should, and why.
+        #: Objects that turned out to be invalid, and why.
         self._doubts: dict[str, str] = {}
 
     def follow(self, task: str, informer: Informer[Any]) -> None:
         """Run an informer among the member's tasks, under this name.
 
-        Nobody asks these how they are: a watch that died would look like one where nothing happens.
+        It is restarted if it fails: a dead watch would look like one without changes.
         """
         self._informers[task] = informer
         self.tasks.start(task, informer.run, restart=True)
@@ -70,19 +70,19 @@ class Member:
         self.tasks.cancel(task)
 
     def doubt(self, what: str, why: str) -> None:
-        """Note that something of the member's is not what it should be; without a reason, that it is."""
+        """Record that an object of the member is invalid; an empty reason removes the record."""
         self._doubts.pop(what, None)
         if why and len(self._doubts) < _MOST_DOUBTS:
             self._doubts[what] = why
 
     def troubles(self) -> list[str]:
-        """What the member sends that cannot be understood."""
+        """The member's answers that cannot be understood."""
         heard = [f"{each.resource}: {each.trouble}" for each in self._informers.values() if each.trouble is not None]
         return sorted({*heard, *(f"{what}: {why}" for what, why in self._doubts.items())})
 
     @property
     def silent(self) -> bool:
-        """Whether requests are under way and nothing has been heard for long."""
+        """Whether requests are in progress and the member has not answered for long."""
         oldest = next(iter(self._sent.values()), None)
         return oldest is not None and clock.monotonic() - max(oldest, self._answered) > self._silence
 
@@ -99,17 +99,17 @@ class Member:
             self._in_trouble = True
             self.breaker.failed()
             raise
-        except asyncio.CancelledError:  # nothing was learned, but a try that was under way is over
+        except asyncio.CancelledError:  # unknown result, but the breaker's trial call is over
             self.breaker.abandoned()
             raise
-        except BaseException:  # any answer, an error too, shows that the member is there
+        except BaseException:  # any answer, even an error, shows that the member is there
             self._is_there()
             raise
         self._is_there()
         return answer
 
     async def confirm(self) -> None:
-        """Return when the member has shown, after this call, to be the one that joined: what it said before it did say.
+        """Return when the member has proven, after this call, to be the one that joined: its earlier answers are its own then.
 
         Raises as `call` does, and for an error answer.
         """
@@ -148,7 +148,7 @@ class Members:
     def __init__(self) -> None:
         self._members: dict[str, Member] = {}
         self.changes: Signal[Connected] = Signal("connections to members")
-        #: The name of a member that did not answer and answers again.
+        #: The name of a member that answers again after a failure.
         self.recovered: Signal[str] = Signal("members that answer again")
 
     def get(self, name: str) -> Member | None:
@@ -161,7 +161,7 @@ class Members:
         return len(self._members)
 
     async def connect(self, member: Member) -> None:
-        """Use this connection from now on, in place of an earlier one."""
+        """Use this connection from now on, instead of an earlier one."""
         await self.disconnect(member.name)
         self._members[member.name] = member
         self.changes.tell(Connected(member.name, member))

@@ -1,6 +1,6 @@
-"""Probing a joined member: its health, the APIs it serves, and what its nodes and pods leave free.
+"""Probing a joined member: its health, the APIs it serves, and the resources that its nodes have free.
 
-Node and pod watches run under the member's supervisor and feed running totals; a probe reads the totals, it lists nothing.
+Node and pod watches run under the member's supervisor and maintain totals; a probe reads the totals and lists nothing.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ __all__ = ["Observation", "PodChange", "Prober"]
 _NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 _PODS = Resource("", "v1", "pods", "Pod")
 _LONGEST_PROBE = 30.0
-#: Pods change often; the snapshot follows them at most this often.
+#: Pods change often; the snapshot is updated at most this often.
 _CAPACITY_PERIOD = 0.25
 
 
 class Observation(NamedTuple):
-    """What one probe found; resources and APIs are None where they could not be read and the old ones stay."""
+    """The result of one probe; resources and APIs are None if they could not be read, and the stored ones stay."""
 
     health: Health
     resources: ClusterResources | None = None
@@ -43,7 +43,7 @@ class Observation(NamedTuple):
 
 
 class PodChange(NamedTuple):
-    """A pod in a member came, went, got a node or failed to. `replica_set` is the uid of the one that made it."""
+    """A pod in a member was created or deleted, got a node or failed to. `replica_set` is the uid of its ReplicaSet."""
 
     cluster: str
     key: str
@@ -61,14 +61,14 @@ class Prober:
         katalyst: Katalyst | None = None,
         excluded_nodes: tuple[LabelSelector, ...] = (),
     ):
-        """With Katalyst, what it reclaims in members counts as well."""
+        """With Katalyst, the resources it reclaims in members count as well."""
         self._members = members
         self._katalyst = katalyst
         self._fleet = fleet
         self._timings = timings
         self._excluded = excluded_nodes
         self._watched: dict[str, _Watched] = {}
-        #: Since when clusters are not heard of that never were.
+        #: Since when clusters without any event so far are waited for.
         self._missed: dict[str, float] = {}
         self.pods: Signal[PodChange] = Signal("pods in members")
 
@@ -87,11 +87,11 @@ class Prober:
             watched.changed.set()
 
     def judge_figures(self, now: float) -> None:
-        """Note which clusters' figures are stale: their nodes or pods have not been heard of for long."""
+        """Record which clusters' figures are stale: no event of their nodes or pods for long."""
         for name in self._fleet.snapshot.names:
             watched = self._watched.get(name)
             heard = watched.last_heard if watched is not None else 0.0
-            # Until the first word of a connection, the time from when it is missed counts.
+            # Before the first event of a connection, the waiting time counts.
             since = heard or self._missed.setdefault(name, now)
             if heard:
                 self._missed.pop(name, None)
@@ -105,7 +105,7 @@ class Prober:
         return watched.by_replica_set.of(replica_set) if watched is not None and watched.pods.has_synced else None
 
     async def observe(self, member: Member, known: tuple[APIResource, ...] = ()) -> Observation:
-        """Probe once. Never raises for what a member does or does not answer. `known` is what it served before."""
+        """Probe once. Never raises because of the member's answers. `known` is what it served before."""
         limit = min(self._timings.health_period / 2, _LONGEST_PROBE)
         try:
             async with asyncio.timeout(limit):
@@ -139,7 +139,7 @@ class Prober:
                 await watched.nodes.synced.wait()
                 await watched.pods.synced.wait()
         except TimeoutError:
-            # Why, if the member said so: a right that is missing, say.
+            # The member's error, if there is one: a missing right, say.
             why = [informer.last_error for informer in (watched.nodes, watched.pods) if not informer.has_synced]
             raise _Unread(next(filter(None, why), "timed out waiting for the node and pod caches")) from None
         try:
@@ -160,13 +160,13 @@ class Prober:
         member.tasks.start(f"capacity of {name}", lambda: self._follow(name, watched), restart=True)
 
     async def _follow(self, name: str, watched: "_Watched") -> None:
-        """Carry changed totals into the fleet snapshot, many pod events at a time."""
+        """Copy changed totals into the fleet snapshot, many pod events at a time."""
         await watched.nodes.synced.wait()
         await watched.pods.synced.wait()
         while True:
             await watched.changed.wait()
             watched.changed.clear()
-            with contextlib.suppress(ValueError):  # the probe tells
+            with contextlib.suppress(ValueError):  # the probe reports it
                 self._fleet.set_capacity(name, watched.capacity.resources(self._further(name)))
             await asyncio.sleep(_CAPACITY_PERIOD)
 
@@ -176,7 +176,7 @@ class _Unread(Exception):
 
 
 class _Watched:
-    """The watches on one member's nodes and pods and what they add up to."""
+    """The watches on one member's nodes and pods, and their totals."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class _Watched:
 
     @property
     def last_heard(self) -> float:
-        """When there was the last word of both, by the monotonic clock; 0 where there was none yet."""
+        """The time of the older of both watches' last events, by the monotonic clock; 0 if one had none yet."""
         return min(self.nodes.last_event, self.pods.last_event)
 
     def _node(self, change: Change[NodeView]) -> None:
@@ -216,9 +216,9 @@ class _Watched:
 
 
 def _listed(found: Discovery, known: tuple[APIResource, ...]) -> tuple[APIResource, ...]:
-    """What a FederatedCluster's status is to list.
+    """The APIs for a FederatedCluster's status.
 
-    A group version that could not be read keeps what was known of it: not knowing must not look like not serving.
+    A group version that could not be read keeps its known APIs: not knowing must not look like not serving.
     """
     listed = {
         APIResource(

@@ -1,12 +1,11 @@
-"""What the control plane may do in a member that it enters with a service account, as RBAC objects.
+"""The rights of the control plane in a member that it enters with a service account, as RBAC objects.
 
-The rights follow the type configs: for each kind the verbs that dispatch, collect and cascade use, and besides them what
-probing, leaving and keeping the account's own token need. Values only; `join` writes them.
+The rights follow the type configs: for each kind the verbs that dispatch, collect and cascade use, and besides them those for
+probing, leaving and renewing the account's own token. Values only; `join` writes them.
 
-Kubernetes lets nobody grant through a role what he does not hold himself, unless he holds `escalate` (for bindings: `bind`).
-So where roles and bindings are federated kinds, carrying them to a member needs those two verbs, and only there are they
-granted. An account that holds `escalate` on cluster roles can also widen its own role when type configs are added; one
-without can only narrow it.
+Kubernetes lets nobody grant rights through a role without holding them, except with the verb `escalate` (for bindings: `bind`).
+So if roles and bindings are federated kinds, writing them to a member needs those two verbs, and only then are they granted. An
+account with `escalate` on cluster roles can also extend its own role when type configs are added; any other can only narrow it.
 """
 
 from collections.abc import Iterable
@@ -36,7 +35,7 @@ _ACCOUNT = [{"kind": "ServiceAccount", "name": keys.MEMBER_SERVICE_ACCOUNT, "nam
 _READ = ["get", "list", "watch"]
 #: What dispatch, collect and cascade do to objects of a federated kind.
 _VERBS = [*_READ, "create", "update", "delete"]
-#: kind of which objects are carried -> (verb, what it is needed on)
+#: federated kind -> (verb, the resources it is needed on)
 _ESCALATIONS = {
     "roles": ("escalate", ["roles"]),
     "clusterroles": ("escalate", ["clusterroles"]),
@@ -61,7 +60,7 @@ def rules_for(cluster: FederatedCluster, configs: Iterable[FederatedTypeConfig])
         plurals.setdefault(config.resource.group, set()).add(config.resource.plural)
     rules = [_rule(group, sorted(plurals[group]), _VERBS) for group in sorted(plurals)]
     if "deployments" in plurals.get("apps", ()):
-        # Whose pods wait for a node is told by the ReplicaSet that made them.
+        # ReplicaSets tell which workload pending pods belong to.
         rules.append(_rule("apps", ["replicasets"], ["list"]))
     for plural in sorted(plurals.get(_RBAC, set()) & _ESCALATIONS.keys()):
         verb, targets = _ESCALATIONS[plural]
@@ -71,7 +70,7 @@ def rules_for(cluster: FederatedCluster, configs: Iterable[FederatedTypeConfig])
     rules += [
         _rule("", ["nodes", "pods"], _READ),
         _rule("", ["namespaces"], ["get", "delete"], keys.SYSTEM_NAMESPACE),
-        # Its own rights: the API server sees to it that they can be narrowed this way and not widened.
+        # Its own rights: the API server allows only to narrow them this way, not to extend them.
         _rule(_RBAC, ["clusterroles"], ["get", "update"], keys.MEMBER_CLUSTER_ROLE),
         {"nonResourceURLs": ["/healthz", "/version", "/api", "/api/*", "/apis", "/apis/*"], "verbs": ["get"]},
     ]
@@ -86,7 +85,7 @@ def _rule(group: str, resources: list[str], verbs: list[str], name: str = "") ->
 
 
 def is_ours(role: Object) -> bool:
-    """Whether the role was made here. One that KubeAdmiral or a person made is not narrowed behind their back."""
+    """Whether we made the role. A role made by KubeAdmiral or a user is not narrowed."""
     return _MADE_HERE.items() <= (role["metadata"].get("labels") or {}).items()
 
 
@@ -100,7 +99,7 @@ def account() -> Object:
 
 
 def token_secret() -> Object:
-    """A legacy token's: for members that issue no other."""
+    """A secret for a legacy token, for members that issue no other."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -114,7 +113,7 @@ def token_secret() -> Object:
 
 
 def cluster_role(namespace: Object, rules: list[Object]) -> Object:
-    """Owned by the system namespace, with which it goes."""
+    """Owned by the system namespace, and deleted with it."""
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "ClusterRole",
@@ -138,7 +137,7 @@ def cluster_role_binding(namespace: Object) -> Object:
 
 
 def own_role() -> Object:
-    """In the system namespace: the account may ask for its own next token, and nobody else's."""
+    """In the system namespace: the account may request its own next token, and no other."""
     rule = _rule("", ["serviceaccounts/token"], ["create"], keys.MEMBER_SERVICE_ACCOUNT)
     return {
         "apiVersion": f"{_RBAC}/v1",

@@ -1,7 +1,7 @@
-"""Secrets of members: what is in them, where it may be sent, and what is written into them.
+"""Secrets of members: their content, where it may be sent, and what is written into them.
 
-Credentials are taken out of a secret here and nowhere else, and only where they may be sent (`fleet.binding`). Two things are
-written: the service account's token, and whom the secret serves.
+Credentials are read from a secret only here, and only if they may be sent to the server (`fleet.binding`). Two things are
+written: the service account's token, and the cluster that the secret is bound to.
 """
 
 import base64
@@ -37,7 +37,7 @@ class SecretView(msgspec.Struct, frozen=True):
 class MemberSecrets:
     def __init__(self, client: Client, secrets: Informer[SecretView], clusters: Informer[FederatedCluster]):
         self._client = client
-        #: Of the system namespace.
+        #: The secrets of the system namespace.
         self.informer = secrets
         self._clusters = clusters
 
@@ -50,7 +50,7 @@ class MemberSecrets:
         return self._secret(cluster) is not None
 
     def connection(self, cluster: FederatedCluster, bootstrap: bool | None = None) -> Connection:
-        """As `connection_from_secret`, where the credentials may be sent there. Raises CredentialsError."""
+        """As `connection_from_secret`, if the credentials may be sent to that server. Raises CredentialsError."""
         secret, name = self._secret(cluster), cluster.spec.secret_ref.name
         if secret is None:
             raise CredentialsError(f'secret "{name}" not found in namespace {keys.SYSTEM_NAMESPACE}')
@@ -58,7 +58,7 @@ class MemberSecrets:
         return permitted_connection(cluster, secret.metadata, secret.decoded(), sharers, bootstrap=bootstrap)
 
     def has_bootstrap(self, cluster: FederatedCluster) -> bool:
-        """Whether the secret has the user's own credentials, which are there for joining and may be taken out afterwards."""
+        """Whether the secret has the user's own credentials, which are needed for joining and may be removed afterwards."""
         try:
             self.connection(cluster, bootstrap=True)
         except CredentialsError:
@@ -66,18 +66,18 @@ class MemberSecrets:
         return True
 
     async def keep_token(self, cluster: FederatedCluster, token: bytes) -> None:
-        """From where every connection takes it."""
+        """Store the token, which every connection uses."""
         value = base64.b64encode(token).decode()
         await self._patch(cluster, {"data": {keys.SECRET_SERVICE_ACCOUNT_TOKEN: value}})
 
     async def drop_token(self, cluster: FederatedCluster) -> None:
-        """Of a cluster that leaves; a secret that does not serve it keeps what it has."""
+        """For a cluster that leaves; a secret that does not serve it is not changed."""
         if self._secret(cluster) is not None and not self._permission(cluster).refusal:
             await self._patch(cluster, {"data": {keys.SECRET_SERVICE_ACCOUNT_TOKEN: None}})
 
     async def bind(self, cluster: FederatedCluster, *, proven: str = "") -> None:
-        """Have the secret say whom it serves, if it may: before its first use where servers are not verified; else once the
-        one at the cluster's address has `proven` to be the member. Raises ApiError and TransportError."""
+        """Record in the secret which cluster it serves, if permitted: before its first use if servers are not verified, else
+        once the server at the cluster's address has `proven` to be the member. Raises ApiError and TransportError."""
         secret, server = self._secret(cluster), server_of(cluster)
         if secret is None or not (why_unverified(cluster) or proven == server):
             return

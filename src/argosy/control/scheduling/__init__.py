@@ -1,4 +1,4 @@
-"""What scheduling needs from outside: profiles, plugins behind HTTP and in processes, reservations, priorities.
+"""Inputs of scheduling: profiles, plugins behind HTTP and in processes, reservations, priorities.
 
-The decisions themselves are `plan/scheduling`.
+`plan/scheduling` makes the decisions.
 """

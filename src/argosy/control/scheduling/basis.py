@@ -1,4 +1,4 @@
-"""The basis of decisions: all that a pass over one object rests on besides the object, read from where it is kept current."""
+"""The basis of decisions: all inputs of a pass over one object besides the object itself, kept current."""
 
 import re
 from collections.abc import Generator
@@ -28,7 +28,7 @@ Object = dict[str, Any]
 
 
 class DecisionBasis:
-    """Its parts tell when they change; whoever decides listens to them."""
+    """Its parts signal changes; the loop that decides subscribes to them."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class DecisionBasis:
         self._caches = caches
         self._priorities = priorities
         self._options = options
-        #: Namespaces of these names are not propagated.
+        #: Namespaces with these names are not propagated.
         self.excluded = re.compile(options.exclude_namespaces) if options.exclude_namespaces else None
         self._metrics = metrics
 
@@ -80,14 +80,14 @@ class DecisionBasis:
         )
 
     def rank(self, key: SourceKey) -> int:
-        """The queue's priority of an object that is looked at for others' sake: its policy's, its clusters'. Above 0."""
+        """The queue priority of an object that is woken by a policy, a cluster or the like. Above 0."""
         return self._priorities.rank(self._caches.source_raw(key))
 
     def policy(self, reference: PolicyRef) -> PropagationPolicy | None:
         return self._caches.policies[bool(reference.namespace)].get(reference.key)
 
     def policy_of(self, source: Object) -> PropagationPolicy | None:
-        """The propagation policy that a source names, if it is there."""
+        """The propagation policy that a source names, if it exists."""
         reference = propagation_ref(labels_of(source), source["metadata"].get("namespace") or "")
         return self.policy(reference) if reference is not None else None
 

@@ -1,6 +1,6 @@
-"""Placed workloads: keeps the fleet's index of placed workloads up to date, for rules that look at other workloads.
+"""Placed workloads: keeps the fleet's index of placed workloads up to date, for rules about other workloads.
 
-Fed by federated objects (where) and their sources (labels); with shards it knows the workloads of its own part.
+Fed by federated objects (clusters) and their sources (labels); a shard knows the workloads of its own part.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ class PlacedWorkloads:
     def __init__(self, caches: Caches, workloads: Workloads) -> None:
         self._caches = caches
         self._workloads = workloads
-        #: A workload came to a cluster or left one.
+        #: A workload was placed in a cluster or left one.
         self.moved: Signal[None] = Signal("placed workloads")
 
     def follows(self) -> Iterable[Follow[Any]]:
@@ -40,7 +40,7 @@ class PlacedWorkloads:
             self._set(source, change.new)
 
     def _source_changed(self, told: SourceChange) -> None:
-        """Only its labels matter here; where a source that is gone still runs, its federated object tells."""
+        """Only its labels matter here; the federated object tells where a deleted source still runs."""
         change = told.change
         if change.new is None or (change.old and change.old.metadata.labels == change.new.metadata.labels):
             return

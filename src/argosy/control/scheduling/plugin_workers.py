@@ -1,12 +1,12 @@
-"""Plugins of Python packages, each package in a process of its own, which is asked like a webhook.
+"""Plugins of Python packages. Each package runs in a process of its own and is asked like a webhook.
 
-Somebody else's code may hang, spin, crash or eat memory: it does so in a process that is ended when a question takes too long,
-and started anew for the next one. Packages are loaded while everything else goes on (`running`): until then whoever asks waits
-for as long as an answer may take, and is told so. A plugin that does not answer several times in a row is left alone for a
-while (`Breaker`). Whatever happens is a Reply: nothing here raises for what a plugin did, nothing waits but the object that
-asked, and no function of a package is ever called in this process.
+External code may hang, spin, crash or exhaust memory. It does so in a process that is killed when a question takes too long,
+and started again for the next one. Packages are loaded in the background (`running`): a question meanwhile waits as long as an
+answer may take, and then fails with that reason. A plugin that fails to answer several times in a row is not asked for a while
+(`Breaker`). Every failure is a Reply: a plugin raises nothing here, only the object that asked waits, and no function of a
+package is ever called in this process.
 
-Owns one process a package and the task that asks it; `close` ends them, and `running` the task that loads them too.
+Owns one process per package and the task that asks it; `close` ends them, and `running` also the task that loads them.
 """
 
 import asyncio
@@ -40,13 +40,13 @@ __all__ = ["PluginWorkers"]
 
 log = logging.getLogger(__name__)
 
-#: What a process may take beyond what it has once its package is loaded.
+#: Memory of a process beyond what it uses once its package is loaded.
 MEMORY = 1024 * 1024 * 1024
-#: ... and while it is loaded. Libraries reserve much more than they use.
+#: Memory while it is loaded. Libraries reserve much more than they use.
 MEMORY_TO_LOAD = 4 * MEMORY
-#: A process ends itself when its time is over, and says where it was; a little later it is ended.
+#: A process ends itself at its timeout, and logs its stack; after this grace it is killed.
 _GRACE = 0.5
-#: How long one that was ended may take to be gone.
+#: How long a killed process may take to be gone.
 _DYING = 5.0
 _SLICE = 0.005
 _KEPT = frozenset(["PATH", "HOME", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "VIRTUAL_ENV"])
@@ -55,23 +55,23 @@ T = TypeVar("T")
 
 
 class PluginWorkers:
-    """All packages with plugins. `registry` has what profiles may name of those that are loaded; `loaded` tells of more."""
+    """All packages with plugins. `registry` has the plugins of the loaded ones; `loaded` signals each further package."""
 
     def __init__(self, timings: Timings, found: Iterable[EntryPoint] | None = None, registry: Registry = IN_TREE):
         self._timings = timings
         self._workers = [_Worker(origin, points, timings) for origin, points in offered(found).items()]
         self._plugins: dict[str, _Plugin] = {}
         self._built_in = registry
-        #: Those of which it is not known yet what they have.
+        #: Packages that are not loaded yet.
         self._loading = list(self._workers)
         self._loaded = asyncio.Condition()
-        #: A package was loaded, or could not be.
+        #: A package was loaded, or failed to.
         self.loaded: Signal[None] = Signal("packages of plugins")
         self.registry = registry
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Loaded beside what is done meanwhile, and closed with it."""
+        """Loads the packages in the background, and closes them at the end."""
         loading = asyncio.create_task(self.load(), name="load plugins")
         try:
             yield
@@ -81,7 +81,7 @@ class PluginWorkers:
             await self.close()
 
     async def load(self) -> None:
-        """Every package, side by side. One that cannot be loaded costs its own plugins."""
+        """Load all packages in parallel. A failure affects only the package's own plugins."""
         await asyncio.gather(*(self._load(worker) for worker in self._workers))
 
     async def _load(self, worker: "_Worker") -> None:
@@ -89,7 +89,7 @@ class PluginWorkers:
         self._loading.remove(worker)
         for remote in worker.remotes:
             self._plugins.setdefault(remote.name, _Plugin(remote.name, worker, self._timings))
-        # Whoever is done first: what the registry says must not depend on it.
+        # In fixed order: the registry must not depend on which package is loaded first.
         registry = self._built_in
         for each in self._workers:
             registry = registry.with_plugins(each.remotes, each.origin).with_unusable(each.unusable)
@@ -101,18 +101,18 @@ class PluginWorkers:
 
     @property
     def loading(self) -> bool:
-        """Whether there are packages of which it is not known yet what they have."""
+        """Whether some packages are not loaded yet."""
         return bool(self._loading)
 
     def awaited_from(self, name: str) -> str:
-        """The package that may turn out to have a plugin of this name, since it is being loaded; empty where there is none."""
+        """The package being loaded that may have a plugin of this name; empty if there is none."""
         if not self._loading or name in self._plugins:
             return ""
         likely = [worker for worker in self._loading if worker.has_entry_point(name)]
         return (likely or self._loading)[0].origin
 
     async def answer(self, question: PackagedQuestion) -> Reply:
-        """What the plugin says. One question at a time to a package: others to it wait their turn."""
+        """The plugin's answer. A package gets one question at a time: others to it wait their turn."""
         if package := await self._still_awaited_from(question.plugin):
             return failed(question, f"is not there yet: {package} is being loaded")
         plugin = self._plugins.get(question.plugin)
@@ -124,7 +124,7 @@ class PluginWorkers:
             return failed(question, str(silence))
 
     async def _still_awaited_from(self, name: str) -> str:
-        """As `awaited_from`, but after as long as an answer may take: most packages are loaded by then."""
+        """As `awaited_from`, but after waiting as long as an answer may take: most packages are loaded by then."""
         package = self.awaited_from(name)
         if package:
             with contextlib.suppress(TimeoutError):
@@ -134,7 +134,7 @@ class PluginWorkers:
         return package
 
     async def refuses(self, remote: Remote) -> str:
-        """Why a plugin cannot take the arguments of a profile; empty where it can, or cannot be asked."""
+        """Why a plugin cannot take the arguments of a profile; empty if it can, or cannot be asked."""
         plugin = self._plugins.get(remote.name)
         if plugin is None:
             return ""
@@ -144,7 +144,7 @@ class PluginWorkers:
         try:
             return (await plugin.ask(question, wire.CONFIGURE)).error
         except _Silent:
-            return ""  # objects that need it are told
+            return ""  # objects that need it report that
 
     @property
     def plugins(self) -> list[str]:
@@ -152,16 +152,16 @@ class PluginWorkers:
 
     @property
     def silent(self) -> dict[str, str]:
-        """Plugins that did not answer last time, and what became of the question."""
+        """Plugins that did not answer last time, and why."""
         return {name: plugin.silent for name, plugin in self._plugins.items() if plugin.silent}
 
     @property
     def ended(self) -> dict[str, int]:
-        """How often the process of each package had to be ended, or ended."""
+        """How often the process of each package ended or was killed."""
         return {worker.origin: worker.ended for worker in self._workers}
 
     def problems(self) -> list[str]:
-        """What only a restart of this process helps against."""
+        """Problems that need a restart of this process."""
         return [f"plugins of {worker.origin}: {worker.stuck}" for worker in self._workers if worker.stuck]
 
     async def close(self) -> None:
@@ -180,7 +180,7 @@ class _Plugin:
         return await self._worker.in_turn(lambda: self._ask(question, phase))
 
     async def _ask(self, question: PackagedQuestion, phase: str) -> Reply:
-        try:  # now that it is our turn: what others waited for meanwhile says whether it is worth while
+        try:  # checked now that it is our turn: other questions may have failed meanwhile
             self._breaker.check()
         except BreakerOpen:
             raise _Silent(self.silent) from None
@@ -200,7 +200,7 @@ class _Plugin:
 
 
 class _Silent(Exception):
-    """There is no answer; the message goes on from the plugin's name."""
+    """There is no answer; the message continues after the plugin's name."""
 
 
 class _Worker:
@@ -210,25 +210,25 @@ class _Worker:
         self.origin = origin
         self.ended = 0
         self.stuck = ""
-        #: What the package has, once it is loaded, and entry points that cannot be used, with the reason.
+        #: The package's plugins, once it is loaded, and entry points that cannot be used, with the reason.
         self.remotes: tuple[Remote, ...] = ()
         self.unusable: dict[str, str] = {}
         self._points = tuple((point.name, point.value) for point in points)
         self._timings = timings
         self._turn = asyncio.Lock()
-        #: Whoever's turn it is.
+        #: The task whose turn it is.
         self._busy: asyncio.Task[Any] | None = None
         self._closed = False
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._number = 0
-        #: What the process knows of the clusters.
+        #: The clusters as the process knows them.
         self._known: dict[str, Member] = {}
 
     async def in_turn(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Who is cancelled while waiting was never there. From then on the process is heard to the end, or ended, whoever still
-        wants to know."""
+        """Cancellation while waiting has no effect on the process. Once started, the work is finished or the process killed,
+        even if the caller is cancelled."""
         await self._turn.acquire()
         task = self._busy = asyncio.ensure_future(work())
         task.add_done_callback(lambda _: self._turn.release())
@@ -255,7 +255,7 @@ class _Worker:
         self.unusable = {name: why for name, why in described.unusable.items() if self.has_entry_point(name)}
 
     async def ask(self, question: PackagedQuestion, phase: str) -> Reply:
-        """Only `in_turn`. Raises _Silent."""
+        """Call only `in_turn`. Raises _Silent."""
         if self._process is not None and self._process.returncode is not None:
             await self._end(idle=True)
         if self._process is None:
@@ -309,9 +309,9 @@ class _Worker:
 
     @contextlib.asynccontextmanager
     async def _heard(self, seconds: float, late: str, grace: float = 0.0) -> AsyncIterator[None]:
-        """Where nothing that can be read comes of the process, it is ended, and _Silent raised with the reason.
+        """If the process sends nothing readable, it is killed, and _Silent raised with the reason.
 
-        A process that took its seconds ends by itself: that is `late` as well.
+        A process ends itself at its timeout: that counts as `late` as well.
         """
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -327,13 +327,13 @@ class _Worker:
             raise _Silent(died if in_time else late) from None
         except wire.WireError as error:
             await self._end()
-            raise _Silent(f"sent what cannot be read: {short(str(error))}") from None
+            raise _Silent(f"sent an unreadable answer: {short(str(error))}") from None
         except BaseException:
             await self._end()
             raise
 
     async def _exchange(self, message: bytes, longest: int) -> bytes:
-        """The message that comes back. Who sends more than `longest` is not read: that alone would hold up the loop."""
+        """The message that comes back. A message longer than `longest` is not read: reading it would block the event loop."""
         assert self._reader is not None
         assert self._writer is not None
         self._writer.write(message)
@@ -344,7 +344,7 @@ class _Worker:
         return await self._reader.readexactly(length)
 
     async def _asked(self, question: PackagedQuestion, phase: str, seconds: float) -> bytes:
-        """The question, with what has changed of the clusters since the last one."""
+        """The question, with the clusters that changed since the last one."""
         fleet, remote = question.fleet, question.remote
         names: tuple[str, ...] | None = None
         members: tuple[bytes, ...] = ()
@@ -370,7 +370,7 @@ class _Worker:
         )
 
     async def _encode(self, members: list[Member]) -> tuple[bytes, ...]:
-        """The event loop is let go in between: hundreds of clusters take a while."""
+        """Yields to the event loop in between: hundreds of clusters take a while."""
         loop = asyncio.get_running_loop()
         until = loop.time() + _SLICE
         found = []
@@ -382,7 +382,7 @@ class _Worker:
         return tuple(found)
 
     async def _died(self) -> str:
-        """What became of a process that ended by itself."""
+        """How a process ended by itself."""
         process = self._process
         await self._end()
         code = process.returncode if process is not None else None
@@ -390,8 +390,8 @@ class _Worker:
         return f"ended its process ({how})"
 
     async def _end(self, *, counts: bool = True, idle: bool = False) -> None:
-        """The process is gone when this returns, or it is said that it cannot be got rid of. What it has started goes with it,
-        unless it ended while nobody asked (`idle`): its number may be somebody else's by now."""
+        """The process is gone when this returns, or recorded as stuck. Its process group is killed with it, unless it ended
+        while idle (`idle`): its pid may belong to another process by now."""
         process, writer = self._process, self._writer
         self._known = {}
         if writer is not None:
@@ -401,12 +401,12 @@ class _Worker:
         self.ended += counts
         kill = not idle or process.returncode is None
         try:
-            # One that has ended by itself is found so first, and keeps its exit code.
+            # If it has ended by itself, this finds its exit code.
             async with asyncio.timeout(0.05 if counts else 0):
                 await process.wait()
         except TimeoutError:
             pass
-        finally:  # who is cancelled here must not leave it behind
+        finally:  # even if cancelled here
             if kill:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
@@ -420,9 +420,9 @@ class _Worker:
 
 
 def _environment() -> dict[str, str]:
-    """What an interpreter needs; what else the control plane was started with is nobody's business."""
+    """What an interpreter needs; the rest of the control plane's environment is not passed on."""
     kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
-    # One core is what a question gets.
+    # A question gets one core.
     return {**kept, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 

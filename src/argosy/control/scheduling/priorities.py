@@ -1,7 +1,7 @@
-"""Priorities: who is looked at first when many objects have to be, by the PriorityClass of their pods.
+"""Priorities: which objects are reconciled first, by the PriorityClass of their pods.
 
-Where room is short, whoever is placed first has it: after a cluster failed, that is to be the workload that matters most.
-Reads the control plane's PriorityClasses; where they cannot be read, all are equal.
+If room is short, the workload placed first gets it: after a cluster failed, that should be the most important one. Reads the
+control plane's PriorityClasses; without the right to read them, all objects are equal.
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ class Priorities:
         self._default = 0
 
     def rank(self, source: bytes | None) -> int:
-        """The queue's priority for a source: lower goes first. What is no workload goes with the most ordinary ones."""
+        """The queue priority of a source: lower goes first. Objects without pods rank with priority 0."""
         if not self.informer.has_synced or source is None:
             return rank(0)
         name = priority_class_of(source)

@@ -1,11 +1,11 @@
-"""Profiles: which scheduling plugins there are at the moment, and whom another profile, or another plugin, concerns.
+"""Profiles: which scheduling plugins exist at the moment, and which objects a changed profile or plugin affects.
 
-Plugins are those built in, those installed as Python packages, and webhooks; profiles choose among them. A profile that cannot
-be used says so in an event of its own, besides what the objects say that wait for it. While packages are being loaded, a name
-that nobody has may be a plugin of theirs: whoever decides asks for it and waits, and nothing is said about the profile.
+Plugins are built in, installed as Python packages, or webhooks; profiles choose among them. An unusable profile gets an event
+of its own, besides those of the objects that wait for it. While packages are being loaded, an unknown name may be one of their
+plugins: decisions ask for it and wait, and no event is recorded for the profile.
 
-Decides nothing: what a profile means is `plan.scheduling.profile`. Owns a task for each profile whose arguments a Python package
-is asked about; `close` ends them.
+Decides nothing: `plan.scheduling.profile` defines what a profile means. Owns a task for each profile whose arguments a Python
+package is asked about; `close` ends them.
 """
 
 import asyncio
@@ -42,9 +42,9 @@ class Profiles:
         events: EventRecorder | None = None,
         workers: PluginWorkers | None = None,
     ) -> None:
-        """Without a recorder nothing is told: somebody else of this control plane does.
+        """Without a recorder no events are recorded: another shard does.
 
-        With `workers`, what is installed is what they have, now and as they come to know of more.
+        With `workers`, the installed plugins are those they have loaded so far.
         """
         self._workers = workers
         self._checking: set[asyncio.Task[None]] = set()
@@ -52,10 +52,10 @@ class Profiles:
         self._webhooks = webhooks
         self._installed = installed
         self._events = events
-        #: The name of a profile that came, went or means something else than before; see `naming`.
+        #: The name of a profile that was created, deleted or changed in meaning; see `naming`.
         self.changes: Signal[str] = Signal("profiles")
         self.registry = installed
-        #: Names in profiles that may be plugins of a package that is being loaded.
+        #: Names in profiles that may be plugins of a package being loaded.
         self._awaited: frozenset[str] = frozenset()
 
     def follows(self) -> Iterable[Follow[Any]]:
@@ -65,7 +65,7 @@ class Profiles:
             yield Follow(self._workers.loaded, self._package_loaded, "which plugins there are, of Python packages")
 
     def of(self, policy: PropagationPolicy | None) -> SchedulingProfile | None:
-        """The profile a policy names, if it is there."""
+        """The profile a policy names, if it exists."""
         name = policy.spec.scheduling_profile if policy is not None else ""
         return self._caches.profiles.get(name) if name else None
 
@@ -79,7 +79,7 @@ class Profiles:
         self.changes.tell(change.key)
 
     def _webhook_changed(self, name: str) -> None:
-        """A webhook came, went or is another one than before."""
+        """A webhook was created, deleted or changed."""
         self._look_up()
         if self._installed.points_of(name):
             configuration = self._caches.webhooks.get(name)
@@ -92,7 +92,7 @@ class Profiles:
                 self.changes.tell(profile.metadata.name)
 
     def _package_loaded(self, _: None) -> None:
-        """One was loaded, or could not be: who named a plugin of it now knows what that is."""
+        """A package was loaded, or failed to: profiles that name its plugins are checked."""
         assert self._workers is not None
         awaited, before = self._awaited, self.registry
         self._installed = self._workers.registry
@@ -105,7 +105,7 @@ class Profiles:
                     break
 
     def _look_up(self) -> None:
-        """Which plugins there are."""
+        """Update the set of existing plugins."""
         known = self._installed.with_remotes(self._webhooks.remotes()).with_unusable(self._webhooks.unusable)
         awaited: dict[str, str] = {}
         if self._workers is not None and self._workers.loading:
@@ -113,8 +113,8 @@ class Profiles:
             unknown = (name for name in wanted if _is_unknown(name, known))
             awaited = {name: package for name in unknown if (package := self._workers.awaited_from(name))}
         for name, package in awaited.items():
-            # At which stage it belongs is not known either. The package is part of what a decision was based on: most likely it
-            # is the same as before, so that nothing is decided anew only because we have started.
+            # Its extension points are not known yet either. Decisions record the package, most likely the same as before, so
+            # that nothing is decided anew just because of a restart.
             known = known.with_plugins((Remote(name, point, packaged=True) for point in POINTS), package)
         self._awaited, self.registry = frozenset(awaited), known
 
@@ -127,7 +127,7 @@ class Profiles:
                     yield from self._caches.sources_naming(f"{labels[namespaced]}={key_of(policy.metadata)}")
 
     def check_all(self) -> None:
-        """Once all are known: until then a profile may name what has only not come yet."""
+        """Called once everything is known: until then a profile may name plugins that have not arrived yet."""
         for profile in self._caches.profiles.values():
             self._check(profile)
 
@@ -153,7 +153,7 @@ class Profiles:
             task.add_done_callback(self._checking.discard)
 
     async def _check_arguments(self, profile: SchedulingProfile, workers: PluginWorkers, given: list[Remote]) -> None:
-        """What arguments mean is the plugins' own matter."""
+        """Only the plugins themselves can check their arguments."""
         for remote in given:
             if why := await workers.refuses(remote):
                 self._tell(profile, EventReason.PROFILE_INVALID, why)

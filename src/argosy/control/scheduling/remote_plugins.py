@@ -1,4 +1,4 @@
-"""Remote plugins: a question goes to the webhook or to the process of the Python package it is for; its time is measured."""
+"""Remote plugins: sends a question to the webhook or the package's process it is for, and measures the time."""
 
 from argosy.control.scheduling.plugin_workers import PluginWorkers
 from argosy.control.scheduling.webhooks import Webhooks
@@ -17,7 +17,7 @@ class RemotePlugins:
         self._metrics = metrics
 
     async def answer(self, question: Question) -> Reply:
-        """What the plugin says, whatever becomes of it: nothing is raised."""
+        """The plugin's answer; every failure is a Reply."""
         started = clock.monotonic()
         reply = await self._answer(question)
         if self._metrics is not None:

@@ -1,8 +1,8 @@
-"""Reservations: the fleet that decisions are made on: the live one, less what was decided and does not run yet.
+"""Reservations: the fleet for decisions: the live fleet, less what was decided and does not run yet.
 
-Fed by federated objects, own writes included, and by the copies the collector sees; decisions that are being written count
-from the moment they were made. What it holds follows from those alone (see `fleet.reservations`) and is stored nowhere.
-What other shards decided is heard from them (`sharding.peers`).
+Fed by federated objects, including our own writes, and by the copies that the collector sees. A decision counts from the moment
+it is made, before it is written. Reservations follow from those alone (see `fleet.reservations`) and are stored nowhere. Other
+shards publish theirs (`sharding.peers`).
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import msgspec
 
 from argosy.api.conditions import Propagation
 from argosy.api.federated import FederatedObject
-from argosy.api.types import FederatedCluster, FederatedTypeConfig
+from argosy.api.types import FederatedTypeConfig
 from argosy.control.caches.informers import Caches
 from argosy.control.caches.livefleet import LiveFleet
 from argosy.control.caches.objectkeys import SourceKey
@@ -43,12 +43,12 @@ class ReservedFleet:
     def __init__(
         self, caches: Caches, collector: Collector, fleet: LiveFleet, peers: PeerReservations | None = None
     ) -> None:
-        """`peers` is what other shards have reserved, where there are any."""
+        """`peers` are the reservations of other shards, if there are any."""
         self._caches = caches
         self._collector = collector
         self._fleet = fleet
         self._peers = peers
-        #: Something that was reserved will not come after all.
+        #: A reservation ended without replicas: its room is free again.
         self.released: Signal[None] = Signal("reservations that ended")
         self._reservations: Reservations[SourceKey] = Reservations()
         self._known: tuple[Fleet, int, int, Fleet] | None = None
@@ -57,22 +57,21 @@ class ReservedFleet:
         why = "what was placed is reserved until it runs"
         yield Follow(self._caches.federated_changes, self._federated_changed, why)
         yield Follow(self._collector.changes, self._copy_changed, "what runs is reserved no more")
-        yield Follow(self._caches.clusters, self._cluster_changed, "nothing is reserved in a cluster that left")
 
     @property
     def totals(self) -> dict[str, dict[str, int]]:
-        """What is reserved, by resource and cluster."""
+        """The reserved amounts, by resource and cluster."""
         return self._reservations.totals
 
     @property
     def snapshot(self) -> Fleet:
-        """The fleet as its members tell it."""
+        """The fleet as its members report it."""
         return self._fleet.snapshot
 
     def fleet(self, key: SourceKey, *, own: bool = False) -> Fleet:
-        """The fleet as a decision about this source should see it: what is still to come of its own is at its disposal.
+        """The fleet for a decision about this source: its own reservations count as free.
 
-        With `own` that is taken as well: who is given room beyond what was placed must not be given it twice.
+        With `own` they count as taken: an object limited to available room must not be given the same room twice.
         """
         snapshot, reservations = self._fleet.snapshot, self._reservations
         others, heard = (self._peers.totals, self._peers.version) if self._peers is not None else ({}, 0)
@@ -87,7 +86,7 @@ class ReservedFleet:
 
     @contextlib.contextmanager
     def decided(self, key: SourceKey, federated: Json) -> Iterator[None]:
-        """While a decision is being written: others decide meanwhile."""
+        """Reserves while a decision is being written: other objects are decided meanwhile."""
         config = self._counted(key)
         if config is None:
             yield
@@ -99,7 +98,7 @@ class ReservedFleet:
         finally:
             self._follow(key, config)
 
-    # What is heard.
+    # Handlers of changes.
 
     def _federated_changed(self, change: Change[FederatedView]) -> None:
         view = change.new or change.old
@@ -113,10 +112,6 @@ class ReservedFleet:
         elif old.status != new.status:
             self._reservations.observe_all(key, lambda cluster: self._copy(key, config, new, cluster))
 
-    def _cluster_changed(self, change: Change[FederatedCluster]) -> None:
-        if change.new is None:
-            self._reservations.drop_cluster(change.key)
-
     def _copy_changed(self, copy: CopyChange) -> None:
         key, cluster = copy.source, copy.cluster
         config = self._counted(key)
@@ -124,10 +119,10 @@ class ReservedFleet:
         if config is not None and view is not None:
             self._reservations.observe(key, cluster, self._copy(key, config, view, cluster))
 
-    # What it means.
+    # Updates of the reservations.
 
     def _follow(self, key: SourceKey, config: FederatedTypeConfig) -> None:
-        """Be of one mind with the cache."""
+        """Set the reservations of an object from the cache."""
         view, raw = self._caches.federated_view(key), self._caches.federated_raw(key)
         before = self._reservations.released
         if view is None or raw is None or view.metadata.deletion_timestamp:
@@ -146,7 +141,7 @@ class ReservedFleet:
         self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject, view: FederatedView | None
     ) -> None:
         template = federated.spec.template
-        # Kubernetes takes one that is not stated for 1.
+        # Kubernetes defaults replicas to 1.
         whole = desired_replicas(template, config.spec.path_definition.replicas_spec)
         placed = {
             cluster: (1 if whole is None else whole) if number is None else number
@@ -160,7 +155,7 @@ class ReservedFleet:
         )
 
     def _counted(self, key: SourceKey) -> FederatedTypeConfig | None:
-        """Of kinds that run pods, those whose numbers of replicas can be followed."""
+        """The type config, for kinds that run pods and report their replicas."""
         config = self._caches.catalog.get(key.type)
         if config is None or not config.spec.path_definition.replicas_status:
             return None
@@ -177,7 +172,7 @@ class ReservedFleet:
         entries = reported.status.clusters if reported is not None else ()
         entry = next((each for each in entries if each.cluster == cluster), None)
         if found is None:
-            # Where its first list is not in yet, only what was never carried there is known not to run.
+            # Before the first list, only copies that were never written are known not to run.
             return Copy(0) if entry is None or self._collector.synced(cluster, config.name) else None
         paths, content = config.spec.path_definition, as_object(found)
         current = (

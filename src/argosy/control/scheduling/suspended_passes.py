@@ -1,10 +1,10 @@
-"""Suspended passes: a pass that needs a remote plugin's answer is given up and started anew when the answer is there.
+"""Suspended passes: a pass that needs a remote plugin's answer is aborted, and started again when the answer is there.
 
-The question goes out in a task of its own; the next pass works on what is true by that time, and takes the answers it has. So
-a plugin that hangs holds no worker, and an object that is changed or deleted meanwhile does not wait for it. Answers are kept
-until a pass came to its end.
+The question is asked in a task of its own. The next pass sees the state of that time and uses the answers it has. So a plugin
+that hangs blocks no worker, and an object that is changed or deleted meanwhile does not wait for it. Answers are kept until a
+pass is completed.
 
-Owns one task an object with a question; `close` ends them.
+Owns one task per object with a question; `close` ends them.
 """
 
 import asyncio
@@ -21,19 +21,19 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-#: Answers kept about one object: more than one decision has questions, and few where the object changes all the time.
+#: Answers kept per object: more than one decision has questions, and few even if the object changes all the time.
 _KEPT = 64
 
 
 class Pass(NamedTuple, Generic[T]):
-    """A pass that came to its end. `unanswered` says that some plugin could not tell all it was asked: ask again later."""
+    """A completed pass. `unanswered` says that some plugin did not answer for all clusters: ask again later."""
 
     result: T
     unanswered: bool
 
 
 class _Questions:
-    """What was asked about one object, and answered."""
+    """The questions about one object, and their answers."""
 
     def __init__(self) -> None:
         self.answers: list[tuple[Question, Reply]] = []
@@ -41,7 +41,7 @@ class _Questions:
         self.task: asyncio.Task[None] | None = None
 
     def ask(self, question: Question, task: "asyncio.Task[None]") -> None:
-        """This question is out, in place of an earlier one."""
+        """Replaces the pending question."""
         if self.task is not None:
             self.task.cancel()
         self.pending, self.task = question, task
@@ -62,11 +62,11 @@ class SuspendedPasses(Generic[K]):
         self._questions: dict[K, _Questions] = {}
 
     def __len__(self) -> int:
-        """Objects that have a question out, or an answer they have not used yet."""
+        """Objects that have a pending question, or an answer not used yet."""
         return len(self._questions)
 
     def run(self, key: K, steps: Generator[Ask, Reply, T]) -> Pass[T] | None:
-        """The pass, or None where it waits for an answer: the key is woken when that is there."""
+        """The completed pass, or None if it waits for an answer, which wakes the key."""
         asked = self._questions.get(key)
         unanswered = False
         try:
@@ -85,13 +85,13 @@ class SuspendedPasses(Generic[K]):
             return Pass(done.value, unanswered)
 
     def forget(self, key: K) -> None:
-        """Nobody wants to know any more."""
+        """The answers are not needed any more."""
         asked = self._questions.pop(key, None)
         if asked is not None and asked.task is not None:
             asked.task.cancel()
 
     def plugin_changed(self, plugin: str) -> list[K]:
-        """What it said counts no more, and what it is being asked it need not say. The keys are to be passed over anew."""
+        """Drops the plugin's answers and its pending questions. Returns the keys that need another pass."""
         concerned = [
             key
             for key, asked in self._questions.items()

@@ -1,9 +1,9 @@
-"""Webhooks: scheduling plugins that are asked over HTTP, one client a SchedulerPluginWebhookConfiguration.
+"""Webhooks: scheduling plugins over HTTP, one client per SchedulerPluginWebhookConfiguration.
 
-A client keeps its connections, asks about several clusters at a time, and no longer than the configuration says. One that does
-not answer several times in a row is left alone for a while (`Breaker`): whoever asks meanwhile is told so at once. Whatever comes
-back, or does not, is a Reply: nothing here raises for what a webhook did. Every change of a configuration makes another client;
-the old one ends when its last question is answered. Owns connections and no task.
+A client keeps its connections, asks about several clusters in parallel, and waits no longer than the configuration says. A
+webhook that fails to answer several times in a row is not asked for a while (`Breaker`): questions fail at once meanwhile.
+Every failure is a Reply: a webhook raises nothing here. Every change of a configuration makes a new client; the old one is
+closed when its last question is answered. Owns connections and no task.
 """
 
 import asyncio
@@ -66,16 +66,16 @@ Phase = Literal["filter", "score", "select"]
 Clusters = Callable[[str], FederatedCluster | None]
 
 USER_AGENT = "kubeadmiral-scheduler"
-#: Objects whose questions one webhook works on at a time, and requests under way for them.
+#: Concurrent questions (objects) to one webhook, and requests for them.
 QUESTIONS = 8
 REQUESTS = 32
-#: Requests under way to all webhooks together: however many of them are slow, connections and memory stay bounded.
+#: Concurrent requests to all webhooks together: bounds connections and memory, however many webhooks are slow.
 ALL_REQUESTS = 256
-#: One request, whatever a configuration says (Kubernetes allows its webhooks as much): a few that hang must not keep all others
-#: waiting.
+#: Longest timeout of a request, whatever a configuration says (as for Kubernetes' own webhooks): a few that hang must not
+#: block all others.
 LONGEST_TIMEOUT = 30.0
-#: More than any answer has, by what it is about: one cluster, as many as a batch has, a selection of thousands. There may be
-#: hundreds of answers on their way.
+#: Size limits of answers about one cluster, about a batch, and of a selection of thousands. There may be hundreds of answers
+#: at a time.
 LONGEST_ABOUT_ONE = 64 * 1024
 LONGEST_ABOUT_MANY = 256 * 1024
 LONGEST_SELECTION = 1024 * 1024
@@ -87,13 +87,13 @@ HEADERS = {
 }
 _KEEPALIVE = 30.0
 _DEFAULT_TIMEOUT = 5.0
-#: Bytes of an error's body that are looked at.
+#: Bytes of an error's body that are shown.
 _SHOWN = 1024
 _SLICE = 0.005
 
 
 class WebhookClient:
-    """Asks one webhook. Raises ConfigError where the configuration is no good."""
+    """Asks one webhook. Raises ConfigError if the configuration is invalid."""
 
     def __init__(
         self,
@@ -104,12 +104,12 @@ class WebhookClient:
         shared: asyncio.Semaphore | None = None,
         endpoints: EndpointRules = DEFAULT_RULES,
     ):
-        """`shared` is taken for each request, and bounds those of all webhooks."""
+        """`shared` is acquired for each request, and limits those of all webhooks."""
         version = payload_version(spec.payload_versions)
         if version is None:
             raise ConfigError(
                 f"no payload version is supported: it has {', '.join(map(short, spec.payload_versions)) or 'none'}, "
-                f"and {SINGLE} or {BATCH} is needed"
+                f"but {SINGLE} or {BATCH} is needed"
             )
         self._version = version
         self._paths: dict[str, str] = {"filter": spec.filter_path, "score": spec.score_path, "select": spec.select_path}
@@ -117,7 +117,7 @@ class WebhookClient:
         self._endpoints = endpoints
         asked = _timeout(spec.http_timeout)
         self.timeout = min(asked, LONGEST_TIMEOUT)
-        #: What its author ought to know, though it works.
+        #: A warning for the configuration's author, although it works.
         self.warning = (
             f"httpTimeout is longer than allowed, and taken as {LONGEST_TIMEOUT:g} s" if asked > LONGEST_TIMEOUT else ""
         )
@@ -138,12 +138,12 @@ class WebhookClient:
         self._questions = asyncio.Semaphore(QUESTIONS)
         self._requests = asyncio.Semaphore(REQUESTS)
         self._shared = shared or asyncio.Semaphore(ALL_REQUESTS)
-        #: However many requests a question takes.
+        #: For all requests of a question.
         self._longest = max(timings.webhook_question, self.timeout)
         self._breaker = Breaker(timings.breaker_failures, timings.breaker_open)
         self._last_failure = ""
         self._session: aiohttp.ClientSession | None = None
-        #: Questions that are asked or wait to be.
+        #: Questions that are asked or queued.
         self._open = 0
         self._retired = False
         self._closed = False
@@ -155,7 +155,7 @@ class WebhookClient:
         )
 
     async def answer(self, question: Question) -> Reply:
-        """What the webhook says. Waits while it works on as many other questions as it is given at a time."""
+        """The webhook's answer. Waits while the webhook has as many other questions as allowed at a time."""
         self._open += 1
         try:
             async with self._questions:
@@ -163,14 +163,14 @@ class WebhookClient:
                     async with asyncio.timeout(self._longest):
                         return await self._ask(question)
                 except TimeoutError:
-                    return failed(question, f"not all of it was answered within {self._longest:g} s")
+                    return failed(question, f"not all requests were answered within {self._longest:g} s")
         finally:
             self._open -= 1
             if self._retired:
                 await self.retire()
 
     async def retire(self) -> None:
-        """Close once nobody waits for an answer any more."""
+        """Close once no question is pending."""
         self._retired = True
         if self._open == 0:
             await self.close()
@@ -194,7 +194,7 @@ class WebhookClient:
         url = url_of(self._prefix, path)
         said: list[ParsedAnswer] = []
         if self._breaker.is_open and requests:
-            # One that was not there lately has to answer one call before it is sent the others.
+            # A webhook that failed lately must answer one call before it is sent the others.
             try:
                 said = [await self._said(url, question, requests[0], probing=True)]
             finally:
@@ -205,7 +205,7 @@ class WebhookClient:
         return reply(question, said)
 
     async def _said(self, url: str, question: Question, call: Call, *, probing: bool = False) -> ParsedAnswer:
-        """What the answer to one call says. It is read as it comes: there may be hundreds, and each of them long."""
+        """The content of the answer to one call. Parsed as it arrives: there may be hundreds of long answers."""
         longest = self._longest_answer(question.phase)
         return read(question, await self._call(url, call, longest, probing=probing), self._version)
 
@@ -231,12 +231,12 @@ class WebhookClient:
                     return Answer(call, error=f"the answer is longer than {longest} bytes")
                 return _answer(call, status, body)
         self._last_failure = f"request failed: {short(why)}"
-        if probing or not self._breaker.is_open:  # those that were under way when it opened say nothing new
+        if probing or not self._breaker.is_open:  # calls from before the breaker opened tell nothing new
             self._breaker.failed()
         return Answer(call, error=self._last_failure)
 
     async def _post(self, url: str, body: bytes, longest: int) -> tuple[int, bytes | None]:
-        """Status and body of the answer; None for a body that is too long."""
+        """Status and body of the response; None for a body that is too long."""
         async with self._sessions().post(
             url,
             data=body,
@@ -256,18 +256,18 @@ class WebhookClient:
                 connector=whole(aiohttp.TCPConnector(limit=0, resolver=self._resolver(), keepalive_timeout=_KEEPALIVE)),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),
-                # What is said to be compressed is garbage here: we asked for none, and a little of it may become a lot.
+                # Compressed answers are invalid here: we accept none, and a small one may expand to a large one.
                 auto_decompress=False,
             )
         return self._session
 
     def _resolver(self) -> GuardedResolver | None:
-        # A proxy looks names up itself, and its own is the operator's.
+        # A proxy resolves names itself, and the proxy's own address is the operator's choice.
         return GuardedResolver(self._endpoints) if self._proxy is None else None
 
 
 class _Payloads:
-    """Clusters as webhooks see them, encoded once a version of theirs."""
+    """Clusters as webhooks see them, encoded once per version."""
 
     def __init__(self, clusters: Clusters, version: str):
         self._clusters = clusters
@@ -275,7 +275,7 @@ class _Payloads:
         self._known: dict[str, tuple[FederatedCluster, bytes]] = {}
 
     async def prepare(self, names: list[str]) -> None:
-        """The event loop is let go in between: hundreds of clusters take a while."""
+        """Yields to the event loop in between: hundreds of clusters take a while."""
         loop = asyncio.get_running_loop()
         until = loop.time() + _SLICE
         for name in names:
@@ -296,7 +296,7 @@ class _Payloads:
 
 
 class Webhooks:
-    """All webhooks there are."""
+    """All webhooks."""
 
     name = "webhook plugins"
 
@@ -308,9 +308,9 @@ class Webhooks:
         endpoints: EndpointRules = DEFAULT_RULES,
         configurations: Source[Change[SchedulerPluginWebhookConfiguration]] | None = None,
     ):
-        """Without a recorder nothing is told: somebody else of this control plane does.
+        """Without a recorder no events are recorded: another shard does.
 
-        Without a source of `configurations`, `observe` is told what there is.
+        Without a source of `configurations`, call `observe` with each change.
         """
         self._configurations = configurations
         self._endpoints = endpoints
@@ -320,9 +320,9 @@ class Webhooks:
         self._clients: dict[str, WebhookClient] = {}
         self._requests = asyncio.Semaphore(ALL_REQUESTS)
         self._retiring: set[asyncio.Task[None]] = set()
-        #: The name of a webhook that came, went or became another.
+        #: The name of a webhook that was created, deleted or changed.
         self.changes: Signal[str] = Signal("webhook plugins")
-        #: Configurations that are no good, and why.
+        #: Invalid configurations, and why.
         self.unusable: dict[str, str] = {}
 
     def follows(self) -> Iterable[Follow[Change[SchedulerPluginWebhookConfiguration]]]:
@@ -366,7 +366,7 @@ class Webhooks:
     def tell(
         self, configuration: SchedulerPluginWebhookConfiguration, type: str, reason: EventReason, message: str
     ) -> None:
-        """An event on the configuration."""
+        """Record an event on the configuration."""
         if self._events is None:
             return
         about = reference_of(resources.SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS, configuration.metadata)
@@ -375,7 +375,7 @@ class Webhooks:
     async def answer(self, question: Question) -> Reply:
         client = self._clients.get(question.plugin)
         if client is None:
-            return failed(question, "there is no such webhook any more")
+            return failed(question, "the webhook no longer exists")
         return await client.answer(question)
 
     def _retire(self, client: WebhookClient) -> None:
@@ -413,7 +413,7 @@ def _checked_url(prefix: str, endpoints: EndpointRules) -> str:
         parts = urlsplit(prefix)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise ConfigError(f"urlPrefix is no URL: {error}") from None
+        raise ConfigError(f"urlPrefix is not a URL: {error}") from None
     if parts.scheme not in ("http", "https") or not host:
         raise ConfigError("urlPrefix must start with http:// or https:// and name a host")
     if refusal := endpoints.refusal(prefix):

@@ -1,1 +1,1 @@
-"""Several controller processes over one control plane: who owns what, who may start, and what shards tell each other."""
+"""Several controller processes for one control plane: which shard owns what, which may start, and what shards share."""

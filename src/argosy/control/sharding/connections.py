@@ -1,7 +1,7 @@
-"""Connections of a shard that does not own the clusters (shard 0 does): members stay connected, and nothing is said of them.
+"""Connections of a shard that does not own the clusters (shard 0 does): it connects to members, and writes nothing about them.
 
-Every shard talks to every member. Whether one joins, is healthy or may leave, and what its secret holds, the owner decides;
-here the connection follows what the owner wrote. Of a cluster that leaves with its copies each shard takes away its own.
+Every shard talks to every member. The owner decides on joining, health, leaving and the content of the secret; here the
+connection follows what the owner wrote. In a cascading deletion each shard removes its own copies.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from argosy.kube.queue import Result, WorkQueue
 
 __all__ = ["ClusterConnections"]
 
-#: Of several changes that ask for a look at a cluster, one look takes care.
+#: Several changes within this time share one reconcile.
 _SOON = 1.0
 
 
@@ -63,7 +63,7 @@ class ClusterConnections(Loop[str]):
         again = Result(requeue_after=self._timings.health_period)
         try:
             member = await self._access.connected(cluster)
-        except WrongCluster:  # for its owner to tell, as what follows
+        except WrongCluster:  # the owner reports it
             return Result(requeue_after=min(self._timings.health_period, self._timings.identity_recheck))
         except CredentialsError:
             return again

@@ -1,11 +1,11 @@
-"""Election of a shard: no two layouts of shards are in force at a time.
+"""Election of a shard: two layouts of shards are never active at the same time.
 
-A shard's lease keeps a second process away from the same shard. It says nothing about a process that divides otherwise: shard
-1/3 owns namespaces of shard 0/2, and a process without shards owns everything. So whoever has got its lease looks at all
-leases of controllers before it begins: where one of another division may still be held, it lets go of its own and waits.
-Everybody shows its lease first and looks then, so of two that come at the same moment at least one sees the other, and
-nobody begins beside one that has begun. To go from n shards to another number is to stop the old processes and start the new
-ones, in any order: the new ones begin when the last of the old ones has let go or was silent for the length of its lease.
+A shard's lease keeps a second process away from the same shard, but not from another layout: shard 1/3 owns namespaces of shard
+0/2, and a process without shards owns everything. So a process that has got its lease checks all leases of controllers before
+it starts: if one of another layout may still be held, it releases its own and waits. Each process takes its lease first and
+then checks, so of two that start at the same moment at least one sees the other, and none starts beside an active one. To
+change the number of shards, stop the old processes and start the new ones, in any order: the new ones start when the last of
+the old ones has released its lease or let it expire.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class OtherLayoutActive(Exception):
-    """Somebody who divides the objects otherwise may be at work."""
+    """A process of another layout may be active."""
 
 
 class ShardElection:
@@ -43,22 +43,22 @@ class ShardElection:
 
     @property
     def waiting(self) -> str:
-        """What is being waited for, for people."""
+        """What is being waited for, as a text."""
         holder = self._elector.holder if self._elector is not None else ""
         return self._rivals or f"the lease, held by {holder or 'nobody yet'}"
 
     async def run(
         self, elector_of: Callable[[], LeaderElector], lead: Callable[[LeaderElector], Awaitable[None]]
     ) -> None:
-        """Lead whenever the shard's lease is ours and nobody divides otherwise, until `lead` ends by itself."""
+        """Lead whenever we hold the shard's lease and no other layout is active, until `lead` ends by itself."""
         while True:
             self._elector = elector = elector_of()
             await self._settled()
             try:
                 return await elector.run(partial(self._lead, elector, lead))
             except (LeaseLost, OtherLayoutActive) as why:
-                log.warning("%s; standing again", why)
-                # Two that saw each other must not step back and come again in step.
+                log.warning("%s; trying again", why)
+                # Random, so that two that saw each other do not retry in step.
                 await asyncio.sleep(self._retry * chance.random())
 
     async def _lead(self, elector: LeaderElector, lead: Callable[[LeaderElector], Awaitable[None]]) -> None:
@@ -66,7 +66,7 @@ class ShardElection:
         await lead(elector)
 
     async def _settled(self) -> None:
-        """Return once nobody of another division seems to be at work: who only waits must not show a lease."""
+        """Return once no other layout seems to be active: a process that only waits must not hold a lease."""
         while True:
             try:
                 others = [_described(lease) for lease in await self._others() if self._sightings.free_in(lease) > 0]
@@ -74,24 +74,24 @@ class ShardElection:
                 others = [f"an answer about the leases ({error})"]
             rivals = ", ".join(others)
             if rivals and rivals != self._rivals:
-                log.info("waiting for %s, who divides the objects otherwise", rivals)
+                log.info("waiting for %s, which uses another shard layout", rivals)
             self._rivals = rivals
             if not rivals:
                 return
             await asyncio.sleep(self._retry)
 
     async def _begin(self) -> None:
-        """Make sure of it, with the lease in hand: raises Divided when somebody may be at work after all."""
+        """Check again with the lease held. Raises OtherLayoutActive if another layout may be active after all."""
         try:
             for lease in await self._others():
                 if self._sightings.free_in(lease) > 0:
-                    raise OtherLayoutActive(f"{_described(lease)} divides the objects otherwise")
+                    raise OtherLayoutActive(f"{_described(lease)} uses another shard layout")
                 await self._retire(lease)
         except (ApiError, TransportError) as error:
-            raise OtherLayoutActive(f"the leases of other divisions cannot be read: {error}") from error
+            raise OtherLayoutActive(f"the leases of other shard layouts cannot be read: {error}") from error
 
     async def _others(self) -> list[dict[str, Any]]:
-        """The leases of other divisions that somebody took and did not give back."""
+        """The leases of other layouts that are held."""
         listed = await self._client.list(LEASES, keys.SYSTEM_NAMESPACE)
         return [lease for lease in listed.items if self._is_taken(lease)]
 
@@ -100,7 +100,7 @@ class ShardElection:
         return shard is not None and shard.count != self._count and bool(_holder(lease))
 
     async def _retire(self, lease: dict[str, Any]) -> None:
-        """Of somebody who is dead: given back in their name, or every new process would have to watch it for its length."""
+        """Releases the lease of a dead process; otherwise every new process would have to wait until it expires."""
         spec = {**lease["spec"], "holderIdentity": ""}
         try:
             await self._client.update(LEASES, {**lease, "spec": spec}, keys.SYSTEM_NAMESPACE)

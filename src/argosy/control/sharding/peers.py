@@ -1,8 +1,7 @@
-"""Peers: what other shards have reserved, so that a burst over many namespaces does not pile up on one cluster.
+"""Peers: the reservations of other shards, so that a burst over many namespaces does not pile up on one cluster.
 
-Each shard publishes the sums of its own reservations in a ConfigMap of the system namespace (`publisher`). One that has fallen
-silent is not counted for long: what it was waiting for runs by then, or will not. A control plane that does not let us watch
-them costs this and nothing else.
+Each shard publishes the sums of its own reservations in a ConfigMap of the system namespace (`publisher`). Those of a silent
+shard expire soon: its replicas run by then, or never will. Without the right to watch the ConfigMaps, only this is lost.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +26,7 @@ Amounts = Mapping[str, Mapping[str, int]]
 
 #: The key of the ConfigMap's data.
 DATA = "reserved"
-#: No amount is larger.
+#: The largest valid amount.
 _MOST = 2**60
 
 
@@ -37,7 +36,7 @@ class Published(msgspec.Struct, frozen=True):
 
 
 class PeerReservations:
-    """`informer.run` until cancelled. `totals` is the sum of the others', and `version` grows with each change."""
+    """`informer.run` until cancelled. `totals` are the sums over the other shards, and `version` grows with each change."""
 
     def __init__(
         self, client: Client, shard: Shard, timings: Timings, clock: Callable[[], float] = clock.monotonic
@@ -61,14 +60,14 @@ class PeerReservations:
         )
 
     def published_before(self) -> bytes | None:
-        """What a process before us published for this shard; None while that is not known."""
+        """What an earlier process published for this shard; None if not known yet."""
         if not self.informer.has_synced:
             return None
         before = self.informer.get(f"{keys.SYSTEM_NAMESPACE}/{self._own_name}")
         return before.data.get(DATA, "").encode() if before is not None else b"{}"
 
     def expire(self) -> None:
-        """Count no more what was not heard of for long."""
+        """Drop reservations that have not been updated for long."""
         self._count()
 
     def _changed(self, change: Change[Published]) -> None:
@@ -81,7 +80,7 @@ class PeerReservations:
         self._count()
 
     def _count(self) -> None:
-        """Add up those that were heard of lately."""
+        """Add up the recently updated ones."""
         since = self._clock() - self._timings.reservations_kept
         self._heard = {name: heard for name, heard in self._heard.items() if heard[0] > since}
         totals: Amounts = {}
@@ -96,7 +95,7 @@ class PeerReservations:
 
 
 def name_of(shard: Shard) -> str:
-    """Of the ConfigMap that a shard publishes its reservations in."""
+    """The name of the ConfigMap in which a shard publishes its reservations."""
     return f"argosy-reserved-{shard.index}"
 
 
@@ -121,7 +120,7 @@ def _is_less(now: Amounts, before: Amounts) -> bool:
 
 
 def _amounts(text: str) -> Amounts:
-    """What cannot be read is as good as not said."""
+    """An unreadable text counts as empty."""
     try:
         found = msgspec.json.decode(text, type=dict[str, dict[str, int]])
     except msgspec.MsgspecError:

@@ -1,7 +1,7 @@
-"""Publisher: shows the other shards what this one has reserved (`peers`).
+"""Publisher: publishes this shard's reservations for the other shards (`peers`).
 
-Written when it changed, no more often than once a period, and from time to time while there is any. A control plane that does
-not let us write costs this and nothing else. `run` until cancelled.
+Written on change, at most once per period, and repeated from time to time while there are any. Without the right to write, only
+this is lost. `run` until cancelled.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class ReservationPublisher:
         self._timings = timings
         self._clock = clock
         self._name = name_of(shard)
-        #: None until it is known what a process before us has published.
+        #: None until it is known what an earlier process has published.
         self._published: bytes | None = None
         self._published_at = 0.0
         self._trouble = ""
@@ -65,11 +65,11 @@ class ReservationPublisher:
             waited += period
 
     def _tell_trouble(self, trouble: str) -> None:
-        """Once, and when it is over."""
+        """Logs a failure once, and its end."""
         if trouble and not self._trouble:
-            log.warning("other shards are not told what is reserved: %s", trouble)
+            log.warning("reservations are not published to other shards: %s", trouble)
         elif self._trouble and not trouble:
-            log.info("other shards are told again what is reserved")
+            log.info("reservations are published to other shards again")
         self._trouble = trouble
 
     async def _publish(self) -> None:

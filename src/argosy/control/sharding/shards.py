@@ -1,7 +1,7 @@
-"""What of the control plane a shard holds: its own objects, and the few of others' that its own depend on.
+"""Which objects of the control plane a shard keeps: its own, and the few others that its own depend on.
 
-The API server sends every shard everything; what is not kept is dropped as it comes. Kinds of which a shard keeps nothing it
-does not watch.
+The API server sends everything to every shard; the rest is dropped on arrival. A kind of which a shard keeps nothing is not
+watched.
 """
 
 from collections.abc import Callable
@@ -20,12 +20,12 @@ _OF_NAMESPACE = f"-{NAMESPACES}"
 
 
 def kept(shard: Shard, resource: Resource) -> Kept | None:
-    """Of sources, policies, clusters and the like: those without a namespace concern everybody."""
+    """For sources, policies, clusters and the like: all shards keep those without a namespace."""
     return None if shard.is_whole or not resource.namespaced else _own(shard)
 
 
 def kept_federated(shard: Shard, namespaced: bool) -> Kept | None:
-    """Of federated objects: also those of the own objects' namespaces, which shard 0 carries to the members."""
+    """For federated objects: also those of its own objects' namespaces, which shard 0 propagates."""
     if shard.is_whole:
         return None
     if namespaced:

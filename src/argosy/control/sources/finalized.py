@@ -1,9 +1,9 @@
 """Sources that have just got our finalizer, and those of them that were deleted in spite of it.
 
-kube-apiserver looks for finalizers before it deletes, not while: one that comes in between keeps nothing. So a source that goes
-within the length of a request after it got our finalizer was deleted by somebody's word, and its copies are to go as well. Of
-others that is not said: who takes the finalizer away first, or loses the object otherwise (in the store, say), did not say that
-its copies should go.
+kube-apiserver checks finalizers when a delete request starts: a finalizer that is added during the request does not stop it. So
+a source that disappears within the length of a request after it got our finalizer was deleted by a user, and its copies are
+deleted as well. Other sources that disappear are not taken as deleted: somebody removed the finalizer, or the object was lost
+in the store.
 """
 
 import math
@@ -19,13 +19,13 @@ __all__ = ["JustFinalized"]
 class JustFinalized:
     def __init__(self, longest_request: float):
         self._longest_request = longest_request
-        #: When sources got our finalizer, the latest last; those of long ago are forgotten.
+        #: When sources got our finalizer, the latest last; old entries are dropped.
         self._since: dict[SourceKey, float] = {}
         #: Uids of sources that were deleted in spite of it.
         self._slipped: dict[SourceKey, str] = {}
 
     def note(self, key: SourceKey) -> None:
-        """The source is about to get it."""
+        """The source is about to get the finalizer."""
         now = clock.monotonic()
         self._since.pop(key, None)
         self._since[key] = now
@@ -33,7 +33,7 @@ class JustFinalized:
             del self._since[next(iter(self._since))]
 
     def gone(self, told: SourceChange) -> bool:
-        """A source is gone; whether it slipped through, which is remembered until it is taken."""
+        """A source is gone. Returns whether it was deleted in spite of the finalizer, which is remembered until `settled`."""
         last, key = told.change.old, told.key
         just_finalized = clock.monotonic() - self._since.pop(key, -math.inf) <= self._longest_request
         if last is None or not just_finalized or told.change.missing:
@@ -44,7 +44,7 @@ class JustFinalized:
         return True
 
     def slipped(self, key: SourceKey) -> str | None:
-        """The uid of the source that slipped through under this key."""
+        """The uid of the source that was deleted in spite of the finalizer, under this key."""
         return self._slipped.get(key)
 
     def settled(self, key: SourceKey) -> None:

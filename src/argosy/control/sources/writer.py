@@ -1,8 +1,8 @@
-"""The writes of federate: marks on a source, its federated object, and their deletion. Each counts in the metrics.
+"""The writes of federate: marks on a source, its federated object, and their deletion. Each is counted in the metrics.
 
 A source gets our finalizer, together with the feedback annotations, before its federated object exists, so that no copy is ever
-made whose deletion we would miss. Writes carry the version that was read: the answer must not show a user's write as if it were
-ours.
+created whose deletion we would miss. Writes carry the resourceVersion that was read, so that the response never shows a user's
+write as if it were ours.
 """
 
 from typing import Any
@@ -40,9 +40,9 @@ class SourceWriter:
         self._metrics = metrics
 
     async def mark_source(self, key: SourceKey, config: FederatedTypeConfig, source: Object, federated: Object) -> bool:
-        """Our finalizer and the feedback annotations on the source, in one write, if either is missing.
+        """Adds our finalizer and the feedback annotations to the source, in one write, if either is missing.
 
-        False where the source is not there any more.
+        False if the source does not exist any more.
         """
         metadata = source["metadata"]
         changes: Object = {}
@@ -59,7 +59,7 @@ class SourceWriter:
                 changes["annotations"] = {n: v for n, v in changed.items() if before.get(n) != v}
         if not changes:
             return True
-        # On what was read: a list is replaced whole.
+        # With resourceVersion: a list is replaced as a whole.
         changes["resourceVersion"] = metadata["resourceVersion"]
         return await self._patch_source(key, config, changes)
 
@@ -73,12 +73,12 @@ class SourceWriter:
             else:
                 raw = await self._client.update(resource, federated, namespace, into=bytes)
         except (AlreadyExists, NotFound) as behind:
-            # Our cache is behind what is stored; its event is on the way.
+            # Our cache is behind; the event is on its way.
             raise Conflict(409, "Conflict", str(behind), behind.status) from behind
         except Forbidden as error:
             if not error.namespace_terminating:
                 raise
-            return  # it takes the source along
+            return  # the source is deleted with its namespace
         except Invalid as error:
             self._recorder.on(reference_to(federated), "Warning", "InvalidFederatedObject", str(error))
             raise
@@ -101,7 +101,7 @@ class SourceWriter:
             await self._delete_federated(config, view)
 
     async def delete_of_slipped(self, key: SourceKey, config: FederatedTypeConfig, uid: str) -> None:
-        """Of a source that was deleted in spite of our finalizer: the federated object goes, and says that this is meant."""
+        """For a source that was deleted in spite of our finalizer: deletes the federated object, with confirmation."""
         view = self._caches.federated_view(key)
         if view is None or not any(owner.uid == uid for owner in view.metadata.owner_references):
             return
@@ -127,7 +127,7 @@ class SourceWriter:
         self._metrics.control_writes.labels(resource.kind, "delete").inc()
 
     async def _patch_source(self, key: SourceKey, config: FederatedTypeConfig, metadata: Object) -> bool:
-        """False where it is gone."""
+        """False if it is gone."""
         namespace, name = split_key(key.key)
         try:
             raw = await self._client.patch(
@@ -141,7 +141,7 @@ class SourceWriter:
         return True
 
     async def _is_stored(self, key: SourceKey, config: FederatedTypeConfig) -> bool:
-        """Asked of the server: without its federated object nobody would clean the members any more."""
+        """Read from the server: without its federated object nothing would remove the copies any more."""
         namespace, name = split_key(key.federated.key)
         try:
             await self._client.get(resources.federated_objects(config.namespaced), name, namespace or None, into=bytes)

@@ -1,1 +1,1 @@
-"""What the loops tell about themselves: metrics, events on objects, and how long a write took to arrive."""
+"""What the loops report about themselves: metrics, events on objects, and how long writes take to arrive."""

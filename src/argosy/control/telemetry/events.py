@@ -19,7 +19,7 @@ class ObjectRecorder:
         self._recorder.event(regarding(federated), kind, reason, message)
 
     def on(self, reference: dict[str, Any], kind: str, reason: str, message: str) -> None:
-        """An event on this object and no other."""
+        """Record an event on this object only."""
         self._recorder.event(reference, kind, reason, message)
 
 
@@ -33,5 +33,5 @@ def regarding(federated: FederatedObject | FederatedView) -> dict[str, Any]:
 
 
 def itself(federated: FederatedObject | FederatedView) -> dict[str, Any]:
-    """The federated object, whoever owns it."""
+    """The federated object itself, not its owner."""
     return reference_of(resources.federated_objects(bool(federated.metadata.namespace)), federated.metadata)

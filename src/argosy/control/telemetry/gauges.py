@@ -1,4 +1,4 @@
-"""Gauges: what no event moves, looked at once a second: queues, ages, clusters, plugins, the lag of the event loop."""
+"""Gauges: values that no event changes, measured once a second: queues, ages, clusters, plugins, the lag of the event loop."""
 
 import asyncio
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ __all__ = ["measure"]
 
 
 async def measure(context: ControllerContext, loops: Iterable[Loop[Any]]) -> None:
-    """Until cancelled. The lag is how much later than a second it comes."""
+    """Run until cancelled. The lag is the delay beyond one second."""
     metrics = context.metrics
     while True:
         before = clock.monotonic()

@@ -1,6 +1,6 @@
-"""Latency marks: when a user's write of an object was seen, so that it can be measured how long its way took.
+"""Latency marks: when a user's write of an object was seen, to measure how long its propagation takes.
 
-Kept only while a write is under way: the first of propagation and status return to finish leaves the other's mark alone.
+Kept only while a write is in progress. Propagation and status return have separate marks.
 """
 
 from collections.abc import Callable, Hashable
@@ -22,7 +22,7 @@ class LatencyMarks:
         self._since: dict[Hashable, tuple[int, float]] = {}
 
     def started(self, key: Hashable, generation: int) -> None:
-        """A write of this generation was seen; an older one that is still under way is measured no more."""
+        """A write of this generation was seen; an older one in progress is no longer measured."""
         known = self._since.get(key)
         if known is not None and known[0] >= generation:
             return

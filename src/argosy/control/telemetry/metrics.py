@@ -1,4 +1,4 @@
-"""Metrics of the loops. One value made by the manager and handed to whoever measures; nothing registers itself."""
+"""Metrics of the loops. One value, created by the manager and passed to all that measure; nothing registers itself."""
 
 from functools import partial
 
@@ -40,7 +40,7 @@ class Metrics:
         self.watch_age = gauge("watch_age_seconds", "Since the oldest watch on a cluster heard anything.", ["cluster"])
         self.loop_lag = gauge("event_loop_lag_seconds", "How late the event loop runs what is due.")
         self.plugin = histogram(
-            "plugin_seconds", "One question to a plugin elsewhere (a webhook, a Python package).", ["plugin", "result"]
+            "plugin_seconds", "One question to a remote plugin (a webhook, a Python package).", ["plugin", "result"]
         )
         self.plugin_silent = gauge("plugin_silent", "1 for a Python plugin that gave no answer last time.", ["plugin"])
         self.plugin_ended = gauge(

@@ -1,7 +1,7 @@
-"""Metrics of scheduling under KubeAdmiral's names, so that its dashboards and alerts go on working.
+"""Metrics of scheduling under KubeAdmiral's names, so that its dashboards and alerts keep working.
 
-Durations are histograms: their `_count` and `_sum` are those of KubeAdmiral's summaries, quantiles follow from the buckets.
-Plugins are timed from outside, in a copy of the profile: decisions know no clock.
+Durations are histograms: their `_count` and `_sum` are those of KubeAdmiral's summaries; quantiles follow from the buckets.
+Plugins are timed from outside, in a copy of the profile: decisions have no clock.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class SchedulingMetrics:
     def __init__(self, registry: CollectorRegistry):
         histogram = partial(Histogram, namespace=_PREFIX, registry=registry, buckets=_SHORT)
         counter = partial(Counter, namespace=_PREFIX, registry=registry)
-        # A counter by its nature; the library would append `_total` to the name of one.
+        # A counter by nature, but the library would append `_total` to the name of a counter.
         self.throughput = Gauge(
             "scheduler_throughput", "Passes of scheduling that ended.", namespace=_PREFIX, registry=registry
         )
@@ -58,7 +58,7 @@ class SchedulingMetrics:
         self._started = 0.0
 
     def start(self) -> None:
-        """A pass begins. It ends before the next one does: nothing in it waits."""
+        """A pass begins. It ends before the next one begins: nothing in it waits."""
         self._spent.clear()
         self._started = clock.monotonic()
 
@@ -78,7 +78,7 @@ class SchedulingMetrics:
             self.extension_point.labels(point, profile, status).observe(spent)
 
     def timed(self, profile: Profile) -> Profile:
-        """The same plugins, measured. Those that live elsewhere are not: nobody waits for them."""
+        """The same plugins, timed. Remote plugins are not: the pass does not wait for them."""
         known = self._timed.get(id(profile))
         if known is None or known[0] is not profile:
             if len(self._timed) >= _PROFILES_KEPT:
@@ -131,6 +131,6 @@ class SchedulingMetrics:
 
 
 def _failed(decision: Decision) -> bool:
-    """Whether some plugin failed. That nothing fits is a decision as well."""
+    """Whether some plugin failed. That no cluster fits is a decision as well."""
     nothing_fits = decision.filtered is not None and not decision.filtered.feasible.any()
     return decision.unschedulable and not nothing_fits

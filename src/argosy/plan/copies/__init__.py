@@ -1,1 +1,1 @@
-"""An object's copies in members: where they may be, what each is to hold, what is kept of what is there, and whose they are."""
+"""An object's copies in members: which clusters may hold one, what it contains, what an update retains, and who owns it."""

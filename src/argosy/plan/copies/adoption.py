@@ -1,6 +1,6 @@
-"""Adoption: what becomes of a member's object that the federation did not make, and what is left behind on deletion.
+"""Adoption: whether an object that a member already has is taken over, and what stays in members after deletion.
 
-The annotations controllers own win over the user's.
+Annotations of controllers win over those of the user.
 """
 
 from collections.abc import Mapping
@@ -59,10 +59,10 @@ def orphans(annotations: Mapping[str, str], member_annotations: Mapping[str, str
 
 
 def adopted_mark(member_annotations: Mapping[str, str]) -> str | None:
-    """What a member's copy says of whether it was there before us. None but the copy itself can say it.
+    """Whether the object was in the member before us, as its copy says. Only the copy itself may say so.
 
-    Earlier versions, and KubeAdmiral, let a template say it too, and so overwrite what was true. Such a copy counts as adopted:
-    rather is one of ours left behind than somebody's own deleted.
+    Earlier versions and KubeAdmiral also copied the annotation from the template and so overwrote the true value. Such a copy
+    counts as adopted: leaving behind an object of ours is better than deleting a user's own.
     """
     if keys.ADOPTED in recorded_keys(member_annotations, keys.PROPAGATED_ANNOTATION_KEYS):
         return "true"
@@ -70,5 +70,5 @@ def adopted_mark(member_annotations: Mapping[str, str]) -> str | None:
 
 
 def is_derived_service(annotations: Mapping[str, str] | None) -> bool:
-    """A derived service has the name of the service it stands for, and is another object all the same."""
+    """A derived service has the name of the service it stands for, but is another object."""
     return keys.DERIVED_SERVICE in (annotations or {})

@@ -1,8 +1,8 @@
-"""Identity: whose federated object it is, and whether its template can have come from that source.
+"""Identity: the source of a federated object, and whether the template can have come from that source.
 
-Members are written with the control plane's rights there, so where a copy goes is never taken from the template. It follows from
-what the API server vouches for: the federated object's scope, namespace and name, and the type config it is named after. The
-template, and the owner reference, only say which of the names that lead to it is meant; one that leads elsewhere is refused.
+The control plane writes to members with its own rights, so the target of a copy is never read from the template. It follows
+from what the API server guarantees: the federated object's scope, namespace and name, and the type config it is named after.
+Template and owner reference only choose among the sources that this name can stand for; any other source is refused.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 
 
 class TypeConfigs(Protocol):
-    """Those in force."""
+    """The type configs in force."""
 
     def of_kind(self, api_version: str, kind: str) -> FederatedTypeConfig | None: ...
 
@@ -33,7 +33,7 @@ class TypeConfigs(Protocol):
 
 
 class Subject(NamedTuple):
-    """The source a federated object stands for, and with it each of its copies."""
+    """The source of a federated object, and so the identity of each copy."""
 
     config: FederatedTypeConfig
     namespace: str
@@ -52,7 +52,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 def subject_of(metadata: Metadata, template: Json, types: TypeConfigs) -> Subject | Refusal:
-    """Whose federated object it is, by its own name; `metadata` is its own, too, and `template` may be left empty."""
+    """The source of a federated object, by that object's own name and `metadata`. `template` may be empty."""
     found = list(_named(metadata, template, types)) or list(_ending(metadata, types))
     if len(found) == 1:
         config, name = found[0]
@@ -66,7 +66,7 @@ def subject_of(metadata: Metadata, template: Json, types: TypeConfigs) -> Subjec
 
 
 def _named(metadata: Metadata, template: Json, types: TypeConfigs) -> Iterator[tuple[FederatedTypeConfig, str]]:
-    """By its controller, or else by its template, where that leads to this very name."""
+    """Found by the controller owner reference, else by the template, if that yields this very name."""
     guesses: list[tuple[Any, Any, Any]] = [
         (owner.api_version, owner.kind, owner.name) for owner in metadata.owner_references if owner.controller
     ]
@@ -79,7 +79,7 @@ def _named(metadata: Metadata, template: Json, types: TypeConfigs) -> Iterator[t
 
 
 def _ending(metadata: Metadata, types: TypeConfigs) -> Iterator[tuple[FederatedTypeConfig, str]]:
-    """By what it ends in: a template and an owner of another version, or wrong ones."""
+    """Found by the suffix of the name, for a template and an owner of another version, or wrong ones."""
     for config in types:
         name = metadata.name.removesuffix(f"-{config.name}")
         if _is_name(name) and _leads_to(metadata, config, name):
@@ -87,7 +87,7 @@ def _ending(metadata: Metadata, types: TypeConfigs) -> Iterator[tuple[FederatedT
 
 
 def _is_name(name: Any) -> bool:
-    """As every API server asks of a name, whatever the kind: it is part of a path."""
+    """What every API server asks of a name, whatever the kind: the name is part of a path."""
     return isinstance(name, str) and name not in ("", ".", "..") and "/" not in name and "%" not in name
 
 
@@ -96,26 +96,26 @@ def _leads_to(metadata: Metadata, config: FederatedTypeConfig, name: str) -> boo
 
 
 def refusal(federated: FederatedObject, subject: Subject, source: Metadata | None) -> Refusal | None:
-    """Why the template is not to be sent, None where it may: it can have been made from this source, which is there."""
+    """Why the template is not sent to members. None if the source exists and the template can have been made from it."""
     template = federated.spec.template
     if why := _ours(subject) or _foreign(template, subject) or _malformed(template):
         return Refusal(Refused.TEMPLATE, why)
     owners = {owner.uid for owner in federated.metadata.owner_references if owner.controller}
     if source is None or source.uid not in owners:
-        whose = "its source is not there" if source is None else "it does not belong to the source of that name"
+        whose = "its source does not exist" if source is None else "it is not owned by the source of that name"
         return Refusal(Refused.NO_SOURCE, f"{subject.config.kind} {subject.key}: {whose}")
     return None
 
 
 def _ours(subject: Subject) -> str:
-    """What the federation itself lives by in members is nobody's template."""
+    """The federation's own objects in members cannot be propagated."""
     config = subject.config
     if config.resource.group == keys.GROUP:
         return f"{config.kind} is a kind of the federation itself"
     if subject.namespace == keys.SYSTEM_NAMESPACE:
-        return f"nothing is carried to the namespace {keys.SYSTEM_NAMESPACE}"
+        return f"nothing is propagated to the namespace {keys.SYSTEM_NAMESPACE}"
     if config.kind == "Namespace" and not config.resource.group and subject.name in keys.PROTECTED_NAMESPACES:
-        return f"the namespace {subject.name} is every member's own"
+        return f"the namespace {subject.name} belongs to each member"
     if config.resource.group == _RBAC and not config.namespaced and subject.name == keys.MEMBER_CLUSTER_ROLE:
         return f"{config.kind} {subject.name} holds the federation's own rights in members"
     return ""
@@ -130,24 +130,24 @@ def _foreign(template: Json, subject: Subject) -> str:
         ("metadata.namespace", metadata.get("namespace") or "", subject.namespace),
     ):
         if found != wanted:
-            return f"template.{field} is {_shown(found)}, and its federated object is for {_shown(wanted)}"
+            return f"template.{field} is {_shown(found)}, but its federated object is for {_shown(wanted)}"
     return ""
 
 
 def _malformed(template: Json) -> str:
-    """What no template has that was made from an object of an API server."""
+    """Reports metadata that a template made from an object of an API server never has."""
     metadata = _metadata_of(template)
     for field in SERVERS_OWN:
         if metadata.get(field):
-            return f"template.metadata.{field} is not carried to members"
+            return f"template.metadata.{field} must not be set"
     for field in ("labels", "annotations"):
         if not is_string_map(metadata.get(field)):
-            return f"template.metadata.{field} is no map of strings"
+            return f"template.metadata.{field} is not a map of strings"
         if marks := keys.MARKS.intersection(metadata.get(field) or ()):
-            return f"template.metadata.{field} has {min(marks)}, which is the federation's own in members"
+            return f"template.metadata.{field} has {min(marks)}, which is reserved for the federation"
     generation = metadata.get("generation") or 0
     if not isinstance(generation, int) or isinstance(generation, bool):
-        return "template.metadata.generation is no number"
+        return "template.metadata.generation is not a number"
     return ""
 
 
@@ -161,6 +161,6 @@ def _told(template: Json) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Somebody else's value, in a message of ours."""
+    """A value written by somebody else, quoted and shortened for a message."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return f'"{text[:100]}"'

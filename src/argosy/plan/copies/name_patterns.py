@@ -1,6 +1,6 @@
-"""Regular expressions that choose clusters by name: a part of Go's syntax, and a bounded one.
+"""Regular expressions that choose clusters by name: a bounded subset of Go's syntax.
 
-Literals, classes, groups, alternatives, repetitions and anchors. What is not supported is an error, never another meaning.
+Supported are literals, classes, groups, alternatives, repetitions and anchors. Anything else is an error.
 """
 
 import re
@@ -12,7 +12,7 @@ from argosy.kube.regexp import SMALL, Pattern, PatternError, compile_pattern
 __all__ = ["name_pattern"]
 
 _MAX_DEPTH: Final = 100
-#: Expressions kept, and their characters: together they take 16 MB at most.
+#: How many expressions are kept, and of how many characters: together at most 16 MB.
 _KEPT: Final = 64
 _LONGEST_KEPT: Final = 512
 _ESCAPES: Final = frozenset("dDwWsSntrfvaAzbB")

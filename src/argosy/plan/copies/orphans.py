@@ -1,7 +1,7 @@
-"""Orphans: what members hold that the control plane does not know of, and what it knows of that they do not hold.
+"""Orphans: copies in members that the control plane does not know, and copies it expects that members do not have.
 
-After a restore the members are newer than the control plane. Neither finding says that anything is wrong, and nothing follows
-from it by itself: somebody looks, and decides.
+After a restore the members are newer than the control plane. Neither finding proves a fault, and nothing is changed
+automatically: an operator decides.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -23,22 +23,22 @@ class Copy(msgspec.Struct, frozen=True):
 
 class Orphan(msgspec.Struct, frozen=True):
     copy: Copy
-    #: Its federated object is there, and says nothing of this cluster.
+    #: Its federated object exists, but does not name this cluster.
     placed_elsewhere: bool
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """An object that is to be in clusters that do not hold it; it is made there again as soon as members are written to."""
+    """An object that some of its clusters do not have. It is created there again as soon as members are written to."""
 
     key: ObjectKey
     gone: tuple[str, ...]
     still: tuple[str, ...]
-    #: Those that could not be looked at.
+    #: Clusters that could not be checked.
     unknown: tuple[str, ...] = ()
 
 
 def orphaned(copies: Iterable[Copy], known: Mapping[ObjectKey, Collection[str]]) -> list[Orphan]:
-    """`known`: by object, every cluster that may have a copy as far as its federated object says."""
+    """`known`: by object, every cluster that may have a copy according to its federated object."""
     found = [Orphan(copy, copy.key in known) for copy in copies if copy.cluster not in known.get(copy.key, ())]
     return sorted(found, key=lambda each: (each.copy.cluster, each.copy.key))
 
@@ -46,7 +46,7 @@ def orphaned(copies: Iterable[Copy], known: Mapping[ObjectKey, Collection[str]])
 def missing(
     copies: Iterable[Copy], placed: Mapping[ObjectKey, Collection[str]], looked_at: Collection[str]
 ) -> list[Missing]:
-    """`placed`: by object, where it is to be; `looked_at`: the clusters whose copies are known."""
+    """`placed`: by object, the clusters it is placed in; `looked_at`: the clusters whose copies are known."""
     held: dict[ObjectKey, set[str]] = {}
     for copy in copies:
         held.setdefault(copy.key, set()).add(copy.cluster)

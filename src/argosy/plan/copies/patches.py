@@ -1,4 +1,4 @@
-"""Patches: a cluster's own changes to an object, applied. It stays the same object, and grants the same rights."""
+"""Patches: one cluster's changes to an object, applied. Patches may change neither its identity nor the rights it grants."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,13 +11,13 @@ from argosy.plan.metadata import annotations_of, is_string_map, labels_of
 
 __all__ = ["OverrideError", "apply_patches"]
 
-#: All of an object's metadata that may differ from cluster to cluster; the rest makes it the object it is.
+#: The metadata that may differ from cluster to cluster; the rest is the object's identity.
 _METADATA: Final = ("labels", "annotations", "finalizers")
 _RBAC: Final = "rbac.authorization.k8s.io/"
 
 
 class OverrideError(ValueError):
-    """A rule or patch that cannot be carried out; the message names it."""
+    """A rule or patch that cannot be applied; the message names it."""
 
 
 def apply_patches(obj: Json, patches: Patches) -> Json:
@@ -42,7 +42,7 @@ def apply_patches(obj: Json, patches: Patches) -> Json:
 
 
 def _check_identity(obj: Json, patched: Any) -> None:
-    """Looked at in the result: what holds a name can be replaced as a whole, moved or copied over."""
+    """Checks the result, not the patches: a field can also change by replacing, moving or copying what contains it."""
     if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
         raise OverrideError("an object and its metadata cannot be overridden as a whole")
     for field in ("apiVersion", "kind"):
@@ -57,7 +57,7 @@ def _check_identity(obj: Json, patched: Any) -> None:
 def _check_marks(before: Mapping[str, str], after: Mapping[str, str]) -> None:
     for key in sorted(keys.MARKS):
         if before.get(key) != after.get(key):
-            raise OverrideError(f"{key} is the federation's own in members and cannot be overridden")
+            raise OverrideError(f"{key} is reserved for the federation and cannot be overridden")
 
 
 def _is_list_of_names(value: Any) -> bool:
@@ -65,7 +65,7 @@ def _is_list_of_names(value: Any) -> bool:
 
 
 def _rights(obj: Json) -> Json:
-    """What makes up a role or binding. Only its source was checked for whether its writer holds the rights it gives: in members
-    the federation itself writes it, which may grant anything. Labels by which roles are put together count as well."""
+    """The content of a role or binding. Only for the source was it checked that its writer holds the rights it grants; members
+    are written by the federation, which may grant anything. Labels that role aggregation selects by count as content."""
     labels = {key: value for key, value in labels_of(obj).items() if key.startswith(_RBAC)}
     return {**{key: value for key, value in obj.items() if key != "metadata"}, "labels": labels}

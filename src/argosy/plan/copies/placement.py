@@ -1,7 +1,7 @@
-"""Placements and overrides of a federated object: one entry a controller, and the clusters that may hold a copy.
+"""Placements and overrides of a federated object: one entry per controller; and the clusters that may hold a copy.
 
-A controller touches only its own entry: the others are carried through as they are. Clusters are sorted within an entry,
-an entry without clusters goes away, a new one is appended.
+A controller changes only its own entry; the others stay as they are. Clusters are sorted within an entry, an entry without
+clusters is removed, a new entry is appended.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -56,7 +56,7 @@ def with_placement(spec: dict[str, Any], controller: str, clusters: Iterable[str
 
 
 def with_overrides(spec: dict[str, Any], controller: str, patches: Mapping[str, Patches]) -> dict[str, Any]:
-    """The same for its overrides; clusters without patches get no mention."""
+    """The spec with this controller's overrides replaced; clusters without patches are left out."""
     clusters = [{"cluster": name, "patches": patches[name]} for name in sorted(patches) if patches[name]]
     entry = {"controller": controller, "clusters": clusters} if clusters else None
     return _with_entry(spec, "overrides", controller, entry)
@@ -91,7 +91,7 @@ def merged_overrides(first: Mapping[str, Patches] | None, then: Mapping[str, Pat
 
 
 def overrides_for(spec: Mapping[str, Any], cluster: str, pipeline: Sequence[Sequence[str]]) -> Patches:
-    """All patches for one cluster, in the order their controllers have in the pipeline; unknown controllers come last."""
+    """All patches for one cluster, in the pipeline's order of controllers; unknown controllers come last."""
     return [
         patch
         for entry in _in_order(spec.get("overrides") or (), pipeline)
@@ -102,7 +102,7 @@ def overrides_for(spec: Mapping[str, Any], cluster: str, pipeline: Sequence[Sequ
 
 
 def overrides_by_cluster(entries: Entries, pipeline: Sequence[Sequence[str]]) -> dict[str, Patches]:
-    """The same for every cluster that has some."""
+    """All patches, for every cluster that has some."""
     found: dict[str, Patches] = {}
     for entry in _in_order(entries, pipeline):
         for item in entry.get("clusters") or ():
@@ -111,7 +111,7 @@ def overrides_by_cluster(entries: Entries, pipeline: Sequence[Sequence[str]]) ->
 
 
 def value_at(patches: Iterable[Mapping[str, Any]], pointer: str) -> Any:
-    """What these patches leave at a JSON pointer, None where they say nothing of it."""
+    """The value these patches leave at a JSON pointer; None if none of them sets it."""
     values = [patch.get("value") for patch in patches if patch.get("path") == pointer]
     return values[-1] if values else None
 
@@ -121,11 +121,11 @@ def _in_order(entries: Entries, pipeline: Sequence[Sequence[str]]) -> Entries:
     return sorted(entries, key=lambda entry: position.get(entry["controller"], len(position)))
 
 
-# Write ahead: a cluster leaves the placements only in the write that notes it as to be removed.
+# Write ahead: a cluster leaves the placements only in the write that records it as to be removed.
 
 
 def to_be_removed(annotations: Mapping[str, str]) -> list[str]:
-    """Clusters whose copy has still to be seen gone. An unreadable note is an empty one: status names them as well."""
+    """Clusters whose copy has not been seen gone yet. An unreadable annotation counts as empty: status names them as well."""
     try:
         return msgspec.json.decode(annotations.get(keys.TO_BE_REMOVED, "[]"), type=list[str])
     except msgspec.MsgspecError:
@@ -139,7 +139,7 @@ def with_removals_noted(annotations: Mapping[str, str], before: Iterable[str], a
 
 
 def after_removal(annotations: Mapping[str, str], absent: Iterable[str]) -> dict[str, str] | None:
-    """The annotations once these clusters were seen to have no copy; None when none of them was noted."""
+    """The annotations once these clusters were seen to have no copy; None if none of them was recorded."""
     noted = to_be_removed(annotations)
     left = set(noted).difference(absent)
     return None if len(left) == len(noted) else _with_note(annotations, left)
@@ -152,7 +152,7 @@ def _with_note(annotations: Mapping[str, str], clusters: Iterable[str]) -> dict[
 
 
 class Placed(Protocol):
-    """A federated object, or what is kept of one."""
+    """A federated object, or the part of it that a cache keeps."""
 
     @property
     def metadata(self) -> Metadata: ...

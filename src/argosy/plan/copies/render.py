@@ -1,6 +1,6 @@
-"""Render: the object a member cluster is to have, and whether what it has already is that.
+"""Render: the object a member cluster should have, and whether the member's object already matches.
 
-Rendering is skipped where a cluster's record says that this very template with these very patches was written and the
+Rendering is skipped if the record for a cluster says that this template with these patches was written there, and the
 member's object has not changed since.
 """
 
@@ -52,7 +52,7 @@ def render(
     annotations: Mapping[str, str],
     type_config: FederatedTypeConfig,
 ) -> Json:
-    """The object to write: to create it where `observed` is None, else to update that one.
+    """The object to write: a new one if `observed` is None, else an update of `observed`.
 
     `annotations` are the federated object's.
     """
@@ -79,14 +79,14 @@ def _generation(template: Json) -> int:
 
 
 def _without_generation(template: Json) -> Json:
-    """A member counts its own generations."""
+    """Each member counts generations itself."""
     metadata = {key: value for key, value in template["metadata"].items() if key != "generation"}
     return {**template, "metadata": metadata}
 
 
 def _marked(desired: Json, generation: int) -> Json:
-    """With the managed label, the source's generation, and the lists of the keys that come from us: later we know which ones we
-    took away. All of it after the patches, which say none of it; and whether it was adopted is none of ours to say."""
+    """Adds the managed label, the source's generation, and the lists of the keys that come from us, so that a later update
+    knows which keys were removed. Done after the patches, which cannot change these. Never sets the adopted annotation."""
     labels = {**labels_of(desired), keys.MANAGED_LABEL: "true"}
     annotations = without_annotations(annotations_of(desired), keys.ADOPTED)
     if generation:
@@ -109,7 +109,7 @@ def _adopted_as(desired: Json, mark: str | None) -> Json:
 
 
 def adopted(observed: Json) -> Json:
-    """An existing object as the one to update; where nobody managed it yet, it is marked as adopted."""
+    """An existing object as the one to update, marked as adopted if it was not managed yet."""
     if keys.MANAGED_LABEL in labels_of(observed):
         return observed
     annotations = {**annotations_of(observed), keys.ADOPTED: "true"}
@@ -117,15 +117,14 @@ def adopted(observed: Json) -> Json:
 
 
 def in_bucket(desired: Json, bucket: int) -> Json:
-    """A rendered object with the label by which shards tell theirs apart. It does not count among what comes from the user:
-    a copy keeps it when shards are switched off, and is not written for the lack of it when they are switched on
-    (`needs_update`)."""
+    """A rendered object with the label that tells shards which copies are theirs. It is no label of the user: a copy keeps it
+    when shards are switched off, and is not rewritten for lack of it when they are switched on (`needs_update`)."""
     labels = {**labels_of(desired), keys.BUCKET_LABEL: str(bucket)}
     return {**desired, "metadata": {**desired["metadata"], "labels": labels}}
 
 
 def orphaned(observed: Json) -> Json:
-    """A member's object as it is left behind: no longer managed, everything else as it is."""
+    """A member's object as it is left behind: no longer managed, otherwise unchanged."""
     metadata = dict(observed["metadata"])
     ours = (keys.MANAGED_LABEL, keys.BUCKET_LABEL)
     metadata["labels"] = {key: value for key, value in labels_of(observed).items() if key not in ours}
@@ -134,39 +133,39 @@ def orphaned(observed: Json) -> Json:
     return {**observed, "metadata": metadata}
 
 
-# What was written, and whether it still is what is there.
+# What was written, and whether the member's object is still that.
 
 
 def template_digest(template: Json) -> str:
-    """Stands for a template; computed once an object, not once a cluster."""
+    """Digest of a template; computed once per object, not once per cluster."""
     return blake2b(orjson.dumps(template, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()
 
 
 def digest(template_digest: str, patches: Patches, annotations: Mapping[str, str]) -> str:
-    """Stands for everything that decides one cluster's object."""
+    """Digest of everything that decides one cluster's object."""
     retains = annotations.get(keys.RETAIN_REPLICAS) == "true"
     content = orjson.dumps([template_digest, patches, retains], option=orjson.OPT_SORT_KEYS)
     return blake2b(content, digest_size=8).hexdigest()
 
 
 def version_of(metadata: Metadata) -> str:
-    """A version that changes with the spec where the kind counts generations, else with any write."""
+    """A version that changes with the spec if the kind counts generations, else with any write."""
     return f"gen:{metadata.generation}" if metadata.generation else f"rv:{metadata.resource_version}"
 
 
 def is_replaced(record: PropagationEntry | None, uid: str) -> bool:
-    """Whether the member's object is not the one that was written: somebody deleted that and made another of its name, which
-    counts its generations from the beginning."""
+    """Whether the member's object is not the one that was written: somebody deleted that and created a new one of the same
+    name, whose generation starts again."""
     return record is not None and bool(record.uid and uid) and record.uid != uid
 
 
 def is_current(
     record: PropagationEntry | None, digest: str, observed: Metadata, template: Json, patches: Patches
 ) -> bool:
-    """Whether the member's object certainly is as wanted, told without rendering it.
+    """Whether the member's object certainly is as wanted, without rendering it.
 
-    Labels and annotations do not count in a generation, so those that come from us are looked at one by one; where
-    patches touch the metadata only rendering can tell.
+    Labels and annotations do not raise the generation, so ours are compared one by one. If patches touch the metadata, only
+    rendering can tell.
     """
     if record is None or record.digest != digest or record.version != version_of(observed):
         return False
@@ -186,8 +185,8 @@ def is_current(
 def needs_update(desired: Json, observed: Json, record: PropagationEntry | None, digest: str, version: str) -> bool:
     """Whether to write a rendered object over the member's, whose version is `version`.
 
-    With a record that matches, only metadata can have drifted unseen: the rest may differ by what the member's defaults
-    and webhooks made of it. Without one, writing an object over its equal would change nothing and is left out.
+    If the record matches, only metadata can have drifted: other differences are the member's defaults and webhooks. Without a
+    record, an object equal to the member's is not written.
     """
     if keys.BUCKET_LABEL not in labels_of(observed):
         desired = _without_bucket(desired)

@@ -1,7 +1,7 @@
-"""Retain: what of a member's object is kept when it is updated.
+"""Retain: the fields of a member's object that an update keeps.
 
-Members fill in fields of their own (addresses, bindings, injected volumes) and their users add labels and annotations;
-an update must not take those away. What is special to a kind is in `kinds`.
+Members fill in fields of their own (addresses, bindings, injected volumes), and their users add labels and annotations. An
+update must not remove those. Fields special to a kind are in `kinds`.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ __all__ = ["merge_string_maps", "recorded_keys", "retain", "retain_replicas"]
 
 
 def retain(desired: Json, observed: Json) -> Json:
-    """The desired object with what the member's copy has a right to keep."""
+    """The desired object with the fields that the member's copy may keep."""
     found = annotations_of(observed)
     metadata = {
         **desired["metadata"],
@@ -36,7 +36,7 @@ def retain(desired: Json, observed: Json) -> Json:
 
 
 def recorded_keys(annotations: Mapping[str, str], key: str) -> list[str]:
-    """The keys a copy got from us when it was last written, by its annotations."""
+    """The keys that the last write of a copy brought, by its annotations."""
     recorded = annotations.get(key)
     return recorded.split(",") if recorded else []
 
@@ -44,14 +44,14 @@ def recorded_keys(annotations: Mapping[str, str], key: str) -> list[str]:
 def merge_string_maps(
     template: Mapping[str, str] | None, observed: Mapping[str, str] | None, last_propagated: Collection[str] | None
 ) -> dict[str, str]:
-    """Our values, and the member's own keys unless they once came from us and were taken away since."""
+    """Our values, and the member's own keys except those that once came from us and were removed since."""
     ours = set(last_propagated or ())
     kept = {key: value for key, value in (observed or {}).items() if key not in ours}
     return {**kept, **(template or {})}
 
 
 def retain_replicas(desired: Json, observed: Json, annotations: Mapping[str, str], path: str) -> Json:
-    """The desired object with the member's number of replicas, where the federated object asks for that."""
+    """The desired object with the member's number of replicas, if the federated object asks for that."""
     if annotations.get(keys.RETAIN_REPLICAS) != "true" or not path:
         return desired
     replicas = fields.get(observed, path)

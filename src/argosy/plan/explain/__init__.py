@@ -1,1 +1,1 @@
-"""Why an object runs where it runs (the record of a decision and its summary), and what would follow from a change (what if)."""
+"""Why an object runs where it runs (record and summary of a decision), and what a change would do (what if)."""

@@ -1,8 +1,8 @@
-"""The fleet as decisions fill it: a snapshot's fleet, less what was decided before.
+"""The fleet after a series of decisions: a snapshot's fleet, less what was decided before.
 
-What was decided a moment ago counts for the next decision, as it does for the controllers: replicas that will start take
-room, and workloads that came or left change what rules about other workloads see. Room that becomes free does not count:
-members have to be seen to have stopped something first.
+A decision counts for the next one, as in the controllers: replicas that will start take room, and workloads that came or
+left change what rules about other workloads see. Freed room does not count: a member must first be seen to have stopped
+the replicas.
 """
 
 import msgspec
@@ -39,7 +39,7 @@ def looks_at_others(policy: PropagationPolicy | None) -> bool:
 
 
 class DecidedFleet:
-    """Begins with the placements of the snapshot; `decided` adds to it."""
+    """Starts from the placements of the snapshot; `decided` adds to them."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -51,11 +51,11 @@ class DecidedFleet:
             self._fleet = self._fleet.with_workloads(self._workloads)
 
     def fleet_for(self, key: ObjectKey) -> Fleet:
-        """As the object is to see it: what is reserved for itself is at its disposal."""
+        """The fleet for one object: what is reserved for the object itself is free for it."""
         return self._fleet.with_reserved(self._reservations.without(key))
 
     def decided(self, key: ObjectKey, source: Json, before: Json | None, after: Json | None) -> None:
-        """The federated object as it was, and as it will be."""
+        """Records one object's federated object before and after its decision."""
         config = self._snapshot.type_configs[key.type]
         workload = _workload(self._snapshot, key)
         if workload is None:
@@ -81,7 +81,7 @@ def _placed_in(snapshot: Snapshot) -> Workloads:
 
 
 def _workload(snapshot: Snapshot, key: ObjectKey) -> WorkloadKey | None:
-    """None for what runs no pods."""
+    """None for an object that runs no pods."""
     config = snapshot.type_configs[key.type]
     kind = KINDS.get((config.resource.group, config.kind))
     if kind is None or not kind.pod_spec:

@@ -1,7 +1,7 @@
-"""Forecast: what a change of one or many federated objects means to their clusters, in numbers people ask for.
+"""Forecast: what a change of one or many federated objects does to their clusters, in numbers.
 
-Compares two versions of a federated object and adds up. It decides nothing; how the second version comes about is
-`whatif`'s matter.
+It compares two versions of a federated object and adds up the differences. It decides nothing; `whatif` makes the second
+version.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,15 +23,15 @@ __all__ = ["ClusterChange", "Copies", "Counts", "Forecast", "ObjectChange", "Tot
 
 
 class ClusterChange(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What happens to an object's copy in one cluster. Replica numbers are None for kinds without, and where it is not."""
+    """What happens to an object's copy in one cluster. Replicas are None for kinds without replicas, and where no copy is."""
 
     cluster: str
     copy: Literal["added", "removed", "kept"]
     replicas_before: int | None = None
     replicas_after: int | None = None
-    #: A copy that stays gets another content.
+    #: The copy stays, with another content.
     updated: bool = False
-    #: Its overrides become others than they were (for a new copy: it has some); `op path = value`.
+    #: Its overrides change (for a new copy: it has some); `op path = value`.
     overridden: bool = False
     overrides: tuple[str, ...] = ()
 
@@ -42,17 +42,17 @@ class ClusterChange(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
 
 class ObjectChange(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What happens to one object. `clusters` has only those where something does."""
+    """What happens to one object. `clusters` has only those where something changes."""
 
     api_version: str
     kind: str
     name: str
     namespace: str = ""
     clusters: tuple[ClusterChange, ...] = ()
-    #: Why its placement will be held, where that is not the case today already; and whether it will no longer be.
+    #: Why its placement will be held, unless it is held already; and whether it will no longer be held.
     held: Held | None = None
     released: bool = False
-    #: Replicas that stop in one cluster and start in another, and those that only start or stop.
+    #: Replicas that stop in one cluster and start in another; then those that only start or only stop.
     moved: int = 0
     started: int = 0
     stopped: int = 0
@@ -83,7 +83,7 @@ class Totals(Counts, frozen=True, rename="camel"):
     objects: int = 0
     moved: int = 0
     unschedulable: int = 0
-    #: Held for another reason than that nothing fits.
+    #: Objects held for another reason than that no cluster fits.
     held: int = 0
     released: int = 0
 
@@ -94,13 +94,13 @@ class Forecast(msgspec.Struct, frozen=True, rename="camel"):
     total: Totals = Totals()
     clusters: dict[str, Counts] = {}
     objects: tuple[ObjectChange, ...] = ()
-    #: How many objects were looked at.
+    #: How many objects were evaluated.
     examined: int = 0
-    #: Objects that are about to change whether or not the supposed happens; their changes so far are not counted.
+    #: Objects that will change whether or not the supposed change happens; those changes are not counted.
     unsettled: tuple[str, ...] = ()
-    #: Objects the change concerns and that stay as they are, and what keeps them.
+    #: Objects the change affects that stay as they are, and why.
     deferred: dict[str, str] = {}
-    #: What was assumed, and what could not be told.
+    #: Assumptions, and what could not be determined.
     notes: tuple[str, ...] = ()
 
     @property
@@ -117,10 +117,10 @@ def object_change(
     held_before: Held | None,
     held: Held | None,
 ) -> ObjectChange:
-    """Between two versions of a federated object; None is where there is none.
+    """The change between two versions of a federated object; None stands for no object.
 
-    One that is held before a step of the pipeline is not carried anywhere: what its members have stays. When it goes on, they
-    get what waited, and in which version they have it is not known here.
+    An object that is held before a step of the pipeline is not propagated: its copies stay. When it goes on, members get the
+    pending version; which version they have now is not known here.
     """
     old, new = Copies(config, before), Copies(config, after)
     waits, goes_on = _is_stopped(after, held), _is_stopped(before, held_before)
@@ -178,7 +178,7 @@ def summed(objects: Iterable[ObjectChange]) -> tuple[Totals, dict[str, Counts]]:
 
 
 class Copies:
-    """What a federated object makes of its clusters."""
+    """The copies that a federated object has in its clusters."""
 
     def __init__(self, config: FederatedTypeConfig, federated: Json | None) -> None:
         spec: Mapping[str, Any] = federated["spec"] if federated is not None else {}
@@ -188,7 +188,7 @@ class Copies:
         template = spec.get("template") or {}
         base = fields.get(template, path, None)
         self._replicas = base if isinstance(base, int) else None
-        # Another generation alone is no other content, and the number of replicas is told apart.
+        # Another generation alone is no other content, and replicas are reported separately.
         self.content = fields.without(fields.without(template, path), "metadata.generation")
         entries, steps = spec.get("overrides") or (), config.spec.controllers
         self._patches = overrides_by_cluster(entries, steps)
@@ -204,7 +204,7 @@ class Copies:
         return number if isinstance(number, int) else self._replicas
 
     def scheduled(self, cluster: str) -> list[Json]:
-        """What scheduling itself overrides there besides the number of replicas."""
+        """Scheduling's own overrides for a cluster, besides the number of replicas."""
         return [patch for patch in self._scheduled.get(cluster, ()) if patch["path"] != self._pointer]
 
     def overrides(self, cluster: str) -> list[Json]:

@@ -1,8 +1,8 @@
 """Packing: arrays of whole numbers as short text, for records that are part of stored objects.
 
-A column is reduced to its smallest width, cut into planes of bytes, and all columns of a text share one stream in which
-each has its own code table: numbers of one kind compress well together and badly with others. Says nothing about what the
-numbers mean or how many there are; who unpacks asks for them in the order they were packed.
+Each column is reduced to its smallest width and cut into planes of bytes. All columns share one stream, in which each has
+its own code table: numbers of one kind compress well together and badly with others. The text holds neither meaning nor
+length of the columns; they must be unpacked in the order they were packed.
 """
 
 import zlib
@@ -18,26 +18,26 @@ __all__ = ["PackedError", "Packing", "Unpacker"]
 Numbers = npt.NDArray[np.int64]
 
 _WIDTHS = (1, 2, 4, 8)
-#: No text unpacks to more: a fleet of 5,000 clusters with twenty score plugins needs an eighth of it.
+#: Largest unpacked size. A fleet of 5,000 clusters with twenty score plugins needs an eighth of it.
 _LARGEST = 2**24
 
 
 class PackedError(ValueError):
-    """The text is not what `pack` made."""
+    """The text was not made by `pack`."""
 
 
 class Packing:
-    """Columns that are packed, to which others can be added: what many texts begin with is packed once."""
+    """Packed columns, to which others can be added: a common prefix of many texts is packed once."""
 
     __slots__ = ("_done", "_stream")
 
     def __init__(self) -> None:
-        # The least memory that does: it only looks for runs, and is quickly copied so.
+        # The least memory that suffices: zlib only looks for runs, and a small state is copied quickly.
         self._stream = zlib.compressobj(1, zlib.DEFLATED, -9, 4, zlib.Z_RLE)
         self._done = b""
 
     def add(self, *columns: Numbers) -> "Packing":
-        """Another packing with these columns behind those of this one."""
+        """A new packing: these columns after those of this one."""
         longer = object.__new__(Packing)
         longer._stream = stream = self._stream.copy()
         parts = [self._done]
@@ -48,7 +48,7 @@ class Packing:
         return longer
 
     def text(self) -> str:
-        """As base64. Ends this packing: nothing can be added to it any more."""
+        """As base64. Ends this packing: no columns can be added afterwards."""
         return b2a_base64(self._done + self._stream.flush(), newline=False).decode()
 
 
@@ -63,7 +63,7 @@ class Unpacker:
             raise PackedError(f"not a packed column: {error}") from None
 
     def take(self, count: int) -> Numbers:
-        """The next column, which must hold so many numbers."""
+        """The next column, which must hold this many numbers."""
         width = self._bytes(1)[0]
         if width == 0:
             return np.full(count, self._number(), dtype=np.int64)
@@ -87,7 +87,7 @@ class Unpacker:
 
 
 def _planes(column: Numbers) -> bytes:
-    """Width, lowest number, and how far each number is above it, low bytes first."""
+    """Width, lowest number, and the distance of each number from it, low bytes first."""
     bits = int(np.bitwise_or.reduce(column))
     if bits == 0:
         return b"\0\0"

@@ -1,19 +1,19 @@
-"""The record of a decision: what is stored with an object, so that later anyone can be told why it runs where it runs.
+"""The record of a decision, stored with an object: it explains later why the object runs where it runs.
 
-It lives in the annotation `argosy.io/decision` of the federated object and is written together with the placement it
-explains. It is short (columns over the clusters that were considered, not names) and complete: versions of what the
-decision rested on, for each cluster the first filter it failed and why, the scores by plugin, who was selected in which
-order, the planner's steps, the placement, and what was kept beyond capacity.
+It is stored in the annotation `argosy.io/decision` of the federated object, in the same write as the placement. It is short
+(columns over the considered clusters, no names) and complete: the versions of the inputs, the first filter each cluster
+failed and why, the scores by plugin, the selected clusters in order, the planner's steps, the placement, and the replicas
+kept beyond capacity.
 
-How it is read:
+Reading it:
 
-    record = decode(annotations[keys.DECISION])              # raises RecordError where it is not a record
-    names = names_then(record, fleet, seen)                  # the clusters it speaks of; None where too many left since
-    account = account_of(record, names)                      # an Account: the decision in names
-    explain.lines(account), explain.why(account, "c7")       # in sentences
+        record = decode(annotations[keys.DECISION])              # raises RecordError if it is not a record
+        names = names_then(record, fleet, seen)                  # the clusters it refers to; None if too many left since
+        account = account_of(record, names)                      # an Account: the decision with names
+        explain.lines(account), explain.why(account, "c7")       # in sentences
 
-`record_of(decision, inputs)` makes one of a decision that was just made; `account_of` of that is the same Account, so a
-what-if is explained by the same words as history.
+`record_of(decision, inputs)` makes the record of a new decision; `account_of` turns it into the same Account, so a what-if
+is explained in the same words as a past decision.
 """
 
 from typing import Any, Final
@@ -41,11 +41,11 @@ __all__ = [
 ]
 
 _LONGEST_MESSAGE = 512
-#: Fleets whose names fit this are named in the record itself.
+#: Records of fleets whose names fit this size include the names.
 _NAMES_KEPT = 256
 _MOST_CLUSTERS = 100_000
 
-# How a cluster's placement is written in one column.
+# How a cluster's placement is encoded in one column.
 _NOT_PLACED, _DUPLICATED, _REPLICAS = 0, 1, 2
 
 
@@ -54,11 +54,11 @@ class RecordError(ValueError):
 
 
 class Inputs(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Versions of what a decision rested on. Generation 0 means unknown."""
+    """Versions of the inputs of a decision. Generation 0 means unknown."""
 
     policy: str = ""
     policy_generation: int = 0
-    #: Empty where the policy names none.
+    #: Empty if the policy names none.
     profile: str = ""
     profile_generation: int = 0
     source_generation: int = 0
@@ -68,14 +68,14 @@ UNKNOWN_INPUTS: Final = Inputs()
 
 
 class Head(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename="camel"):
-    """What of a record is no column."""
+    """The part of a record that is not columns."""
 
     inputs: Inputs = Inputs()
-    #: How many clusters were considered, a hash of their names, and one of their names, labels, taints and APIs.
+    #: How many clusters were considered, a hash of their names, and a hash of their names, labels, taints and APIs.
     clusters: int
     names_hash: str
     fleet_hash: str
-    #: The names themselves where they are few.
+    #: The names themselves, if they are few.
     names: tuple[str, ...] = ()
 
     message: str = ""
@@ -88,7 +88,7 @@ class Head(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename
     refusals: tuple[tuple[str, str], ...] = ()
     #: The score plugins.
     scorers: tuple[str, ...] = ()
-    #: Where it stays although the fleet does not know that cluster.
+    #: Clusters the object stays in although the fleet does not know them.
     elsewhere: dict[str, int | None] = {}
 
 
@@ -96,7 +96,7 @@ class _Stored(Head, frozen=True, omit_defaults=True, kw_only=True, rename="camel
     """The annotation."""
 
     columns: str
-    #: How many were selected, and whether in another order than that of scores, which is then a column.
+    #: How many were selected, and whether in another order than that of the scores; the order is a column then.
     selected: int = 0
     spelled_out: bool = False
 
@@ -104,21 +104,21 @@ class _Stored(Head, frozen=True, omit_defaults=True, kw_only=True, rename="camel
 class Record(Head, frozen=True, eq=False, kw_only=True):
     """A decision as columns over the clusters considered, in the order of their names."""
 
-    #: Which of the refusals (from 1) excluded a cluster, 0 where none did.
+    #: Which of the refusals (from 1) excluded a cluster, 0 if none did.
     refused: Column
     #: What each score plugin gave to the clusters that were not refused.
     scores: tuple[Column, ...] = ()
-    #: Rows in the order of selection, and whether that is the order of scores.
+    #: Rows in the order of selection, and whether that is the order of the scores.
     selected: Rows
     by_score: bool
     placed: Column
     overflow: Column
-    #: Refusals and scores, where they are packed already.
+    #: Refusals and scores, if they are packed already.
     packing: Packing | None = None
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Clusters that one filter was the first to refuse, for one reason. No names where they are not known any more."""
+    """Clusters that one filter was the first to refuse, for one reason. Without names if they are no longer known."""
 
     plugin: str
     reason: str
@@ -127,21 +127,21 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename="camel"):
-    """A decision in names."""
+    """A decision with names."""
 
     inputs: Inputs = Inputs()
     #: How many clusters were considered.
     clusters: int = 0
     placements: dict[str, int | None] = {}
     message: str = ""
-    #: Nothing better was found: the placement is the one from before.
+    #: Nothing better was found: the placement stays as before.
     unschedulable: bool = False
     #: Clusters once chosen are kept.
     sticky: bool = False
     refused: tuple[Refusal, ...] = ()
-    #: Of the clusters that were not refused: what each plugin gave, weighed.
+    #: For the clusters that were not refused: the weighted score of each plugin.
     scores: dict[str, dict[str, int]] = {}
-    #: Best first; those that got no replicas included.
+    #: Best first, including those that got no replicas.
     selected: tuple[str, ...] = ()
     #: How the replicas were divided, in the planner's words.
     steps: tuple[str, ...] = ()
@@ -149,7 +149,7 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, ren
     overflow: dict[str, int] = {}
     #: Replicas that found no cluster.
     shortfall: int = 0
-    #: False where clusters left since and the columns cannot be told in names: then only counts and reasons are here.
+    #: False if clusters left since and names can no longer be assigned: then only counts and reasons are here.
     named: bool = True
 
 
@@ -225,11 +225,11 @@ def decode(text: str) -> Record:
     try:
         stored = _DECODER.decode(text)
         if not 0 <= stored.selected <= stored.clusters <= _MOST_CLUSTERS:
-            raise RecordError("the record of the decision counts its clusters wrongly")
+            raise RecordError("the record of the decision has a wrong number of clusters")
         unpacker = Unpacker(stored.columns)
         refused = unpacker.take(stored.clusters)
         if refused.min(initial=0) < 0 or refused.max(initial=0) > len(stored.refusals):
-            raise RecordError("the record of the decision names a reason it does not have")
+            raise RecordError("the record of the decision refers to an unknown reason")
         passed = int((refused == 0).sum())
         scores = tuple(unpacker.take(passed) for _ in stored.scorers)
         placed, overflow = unpacker.take(stored.clusters), unpacker.take(stored.clusters)
@@ -240,7 +240,7 @@ def decode(text: str) -> Record:
     except (msgspec.MsgspecError, PackedError, UnicodeDecodeError) as error:
         raise RecordError(f"the record of the decision is unreadable: {error}") from None
     if selected.min(initial=0) < 0 or selected.max(initial=-1) >= stored.clusters:
-        raise RecordError("the record of the decision selects a cluster it does not have")
+        raise RecordError("the record of the decision refers to an unknown cluster")
     return Record(
         refused=refused,
         scores=scores,
@@ -253,9 +253,9 @@ def decode(text: str) -> Record:
 
 
 def names_then(record: Record, fleet: Fleet, seen: Fingerprint | None = None) -> tuple[str, ...] | None:
-    """The clusters a record speaks of, found in today's fleet; None where one that cannot be named has left since.
+    """The clusters a record refers to, found in today's fleet; None if one that cannot be named has left since.
 
-    `seen` is the fingerprint of the trigger record that was stored with it: it tells who joined later.
+    `seen` is the fingerprint of the trigger record stored with it: it tells which clusters joined later.
     """
     if len(record.names) == record.clusters:
         return record.names
@@ -267,7 +267,7 @@ def names_then(record: Record, fleet: Fleet, seen: Fingerprint | None = None) ->
 
 
 def account_of(record: Record, names: tuple[str, ...] | None) -> Account:
-    """The decision in names. Without names: what can be told in counts."""
+    """The decision with names. Without names, only counts."""
     named = names is not None and len(names) == record.clusters
     told = Account(
         inputs=record.inputs,

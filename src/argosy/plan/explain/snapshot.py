@@ -1,8 +1,7 @@
-"""Snapshot: all that decisions rest on at one moment, as a value, and the same with something changed in it.
+"""Snapshot: everything decisions depend on at one moment, as a value; and the same with something changed.
 
-Whoever wants to know what would follow from a change takes a Snapshot, changes it here, and hands both to `whatif`.
-Objects stay bytes until somebody asks for one: a federation has many, and most questions concern few. Reading the
-snapshot from an API server is the caller's part.
+To forecast a change, take a Snapshot, change it here, and hand both to `whatif`. Objects stay encoded until they are needed:
+a federation has many, and most questions concern few. The caller reads the snapshot from an API server.
 """
 
 import datetime
@@ -37,19 +36,19 @@ __all__ = ["CORDON", "LOSS", "Irrelevant", "ObjectKey", "ScenarioError", "Snapsh
 
 T = TypeVar("T")
 
-#: What cordoning a cluster means here: it keeps what it has and gets nothing new.
+#: Cordoning a cluster: it keeps its objects and gets no new ones.
 CORDON: Final = Taint("argosy.io/cordoned", NO_SCHEDULE)
-#: What is said of a cluster that was given up: see `failover`.
+#: Taints of a cluster that has failed: see `failover`.
 LOSS: Final = Taint(keys.UNREADY_TAINT, NO_EXECUTE)
 _REPLICAS: Final = "spec.replicas"
 
 
 class ScenarioError(ValueError):
-    """What is to be supposed makes no sense here; the message says why."""
+    """The supposed change is impossible; the message says why."""
 
 
 class Irrelevant(ScenarioError):
-    """No decision rests on an object of this kind."""
+    """No decision depends on an object of this kind."""
 
 
 class ObjectKey(NamedTuple):
@@ -65,7 +64,7 @@ class ObjectKey(NamedTuple):
 
 
 class Snapshot(msgspec.Struct, frozen=True, dict=True):
-    """One moment of a control plane. `sources` are those something wants propagated; `federated` what was made of them."""
+    """A control plane at one moment. `sources` are those to be propagated, `federated` their federated objects."""
 
     type_configs: dict[str, FederatedTypeConfig] = {}
     clusters: dict[str, FederatedCluster] = {}
@@ -77,11 +76,11 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
     webhooks: dict[str, SchedulerPluginWebhookConfiguration] = {}
     #: Values of PriorityClasses; an empty name stands for pods that name none.
     priorities: dict[str, int] = {}
-    #: The plugins profiles choose from.
+    #: The plugins that profiles can name.
     registry: Registry = IN_TREE
-    #: Whether the controllers count what pods ask for of Katalyst's resources.
+    #: Whether the controllers count requests for Katalyst's resources.
     katalyst: bool = False
-    #: When it is; without it no wish for a time has run out.
+    #: The current time; without it no migration expires.
     now: datetime.datetime | None = None
 
     @cached_property
@@ -92,7 +91,7 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
         return Fleet.of(self.clusters.values()).with_workloads(workloads)
 
     def note_placed(self, key: ObjectKey, spec: Json) -> None:
-        """An object is where this spec of its federated object says, from now on: rules of others may look at it."""
+        """Records where an object is placed from now on, for the rules of other objects."""
         if self._rules_look_at_others:
             self._note(self.fleet.workloads, key, placed(spec))
 
@@ -127,15 +126,15 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
                 return config
         return None
 
-    # Something else than what is there. Each raises SupposeError where that cannot be.
+    # Supposed changes. Each raises ScenarioError if the change is impossible.
 
     def with_object(self, obj: Json) -> "Snapshot":
-        """The object as it would be stored, whatever it is: a source, a policy, a profile, a cluster, a type config."""
+        """Any object as it would be stored: a source, a policy, a profile, a cluster, a type config."""
         if obj["apiVersion"] == keys.API_VERSION:
             return self._with_own(obj)
         config = self.type_of(obj["apiVersion"], obj["kind"])
         if config is None:
-            raise Irrelevant(f"{obj['kind']} {obj['metadata']['name']}: its kind is not federated: nothing follows")
+            raise Irrelevant(f"{obj['kind']} {obj['metadata']['name']}: its kind is not federated, so nothing changes")
         metadata = {"uid": "", "generation": 1, **obj["metadata"]}
         key = ObjectKey(config.name, metadata.get("namespace") or "", metadata["name"])
         return msgspec.structs.replace(self, sources={**self.sources, key: encode({**obj, "metadata": metadata})})
@@ -162,15 +161,15 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
                 cluster = replace(_typed(obj, FederatedCluster), status=known.status)
                 return self._with_cluster(cluster)
             case "SchedulerPluginWebhookConfiguration":
-                raise Irrelevant(f"webhook {name}: what it would answer is not foretold; the present one is asked")
+                raise Irrelevant(f"webhook {name}: its answers cannot be predicted; the current webhook is asked")
             case kind:
-                raise Irrelevant(f"{kind} {name}: no placement rests on this kind: nothing follows")
+                raise Irrelevant(f"{kind} {name}: no placement depends on this kind, so nothing changes")
 
     def with_replicas(self, key: ObjectKey, replicas: int) -> "Snapshot":
         """An object scaled."""
         source = self.source(key)
         if source is None:
-            raise ScenarioError(f"{key.text} is not there, or is not propagated")
+            raise ScenarioError(f"{key.text} does not exist or is not propagated")
         path = replicas_path(self.type_configs[key.type])
         if not isinstance(fields.get(source, path, None), int):
             raise ScenarioError(f"{key.text} has no number at {path}: it cannot be scaled")
@@ -181,24 +180,24 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
         return msgspec.structs.replace(self, sources={**self.sources, key: encode(scaled)})
 
     def with_cordoned(self, name: str) -> "Snapshot":
-        """A cluster that gets no new work."""
+        """A cluster that gets no new objects."""
         return self._with_taint(self._cluster(name), CORDON)
 
     def with_lost(self, name: str) -> "Snapshot":
-        """A cluster that fails and is given up: what can run elsewhere does."""
+        """A cluster that has failed: what can run elsewhere moves there."""
         cluster = self._cluster(name)
         conditions = _conditions(cluster.status.conditions, **{READY: "False", OFFLINE: "True"})
         status = msgspec.structs.replace(cluster.status, conditions=conditions)
         return self._with_taint(msgspec.structs.replace(cluster, status=status), LOSS)
 
     def with_new_cluster(self, obj: Json) -> "Snapshot":
-        """A cluster that has joined and is ready. What its status does not say it has in common with the others.
+        """A cluster that has joined and is ready. What its status does not say is taken from the other clusters.
 
-        Without capacity it is taken to be as large as the median of the fleet, and empty.
+        Without a capacity it is taken to be empty, with the median capacity of the fleet.
         """
         name = obj["metadata"]["name"]
         if name in self.clusters:
-            raise ScenarioError(f"the cluster {name} is there already")
+            raise ScenarioError(f"the cluster {name} already exists")
         cluster = _typed(obj, FederatedCluster)
         if cluster.metadata.namespace:
             raise ScenarioError(f"the cluster {name}: clusters have no namespace")
@@ -245,7 +244,7 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
         return ClusterResources(allocatable=by_size[len(by_size) // 2].status.resources.allocatable)
 
     def _common_apis(self) -> tuple[APIResource, ...]:
-        """Those of the cluster that serves most."""
+        """The APIs of the cluster that serves most."""
         return max((each.status.api_resource_types for each in self._joined()), key=len, default=())
 
     def _joined(self) -> Iterable[FederatedCluster]:
@@ -253,7 +252,7 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
 
 
 def replicas_path(config: FederatedTypeConfig) -> str:
-    """Where objects of this type say how many pods they want, dotted."""
+    """The dotted path of the number of replicas in objects of this type."""
     return config.spec.path_definition.replicas_spec or _REPLICAS
 
 

@@ -1,7 +1,7 @@
 """Explain: the account of a decision in few words, for events, conditions and the command line.
 
-Clusters are grouped by what happened to them, so that it stays short however large the fleet is; `why` tells it of one
-cluster, and what would have to change. Only says what the account holds; it decides nothing.
+Clusters are grouped by outcome, so that the text stays short in a large fleet. `why` explains one cluster, and what would
+have to change. The text says only what the account holds.
 """
 
 from collections.abc import Mapping
@@ -26,17 +26,17 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class Why(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why an object is, or is not, in one cluster; `change` lists what could make it otherwise, each enough by itself."""
+    """Why an object is, or is not, in one cluster. Each entry of `change` alone could change that."""
 
     cluster: str
     placed: bool
     because: str
-    #: None where it is not placed, or not divided.
+    #: None if it is not placed, or not divided.
     replicas: int | None = None
     change: tuple[str, ...] = ()
-    #: What each score plugin gave it, weighed; empty where it was refused.
+    #: The weighted score of each plugin; empty if the cluster was refused.
     scores: dict[str, int] = {}
-    #: Its place among the selected, from 1; 0 where it is not one of them.
+    #: Its rank among the selected, from 1; 0 if it was not selected.
     rank: int = 0
 
 
@@ -44,7 +44,9 @@ def why(account: Account, cluster: str, remedies: Mapping[str, str] = REMEDIES) 
     if cluster in account.placements:
         return _why_there(account, cluster)
     if not account.named:
-        because = "clusters left the federation since this was decided, and the record cannot be told in names any more"
+        because = (
+            "clusters have left the federation since this decision, so its record can no longer be matched to names"
+        )
         return Why(cluster, False, because, change=("the next scheduling of the object makes a new record",))
     for refusal in account.refused:
         if cluster in refusal.clusters:
@@ -108,7 +110,7 @@ def _why_without_replicas(account: Account, cluster: str) -> Why:
 
 
 def lines(account: Account) -> list[str]:
-    """The account as sentences, the placement first."""
+    """The account as sentences, placement first."""
     told = [placement_text(account.placements)] if account.named else []
     if account.unschedulable:
         told.append(f"kept as it was: {account.message}")
@@ -138,7 +140,7 @@ def lines(account: Account) -> list[str]:
 
 
 def placement_text(placements: Mapping[str, int | None]) -> str:
-    """`m1: 3, m2: 2`, or the bare names where the object is duplicated."""
+    """`m1: 3, m2: 2`, or only the names if the object is duplicated."""
     if not placements:
         return "placed nowhere"
     return ", ".join(name if number is None else f"{name}: {number}" for name, number in sorted(placements.items()))

@@ -1,9 +1,9 @@
-"""What if: the real pipeline on two snapshots, today's and a supposed one, and what differs in the end.
+"""What if: the real pipeline on two snapshots, today's and a supposed one, and the difference in the end.
 
-Each object the change concerns is first brought to rest on today's snapshot (what is on its way already is nobody's
-doing), then passed through the pipeline once more on the supposed one: the difference is the forecast. Nothing is
-written anywhere. Objects are looked at by priority and then by name, and what was decided for one counts for the next
-(`decided_fleet`); where they compete for the same room, another order may divide it otherwise.
+Each affected object first passes today's snapshot until nothing changes, so that changes already on their way are not
+counted. Then it passes the supposed snapshot: the difference is the forecast. Nothing is written. Objects are taken by
+priority and then by name, and each decision counts for the next (`decided_fleet`). Where objects compete for the same room,
+another order may give another result.
 """
 
 from collections.abc import Generator, Iterable
@@ -30,11 +30,11 @@ from argosy.plan.scheduling.priority import priority_class_of
 __all__ = ["WhatIf", "changes", "concerned", "forecast", "pass_over"]
 
 K = TypeVar("K")
-UNPROPAGATED = "names no policy, so that it is not propagated"
+UNPROPAGATED = "names no policy and is not propagated"
 
 
 def forecast(before: Snapshot, after: Snapshot) -> Forecast:
-    """Everything that would follow, with nobody to ask: objects whose profile has plugins elsewhere are held."""
+    """The forecast without calls to remote plugins: objects whose profile names some are held."""
     question = WhatIf(before, after)
     for key in question.keys:
         without_remote_plugins(question.steps(key))
@@ -55,7 +55,7 @@ class WhatIf:
         self._notes: list[str] = []
 
     def steps(self, key: ObjectKey) -> Generator[Ask, Reply, None]:
-        """Look at one object. Yields what it has to ask plugins that live elsewhere."""
+        """Evaluate one object. Yields the questions to remote plugins."""
         source = self._after.source(key)
         if source is None or source["metadata"].get("deletionTimestamp"):
             return
@@ -108,7 +108,7 @@ class WhatIf:
 
 
 def changes(snapshot: Snapshot, key: ObjectKey, existing: Json | None, outcome: Outcome) -> bool:
-    """Whether a pass has more to write than records of itself: those may wait while the placement stays."""
+    """Whether a pass writes more than its own records, which may wait while the placement stays."""
     source = snapshot.source(key)
     if outcome.object is None or source is None:
         return False
@@ -152,10 +152,10 @@ def pass_over(
 
 
 def concerned(before: Snapshot, after: Snapshot) -> tuple[ObjectKey, ...]:
-    """The objects for which something differs between the two, in the order they are looked at."""
+    """The objects that the two snapshots treat differently, in the order of evaluation."""
 
     def order(key: ObjectKey) -> tuple[bool, int, ObjectKey]:
-        """Those that look at where others are come last, those that matter most first."""
+        """Objects with rules about other workloads last; among the rest, higher priority first."""
         name = priority_class_of(after.sources[key]) if after.priorities else ""
         priority = after.priorities.get(name, after.priorities.get("", 0))
         return waiting and looks_at_others(_policy(after, key)), rank(priority), key
@@ -186,7 +186,7 @@ def concerned(before: Snapshot, after: Snapshot) -> tuple[ObjectKey, ...]:
 
 
 def _waits_for_others(snapshot: Snapshot, key: ObjectKey) -> bool:
-    """Whether it found no cluster, and might once another workload is elsewhere."""
+    """Whether it found no cluster, and may find one once another workload is elsewhere."""
     raw = snapshot.federated.get(key)
     held = held_of(decode(raw, Partial).metadata.annotations) if raw is not None else None
     return held is not None and held.reason == HeldReason.UNSCHEDULABLE and looks_at_others(_policy(snapshot, key))

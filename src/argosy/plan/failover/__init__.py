@@ -1,3 +1,3 @@
-"""Work that leaves clusters: failed ones (`failover`, and `failback` once they return), full ones (`auto_migration`), and those
-a user wants it to leave (`custom_migration`). Where it goes instead is scheduling's decision.
+"""Workloads that leave clusters: failed ones (`failover`, and `failback` once they return), full ones (`auto_migration`), and
+those a user wants to empty (`custom_migration`). Scheduling decides where the workloads go.
 """

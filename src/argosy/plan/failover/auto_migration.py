@@ -3,13 +3,12 @@
 Pods that are unschedulable for longer than the policy's threshold lower their cluster's estimated capacity for this
 workload, and scheduling places the rest of the replicas in other clusters.
 
-An estimate is kept after its pods are gone, as long as the cluster has no room for one more of them: otherwise the next
-scaling would try the same full cluster again. It is dropped once there is room, or once the cluster runs more than that. In
-a full cluster only pods that have a node raise an estimate, never the number of replicas asked for: object and pods come by
-two watches, and while the pods' is behind, many replicas seem wanted and none waiting. A cluster that cannot be seen keeps
-its estimate.
+An estimate outlives its pods as long as the cluster has no room for one more of them: otherwise the next scale-up would try
+the same full cluster again. It is dropped once there is room, or once the cluster runs more replicas than estimated. In a full
+cluster only pods that have a node raise an estimate, never the desired number of replicas: object and pods come by two
+watches, and while the watch of pods is behind, no pod seems to be pending. An unreachable cluster keeps its estimate.
 
-Values in, values out: pods, ReplicaSets and the time are brought by `control/migrate`.
+Pure: `control/migrate` supplies pods, ReplicaSets and the time.
 """
 
 import datetime
@@ -50,7 +49,7 @@ _HASH = "pod-template-hash"
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """Pods with a node, pods stuck for longer than the threshold, and when the next one will be."""
+    """Pods with a node, pods stuck for longer than the threshold, and when the next pod will be."""
 
     scheduled: int
     stuck: int
@@ -58,7 +57,7 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """What one member runs of a workload, and can run. `capacity` is None where it runs all it is asked for."""
+    """What one member runs of a workload, and can run. `capacity` is None if it runs all desired replicas."""
 
     scheduled: int
     capacity: int | None = None
@@ -66,7 +65,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 def threshold_of(annotation: str | None) -> datetime.timedelta | None:
-    """How long a pod may wait, as the federated object's annotation says; None where nothing migrates."""
+    """How long a pod may wait, by the federated object's annotation; None if auto migration is off."""
     try:
         return datetime.timedelta(microseconds=duration.parse(annotation or "") // 1000)
     except (ValueError, OverflowError):
@@ -76,7 +75,7 @@ def threshold_of(annotation: str | None) -> datetime.timedelta | None:
 def count(pods: Pods, now: datetime.datetime, threshold: datetime.timedelta) -> Counted:
     stuck, crossings = 0, []
     for since in pods.waiting.values():
-        # One that does not say since when it waits has begun just now.
+        # A pod without a transition time counts as waiting from now.
         left = threshold - (now - (timestamps.parse(since) or now))
         if left > datetime.timedelta():
             crossings.append(left)
@@ -88,9 +87,9 @@ def count(pods: Pods, now: datetime.datetime, threshold: datetime.timedelta) -> 
 def estimate(
     desired: int, replicas: int, ready: int, pods: Pods | None, now: datetime.datetime, threshold: datetime.timedelta
 ) -> Estimate:
-    """Of one member: `replicas` and `ready` are by its object's status, `pods` those of the newest ReplicaSet.
+    """The estimate for one member: `replicas` and `ready` from its object's status, `pods` those of the newest ReplicaSet.
 
-    `pods` need not be known where all replicas are ready. None otherwise: the ReplicaSet is not made yet.
+    `pods` may be None if all replicas are ready. Otherwise None means that the ReplicaSet does not exist yet.
     """
     if replicas == ready:
         return Estimate(replicas)
@@ -104,9 +103,9 @@ def estimate(
 def migration_info(
     estimates: Mapping[str, Estimate | None], stored: AutoMigrationInfo, full: Collection[str]
 ) -> AutoMigrationInfo:
-    """What scheduling reads. `estimates` has every cluster the workload is placed in, None where it cannot be seen.
+    """The information scheduling reads. `estimates` has every cluster the workload is placed in, None if it is unreachable.
 
-    `stored` is what scheduling has read so far, `full` names the clusters that have no room for one more of the pods.
+    `stored` is the information stored so far, `full` names the clusters that have no room for one more of the pods.
     """
     left = stored.estimated_capacity.keys() - estimates.keys()
     capacity = {cluster: stored.estimated_capacity[cluster] for cluster in left if cluster in full}
@@ -130,13 +129,13 @@ def migration_info(
 
 
 def has_room(member: Member, request: ResourceRequest) -> bool:
-    """Whether a pod might find room there. One that asks for nothing is stuck for other reasons: then nobody can tell."""
+    """Whether a pod might find room there. A pod without requests is stuck for other reasons: then nobody can tell."""
     wanted = {CPU: request.milli_cpu, MEMORY: request.memory, **request.scalars}
     return all(amount <= member.available.get(name, 0) for name, amount in wanted.items() if amount > 0)
 
 
 def info_of(annotation: str | None) -> AutoMigrationInfo:
-    """What a federated object carries; empty where it carries nothing readable."""
+    """The information stored with a federated object; empty if there is none, or it is unreadable."""
     try:
         return decode((annotation or "{}").encode(), AutoMigrationInfo)
     except DecodeError:
@@ -151,9 +150,9 @@ def text_of(info: AutoMigrationInfo) -> str:
 def noted_in(
     annotations: Mapping[str, str], policy: PropagationPolicy, seen: AutoMigrationInfo | None
 ) -> tuple[dict[str, str], str]:
-    """A federated object's annotations with how long its pods may wait, and what was seen of them; and what is new of that.
+    """A federated object's annotations with the threshold and the estimates, and a text about changed estimates.
 
-    None was seen: what is stored stays. Where the policy migrates nothing, both annotations go.
+    If None was seen, the stored estimates stay. If the policy does not migrate, both annotations are removed.
     """
     wanted = policy.spec.auto_migration
     threshold = _go_duration(wanted.when.pod_unschedulable_for) if wanted is not None else ""
@@ -174,18 +173,18 @@ def _go_duration(text: str | None) -> str:
 
 
 def relevant(annotation: str | None, strategy: str) -> str:
-    """The part of the annotation a placement rests on: only bin-packing looks at where pods have a node."""
+    """The part of the annotation that a placement depends on: only bin-packing reads the number of pods with a node."""
     if annotation is None or strategy == keys.BINPACK:
         return annotation or ""
     estimates = info_of(annotation).estimated_capacity
     return text_of(AutoMigrationInfo(estimates)) if estimates else ""
 
 
-# Which pods are those of the present template.
+# Which pods belong to the current template.
 
 
 def newest_replica_set(deployment: Json, replica_sets: Sequence[Json]) -> Json | None:
-    """The ReplicaSet of the Deployment's present template: of several, the oldest. None where it is not made yet."""
+    """The ReplicaSet of the Deployment's current template, the oldest of several. None if it does not exist yet."""
     uid = deployment["metadata"].get("uid") or ""
     template = deployment["spec"]["template"]
     own = [
@@ -197,7 +196,7 @@ def newest_replica_set(deployment: Json, replica_sets: Sequence[Json]) -> Json |
 
 
 def same_pod_template(a: Json, b: Json) -> bool:
-    """Whether two pod templates are one but for the hash the Deployment controller adds."""
+    """Whether two pod templates are equal except for the hash that the Deployment controller adds."""
     return equal(_without_hash(a), _without_hash(b))
 
 

@@ -1,9 +1,9 @@
-"""Custom migration: what a user wants moved out of which clusters, and what of it is in force.
+"""Custom migration: which clusters a user wants a workload to leave, and how much of that is in force.
 
-The user annotates the source with `kubeadmiral.io/migration-configuration`: caps on replicas per cluster, and clusters to
+The user annotates the source with `kubeadmiral.io/migration-configuration`: limits on replicas per cluster, and clusters to
 leave until a time. Checked and converted, it becomes `kubeadmiral.io/applied-migration-configuration`, which scheduling
-reads. What has expired is not applied any more: the applied form changes when a time passes, and with it the placement.
-When to look again is told by `next_expiry`; the clock is the caller's.
+reads. Expired entries are not applied: the applied form changes when a time passes, and with it the placement.
+`next_expiry` tells when to look again; the caller supplies the clock.
 """
 
 import datetime
@@ -47,10 +47,10 @@ class _MigrationConfig(msgspec.Struct, frozen=True, rename="camel"):
 def applied_to(
     annotations: Mapping[str, str], template: Json, replicas_path: str, now: datetime.datetime | None
 ) -> tuple[dict[str, str], str]:
-    """A federated object's annotations with the applied form of the user's one at this time, and what is wrong with that
-    ("": nothing).
+    """A federated object's annotations with the applied form of the user's annotation at this time, and the error in it ("" if
+    none).
 
-    Where it cannot be read, the last one that could stays in force. Without a time nothing expires.
+    An unreadable annotation leaves the last readable one in force. Without a time nothing expires.
     """
     stated, complaint = annotations.get(keys.MIGRATION_CONFIGURATION), ""
     rest = without_annotations(annotations, keys.APPLIED_MIGRATION_CONFIGURATION)
@@ -73,7 +73,7 @@ def applied_to(
 
 
 def applied_migration(text: str, template: Json, replicas_path: str) -> AppliedMigration:
-    """The user's annotation in the form scheduling reads, expired or not. Raises MigrationConfigError."""
+    """The user's annotation in the form scheduling reads, expired entries included. Raises MigrationConfigError."""
     try:
         config = decode(text.encode(), _MigrationConfig)
     except DecodeError as error:
@@ -117,7 +117,7 @@ def in_force(applied: AppliedMigration, now: datetime.datetime) -> AppliedMigrat
 
 
 def next_expiry(annotation: str | None, now: datetime.datetime) -> datetime.datetime | None:
-    """When the applied annotation has to be looked at again; None where nothing in it ends."""
+    """When the applied annotation changes next by itself; None if nothing in it expires."""
     if not annotation:
         return None
     try:

@@ -1,8 +1,8 @@
-"""Failback: how replicas come back to a cluster they left when it failed.
+"""Failback: how replicas return to a cluster they left when it failed.
 
-They come back a few at a time: no more than a few are started and not yet available, and none is stopped elsewhere before
-another one is available instead. What is on the way is on record with the object, in an annotation, so that the next pass
-goes on from there.
+Replicas return a few at a time: only a few are started and not yet available, and none is stopped elsewhere before another
+one is available instead. An annotation on the federated object records the progress, so that the next pass continues from
+there.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,19 +19,19 @@ from argosy.plan.metadata import without_annotations
 
 __all__ = ["Failback", "Progress", "failback_of", "step", "step_size", "towards", "with_failback"]
 
-#: Where the policy does not say how many replicas may come back at a time: one in so many of them.
+#: The share of replicas (one in so many) that may return at a time if the policy does not say.
 _TENTH: Final = 10
 
 
 class Failback(msgspec.Struct, frozen=True, omit_defaults=True):
-    """On record with the object: clusters it left because they failed, and where it is going while it comes back."""
+    """Recorded with the object: the clusters it left because they failed, and its target placement while it returns."""
 
     left: tuple[str, ...] = ()
     target: dict[str, int] = {}
 
 
 class Progress(NamedTuple):
-    """Where the object is placed now, and its annotations with what is left of the way on record."""
+    """The placement for now, and the annotations that record the steps left."""
 
     placements: Placements
     annotations: dict[str, str]
@@ -46,10 +46,10 @@ def towards(
     fleet: Fleet,
     available: Mapping[str, int] | None,
 ) -> Progress:
-    """The next placements on the way to `target`: the target itself, or a step where replicas come back.
+    """The next placements on the way to `target`: the target itself, or a step if replicas return.
 
-    `annotations` are the federated object's. `available` has the replicas that are available in each member that can be
-    seen; without it, and for what is not divided, there are no steps.
+    `annotations` are the federated object's. `available` has the available replicas of each reachable member. Without it, and
+    for objects that are not divided, there are no steps.
     """
     before = failback_of(annotations)
     failed = failed_clusters(fleet, {*current, *before.left})
@@ -84,7 +84,7 @@ def with_failback(annotations: Mapping[str, str], failback: Failback) -> dict[st
 
 
 def step_size(annotations: Mapping[str, str], desired: int) -> int:
-    """How many replicas may be on their way back at a time, as the policy's annotations say."""
+    """How many replicas may be returning at a time, by the policy's annotations."""
     stated = annotations.get(keys.FAILBACK_REPLICAS, "")
     if stated.isascii() and stated.isdigit() and 0 < len(stated) < 10 and int(stated) > 0:
         return int(stated)
@@ -98,11 +98,11 @@ def step(
     available: Mapping[str, int],
     most: int,
 ) -> dict[str, int]:
-    """The next division on the way from `current` to `target`, whose replicas in `returning` clusters come back.
+    """The next division on the way from `current` to `target`, whose replicas in `returning` clusters are coming back.
 
-    At most `most` replicas of returning clusters are started and not available yet; elsewhere no more are stopped than
-    are available beyond the target's total. What is not available anyway may be stopped at once. A cluster that `available`
-    does not name cannot be seen: it may serve all it has, or nothing, and nothing is stopped there.
+    At most `most` replicas of returning clusters are started and not yet available. Elsewhere only as many are stopped as are
+    available beyond the target's total; replicas that are not available may be stopped at once. A cluster missing in
+    `available` is unreachable and may serve any number of its replicas: none is stopped there.
     """
     names = sorted({*current, *target})
     now = {name: current.get(name) or 0 for name in names}

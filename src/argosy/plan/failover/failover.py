@@ -1,12 +1,12 @@
 """Failover: which clusters have failed, and which replicas leave them.
 
-A cluster that has not been ready for long gets a NoExecute taint of ours, which drives out what does not tolerate it. Once it
-has been ready for long again, the taint goes. While more than half of the clusters are unready no cluster is tainted: then
-it is more likely that we are cut off than that they all failed.
+A cluster that has been unready for long gets our NoExecute taint, which evicts what does not tolerate it. Once it has been
+ready for long again, the taint is removed. While more than half of the clusters are unready, no cluster is tainted: then more
+likely the control plane is cut off than that they all failed.
 
-Replicas start in other clusters. Copies in a failed cluster are not deleted but noted as to be removed when it returns.
-Replicas that no other cluster takes stay placed where they are. How replicas come back is decided in `failback`. Values in,
-values out; the clock and the writes are `control/failover`'s.
+Replicas start in other clusters. Copies in a failed cluster are not deleted but recorded as to be removed when it returns.
+Replicas that no other cluster takes stay placed where they are. `failback` decides how replicas return. Pure;
+`control/failover` has the clock and the writes.
 """
 
 import datetime
@@ -38,9 +38,9 @@ __all__ = [
 
 Placements = dict[str, int | None]
 
-#: No pod's priority is beyond those of the classes every cluster has.
+#: The highest priority of a pod: that of the classes every cluster has.
 _HIGHEST_PRIORITY = 2_000_001_000
-#: Above every rank; less this, ranks are in the same order, and all below 0.
+#: Above every rank. Subtracting it from ranks keeps their order and makes all of them negative.
 BEHIND_ALL = 2 * _HIGHEST_PRIORITY + 2
 
 
@@ -48,21 +48,21 @@ BEHIND_ALL = 2 * _HIGHEST_PRIORITY + 2
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """Seconds of being unready after which a cluster has failed, and of being ready after which it has not. None: never."""
+    """Seconds a cluster must be unready to count as failed, and ready to count as recovered. None: never."""
 
     failover_after: float | None = None
     failback_after: float = 300.0
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The taints a cluster is to have from now on (None: those it has), and when to look again."""
+    """The taints a cluster should have (None: unchanged), and when to look again."""
 
     taints: tuple[Taint, ...] | None = None
     look_again: float | None = None
 
 
 def rules_for(cluster: FederatedCluster, rules: Rules) -> Rules:
-    """The operator's rules with what the cluster's own annotations say; one that is no duration says nothing."""
+    """The operator's rules, overridden by the cluster's own annotations; an annotation that is no duration is ignored."""
     annotations = cluster.metadata.annotations
     after = annotations.get(keys.FAILOVER_AFTER)
     return Rules(
@@ -79,9 +79,9 @@ def _seconds(text: str | None, otherwise: float | None) -> float | None:
 
 
 def verdict(cluster: FederatedCluster, rules: Rules, now: datetime.datetime, *, watched: float, doubt: bool) -> Verdict:
-    """Whether a cluster counts as failed. With `doubt` nobody new does.
+    """Whether a cluster counts as failed. With `doubt` no further cluster does.
 
-    Against it only time counts in which somebody looked, `watched` seconds so far: it may have recovered while nobody did.
+    Unready time counts only while it was observed, `watched` seconds so far: the cluster may have been ready in between.
     """
     rules = rules_for(cluster, rules)
     tainted = has_failed(cluster)
@@ -89,7 +89,7 @@ def verdict(cluster: FederatedCluster, rules: Rules, now: datetime.datetime, *, 
     if ready is None or not cluster.joined or cluster.terminating:
         return Verdict()
     if (ready.status == "True") != tainted:
-        return Verdict()  # ready and trusted, or failed and known to have
+        return Verdict()  # ready and trusted, or failed and tainted already
     limit = rules.failback_after if tainted else rules.failover_after
     if limit is None or (doubt and not tainted):
         return Verdict()
@@ -105,18 +105,18 @@ def verdict(cluster: FederatedCluster, rules: Rules, now: datetime.datetime, *, 
 
 
 def doubtful(clusters: Collection[FederatedCluster]) -> bool:
-    """Whether more than half of the joined clusters are unready: then it is rather us who are cut off."""
+    """Whether more than half of the joined clusters are unready: then the control plane is more likely cut off."""
     known = [each for each in clusters if each.joined and not each.terminating and each.condition(READY) is not None]
     return 2 * sum(not cluster.ready for cluster in known) > len(known)
 
 
 def has_failed(cluster: FederatedCluster) -> bool:
-    """Whether it counts as failed: also for a while after it is back."""
+    """Whether a cluster counts as failed, which it also does for a while after it is back."""
     return any(_is_ours(taint) for taint in cluster.spec.taints)
 
 
 def failed_clusters(fleet: Fleet, names: Collection[str]) -> set[str]:
-    """Those of the clusters named that count as failed."""
+    """Those of the named clusters that count as failed."""
     found = set()
     for name in names:
         member = fleet.member(name)
@@ -138,7 +138,7 @@ def _age(timestamp: str | None, now: datetime.datetime) -> float:
 
 
 def rank(priority: int) -> int:
-    """Who goes first: the place in a queue of a workload whose pods have this priority. Lower is sooner, and behind 0."""
+    """The queue rank of a workload whose pods have this priority. Lower is sooner, and all ranks are above 0."""
     return 1 + _HIGHEST_PRIORITY - max(min(priority, _HIGHEST_PRIORITY), -_HIGHEST_PRIORITY)
 
 
@@ -151,10 +151,10 @@ class Evacuation(NamedTuple):
 def evacuated(
     current: Mapping[str, int | None], decided: Placements, failed: Collection[str], desired: int
 ) -> Evacuation:
-    """The decision, and with it the replicas in failed clusters that no other cluster takes: those stay.
+    """The decision, plus the replicas in failed clusters that no other cluster takes: those stay.
 
-    Leaving helps only where something is started elsewhere. A copy that is duplicated leaves when another cluster gets
-    one instead; of divided replicas those leave that others take.
+    Leaving helps only if something starts elsewhere. A duplicated copy leaves when another cluster gets one instead; of divided
+    replicas those leave that other clusters take.
     """
     leaving = [name for name in sorted(current) if name in failed and name not in decided]
     if not leaving or not decided:

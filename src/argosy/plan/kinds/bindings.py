@@ -1,4 +1,4 @@
-"""Kinds of which a member keeps one field: what it bound, minted or reported itself."""
+"""Kinds of which a member keeps one field: the one it binds, generates or reports itself."""
 
 from collections.abc import Callable
 from typing import Final

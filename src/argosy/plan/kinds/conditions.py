@@ -17,10 +17,10 @@ def listed(clusters: Sequence[str]) -> str:
 def settled(
     wanted: Sequence[Json], before: Sequence[Json] | None, now: str, *, update_time: bool = False
 ) -> list[Json]:
-    """The wanted conditions with their times: kept from before where nothing changed, so that nothing is written.
+    """The wanted conditions with their times, kept from before if nothing changed, so that nothing is written.
 
-    `update_time` is for kinds whose conditions have a lastUpdateTime: with others a server would drop it, and the
-    status would seem to differ forever.
+    `update_time` is for kinds whose conditions have a lastUpdateTime. For others the API server would drop it, and the status
+    would seem to differ forever.
     """
     return [_settled(condition, find(before, condition["type"]) or {}, now, update_time) for condition in wanted]
 
@@ -35,7 +35,7 @@ def _settled(wanted: Json, before: Json, now: str, update_time: bool) -> Json:
 
 
 def unreachable(aggregation: Aggregation) -> list[Json]:
-    """The condition that marks counts as last known, while they are."""
+    """The condition that marks counts as the last known ones, while some clusters are unreachable."""
     if not aggregation.unreachable:
         return []
     reason, _ = CLUSTER_NOT_REACHABLE

@@ -15,7 +15,7 @@ __all__ = ["KIND"]
 _COUNTS: Final = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
 
 
-#: Counted by each cluster's deployment controller; carried from elsewhere it would be written back and forth forever.
+#: Each cluster's deployment controller counts revisions; a propagated one would be overwritten back and forth forever.
 _REVISION: Final = ("metadata", "annotations", "deployment.kubernetes.io/revision")
 
 
@@ -62,7 +62,7 @@ def _available(members: Sequence[Observation]) -> list[Json]:
 
 
 def _progressing(members: Sequence[Observation]) -> list[Json]:
-    """A member that sets no deadline states nothing and does not count."""
+    """A member that sets no deadline reports no Progressing condition and does not count."""
     stated = {each.cluster: condition for each in members if (condition := _condition(each, "Progressing"))}
     if not stated:
         return []

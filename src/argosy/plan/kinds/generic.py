@@ -1,6 +1,6 @@
-"""The status of any kind: one member's as it is; of several, what they agree on, counts added up, conditions folded.
+"""The status of any kind: that of the only member, or of several members what they agree on, summed counts, folded conditions.
 
-Counts are numbers whose name says so. Anything else members disagree on is left out rather than guessed.
+Counts are numbers whose names say so. Any other value that members disagree on is left out rather than guessed.
 """
 
 import re
@@ -17,7 +17,7 @@ _COUNT: Final = re.compile(r"(?i)(replicas|numberscheduled|active|succeeded|fail
 
 
 def merge(aggregation: Aggregation) -> Json | None:
-    """The source's new status, None where nothing can be said."""
+    """The source's new status, None if none can be determined."""
     statuses = [
         (each.cluster, status)
         for each in aggregation.present
@@ -37,7 +37,7 @@ def merge(aggregation: Aggregation) -> Json | None:
 
 
 def _marked(status: Json, aggregation: Aggregation) -> Json:
-    """With the condition that counts are last known ones; not every kind has conditions."""
+    """Adds the condition that counts are the last known ones, if the kind has conditions."""
     if "conditions" not in status:
         return status
     mark = settled(unreachable(aggregation), aggregation.status.get("conditions"), aggregation.now)
@@ -66,7 +66,7 @@ def _value(field: str, values: Sequence[Any]) -> Any:
 
 
 def _folded(conditions: Sequence[tuple[str, Sequence[Json]]]) -> list[Json]:
-    """By type: what every member says, or the first that says something else, naming its cluster."""
+    """By type: the condition all members agree on, or the first that differs, with its cluster's name."""
     result = []
     for type in sorted({str(each.get("type")) for _, stated in conditions for each in stated}):
         stated = [

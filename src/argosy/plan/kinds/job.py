@@ -1,9 +1,9 @@
-"""Job: each cluster's job controller makes the selector and the labels that tie its pods to it; it has ended when all have.
+"""Job: the job controller of each cluster makes the selector and labels of its pods. The Job ends when it has ended everywhere.
 
 Divided, each cluster gets a share of the completions together with its parallelism, so that all clusters together do the work
-once. Indexes cannot be shared: they begin at 0 in every cluster.
+once. Indexes cannot be divided: they start at 0 in every cluster.
 
-Kubernetes takes back nothing a Job's status once said (counts, times, its end), so neither does the merge where it can help it.
+Kubernetes allows no Job status to go back (counts, times, its end), so the merge avoids that where it can.
 """
 
 from collections.abc import Sequence
@@ -78,9 +78,9 @@ def _indivisible(template: Json) -> str:
 
 
 _COUNTS: Final = ("active", "ready", "terminating", "succeeded", "failed")
-#: What a Job's controller counts once and for all.
+#: Counts that a Job's controller never lowers.
 _ENDED: Final = ("succeeded", "failed")
-#: An end is announced before it is reached: Kubernetes wants the one with the other.
+#: Conditions that announce an end: Kubernetes requires them together with the final ones.
 _ANNOUNCED: Final = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
 
 
@@ -107,14 +107,14 @@ def _aggregate(aggregation: Aggregation) -> Json | None:
 
 
 def _still_holds(before: Json, end: Sequence[Json]) -> bool:
-    """An end that the members contradict was not theirs, and neither were its counts."""
+    """Whether the members do not contradict the stored end. If they do, neither it nor its counts are theirs."""
     return all(
         each["type"] in {stated["type"] for stated in end} for each in _untimed(before) if each["type"] in _ANNOUNCED
     )
 
 
 def _counts(members: Sequence[Observation], before: Json) -> Json:
-    """What has ended stays counted when its cluster leaves. Zero counts are left out, as Kubernetes does."""
+    """Finished pods stay counted when their cluster leaves. Zero counts are left out, as in Kubernetes."""
     sums = {field: sum(int(_status(each).get(field) or 0) for each in members) for field in _COUNTS}
     for field in _ENDED:
         sums[field] = max(sums[field], int(before.get(field) or 0))
@@ -122,7 +122,7 @@ def _counts(members: Sequence[Observation], before: Json) -> Json:
 
 
 def _start(aggregation: Aggregation) -> str | None:
-    """The earliest, once all have begun: it cannot be moved afterwards."""
+    """The earliest start, once all have started: it cannot be changed afterwards."""
     before = aggregation.status.get("startTime")
     started = _said(aggregation.present, "startTime")
     if len(started) < len(aggregation.observations):

@@ -1,4 +1,4 @@
-"""Kind: what is special about one kind of object when it is federated, and what holds for a kind nobody described.
+"""Kind: what is special about one kind of object when it is federated, and the defaults for all other kinds.
 
 A kind's file makes one `Kind` value out of small functions; the engines (`render`, `retain`, `aggregate`) only call these.
 """
@@ -17,22 +17,22 @@ __all__ = ["Divided", "Kind", "Shares", "by_number", "replace"]
 
 
 class Shares(msgspec.Struct, frozen=True, kw_only=True):
-    """How the replicas of one object are to be divided: what is wanted, what is there, what is allowed."""
+    """Input for dividing one object's replicas: what is wanted, what each cluster has, what is allowed."""
 
     template: Json
-    #: Where its replicas are, as a JSON pointer.
+    #: The path of its replicas, as a JSON pointer.
     pointer: str
-    #: What scheduling gives to each cluster.
+    #: The replicas scheduling gives to each cluster.
     wanted: Mapping[str, int]
-    #: The patches of the clusters that may keep what they have, whether anything is wanted of them or not.
+    #: The patches of the clusters that may keep their share, including those no longer wanted.
     before: Mapping[str, Patches] = {}
-    #: What a cluster may grow to, and what it may keep; unbounded where it is not named.
+    #: What a cluster may grow to, and what it may keep; no limit if it is not named.
     room: Mapping[str, int] = {}
     limited: Mapping[str, int] = {}
     most_clusters: int | None = None
 
     def number_before(self, cluster: str, pointer: str) -> int | None:
-        """The number a cluster's patches gave it there, None where they gave none."""
+        """The number that a cluster's patches set at the pointer, None if they set none."""
         value = value_at(self.before.get(cluster, ()), pointer)
         return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
@@ -42,14 +42,14 @@ def replace(pointer: str, value: object) -> Json:
 
 
 class Divided(NamedTuple):
-    """Each cluster's patches, a cluster that is left out getting no object; and what found no cluster, in words."""
+    """Each cluster's patches (clusters left out get no object), and a text about what found no cluster."""
 
     patches: dict[str, Patches]
     missing: str = ""
 
 
 def by_number(shares: Shares) -> Divided:
-    """Nothing but the number differs from cluster to cluster."""
+    """Only the number differs between clusters."""
     return Divided({cluster: [replace(shares.pointer, number)] for cluster, number in shares.wanted.items()})
 
 
@@ -66,13 +66,13 @@ def _nothing_kept(desired: Json, observed: Json) -> Json:
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """Functions never change what they are given."""
+    """Functions never change their arguments."""
 
-    #: Where the pod spec is, for kinds that run pods.
+    #: The path of the pod spec, for kinds that run pods.
     pod_spec: tuple[str, ...] = ()
     #: The template without fields that only one cluster's copy can have.
     strip: Callable[[Json], Json] = _as_it_is
-    #: (desired, observed): the desired object with what a member's copy keeps. Metadata is dealt with elsewhere.
+    #: (desired, observed): the desired object with what a member's copy keeps. Metadata is handled elsewhere.
     retain: Callable[[Json, Json], Json] = _nothing_kept
     #: Whether feedback annotations go to the source at all.
     feedback: bool = True
@@ -81,7 +81,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     feedback_with_status: bool = False
     #: Each cluster's share of divided replicas.
     divide: Callable[[Shares], Divided] = by_number
-    #: Why an object cannot be divided; empty where it can.
+    #: Why an object cannot be divided; empty if it can.
     indivisible: Callable[[Json], str] = _always_divisible
-    #: One status of many.
+    #: Merges the members' statuses into one.
     aggregate: Callable[[Aggregation], Json | None] = merge

@@ -1,4 +1,4 @@
-"""Observation: what is known of an object in one member, and all of it together as status merges see it."""
+"""Observation: what is known of an object in one member; all of them together are the input of a status merge."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ __all__ = ["Aggregation", "Observation"]
 class Observation(msgspec.Struct, frozen=True):
     """The object in one cluster.
 
-    `object` is what was last seen, None where it was seen to be absent. A cluster that cannot be reached now keeps what
-    was seen before; where nothing ever was (`known` False), nobody can say how many replicas it runs.
+    `object` is what was last seen, None if it was absent. A cluster that is unreachable now keeps what was last seen. If
+    nothing ever was (`known` is False), its number of replicas is unknown.
     """
 
     cluster: str
@@ -25,7 +25,7 @@ class Observation(msgspec.Struct, frozen=True):
 
 
 class Aggregation(msgspec.Struct, frozen=True):
-    """Everything a status merge may look at. `now` is the time to put where a condition changes."""
+    """Everything a status merge may read. `now` is the time for conditions that change."""
 
     source: Json
     observations: Sequence[Observation]
@@ -51,12 +51,12 @@ class Aggregation(msgspec.Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether something is known of every cluster."""
+        """Whether the object's state is known for every cluster."""
         return all(each.known for each in self.observations)
 
     @property
     def observed_generation(self) -> int | None:
-        """The source's generation once every member has seen what was written last; until then the one before."""
+        """The source's generation once every member has observed the last write; until then the previous one."""
         caught_up = self.up_to_date and all(
             each.object is not None and _observed(each.object) == each.last_written_generation
             for each in self.observations

@@ -1,4 +1,4 @@
-"""Pod: almost nothing of a running pod may change, and members inject much into it; all of that is kept."""
+"""Pod: almost no field of a running pod may change, and members inject many; all of them are kept."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from argosy.plan.kinds.kind import Kind
 
 __all__ = ["KIND", "retain_container"]
 
-#: Where kubelets expect the token of the pod's service account, which admission mounts.
+#: The path where kubelets expect the token of the pod's service account; admission mounts it.
 _TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _KEPT: Final = ("ephemeralContainers", "volumes")
 _KEPT_WHERE_UNSET: Final = ("serviceAccountName", "serviceAccount", "nodeName", "priority", "dnsConfig")
@@ -40,7 +40,7 @@ def _retain(desired: Json, observed: Json) -> Json:
 
 
 def retain_container(desired: Json, observed: Json) -> Json:
-    """Resources as the member has them, set or not, and the mount of the service account's token."""
+    """Resources as in the member's pod, set or unset, and the mount of the service account's token."""
     result = {key: value for key, value in desired.items() if key != "resources"}
     if "resources" in observed:
         result["resources"] = observed["resources"]

@@ -1,4 +1,4 @@
-"""The kinds described here, by group and kind; all others are treated alike."""
+"""The kinds described here, by group and kind; all others get the defaults."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -12,10 +12,10 @@ __all__ = ["KINDS", "kind_of"]
 
 _POD_TEMPLATE: Final = ("spec", "template", "spec")
 _ANY: Final = Kind()
-#: Any change of one but to its finalizers counts as granting what is in it, which takes the right to all of that.
+#: Any change to a binding or role, except to its finalizers, needs the right to everything it grants.
 _GRANT: Final = Kind(feedback=False)
 _RBAC: Final = "rbac.authorization.k8s.io"
-#: Its status is what the control plane itself serves: what members say of their copies must not change that.
+#: The API server serves a CRD's kind by the CRD's status, so the status of members' copies must not change it.
 _DEFINITION: Final = Kind(aggregate=lambda aggregation: None)
 
 KINDS: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""Service: every cluster gives its own addresses and node ports; those are kept."""
+"""Service: every cluster assigns its own addresses and node ports; those are kept."""
 
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ __all__ = ["KIND"]
 
 
 def _strip(desired: Json) -> Json:
-    if fields.get(desired, "spec.clusterIP", None) == "None":  # a headless service says so in the address
+    if fields.get(desired, "spec.clusterIP", None) == "None":  # a headless service
         return desired
     return fields.without(fields.without(desired, "spec.clusterIP"), "spec.clusterIPs")
 

@@ -1,7 +1,7 @@
-"""StatefulSet: divided replicas are ranges of ordinals, so that every pod's name is in one cluster only.
+"""StatefulSet: replicas are divided as ranges of ordinals, so that each pod name exists in one cluster only.
 
-A StatefulSet that was divided by somebody who did not care for ordinals has the same ones in several clusters; it stays so,
-since renaming pods that run would cost them their volumes.
+A StatefulSet that was divided without regard to ordinals has the same ordinals in several clusters. It stays so: renaming
+running pods would cost them their volumes.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ _REPLICAS: Final = "/spec/replicas"
 _ORDINALS: Final = "/spec/ordinals"
 
 
-MISSING = "ordinals {ordinals} are in no cluster: those that could run them have no room"
+MISSING = "ordinals {ordinals} are in no cluster: the clusters that could run them have no room"
 
 
 def _divide(shares: Shares) -> Divided:
@@ -35,7 +35,7 @@ def _divide(shares: Shares) -> Divided:
     total = int(fields.get(shares.template, "spec.replicas", 0) or 0)
     asked = Range(_start(fields.get(shares.template, "spec.ordinals", None)) or 0, total)
     if total <= 0:
-        # The objects stay, and with them where their ranges began.
+        # The objects stay, and their ranges keep their start.
         return Divided({cluster: _patches(Range(held.get(cluster, asked).start, 0)) for cluster in shares.wanted})
     parts = ranges(asked, held, shares.wanted, shares.room, most_clusters=shares.most_clusters)
     gaps = ", ".join(f"{gap.start}–{gap.end - 1}" for gap in gaps_of(asked, parts))
@@ -44,7 +44,7 @@ def _divide(shares: Shares) -> Divided:
 
 
 def _patches(part: Range) -> Patches:
-    # The template need not have ordinals, and to add them replaces those it has.
+    # "add" also replaces: the template may or may not have ordinals.
     return [replace(_REPLICAS, part.replicas), {"op": "add", "path": _ORDINALS, "value": {"start": part.start}}]
 
 

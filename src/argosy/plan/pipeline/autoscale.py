@@ -1,4 +1,4 @@
-"""Autoscale: the step that decides how autoscalers and the division of replicas go together. Not served yet."""
+"""Autoscale: the step that decides how autoscalers and the division of replicas work together. Not implemented yet."""
 
 from argosy.api.conditions import EventReason
 from argosy.plan.pipeline.held import HeldReason
@@ -7,7 +7,7 @@ from argosy.plan.pipeline.state import State
 
 __all__ = ["autoscale"]
 
-NOT_SERVED = "autoscalers are not propagated yet: their step of the pipeline is not served"
+NOT_SERVED = "autoscalers are not propagated yet: their step of the pipeline is not implemented"
 
 
 def autoscale(inputs: PassInputs, state: State) -> State:

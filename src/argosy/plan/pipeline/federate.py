@@ -1,7 +1,7 @@
 """Federate: the first step, which makes a source's federated object, if anything asks for one.
 
-The template is the source without what belongs to one cluster's copy. Keys decide which labels and annotations go into the
-template and which to the federated object itself.
+The template is the source without the fields that belong to one cluster's copy. The keys of labels and annotations decide
+whether they go into the template or to the federated object itself.
 """
 
 from collections.abc import Mapping
@@ -39,9 +39,9 @@ class NameTaken(ValueError):
 
 
 def federate(inputs: PassInputs) -> State | None:
-    """The state other steps begin with; None where there is to be no federated object, or none for now.
+    """The state the other steps start from; None if there should be no federated object, or none for now.
 
-    Raises NameTaken where the federated object belongs to another source.
+    Raises NameTaken if the federated object belongs to another source.
     """
     if not _federates(inputs):
         return None
@@ -58,12 +58,12 @@ def _federates(inputs: PassInputs) -> bool:
         return False
     if inputs.existing is None:
         return inputs.wanted or _asks_for_propagation(inputs)
-    # One that is being deleted is made anew once it is gone.
+    # A federated object that is being deleted is created anew once it is gone.
     return not inputs.existing["metadata"].get("deletionTimestamp")
 
 
 def _asks_for_propagation(inputs: PassInputs) -> bool:
-    """Whether the source itself does: it names a policy, or is a namespace that goes everywhere."""
+    """Whether the source itself asks for propagation: it names a policy, or is a namespace that goes everywhere."""
     if propagation_ref(labels_of(inputs.source), inputs.namespace) is not None:
         return True
     return (
@@ -80,7 +80,7 @@ class Classified(msgspec.Struct, frozen=True):
 
     federated: dict[str, str]
     template: dict[str, str]
-    #: Those that are the federation's own in members, and go nowhere from here.
+    #: The federation's own keys in members, which are not propagated.
     marks: frozenset[str]
 
 
@@ -102,7 +102,7 @@ def _classified(values: Mapping[str, str], federated: frozenset[str], ignored: f
 
 
 def template_of(source: Json) -> Json:
-    """What is carried to members. Labels and annotations are always there, so that a patch can add a single key."""
+    """The object to propagate. Labels and annotations are always present, so that a patch can add a single key."""
     metadata = {key: value for key, value in source["metadata"].items() if key not in SERVERS_OWN}
     metadata["labels"] = classify_labels(labels_of(source)).template
     metadata["annotations"] = classify_annotations(annotations_of(source)).template
@@ -110,7 +110,7 @@ def template_of(source: Json) -> Json:
 
 
 def federated_object(source: Json, existing: Json | None, type_config: FederatedTypeConfig) -> Json:
-    """The federated object as far as the source decides it; placements, overrides and the rest are carried over."""
+    """The federated object as far as the source decides it; placements, overrides and the rest are kept."""
     metadata = source["metadata"]
     name = federated_name(metadata["name"], type_config.name)
     if existing is not None:
@@ -142,7 +142,7 @@ def _annotations(source: Json, existing: Mapping[str, str]) -> dict[str, str]:
 
 
 def _observed(values: Classified) -> str:
-    """`federated|other` keys, sorted; the feedback the federation itself puts on the source is not among them."""
+    """`federated|other` keys, sorted; the feedback that the federation writes to the source is not included."""
     if not values.federated and not values.template:
         return ""
     return f"{','.join(sorted(values.federated))}|{','.join(sorted(values.template))}"
@@ -151,9 +151,9 @@ def _observed(values: Classified) -> str:
 def _merge_patch(source: Json, annotations: Classified, labels: Classified) -> str:
     """The merge patch from source to template.
 
-    It names every field that is taken away, present or not: status and feedback written to the source later leave the
-    patch as it is, and so do not make the federated object be written again. The marks of copies nobody writes to a source
-    as a rule: they are named where they are.
+    It names every removed field, present or not, so that status and feedback written to the source later do not change the
+    patch and cause no further write of the federated object. Marks of copies are named only if present: a source rarely has
+    them.
     """
     metadata: Json = dict.fromkeys(SERVERS_OWN)
     metadata["annotations"] = dict.fromkeys({*annotations.federated, *annotations.marks, *keys.IGNORED_ANNOTATIONS})

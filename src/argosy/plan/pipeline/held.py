@@ -1,6 +1,6 @@
-"""Held: why an object's placement stays as it was although something else was asked for.
+"""Held: why an object's placement stays although something else was requested.
 
-Kept as an annotation on the federated object, so that it is there after a restart and is written only when it changes.
+Kept as an annotation on the federated object, so that it survives a restart and is written only when it changes.
 """
 
 from collections.abc import Mapping

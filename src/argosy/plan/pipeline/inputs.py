@@ -1,4 +1,4 @@
-"""What one pass of the pipeline is given: the object, the policies it names, the fleet. Reading them is the caller's part."""
+"""The inputs of one pass of the pipeline: the object, the policies it names, the fleet. The caller reads them."""
 
 import datetime
 import re
@@ -25,43 +25,43 @@ def _unchanged(profile: Profile) -> Profile:
 
 
 class PassInputs(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    #: Not one that is being deleted.
+    #: Never an object that is being deleted.
     source: Json
     type_config: FederatedTypeConfig
-    #: All members: a cluster that is missing here counts as gone.
+    #: All members: a cluster missing here counts as gone.
     fleet: Fleet
-    #: The source's federated object as it is stored.
+    #: The source's federated object as stored.
     existing: Json | None = None
 
-    #: Those the source names, as far as they exist.
+    #: The policies the source names, if they exist.
     policy: PropagationPolicy | None = None
     override_policies: Mapping[PolicyRef, OverridePolicy] = {}
-    #: The one the policy names, and the plugins it may choose from.
+    #: The profile the policy names, and the plugins it can name.
     profile: SchedulingProfile | None = None
     registry: Registry = IN_TREE
 
-    #: Whether something besides the source asks for its propagation: an object that leads it, or the choice to federate all.
+    #: Whether something besides the source asks for propagation: a leader object, or the setting to federate all.
     wanted: bool = False
-    #: Namespaces that are not propagated by themselves.
+    #: Namespaces that are not propagated without a policy.
     exclude_namespaces: re.Pattern[str] | None = None
 
-    #: What the end of a custom migration is measured by. None: none ends.
+    #: The time by which custom migrations expire. None: none expires.
     now: datetime.datetime | None = None
-    #: What members were seen to be able to run. None leaves what is stored.
+    #: What members were seen to be able to run. None keeps what is stored.
     migration: AutoMigrationInfo | None = None
-    #: Available replicas in each member that can be seen, for those that come back to one.
+    #: Available replicas in each reachable member, for failback.
     available: Mapping[str, int] | None = None
-    #: Whether what pods ask for of Katalyst's resources counts.
+    #: Whether requests for Katalyst's resources count.
     katalyst: bool = False
-    #: May wrap the plugins that run, to measure them.
+    #: May wrap the plugins, to measure them.
     instrument: Callable[[Profile], Profile] = _unchanged
 
     @property
     def namespace(self) -> str:
-        """The source's; empty where it has none."""
+        """The source's namespace; empty if it has none."""
         return self.source["metadata"].get("namespace") or ""
 
     @property
     def replicas_path(self) -> str:
-        """Where the source says how many replicas it wants, dotted; empty where its type does not."""
+        """The dotted path of the source's replicas; empty if its type has none."""
         return self.type_config.spec.path_definition.replicas_spec

@@ -1,6 +1,6 @@
 """Namespaces: the step that propagates them to every cluster without a policy, unless they opt out.
 
-Those that are already there are adopted, and adopted ones are never deleted.
+Namespaces that members already have are adopted, and adopted ones are never deleted.
 """
 
 import re
@@ -33,7 +33,7 @@ def propagates(name: str, annotations: Mapping[str, str], exclude: re.Pattern[st
 
 
 def propagate_namespace(inputs: PassInputs, state: State) -> State:
-    """Placed in all clusters. One that opts out stays where it is: it may be in use there."""
+    """Placed in all clusters. A namespace that opts out stays where it is: it may be in use there."""
     name = inputs.source["metadata"]["name"]
     if not propagates(name, annotations_of(inputs.source), inputs.exclude_namespaces):
         return state

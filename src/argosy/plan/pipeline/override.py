@@ -1,7 +1,7 @@
 """Override: the step that makes an object differ from cluster to cluster.
 
-Rules of the named policies apply in order, cluster by cluster, each to what the ones before made of the template. So far
-the JSON patch overrider is known; a rule with any other is an error on the object, never left out silently.
+The rules of the named policies apply in order, cluster by cluster, each to the result of the rules before. Only the JSON
+patch overrider is supported; a rule with any other is an error on the object.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ from argosy.plan.scheduling.selection import SelectionError, terms_match
 
 __all__ = ["override", "overrides", "rule_matches"]
 
-#: In the order the API applies them; those without a function here are not served yet.
+#: In the order the API applies them; those without a function here are not supported yet.
 _KNOWN: Final = ("image", "command", "args", "envs", "annotations", "labels", "jsonpatch")
 
 
@@ -61,7 +61,7 @@ class _JsonPatchOverrider(msgspec.Struct, frozen=True):
     value: Any = None
 
     def patch(self) -> Json:
-        """An API server drops a null value when it stores the patch, so none is written: absent means null anyway."""
+        """An API server drops a null value when it stores the patch, so null is left out: absent means null anyway."""
         patch: Json = {"op": self.operator} if self.operator else {}
         patch["path"] = self.path
         return patch if self.value is None else {**patch, "value": self.value}
@@ -90,7 +90,7 @@ def _patches(policies: Sequence[OverridePolicy], template: Json, cluster: Member
 
 
 def rule_matches(target: TargetClusters | None, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether a rule is for this cluster: all of its criteria must match, absent ones do. Raises on a wrong criterion."""
+    """Whether a rule is for this cluster: all its criteria must match, absent ones match. Raises on a wrong criterion."""
     if target is None:
         return True
     if target.clusters and name not in target.clusters:
@@ -109,7 +109,7 @@ def _rule_patches(rule: OverrideRule) -> Patches:
         if name not in _KNOWN:
             raise OverrideError(f"unknown overrider {name!r}")
         if name != "jsonpatch":
-            raise OverrideError(f"the overrider {name!r} is not supported yet; say it with jsonpatch")
+            raise OverrideError(f"the overrider {name!r} is not supported yet; use jsonpatch")
     try:
         items = msgspec.convert(stated.get("jsonpatch") or [], list[_JsonPatchOverrider])
     except msgspec.ValidationError as error:
@@ -118,6 +118,6 @@ def _rule_patches(rule: OverrideRule) -> Patches:
 
 
 def _of_finalizers(patch: Json) -> bool:
-    """Finalizers are the member's; patches on them apply only when the member's object is rendered."""
+    """Finalizers belong to the member: patches on them apply only when the member's object is rendered."""
     path: str = patch["path"]
     return path == "/metadata/finalizers" or path.startswith("/metadata/finalizers/")

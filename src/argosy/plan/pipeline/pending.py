@@ -1,7 +1,7 @@
-"""The pending list: which controllers a federated object still has to pass before it is carried to members.
+"""The pending list: which controllers must still act on a federated object before it is propagated to members.
 
-Stored as JSON, a list of steps each a list of controllers; `[]` when all are done. Other programs take part by listing
-their name in a type config and following the same rules.
+Stored as JSON: a list of steps, each a list of controllers; `[]` once all are done. Other controllers take part by being
+listed in a type config and following the same rules.
 """
 
 from collections.abc import Collection, Sequence
@@ -14,7 +14,7 @@ Steps = tuple[tuple[str, ...], ...]
 
 
 class Unreadable(ValueError):
-    """The annotation is missing or is no list of lists of names."""
+    """The annotation is missing or is not a list of lists of names."""
 
 
 def parse(text: str | None) -> Steps:
@@ -32,7 +32,7 @@ def dump(steps: Sequence[Sequence[str]]) -> str:
 
 
 def finished(text: str | None) -> bool:
-    """Whether the object may be carried to members; an unreadable list never may."""
+    """Whether the object may be propagated to members; never with an unreadable list."""
     try:
         return not parse(text)
     except Unreadable:
@@ -40,18 +40,18 @@ def finished(text: str | None) -> bool:
 
 
 def may_act(pending: Steps, controller: str) -> bool:
-    """An empty list lets everybody act: a policy or cluster may change an object that was finished."""
+    """With an empty list every controller may act: a policy or cluster may change a finished object."""
     return not pending or controller in pending[0]
 
 
 def after(pending: Steps, controller: str, downstream: Steps, changed: bool) -> Steps:
-    """The list once a controller is done. One that changed the object sends it through the later steps again."""
+    """The list once a controller is done. If it changed the object, the later steps are pending again."""
     first = tuple(name for name in pending[0] if name != controller) if pending else ()
     return _tidy((first, *(downstream if changed else pending[1:])))
 
 
 def without(pending: Steps, controllers: Collection[str]) -> Steps:
-    """The list without these, wherever they stand."""
+    """The list without these controllers."""
     return _tidy([[name for name in step if name not in controllers] for step in pending])
 
 

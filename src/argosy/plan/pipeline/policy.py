@@ -1,4 +1,4 @@
-"""Policy: which propagation and override policies an object names. Looking them up is the caller's part."""
+"""Policy: which propagation and override policies an object names. The caller looks them up."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ __all__ = ["PolicyRef", "override_refs", "propagation_ref"]
 
 
 class PolicyRef(msgspec.Struct, frozen=True):
-    """A policy as labels name it; without a namespace it is one of the cluster-wide twins."""
+    """A policy as named by labels; without a namespace it is a cluster-scoped policy."""
 
     name: str
     namespace: str = ""
@@ -21,7 +21,7 @@ class PolicyRef(msgspec.Struct, frozen=True):
 
 
 def propagation_ref(labels: Mapping[str, str], namespace: str) -> PolicyRef | None:
-    """The one policy that counts: for a namespaced object the namespaced policy wins over the cluster-wide one."""
+    """The one policy in force: for a namespaced object the namespaced policy wins over the cluster-scoped one."""
     name = labels.get(keys.PROPAGATION_POLICY_LABEL)
     if namespace and name is not None:
         return PolicyRef(name, namespace)
@@ -30,7 +30,7 @@ def propagation_ref(labels: Mapping[str, str], namespace: str) -> PolicyRef | No
 
 
 def override_refs(labels: Mapping[str, str], namespace: str) -> tuple[PolicyRef, ...]:
-    """All that count, in the order they apply: the cluster-wide one first, then the namespaced one."""
+    """All override policies in force, in the order they apply: first the cluster-scoped one, then the namespaced one."""
     refs = []
     name = labels.get(keys.CLUSTER_OVERRIDE_POLICY_LABEL)
     if name is not None:

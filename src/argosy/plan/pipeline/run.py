@@ -1,11 +1,11 @@
-"""Run: one pass over a source object, which makes of it and its policies the whole federated object to store.
+"""Run: one pass over a source object, which makes the whole federated object from it and its policies.
 
-A pass federates the source and then takes the steps its type config lists, in that order. It stops in front of a step of
-somebody else's controller, and goes on behind it once that controller is done. Same inputs give the same bytes, so a pass
-over what is right already asks for no write. A step that cannot decide holds the object: the last placement stays, and the
+A pass federates the source and then runs the steps its type config lists, in order. It stops before a step of an external
+controller, and continues after it once that controller is done. The same inputs give the same bytes, so a pass over an
+object that is up to date writes nothing. A step that cannot decide holds the object: the last placement stays, and the
 object says why.
 
-A step of our own is one file and one line in `STEPS`. Deleting sources is the caller's part.
+A step of our own is one file and one line in `STEPS`. The caller handles deleted sources.
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -46,27 +46,27 @@ STEPS: Final[Mapping[str, Step]] = {
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """`object` is to be created or updated; None means that nothing is to be written."""
+    """`object` is to be created or updated; None means that nothing is written."""
 
     object: Json | None = None
     create: bool = False
     held: Held | None = None
     notes: tuple[Note, ...] = ()
-    #: What scheduling decided, where it ran.
+    #: What scheduling decided, if it ran.
     decision: Decision | None = None
-    #: The settings that keep it from being scheduled although something changed.
+    #: The settings that prevent scheduling although something changed.
     deferred: str = ""
 
 
 def run_locally(inputs: PassInputs) -> Outcome:
-    """One pass that asks nobody: a profile with remote plugins holds the object."""
+    """One pass without remote plugins: a profile that names some holds the object."""
     return without_remote_plugins(run(inputs))
 
 
 def run(inputs: PassInputs) -> Generator[Ask, Reply, Outcome]:
-    """One pass. Yields what it has to ask remote plugins.
+    """One pass. Yields the questions to remote plugins.
 
-    Raises NameTaken where the federated object belongs to another source.
+    Raises NameTaken if the federated object belongs to another source.
     """
     state = federate(inputs)
     if state is None:
@@ -76,7 +76,7 @@ def run(inputs: PassInputs) -> Generator[Ask, Reply, Outcome]:
 
 
 def _pending(inputs: PassInputs, state: State) -> pending.Steps:
-    """All steps for what is new or changed; else those that were left. An unreadable list starts again."""
+    """All steps if the object is new or changed, else those still pending. An unreadable list starts again."""
     controllers = inputs.type_config.spec.controllers
     if state.before is None or not equal(state.base, state.before):
         return controllers
@@ -85,7 +85,7 @@ def _pending(inputs: PassInputs, state: State) -> pending.Steps:
     except pending.Unreadable:
         return controllers
     listed = {name for step in controllers for name in step}
-    # A step of ours that the type config no longer lists would never be taken.
+    # A step of ours that the type config no longer lists would stay pending forever.
     return pending.without(left, STEPS.keys() - listed)
 
 
@@ -112,7 +112,7 @@ def _outcome(inputs: PassInputs, state: State) -> Outcome:
     annotations = _annotations(state)
     if state.before is not None and equal(_object(state, annotations), state.before):
         return Outcome(held=state.held, decision=state.decision, deferred=state.deferred)
-    # Why it was decided so is written along, and is no reason to write.
+    # The record of the decision is written with other changes, but never causes a write.
     record = _record(inputs, state)
     if record:
         annotations = with_annotation(annotations, keys.DECISION, record)
@@ -133,7 +133,7 @@ def _annotations(state: State) -> dict[str, str]:
 
 
 def _record(inputs: PassInputs, state: State) -> str:
-    """The decision and what it rests on, as `argosy explain` reads it; empty where nothing was decided."""
+    """The decision and its inputs, as `argosy explain` reads them; empty if nothing was decided."""
     policy, profile = inputs.policy, inputs.profile
     if state.decision is None or policy is None:
         return ""

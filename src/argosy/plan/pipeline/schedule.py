@@ -1,7 +1,7 @@
 """Schedule: the step that places an object in clusters by its propagation policy, and divides its replicas.
 
-Where nothing it rests on changed since the last time, nothing is decided anew. What cannot be decided (a policy that is not
-there, nothing that fits) holds the object: its placement stays, and it says why.
+If none of its inputs changed since the last time, nothing is decided. What cannot be decided (the policy is missing, no
+cluster fits) holds the object: its placement stays, and it says why.
 """
 
 from collections.abc import Generator, Mapping
@@ -36,7 +36,7 @@ from argosy.plan.scheduling.unit import UnitError, current_placement, unit_of
 __all__ = ["schedule"]
 
 _EVENT: Final = EventReason.SCHEDULE_FEDERATED_OBJECT
-NO_POLICY: Final = "no propagation policy is named any more: removed from where it was scheduled"
+NO_POLICY: Final = "no propagation policy is named any more: removed from the clusters it was scheduled to"
 
 
 def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
@@ -85,7 +85,7 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
 
 
 def _is_placed(state: State) -> bool:
-    """An object that is held for want of a cluster is as good as not placed: every change may be the one it needs."""
+    """An object held for lack of a cluster counts as not placed: any change may be the one it needs."""
     lacks_a_cluster = state.held_before is not None and state.held_before.reason == HeldReason.UNSCHEDULABLE
     return is_placed_by(state.spec, keys.GLOBAL_SCHEDULER) and not lacks_a_cluster
 
@@ -112,8 +112,8 @@ def _scheduled(
         decision = decision.with_placements(target)
     state = msgspec.structs.replace(state, decision=decision)
     state = _placed(inputs, state, policy, divider, target, current)
-    # Clusters that a plugin gave no answer about are asked about again with the next pass. So are those that may get
-    # replicas once they are ready, or once others can take the replicas of a failed cluster.
+    # Clusters without an answer from a plugin are asked about again in the next pass. So are clusters that may get replicas
+    # once they are ready, or once others can take the replicas of a failed cluster.
     unanswered = decision.filtered is not None and bool(decision.filtered.unanswered)
     waits = unit.divides and not unit.avoid_disruption and _has_unready(inputs.fleet, current)
     again = unanswered or evacuation.incomplete or waits
@@ -132,7 +132,7 @@ def _has_unready(fleet: Fleet, clusters: Mapping[str, int | None]) -> bool:
 
 
 def _with_failback(inputs: PassInputs, state: State, policy: PropagationPolicy) -> State:
-    """One step further where replicas are on their way back to a cluster; nothing is decided anew."""
+    """The next step of a failback; nothing is decided anew."""
     target = failback.failback_of(state.annotations).target
     if not target or state.annotations.get(keys.NO_SCHEDULING):
         return state
@@ -148,7 +148,7 @@ def _placed(
     target: dict[str, int | None],
     current: Mapping[str, int | None],
 ) -> State:
-    """Placed and divided as the target says, or a step on the way there."""
+    """Placed and divided as the target says, or a step towards it."""
     progress = failback.towards(
         target, current, state.annotations, policy=policy, fleet=inputs.fleet, available=inputs.available
     )
@@ -169,7 +169,7 @@ def _placed(
 
 
 def _feedback(state: State, placements: Mapping[str, int | None]) -> str:
-    """For the source's owner: what was decided for which generation. A new object's own generation will be 1."""
+    """For the source's owner: which placement was decided for which generation. A new object's own generation will be 1."""
     feedback: Json = {
         "sourceGeneration": state.spec["template"]["metadata"].get("generation") or 0,
         "fedGeneration": state.base["metadata"].get("generation") or 1,
@@ -180,7 +180,7 @@ def _feedback(state: State, placements: Mapping[str, int | None]) -> str:
 
 
 def _unscheduled(state: State) -> State:
-    """No policy is named (any more): what scheduling placed is taken back, what others placed is not."""
+    """No policy is named (any more): scheduling's placement is removed, those of others stay."""
     spec = with_overrides(with_placement(state.spec, keys.GLOBAL_SCHEDULER, ()), keys.GLOBAL_SCHEDULER, {})
     annotations = without_annotations(
         state.annotations,

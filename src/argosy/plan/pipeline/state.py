@@ -1,4 +1,4 @@
-"""State: a federated object on its way through the steps of a pass. Each step returns the next state and changes none."""
+"""State: a federated object during a pass. Each step returns the next state and changes none."""
 
 from collections.abc import Mapping
 
@@ -22,42 +22,42 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True, eq=False):
-    #: As it is stored; None where it is not.
+    #: The object as stored; None if it is not.
     before: Json | None
-    #: As its source makes it. Steps change its spec and its annotations.
+    #: The object as its source makes it. Steps change its spec and its annotations.
     base: Json
     spec: Json
     annotations: Mapping[str, str]
-    #: Why its placement stayed as it was, as the last pass found.
+    #: Why its placement was held, as of the last pass.
     held_before: Held | None = None
-    #: The controllers that have still to act.
+    #: The controllers that must still act.
     pending: Steps = ()
 
     held: Held | None = None
     #: Whether the pass ends with this step for now.
     stopped: bool = False
     notes: tuple[Note, ...] = ()
-    #: What scheduling decided, where it ran.
+    #: What scheduling decided, if it ran.
     decision: Decision | None = None
-    #: The settings that keep it from being scheduled although something changed.
+    #: The settings that prevent scheduling although something changed.
     deferred: str = ""
 
     def with_spec(self, spec: Json) -> "State":
         return msgspec.structs.replace(self, spec=spec)
 
     def with_annotations(self, annotations: Mapping[str, str]) -> "State":
-        """These annotations, and no others."""
+        """With exactly these annotations."""
         return msgspec.structs.replace(self, annotations=annotations)
 
     def noting(self, type: str, reason: EventReason, message: str) -> "State":
         return msgspec.structs.replace(self, notes=(*self.notes, Note(type, reason, message)))
 
     def holding(self, reason: HeldReason, message: str, event: EventReason) -> "State":
-        """Its placement stays as it was, and this is why. Noted once: a pass that finds the same again adds nothing."""
+        """Holds the placement, with the reason. The event is recorded once: a pass with the same result adds none."""
         held = Held(reason, message)
         state = msgspec.structs.replace(self, held=held)
         return state if held == self.held_before else state.noting("Warning", event, message)
 
     def stopping(self, reason: HeldReason, message: str, event: EventReason) -> "State":
-        """The same where later steps cannot go on either."""
+        """Holds the placement and stops the pass: later steps cannot go on either."""
         return msgspec.structs.replace(self.holding(reason, message, event), stopped=True)

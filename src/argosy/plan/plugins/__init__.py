@@ -31,8 +31,8 @@ from argosy.plan.scheduling.profile import Registry
 
 __all__ = ["DEFAULT_PROFILE", "IN_TREE"]
 
-#: KubeAdmiral's come first, in its order. Those behind them look at rules that its policies do not have, and do nothing where
-#: a policy has none.
+#: KubeAdmiral's come first, in its order. The plugins after them serve rules that KubeAdmiral's policies do not have, and do
+#: nothing if a policy has none.
 DEFAULT_PROFILE = Profile(
     filters=(
         api_resources.FILTER,

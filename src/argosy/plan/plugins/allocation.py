@@ -1,4 +1,4 @@
-"""Allocation: what the resource score plugins share: how much of each relevant resource is and would be in use."""
+"""Allocation: shared by the resource score plugins: how much of each relevant resource is in use, and would be."""
 
 from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
@@ -9,14 +9,14 @@ from argosy.fleet.snapshot import CPU, GPU, MEMORY, Column, Fleet
 from argosy.plan.scheduling.framework import MAX_SCORE
 from argosy.plan.scheduling.unit import EPHEMERAL_STORAGE, Unit
 
-#: A GPU left idle costs more than a core.
+#: An idle GPU costs more than an idle core.
 _WEIGHTS = {GPU: 4}
-#: Amounts above this are scaled down together, so that a percentage of them fits 64 bits.
+#: Larger amounts are scaled down together, so that percentages of them fit 64 bits.
 _LARGEST = 2**55
 
 
 class Allocation(NamedTuple):
-    """One resource over all clusters: capacity, and what would be taken with the unit placed."""
+    """One resource over all clusters: its capacity, and the amount in use with the unit placed."""
 
     resource: str
     allocatable: Column
@@ -24,7 +24,7 @@ class Allocation(NamedTuple):
 
 
 def asked(unit: Unit) -> Hashable:
-    """What a score of this module's plugins depends on besides the fleet: objects that ask for the same score the same."""
+    """What a score of these plugins depends on besides the fleet: objects with the same requests score the same."""
     request = unit.request
     scalars = tuple(sorted(request.scalars.items()))
     return request.milli_cpu, request.memory, request.ephemeral_storage, scalars
@@ -37,7 +37,7 @@ def allocations(unit: Unit, fleet: Fleet) -> Iterator[Allocation]:
         wanted[EPHEMERAL_STORAGE] = unit.request.ephemeral_storage
     for resource, request in wanted.items():
         allocatable = fleet.allocatable(resource)
-        # A member may report more free than it holds while nodes come and go; that is nothing in use.
+        # A member may report more free than it has while nodes come and go; then nothing is in use.
         used = np.maximum(allocatable - fleet.available(resource), 0)
         requested = used + request
         if int(allocatable.max(initial=0)) > _LARGEST:
@@ -46,9 +46,9 @@ def allocations(unit: Unit, fleet: Fleet) -> Iterator[Allocation]:
 
 
 def weighted_percentage(unit: Unit, fleet: Fleet, amount: Callable[[Allocation], Column]) -> Column:
-    """How much this amount is of each resource's capacity, in per cent, averaged by weight; integer division throughout.
+    """This amount in per cent of each resource's capacity, averaged by weight; integer division throughout.
 
-    A resource of which more would be requested than there is counts as 0.
+    A resource with more requested than its capacity counts as 0.
     """
     total = np.zeros(len(fleet), dtype=np.int64)
     weights = 0

@@ -17,7 +17,7 @@ REMEDY = "labels of the cluster that match the policy's clusterSelector and clus
 
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
-    """A wrong term matches nothing: a mistake in a policy must not place objects everywhere."""
+    """An invalid term matches nothing: a mistake in a policy must not place objects everywhere."""
     mask = fleet.everyone
     if unit.cluster_selector:
         selector = from_map(unit.cluster_selector)
@@ -30,7 +30,7 @@ def feasible(unit: Unit, fleet: Fleet) -> Mask:
 
 
 def score(unit: Unit, fleet: Fleet) -> Column:
-    """The weights of the preferred terms a cluster's labels match; fields do not count."""
+    """The sum of the weights of the preferred terms that match a cluster's labels; fields do not count."""
     if unit.affinity is None or not unit.affinity.preferred:
         return fleet.zeros
     total = np.zeros(len(fleet), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""ClusterEvicted: clusters that the user wants the object to leave, until the time given."""
+"""ClusterEvicted: clusters that the user wants the object to leave until a given time."""
 
 import msgspec
 
@@ -8,9 +8,7 @@ from argosy.plan.scheduling.framework import Always, Filter, FrameworkError
 from argosy.plan.scheduling.unit import Unit
 
 REASON = "cluster(s) were evicted due to custom migration configuration"
-REMEDY = (
-    "the time in the object's annotation kubeadmiral.io/migration-configuration must pass, or the cluster be taken out"
-)
+REMEDY = "the time in the object's annotation kubeadmiral.io/migration-configuration must pass, or the cluster be removed from it"
 
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:

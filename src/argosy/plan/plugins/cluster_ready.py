@@ -1,4 +1,4 @@
-"""ClusterReady: nothing new goes to a cluster that is not ready; what runs there stays."""
+"""ClusterReady: an unready cluster gets no new objects; what runs there stays."""
 
 from argosy.fleet.snapshot import Fleet, Mask
 from argosy.plan.scheduling.framework import Always, Filter

@@ -1,4 +1,4 @@
-"""ClusterResourcesBalancedAllocation: prefer clusters whose resources are used up evenly."""
+"""ClusterResourcesBalancedAllocation: prefer clusters whose resources are evenly used."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def score(unit: Unit, fleet: Fleet) -> Column:
 
 
 def _score(unit: Unit, fleet: Fleet) -> Column:
-    """100 where all resources are used to the same degree, less the more they differ, 0 where one is used up."""
+    """100 if all resources are used to the same degree, less the more they differ, 0 if one is used up."""
     used = np.array(
         [
             np.where(item.allocatable > 0, item.requested / np.maximum(item.allocatable, 1), 1.0)

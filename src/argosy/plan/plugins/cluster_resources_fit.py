@@ -1,4 +1,4 @@
-"""ClusterResourcesFit: a cluster must have room for one more pod in all. What runs there stays."""
+"""ClusterResourcesFit: a cluster must have room for one more pod, summed over its nodes. What runs there stays."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ def reason(unit: Unit, fleet: Fleet, row: int) -> str:
 
 
 def _insufficient(unit: Unit, fleet: Fleet) -> dict[str, Mask]:
-    """Who has too little of what. Nothing is looked at where nothing is asked for."""
+    """Which clusters have too little of which resource. Nothing is checked without requests."""
     request = unit.request
     if not (request.milli_cpu or request.memory or any(request.scalars.values())):
         return {}

@@ -1,4 +1,4 @@
-"""ClusterResourcesLeastAllocated: prefer clusters with the most left."""
+"""ClusterResourcesLeastAllocated: prefer clusters with the most free resources."""
 
 from argosy.fleet.snapshot import Column, Fleet
 from argosy.plan.plugins.allocation import Allocation, asked, weighted_percentage

@@ -1,4 +1,4 @@
-"""ClusterTerminating: a cluster that is leaving takes nothing and keeps nothing."""
+"""ClusterTerminating: a cluster that is leaving gets no objects and keeps none."""
 
 from argosy.fleet.snapshot import Fleet, Mask
 from argosy.plan.scheduling.framework import Always, Filter

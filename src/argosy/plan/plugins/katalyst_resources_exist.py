@@ -1,4 +1,4 @@
-"""KatalystResourcesExist: what asks for resources of Katalyst goes to clusters that have any. What runs there stays."""
+"""KatalystResourcesExist: requests for Katalyst's resources need a cluster that has some. What runs there stays."""
 
 import numpy as np
 

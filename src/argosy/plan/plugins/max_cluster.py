@@ -1,6 +1,6 @@
-"""MaxCluster: at most so many clusters, the best ones; where disruption is avoided, those it runs in come first.
+"""MaxCluster: at most so many clusters, the best ones. If disruption is avoided, clusters that run the object come first.
 
-What runs in a cluster lowers the cluster's score, so that by scores alone an object that grows would drive itself away.
+Running replicas lower their cluster's score, so by scores alone an object that grows would be moved away.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ REASON = "max cluster is less than 0"
 
 
 def select(unit: Unit, fleet: Fleet, ranked: Ranked) -> Ranked:
-    """The order that came in is kept among equals."""
+    """Keeps the order of equals."""
     if unit.max_clusters is not None and unit.max_clusters < 0:
         raise FrameworkError(REASON)
     best = np.argsort(-ranked.scores, kind="stable")

@@ -7,7 +7,7 @@ from argosy.plan.scheduling.unit import Unit
 
 
 def select(unit: Unit, fleet: Fleet, ranked: Ranked) -> Ranked:
-    """As soon as one cluster has a priority, scores no longer matter. Ties by name, which is the order of rows."""
+    """If any cluster has a priority, scores do not matter. Ties are broken by name, which is the order of rows."""
     rows, scores = ranked
     if unit.priorities or (unit.divides and unit.replicas_strategy == keys.BINPACK):
         scores = fleet.column(unit.priorities)[rows]

@@ -50,7 +50,7 @@ def _text(taint: TaintKey | None) -> str:
 
 
 def score(unit: Unit, fleet: Fleet) -> Column:
-    """How many PreferNoSchedule taints are not tolerated: fewer is better."""
+    """The number of PreferNoSchedule taints that are not tolerated: fewer is better."""
     tolerations = [item for item in unit.tolerations if item.effect in ("", PREFER_NO_SCHEDULE)]
     return fleet.taints.count_untolerated(tolerations, PREFER_NO_SCHEDULE)
 

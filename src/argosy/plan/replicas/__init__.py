@@ -1,1 +1,1 @@
-"""How many replicas each cluster runs: one file a planner, the demand and weights they start from, and what a copy gets of it."""
+"""How many replicas each cluster runs: one file per planner, their demand and weights, and each copy's share."""

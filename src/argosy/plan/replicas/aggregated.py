@@ -1,8 +1,7 @@
-"""The aggregated planner: as few clusters as can hold the replicas, those that run some already before others.
+"""The aggregated planner: as few clusters as can hold the replicas; clusters that already run some come first.
 
-Among all sets of the smallest number of clusters that have room for the total, it takes the one whose members are preferred,
-and fills its largest first. Clusters that are used anyhow (for a minimum, or because nothing is to be moved away) are filled
-before any other is opened.
+Of all smallest sets of clusters with room for the total, it takes the most preferred, and fills the largest clusters first.
+Clusters that are used anyhow (for a minimum, or because nothing may move) are filled before any other is opened.
 """
 
 import numpy as np
@@ -16,8 +15,8 @@ __all__ = ["aggregated", "fewest"]
 def aggregated(total: int, floors: Column, ceilings: Column, fits: Column, preference: Rows) -> Column:
     """Floors first, then the fewest clusters up to the ceilings; `preference` is the order among clusters.
 
-    `fits` is what each cluster seems to have resources for: it decides where to go, and what fits nowhere still goes where
-    the ceilings allow it, since the clusters know better what they can run.
+    `fits` is the number of replicas each cluster seems to have resources for; it decides where replicas go. Replicas that fit
+    nowhere still go where the ceilings allow: the clusters themselves know better what they can run.
     """
     comfortable = np.minimum(ceilings, np.maximum(floors, fits))
     plan = _aggregated(total, floors, comfortable, preference)
@@ -38,7 +37,7 @@ def _aggregated(total: int, floors: Column, ceilings: Column, preference: Rows) 
 
 
 def _largest_first(total: int, room: Column) -> Column:
-    """Not by preference: that follows what runs today, and the same plan made again would be another one."""
+    """Not by preference: that follows what runs today, so the same plan made again would differ."""
     order = np.argsort(-room, kind="stable")
     plan = np.empty_like(room)
     plan[order] = fill_in_order(total, room[order])
@@ -46,9 +45,9 @@ def _largest_first(total: int, room: Column) -> Column:
 
 
 def fewest(total: int, room: Column, preference: Rows) -> Mask:
-    """The smallest set of clusters with room for the total; of several, the one of those that are preferred.
+    """The smallest set of clusters with room for the total; of several, the most preferred.
 
-    Everybody who has room where all of them together have too little.
+    All clusters with room, if together they have too little.
     """
     chosen = np.zeros(len(room), dtype=np.bool_)
     chosen[preference] = _fewest(total, np.minimum(room[preference], total))
@@ -56,7 +55,7 @@ def fewest(total: int, room: Column, preference: Rows) -> Mask:
 
 
 def _fewest(total: int, room: Column) -> Mask:
-    """In the order of preference; nobody has room for more than the total."""
+    """In the order of preference; no cluster has room for more than the total."""
     enough = np.flatnonzero(room == total)
     if len(enough):
         chosen = np.zeros(len(room), dtype=np.bool_)
@@ -71,10 +70,10 @@ def _fewest(total: int, room: Column) -> Mask:
 
 
 def _foremost(room: Column, needed: Rows, slack: int) -> Mask:
-    """Goes through the clusters in order and takes each that leaves a way to reach the total.
+    """Goes through the clusters in order and takes each one with which the total can still be reached.
 
-    `needed` are the largest ones, with room for the total and `slack` more. One of them can be taken always; another one
-    can take the place of the smallest of those that still wait, where the slack makes up for the difference.
+    `needed` are the largest clusters, with room for the total and `slack` more. Each of them can be taken. Any other cluster
+    can replace the smallest of those not taken yet, if the slack covers the difference.
     """
     chosen = np.zeros(len(room), dtype=np.bool_)
     waiting = needed.tolist()  # the smallest last

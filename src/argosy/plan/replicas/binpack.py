@@ -1,7 +1,7 @@
 """The bin-pack planner: fill one cluster after another, in the order of preference.
 
-The columns come in that order. What each cluster was seen to run (`scheduled`) decides two things: no new plan is made
-while pods are still finding their places, and surplus that was kept for pods that were stuck goes once all have a home.
+The columns come in that order. `scheduled` is what each cluster was seen to run. While pods are still being scheduled, no
+new plan is made; surplus kept for stuck pods is removed once all pods have a node.
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ __all__ = ["bin_pack", "desired", "filled", "is_settled"]
 
 
 def is_settled(scheduled: Mapping[str, int], estimated: Mapping[str, int], current: Mapping[str, int]) -> bool:
-    """Whether each cluster runs all that it can or was told to; before that, nobody knows who is short of room."""
+    """Whether each cluster runs all that it can or was told to; until then, nobody knows which clusters lack room."""
     return all(number == estimated.get(name, current.get(name, 0)) for name, number in scheduled.items())
 
 
 def bin_pack(demand: Demand, scheduled: Column) -> tuple[Column, Column]:
-    """Replicas and overflow. `scheduled` is 0 where nothing is known."""
+    """Replicas and overflow. `scheduled` is 0 if nothing is known."""
     plan, overflow = desired(demand)
     if not demand.avoid_disruption:
         return plan, overflow
@@ -35,7 +35,7 @@ def bin_pack(demand: Demand, scheduled: Column) -> tuple[Column, Column]:
 
 
 def desired(demand: Demand) -> tuple[Column, Column]:
-    """Minimums first, then everything to the first that has room; overflow is what a cluster's turn would have given it."""
+    """Minimums first, then all to the first cluster with room. Overflow: what a cluster would have got beyond its estimate."""
     total, estimated, ceilings, room = demand.total, demand.estimated, demand.ceilings, demand.room
     least = np.minimum(demand.least, room)
     plan = fill_in_order(total, least)

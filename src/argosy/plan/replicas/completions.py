@@ -1,8 +1,8 @@
 """Completions: how a Job's completions and parallelism are shared among clusters (NonIndexed).
 
-A member never lets the completions of its Job be changed, so a cluster keeps the ones it was given as long as it has the
-Job; what a cluster takes with it when it goes can only be given to clusters that have none yet. Parallelism follows the
-planner, but no cluster with completions is left without: it would never finish.
+A member's Job never allows its completions to change, so a cluster keeps its completions as long as it has the Job. The
+completions of a cluster that goes can only be given to clusters that have none yet. Parallelism follows the planner, but
+every cluster with completions gets some: otherwise it would never finish.
 """
 
 from collections.abc import Mapping
@@ -25,8 +25,8 @@ def job_parts(completions: int, wanted: Mapping[str, int], held: Mapping[str, in
     """The part of each cluster that gets one.
 
     `wanted` is the parallelism a planner gives to each cluster, `held` the completions of those that may keep theirs.
-    Completions sum up to what is asked unless all clusters have theirs already. Parallelism does unless there is less of
-    it than clusters at work; where clusters cannot use theirs for want of completions, as much runs at once as can.
+    Completions add up to the total unless all clusters already have theirs. Parallelism does, too, unless there are more
+    clusters at work than parallelism, or too few completions left to use it.
     """
     if sum(held.values()) > completions:
         held = {}

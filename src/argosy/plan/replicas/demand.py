@@ -1,8 +1,8 @@
-"""Demand: what one workload wants of the clusters it may run in, as columns, and how to get there from what runs today.
+"""Demand: what one workload wants of its candidate clusters, as columns, and how to get there from what runs today.
 
-A planner says only how it fills clusters up to a total (`Fill`). What all of them share is here: minimums come first,
-maximums and limited capacity are never exceeded, what a cluster was seen not to run goes elsewhere, and with
-`avoid_disruption` the plan starts from what runs today: scaling in only stops replicas, scaling out only starts them.
+A planner says only how it fills clusters up to a total (`Fill`). Shared by all planners: minimums come first, maximums and
+limited capacity are never exceeded, replicas that a cluster was seen not to run go elsewhere, and with `avoid_disruption`
+the plan starts from what runs today: scaling in only stops replicas, scaling out only starts them.
 
 All columns are aligned with one another; the caller knows which clusters they stand for. Sums stay within 64 bits for
 totals up to MOST_REPLICAS.
@@ -40,16 +40,16 @@ as fits. Floors are never above ceilings."""
 
 
 class Demand(NamedTuple):
-    """`most`, `limited` and `estimated` are LARGEST where nothing is known or asked."""
+    """`most`, `limited` and `estimated` are LARGEST if unknown or unlimited."""
 
     total: int
     #: What each cluster was told to run.
     current: Column
     least: Column
     most: Column
-    #: Hard: the user's wish.
+    #: Hard limit: set by the user.
     limited: Column
-    #: Soft: what the cluster was seen to be able to run.
+    #: Soft limit: what the cluster was seen to be able to run.
     estimated: Column
     avoid_disruption: bool = True
     keep_unschedulable: bool = False
@@ -61,7 +61,7 @@ class Demand(NamedTuple):
 
     @property
     def room(self) -> Column:
-        """What each cluster may be told to run and can."""
+        """What each cluster may be told to run and is able to run."""
         return np.minimum(self.ceilings, self.estimated)
 
     @property
@@ -71,24 +71,24 @@ class Demand(NamedTuple):
 
     @property
     def estimates(self) -> bool:
-        """Whether any cluster was seen to be short of room."""
+        """Whether any cluster was seen to lack room."""
         return bool((self.estimated < LARGEST).any())
 
 
 def demand_of(unit: Unit, fleet: Fleet, rows: Rows) -> Demand:
-    """What the unit wants of the clusters at these rows. Raises FrameworkError for numbers nobody can count."""
+    """What the unit wants of the clusters at these rows. Raises FrameworkError for numbers out of range."""
     total = max(unit.desired_replicas or 0, 0)
     if total > MOST_REPLICAS:
         raise FrameworkError(f"{total} replicas are more than can be divided")
     current = _running(unit, fleet, rows)
     most = _stated(fleet, rows, unit.max_replicas, LARGEST)
-    # A cluster with an untolerated NoSchedule taint is here only because it runs some: it gets no more.
+    # A cluster with an untolerated NoSchedule taint is here only because it runs some replicas: it gets no more.
     repelled = fleet.taints.untolerated(unit.tolerations, NO_SCHEDULE)[rows]
     if repelled.any():
         most = np.where(repelled, np.minimum(most, current), most)
     if fleet.ready is not fleet.everyone and not _grows(unit, total):
-        # What is started in a cluster that is not ready runs nobody knows when: nothing is stopped elsewhere for it, as long
-        # as there is an elsewhere.
+        # Replicas started in an unready cluster may never run: nothing is stopped elsewhere in their favour, as long as other
+        # clusters can take them.
         ready_alone = np.where(fleet.ready[rows], most, np.minimum(most, current))
         if int(np.minimum(ready_alone, total).sum()) >= total:
             most = ready_alone
@@ -96,7 +96,7 @@ def demand_of(unit: Unit, fleet: Fleet, rows: Rows) -> Demand:
     if unit.rules.within_available:
         most = np.minimum(most, current + pods_free(unit, fleet, rows))
         if unit.avoid_disruption and int(current.sum()) <= total:
-            # Where a cluster is full its share is what it runs: the others have room for the rest only.
+            # A full cluster's share is what it runs: the others have room only for the rest.
             least = np.maximum(least, np.minimum(current, most))
     limited = unit.applied_migration.limited_capacity if unit.applied_migration is not None else {}
     return Demand(
@@ -123,7 +123,7 @@ def pods_free(unit: Unit, fleet: Fleet, rows: Rows) -> Column:
 
 
 def _stated(fleet: Fleet, rows: Rows, numbers: Mapping[str, int], default: int) -> Column:
-    """Most of what may be stated of clusters is stated of none."""
+    """Most of these settings are set for no cluster."""
     if numbers:
         return fleet.column(numbers, default)[rows]
     return (fleet.zeros if default == 0 else fleet.unlimited)[: len(rows)]
@@ -132,7 +132,7 @@ def _stated(fleet: Fleet, rows: Rows, numbers: Mapping[str, int], default: int) 
 def _running(unit: Unit, fleet: Fleet, rows: Rows) -> Column:
     try:
         return fleet.column(cast(Mapping[str, int], unit.current))[rows]
-    except TypeError:  # a cluster without a number, which is rare enough not to be looked for first
+    except TypeError:  # a cluster placed without a number, too rare to check for first
         return fleet.column(replicas_today(unit))[rows]
 
 
@@ -141,27 +141,27 @@ def _grows(unit: Unit, total: int) -> bool:
 
 
 def replicas_today(unit: Unit) -> Mapping[str, int]:
-    """What each cluster was told to run. Placed without a number it was duplicated, so the whole count runs there."""
+    """What each cluster was told to run. A cluster placed without a number is duplicated: it runs the whole count."""
     total = max(unit.desired_replicas or 0, 0)
     return {name: total if number is None else number for name, number in unit.current.items()}
 
 
 def estimated_capacity(unit: Unit) -> dict[str, int]:
-    """What clusters were seen to be able to run, where that is asked for."""
+    """What clusters were seen to be able to run, if auto migration is on."""
     info = unit.migration_info if unit.auto_migration else None
     return {} if info is None else _not_negative(info.estimated_capacity)
 
 
 def _not_negative(capacities: Mapping[str, int]) -> dict[str, int]:
-    """They come from annotations, where anything may stand."""
+    """Drops negative numbers: annotations may contain anything."""
     return {name: capacity for name, capacity in capacities.items() if capacity >= 0}
 
 
 def planned(demand: Demand, fill: Fill) -> tuple[Column, Column]:
-    """Replicas and overflow: what stays in a cluster although it was seen not to run there.
+    """Replicas and overflow. Overflow are replicas that stay in a cluster although it was seen not to run them.
 
-    Without `avoid_disruption` all of the overflow stays even where it is not to be kept: dropping it would raise the
-    estimate again, the next plan would put the replicas back, and the two plans would alternate for ever.
+    Without `avoid_disruption` all overflow stays, even if it should not be kept: dropping it would raise the estimate again,
+    the next plan would put the replicas back, and the two plans would alternate forever.
     """
     if not demand.estimates:
         nothing = np.zeros_like(demand.current)
@@ -178,16 +178,16 @@ def planned(demand: Demand, fill: Fill) -> tuple[Column, Column]:
 
 
 def _desired(demand: Demand, fill: Fill) -> Column:
-    """The division whatever runs today."""
+    """The division, whatever runs today."""
     room = demand.room
     return fill(demand.total, np.minimum(demand.least, room), room)
 
 
 def without_moves(demand: Demand, fill: Fill) -> Column:
-    """The total, as far as it can be reached from what runs today without moving any.
+    """The total, as far as it can be reached from what runs today without moving replicas.
 
-    Scaling in stops first what is over its bounds, scaling out starts first what is short of its minimum. Bounds alone
-    stop nothing: a cluster that runs more than its maximum counts with what it runs, and keeps it until there is surplus.
+    Scaling in first stops replicas beyond their bounds, scaling out first starts those missing to a minimum. Bounds alone stop
+    nothing: a cluster above its maximum keeps its replicas until there is surplus.
     """
     total, present, room = demand.total, demand.present, demand.room
     running = int(present.sum())
@@ -206,7 +206,7 @@ def without_moves(demand: Demand, fill: Fill) -> Column:
 
 
 def steps(unit: Unit, demand: Demand) -> tuple[str, ...]:
-    """What the planner had to do, for whoever asks how it came to its numbers."""
+    """What the planner did, for explanations."""
     if not demand.avoid_disruption:
         return (f"{demand.total} replicas divided afresh: replicas may move",)
     everywhere = unit.current.values()

@@ -1,8 +1,8 @@
-"""Divide: from how many replicas each cluster gets to what is different in each cluster's copy.
+"""Divide: from the number of replicas of each cluster to the overrides of each cluster's copy.
 
-For most kinds that is the number alone. A kind that divides more than a number (ordinals, completions) may also say that
-other clusters get other numbers: what is in a cluster already may have to stay there. What was given before is read from
-the overrides stored with the object; nothing else is remembered.
+For most kinds that is the number alone. A kind that divides more than a number (ordinals, completions) may also change the
+clusters' numbers, since a cluster's present share may have to stay there. The present shares are read from the overrides
+stored with the object; nothing else is remembered.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ Placements = Mapping[str, int | None]
 
 
 class Divided(NamedTuple):
-    """Where the object is and with how many replicas, what makes each copy differ, and what found no cluster."""
+    """The object's clusters and replicas, each copy's overrides, and what found no cluster."""
 
     placements: Placements
     patches: dict[str, Patches]
@@ -38,9 +38,9 @@ class Divider(msgspec.Struct, frozen=True):
     kind: Kind
     template: dict[str, Any]
     pointer: str
-    #: The scheduler's patches as they are stored.
+    #: The scheduler's patches as stored.
     before: Mapping[str, Patches]
-    #: None where no decision was made anew: then only the clusters placed keep what they have.
+    #: None if no new decision was made: then only the placed clusters keep their share.
     decision: Decision | None
 
     @property
@@ -48,7 +48,7 @@ class Divider(msgspec.Struct, frozen=True):
         return self.kind.divide is by_number
 
     def adjusted(self, placements: Placements) -> dict[str, int | None]:
-        """The placements with the numbers that this kind of object allows."""
+        """The placements with the numbers that this kind allows."""
         return dict(placements if self.by_number else self.divide(placements).placements)
 
     def divide(self, placements: Placements) -> Divided:
@@ -65,7 +65,7 @@ class Divider(msgspec.Struct, frozen=True):
         return Shares(template=self.template, pointer=self.pointer, wanted=wanted)
 
     def _stable(self, wanted: Mapping[str, int]) -> Shares:
-        """With what clusters may keep: also those that passed all filters and were not selected this time."""
+        """Also clusters that passed all filters may keep their share, although they were not selected this time."""
         shares = msgspec.structs.replace(
             self._shares(wanted),
             before={cluster: patches for cluster, patches in self.before.items() if cluster in wanted},
@@ -93,7 +93,7 @@ class Divider(msgspec.Struct, frozen=True):
 
 
 def divider_of(spec: Mapping[str, Any], replicas_path: str, decision: Decision | None) -> Divider:
-    """For a federated object's spec as it is stored; `replicas_path` is its type config's."""
+    """For a federated object's stored spec; `replicas_path` is its type config's."""
     template = spec["template"]
     return Divider(kind_of(template), template, pointer(replicas_path), _patches(spec), decision)
 

@@ -1,4 +1,4 @@
-"""Filling in order: a total over clusters one after the other, each up to its capacity, as sums over whole columns."""
+"""Filling in order: a total given to one cluster after another, each up to its capacity, computed over whole columns."""
 
 import numpy as np
 
@@ -14,5 +14,5 @@ def fill_in_order(total: int, capacities: Column) -> Column:
 
 
 def before(amounts: Column) -> Column:
-    """The sum of all amounts in front of each."""
+    """For each row, the sum of all amounts before it."""
     return np.cumsum(amounts) - amounts

@@ -1,10 +1,10 @@
 """Ordinals: which cluster runs which pods of a StatefulSet whose replicas are divided.
 
 Each cluster runs one range of ordinals (`spec.ordinals.start` and its replicas); together they are the ordinals the source
-asks for, each in one cluster. An ordinal has an identity and a volume, so it stays in its cluster as long as that one may
-run it: growth extends the last range or opens a new one, shrinking takes the highest ordinals, wherever they are, and what
-a planner would move for balance stays. Only where a cluster goes, or the user's migration limits it, are its ordinals taken
-over: by its neighbours in the order of ordinals, or by clusters that run none.
+asks for, each in one cluster. An ordinal has an identity and a volume, so it stays in its cluster as long as that cluster
+may run it. Growth extends the last range or opens a new one. Shrinking removes the highest ordinals, wherever they are.
+Ordinals do not move for balance. Only if a cluster goes, or the user's migration limits it, are its ordinals taken over: by
+the neighbours in the order of ordinals, or by clusters that run none.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,11 +32,11 @@ def ranges(
 ) -> dict[str, Range]:
     """The range of each cluster that runs any.
 
-    `held` are the ranges of the clusters that may keep theirs, `wanted` a planner's numbers, `room` what a cluster may run
-    at most, unbounded where it is not named. The result can fall short of what is asked only for want of room.
+    `held` are the ranges of the clusters that may keep theirs, `wanted` a planner's numbers, `room` the most a cluster may
+    run, unlimited if it is not named. The result falls short of the total only for lack of room.
     """
     parts = _kept(asked, held)
-    # One that was scaled to nothing comes back where its range began.
+    # A cluster that was scaled to 0 keeps the start of its range.
     newcomers = sorted(wanted.keys() - parts.keys(), key=lambda name: (held.get(name, Range(asked.end, 0)).start, name))
     if most_clusters is not None:
         # The planner's choice is dropped last.
@@ -53,7 +53,7 @@ def ranges(
 
 
 def _kept(asked: Range, held: Mapping[str, Range]) -> dict[str, Range]:
-    """What is held of what is asked; where two claim an ordinal, whose range begins first."""
+    """The held ordinals that are asked for. If two clusters claim one, the range that starts first wins."""
     parts: dict[str, Range] = {}
     taken = asked.start
     for name, part in sorted(held.items(), key=lambda item: (item[1].start, item[0])):
@@ -65,7 +65,7 @@ def _kept(asked: Range, held: Mapping[str, Range]) -> dict[str, Range]:
 
 
 def gaps_of(asked: Range, parts: Mapping[str, Range]) -> list[Range]:
-    """What is asked and in no cluster."""
+    """The ordinals that are asked for and in no cluster."""
     gaps, at = [], asked.start
     for part in sorted(parts.values()):
         if part.start > at:
@@ -77,7 +77,7 @@ def gaps_of(asked: Range, parts: Mapping[str, Range]) -> list[Range]:
 
 
 def _filled(parts: dict[str, Range], gap: Range, newcomers: list[str], most: Callable[[str], int]) -> Range:
-    """Neighbours grow into the gap, clusters that run none open in it, nobody beyond its `most`. Returns what is left of it."""
+    """Neighbours grow into the gap and clusters that run none open in it, up to their `most`. Returns the rest of the gap."""
     for name, part in list(parts.items()):
         more = min(gap.replicas, max(most(name) - part.replicas, 0))
         if part.end == gap.start:

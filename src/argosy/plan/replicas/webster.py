@@ -1,11 +1,11 @@
-"""Webster's method (Sainte-Laguë): every cluster as near to its share by weight as whole replicas allow.
+"""Webster's method (Sainte-Laguë): each cluster as near to its share by weight as whole replicas allow.
 
 Each further replica goes where weight / (2 × replicas + 1) is largest; a minimum is where a cluster begins, a maximum where
-it stops. Shares are rounded to the nearest number, so no cluster is favoured for being heavy or light, and one replica more
-never takes one away from anybody (which rounding up in turns does).
+it stops. Shares are rounded to the nearest number, so neither heavy nor light clusters are favoured, and one replica more
+never lowers the number of any cluster (which rounding up in turns does).
 
-The result is exact for weights of any size: floats only guess where to begin, and integers decide. `ties` is an order among
-clusters of which no two are alike; the lower one comes first.
+The result is exact for weights of any size: floats only guess where to begin, integers decide. `ties` is a strict order
+among clusters; the lower one comes first.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ _EXACT = 2**62
 
 
 def apportioned(total: int, floors: Column, ceilings: Column, weights: Column, ties: Column) -> Column:
-    """Floors first, then by weight up to the ceilings. Clusters without weight share evenly what nobody else may take."""
+    """Floors first, then by weight up to the ceilings. Clusters without weight share evenly what the others cannot take."""
     if total <= int(floors.sum()):
         order = np.lexsort((ties, -weights))
         seats = np.empty_like(floors)
@@ -61,8 +61,8 @@ def _seated(total: int, floors: Column, ceilings: Column, weights: Column, ties:
 
 
 def _guess(total: int, floors: Column, ceilings: Column, weights: Column) -> Column:
-    """Every cluster at its share, rounded: with one price a replica at which all of them together take about the total."""
-    # The sum of shares grows with the price by the weights of all clusters that are past their floor and below their ceiling.
+    """Each cluster's rounded share, for a price per replica at which all clusters together take about the total."""
+    # The sum of shares grows with the price by the weights of all clusters above their floor and below their ceiling.
     prices = np.concatenate((floors / weights, ceilings / weights))
     slopes = np.concatenate((weights, -weights)).astype(np.float64)
     order = np.argsort(prices)
@@ -76,7 +76,7 @@ def _guess(total: int, floors: Column, ceilings: Column, weights: Column) -> Col
 
 
 def _settled(seats: Column, floors: Column, ceilings: Column, weights: Column, ties: Column) -> Column:
-    """Moves single replicas until nobody has a better claim to one than somebody who has it."""
+    """Moves single replicas until no cluster has a better claim to one than the cluster that has it."""
     claims: npt.NDArray[Any] = weights
     counts: npt.NDArray[Any] = seats
     if int(weights.max()) >= _EXACT // (2 * int(ceilings.max()) + 1):
@@ -96,7 +96,7 @@ def _settled(seats: Column, floors: Column, ceilings: Column, weights: Column, t
 
 
 def _foremost(claims: npt.NDArray[Any], divisors: npt.NDArray[Any], ties: Column, among: Mask) -> int:
-    """Who has the largest quotient, the first of those that are alike."""
+    """The cluster with the largest quotient, the first of equals."""
     rows = np.flatnonzero(among)
     claims, divisors, ties = claims[rows], divisors[rows], ties[rows]
     pivot = int((claims / divisors).argmax())
@@ -110,5 +110,5 @@ def _foremost(claims: npt.NDArray[Any], divisors: npt.NDArray[Any], ties: Column
 
 
 def _last(claims: npt.NDArray[Any], divisors: npt.NDArray[Any], ties: Column, among: Mask) -> int:
-    """Who has the smallest quotient, the last of those that are alike."""
+    """The cluster with the smallest quotient, the last of equals."""
     return _foremost(divisors, claims, -ties, among)

@@ -1,16 +1,16 @@
 """The weighted planner: how many replicas each selected cluster runs.
 
-Arithmetic over columns: it knows what is demanded of the clusters, their weights and an order among equals, and nothing of
-objects, policies or the fleet. Numbers are 64 bits wide where every product fits, else Python's own, so that weights of
-any size divide exactly.
+Arithmetic over columns: it knows the demand on the clusters, their weights and an order among equals, and nothing of
+objects, policies or the fleet. Numbers are 64 bits wide if every product fits, else Python's own, so that weights of any
+size divide exactly.
 
-Two ideas. The *desired* distribution divides by weight after serving the minimums, whatever runs today. With
-`avoid_disruption` the plan goes from what runs today towards it: scaling in stops replicas only where there are
-more than desired, scaling out starts them only where there are fewer, and nothing moves.
+The *desired* distribution divides by weight after serving the minimums, whatever runs today. With `avoid_disruption` the
+plan goes from what runs today towards it: scaling in stops replicas only where there are more than desired, scaling out
+starts them only where there are fewer, and nothing moves.
 
 Each round of the division goes through the clusters in order, heavier ones first, and gives each its share until nothing
-is left. As sums: whoever comes before the point where the shares in front add up to what there is gets its share, the one
-at that point gets the rest.
+is left. As sums: every cluster before the point where the shares add up to the amount gets its share, the cluster at that
+point gets the rest.
 """
 
 from functools import lru_cache
@@ -43,22 +43,22 @@ class _Division(NamedTuple):
 
 
 def plan_replicas(demand: Demand, weights: Column, ties: Column) -> tuple[Column, Column]:
-    """Replicas, and those kept beyond a cluster's estimated capacity, for each cluster.
+    """For each cluster its replicas, and those of them kept beyond its estimated capacity.
 
-    All columns are in the order of the clusters' names. `ties` decides among equal weights, the smaller first, then the
-    name. A negative weight is none.
+    All columns are in the order of the clusters' names. `ties` breaks ties of weight, the smaller first, then the name. A
+    negative weight counts as none.
     """
     heaviest, largest = int(weights.max(initial=0)), max(demand.total, int(demand.current.max(initial=0)))
     exact = _needs_exact_numbers(len(weights), heaviest, largest)
     weights = np.maximum(_numbers(weights, exact), 0)
     if len(weights) < 2**_POSITION_BITS:
-        # The position goes into the tie-break: then nothing is equal, and sorting gives positions back.
+        # With the position in the tie-break nothing is equal, and sorting yields positions.
         ties = ties << _POSITION_BITS | np.arange(len(weights))
     desired = _desired(_in_python_numbers(demand) if exact else demand, weights, heaviest, ties)
     overflow = desired.overflow
     if not demand.avoid_disruption:
-        # The overflow stays even where it is not to be kept: dropping it would raise the estimate again, the next plan
-        # would put the replicas back, and the two plans would alternate for ever.
+        # The overflow stays even if it should not be kept: dropping it would raise the estimate again, the next plan would put
+        # the replicas back, and the two plans would alternate forever.
         return _column(desired.replicas), _column(overflow)
     if not demand.keep_unschedulable:
         overflow = np.minimum(overflow, desired.unplaced)
@@ -66,7 +66,7 @@ def plan_replicas(demand: Demand, weights: Column, ties: Column) -> tuple[Column
 
 
 def stays(demand: Demand, weights: Column) -> bool:
-    """Whether the plan is what runs today, told without planning: all that is wanted runs, and nothing bounds it."""
+    """Whether the plan is what runs today, without planning: all wanted replicas run, and no bound applies."""
     return (
         demand.avoid_disruption
         and int(demand.current.sum()) == demand.total
@@ -76,7 +76,7 @@ def stays(demand: Demand, weights: Column) -> bool:
 
 
 def _is_unbounded(demand: Demand, caps: Column) -> bool:
-    """Whether each cluster could take all replicas, and none has to take any."""
+    """Whether each cluster could take all replicas, and none must take any."""
     return not demand.least.any() and int(np.minimum(caps, demand.estimated).min(initial=LARGEST)) >= demand.total
 
 
@@ -89,9 +89,9 @@ def _desired(demand: Demand, weights: _Numbers, heaviest: int, ties: Column) -> 
 
 
 def _without_moves(demand: Demand, desired: _Numbers, largest: int, ties: Column, *, exact: bool) -> _Numbers:
-    """The present distribution, changed by no more than the difference of the sums.
+    """The present distribution, changed only by the difference of the sums.
 
-    `largest` is what no cluster runs more than, today or by the wish.
+    No cluster runs more than `largest`, today or in the desired distribution.
     """
     present = _numbers(demand.present, exact)
     gap = desired - present
@@ -103,7 +103,7 @@ def _without_moves(demand: Demand, desired: _Numbers, largest: int, ties: Column
     starting = np.maximum(gap, 0)
     if not (desired > demand.most).any():
         return present + _shared(change, starting, largest, ties)
-    # A minimum is above its maximum: only then is the wish no bound by itself.
+    # A minimum is above its maximum: only then is the desired number no bound by itself.
     room = np.where(demand.most == LARGEST, LARGEST, demand.most - present)
     room = np.where(starting > 0, room, 0)
     nothing, unlimited = np.zeros_like(gap), np.full_like(gap, LARGEST)
@@ -112,7 +112,7 @@ def _without_moves(demand: Demand, desired: _Numbers, largest: int, ties: Column
 
 
 def _shared(total: int, weights: _Numbers, heaviest: int, ties: Column) -> _Numbers:
-    """One round where nothing bounds anybody: each in order gets its share, rounded up, until nothing is left."""
+    """One round without bounds: each cluster in order gets its share, rounded up, until nothing is left."""
     all_weights = int(weights.sum())
     if total <= 0 or all_weights <= 0:
         return np.zeros_like(weights)
@@ -128,7 +128,7 @@ def _shared(total: int, weights: _Numbers, heaviest: int, ties: Column) -> _Numb
 def _divided(demand: Demand, order: Rows, weights: _Numbers, caps: _Numbers) -> _Division:
     """Minimums first, then by weight in rounds until nothing is left or every cluster is full.
 
-    `caps` are maximums and limited capacities together; minimums heed only the latter.
+    `caps` are maximums and limited capacities together; minimums are only bounded by the latter.
     """
     weights, caps, estimated = weights[order], caps[order], demand.estimated[order]
     plan, overflow = _minimums(demand.total, np.minimum(demand.least, demand.limited)[order], estimated)
@@ -149,7 +149,7 @@ def _divided(demand: Demand, order: Rows, weights: _Numbers, caps: _Numbers) -> 
         last = int(reached.argmax())
         offered = np.minimum(shares, remaining - (sums - gains))
         if reached[last]:
-            # This one gets what is left, and whoever comes later is offered nothing.
+            # This one gets the rest, and later ones get nothing.
             offered[last + 1 :] = 0
             gains[last] += remaining - sums[last]
             gains[last + 1 :] = 0
@@ -164,7 +164,7 @@ def _divided(demand: Demand, order: Rows, weights: _Numbers, caps: _Numbers) -> 
 
 
 def _minimums(total: int, least: _Numbers, estimated: _Numbers) -> tuple[_Numbers, _Numbers]:
-    """What each gets of the total for its minimum, in order, and how much of that does not fit."""
+    """What each cluster gets of the total for its minimum, in order, and how much of that does not fit."""
     nothing = np.zeros_like(estimated)
     if not least.any():
         return nothing, nothing.copy()
@@ -179,7 +179,7 @@ def _order(weights: _Numbers, heaviest: int, ties: Column) -> Rows:
         listed = sorted(zip((-weights).tolist(), ties.tolist(), range(len(weights)), strict=True))
         return np.array([position for _, _, position in listed], dtype=np.intp)
     if heaviest < 2**16 and len(weights) < 2**_POSITION_BITS:
-        # All in one number of 63 bits: sorting it is several times as quick as sorting by keys.
+        # All in one number of 63 bits: sorting it is several times as fast as sorting by keys.
         return np.sort((heaviest - weights) << (32 + _POSITION_BITS) | ties) & (2**_POSITION_BITS - 1)
     return np.lexsort((ties, -weights))
 
@@ -204,15 +204,15 @@ def _column(numbers: _Numbers) -> Column:
 
 
 def _needs_exact_numbers(count: int, heaviest: int, largest: int) -> bool:
-    """Whether some product or sum does not fit 64 bits. Shares in scaling are weighed by replicas, so those count too."""
+    """Whether some product or sum does not fit 64 bits. Shares in scaling are multiplied by replicas, so those count too."""
     return max(heaviest, largest * count) * max(largest, count) * 2 >= _PRODUCTS_FIT
 
 
 def tie_breaks(name_hashes: npt.NDArray[np.uint32], key: str) -> Column:
     """32-bit FNV-1 of each cluster's name followed by the key, from the hashes of the names.
 
-    What a byte of the key adds depends on the lowest byte of the hash alone, so the key is run through once for the 256
-    possible ones, whatever the number of clusters.
+    What a byte of the key adds depends only on the lowest byte of the hash, so the key is run through once for the 256 possible
+    bytes, whatever the number of clusters.
     """
     namespace, slash, name = key.rpartition("/")
     ends = _after(_after_namespace(namespace + slash), name.encode())
@@ -224,7 +224,7 @@ def tie_breaks(name_hashes: npt.NDArray[np.uint32], key: str) -> Column:
 
 @lru_cache(maxsize=1024)
 def _after_namespace(namespace: str) -> npt.NDArray[np.uint32]:
-    """Kept, since the workloads of a namespace share it."""
+    """Cached, since the workloads of a namespace share it."""
     return _after(np.arange(256, dtype=np.uint32), namespace.encode())
 
 

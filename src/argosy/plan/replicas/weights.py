@@ -1,7 +1,7 @@
-"""Dynamic weights: how much of a workload each cluster should take, from what it holds and what it has free.
+"""Dynamic weights: how much of a workload each cluster should take, by its capacity and its free capacity.
 
-By water level: a cluster's share follows its free capacity, but never more than 1.4 times its share of all capacity, so
-a small cluster that happens to be empty is not flooded. Weights are on a scale of 1000.
+A cluster's share follows its free capacity, but is at most 1.4 times its share of all capacity, so that a small empty
+cluster is not flooded. `level_weights` instead lead to the same level of use everywhere. Weights are on a scale of 1000.
 """
 
 import numpy as np
@@ -16,14 +16,14 @@ SUPPLY_LIMIT_RATIO = 1.4
 
 
 def dynamic_weights(allocatable: Column, available: Column) -> Column:
-    """One weight per cluster, positions as given. Ties for the rounding remainder go to the first."""
+    """One weight per cluster, in the given order. Ties for the rounding remainder go to the first."""
     return available_weights(available, weight_limits(allocatable))
 
 
 def level_weights(allocatable: Column, available: Column, added: int) -> Column:
-    """How much each cluster lacks to be as full as all would be with so much more, spread evenly over them.
+    """How much each cluster lacks to be as full as all would be with this amount added, spread evenly over them.
 
-    Unlike shares of what is free, these weights fill small clusters to the same rate as large ones. No weight is 0, so that
+    Unlike shares of free capacity, these weights fill small clusters to the same rate as large ones. No weight is 0, so that
     no replica is left without a cluster while one has room.
     """
     held = np.maximum(allocatable, 1).astype(np.float64)
@@ -38,7 +38,7 @@ def level_weights(allocatable: Column, available: Column, added: int) -> Column:
 
 
 def weight_limits(allocatable: Column, ratio: float = SUPPLY_LIMIT_RATIO) -> Column:
-    """The ceiling of each cluster, by its share of all allocatable capacity."""
+    """The upper limit of each cluster, by its share of all allocatable capacity."""
     total = _sum(allocatable)
     if total == 0:
         return _equal(len(allocatable))
@@ -70,7 +70,7 @@ def _equal(count: int) -> Column:
 
 
 def _rounded(numbers: npt.NDArray[np.float64]) -> Column:
-    """Half away from zero, for numbers that are not negative."""
+    """Rounds half away from zero, for numbers that are not negative."""
     whole = np.floor(numbers)
     whole += numbers - whole >= 0.5
     return whole.astype(np.int64)

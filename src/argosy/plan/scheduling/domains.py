@@ -11,7 +11,7 @@ from argosy.fleet.snapshot import Column, Fleet
 __all__ = ["Codes", "codes_of", "sums_in_domain"]
 
 Codes = npt.NDArray[np.int32]
-"""The domain of each cluster as a small number, -1 where it is in none."""
+"""The domain of each cluster as a small number, -1 if it is in none."""
 
 
 def codes_of(fleet: Fleet, key: str) -> Codes:
@@ -19,9 +19,9 @@ def codes_of(fleet: Fleet, key: str) -> Codes:
 
 
 def sums_in_domain(codes: Codes, amounts: Column) -> Column:
-    """For each cluster the sum over its domain; 0 where it is in none."""
+    """For each cluster the sum over its domain; 0 if it is in none."""
     sums = np.zeros(int(codes.max(initial=-1)) + 2, dtype=np.int64)
     np.add.at(sums, codes, amounts)
-    # Those without a domain (-1) have been added to the last entry.
+    # Clusters without a domain (-1) were added to the last entry.
     sums[-1] = 0
     return sums[codes]

@@ -1,9 +1,9 @@
-"""Evaluation of the clusters for an object, before its replicas are divided: who is refused and why, scores, the order.
+"""Evaluation of the clusters for an object, before its replicas are divided: refusals with reasons, scores, the order.
 
-Evaluations are kept with the fleet and shared: of a thousand objects of one policy most find theirs ready. Two objects share
-one where they ask the same of clusters (`Unit.question`) and run in the same `Fleet.tainted_or_unready` clusters. The parts
-of a decision's record that follow from an evaluation alone are kept with it. What the filters say does not depend on what is
-available, and so is kept for longer.
+Evaluations are cached with the fleet and shared: of a thousand objects of one policy most find theirs ready. Two objects
+share one if they ask the same of clusters (`Unit.question`) and run in the same `Fleet.tainted_or_unready` clusters. The
+parts of a decision's record that follow from an evaluation alone are cached with it. The filters' results do not depend on
+available resources, and so are cached for longer.
 """
 
 from collections.abc import Generator
@@ -30,9 +30,9 @@ from argosy.plan.scheduling.unit import Unit
 
 __all__ = ["Evaluation", "Summary", "evaluate", "without_remote_plugins"]
 
-NOBODY_TO_ASK = "there is nobody to ask {phase} plugin {plugin!r}"
+NOBODY_TO_ASK = "{phase} plugin {plugin!r} cannot be asked here"
 
-#: Reasons come from plugins of any origin; what is said of them stays short.
+#: Reasons come from any plugin; the record keeps few and short ones.
 _REASONS_KEPT = 32
 _LONGEST_REASON = 160
 _OTHER_REASON = "another reason"
@@ -42,11 +42,11 @@ T = TypeVar("T")
 
 
 class Evaluation(msgspec.Struct, frozen=True, eq=False):
-    """As far as it came: without a feasible cluster there are no scores. Does not know the fleet that keeps it."""
+    """Without a feasible cluster there are no scores. Holds no reference to the fleet that caches it."""
 
     filter_run: "FilterRun"
     scored: Scored | None = None
-    #: Who was chosen, best first.
+    #: The selected clusters, best first.
     ranked: Ranked | None = None
     _summary: list["Summary"] = msgspec.field(default_factory=list)
 
@@ -55,14 +55,14 @@ class Evaluation(msgspec.Struct, frozen=True, eq=False):
         return self.filter_run.filtered
 
     def summary(self, fleet: Fleet) -> "Summary":
-        """What a record says of it, worked out when it is first asked for."""
+        """The part of the record that follows from it, computed on first use."""
         if not self._summary:
             self._summary.append(_summary(self, fleet))
         return self._summary[0]
 
 
 class Refusals(NamedTuple):
-    """Filter and reason, each once, and which of them (from 1) excluded a cluster; 0 where none did."""
+    """Filter and reason, each once, and which of them (from 1) excluded a cluster; 0 if none did."""
 
     texts: tuple[tuple[str, str], ...]
     codes: Column
@@ -70,14 +70,14 @@ class Refusals(NamedTuple):
 
 
 class FilterRun(msgspec.Struct, frozen=True, eq=False):
-    """What the filters said, and of whom it was asked."""
+    """The filters' results, and the unit they are for."""
 
     unit: Unit
     filtered: Filtered
     _refusals: list[Refusals] = msgspec.field(default_factory=list)
 
     def refusals(self, fleet: Fleet) -> Refusals:
-        """Why, worked out when it is first asked for."""
+        """The reasons, computed on first use."""
         if not self._refusals:
             self._refusals.append(_refusals(self, fleet))
         return self._refusals[0]
@@ -98,12 +98,12 @@ def _refusals(filter_run: FilterRun, fleet: Fleet) -> Refusals:
 
 
 class Summary(msgspec.Struct, frozen=True, eq=False):
-    """What a decision's record says of its evaluation."""
+    """The part of a decision's record that follows from its evaluation."""
 
-    #: Filter and reason, each once, and which of them (from 1) excluded a cluster; 0 where none did.
+    #: Filter and reason, each once, and which of them (from 1) excluded a cluster; 0 if none did.
     refusals: tuple[tuple[str, str], ...]
     refused: Column
-    #: Whether the selection is the best clusters in the order of their scores, and so need not be written down.
+    #: Whether the selected clusters are the best ones in the order of their scores, and so need not be recorded.
     follows_scores: bool
     #: Refusals and scores.
     packing: Packing
@@ -122,7 +122,7 @@ def _follows_scores(evaluation: Evaluation, clusters: int) -> bool:
     rows, scores = evaluation.scored.ranked
     if int(np.abs(scores).max()) > _LARGEST_SCORE:
         return False
-    # One number a cluster that grows from the best to the worst.
+    # One number per cluster that grows from the best to the worst.
     place = np.zeros(clusters, dtype=np.int64)
     place[rows] = rows - (scores << 24)
     chosen = place[evaluation.ranked.rows]
@@ -160,7 +160,7 @@ def _scored(filter_run: FilterRun, unit: Unit, fleet: Fleet, profile: Profile) -
 
 
 def without_remote_plugins(steps: Generator[Ask, Reply, T]) -> T:
-    """Runs to the end what may ask remote plugins, where none can be asked: each question fails."""
+    """Runs a decision without remote plugins: each question to one fails."""
     try:
         ask = next(steps)
         while True:

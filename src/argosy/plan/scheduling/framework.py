@@ -1,9 +1,9 @@
 """The scheduling framework: runs filter, score, select and replicas plugins over the whole fleet at once.
 
 It owns what is common to all plugins: their order, which filter refused a cluster first, and how scores are normalised,
-weighed and summed. A plugin answers for all clusters in one call and knows nothing of the others. A plugin that runs in
-another process (`Remote`) is not called: the run yields an `Ask` and is sent the `Reply`, so that nothing here waits. What
-follows from the answers, and what to do when nothing fits, is decided in `schedule`.
+weighted and summed. A plugin answers for all clusters in one call and knows nothing of the others. A plugin that runs in
+another process (`Remote`) is not called: the run yields an `Ask` and is sent the `Reply`, so that nothing here waits.
+`schedule` decides what follows from the results, and what to do if nothing fits.
 """
 
 from collections import Counter
@@ -51,21 +51,21 @@ class FrameworkError(ValueError):
 
 
 class Ranked(NamedTuple):
-    """Clusters by their rows in the fleet, in order of preference once selection has run, and their scores."""
+    """Clusters by their rows in the fleet, in order of preference after selection, and their scores."""
 
     rows: Rows
     scores: Column
 
 
 def by_score(rows: Rows, scores: Column) -> Rows:
-    """The positions of the best score first; equal ones by row, which is by name."""
+    """The positions, best score first; equal scores by row, which is by name."""
     return np.lexsort((rows, -scores))
 
 
 class Division(msgspec.Struct, frozen=True, eq=False):
-    """Replicas for each of the rows asked for, and those kept there beyond what the cluster can run.
+    """Replicas for each of the given rows, and those of them kept beyond what the cluster can run.
 
-    `steps` is how the planner came to it, in its own words.
+    `steps` tells in words how the planner got there.
     """
 
     replicas: Column
@@ -83,7 +83,7 @@ class Always(msgspec.Struct, frozen=True):
 
 
 class Reasons(NamedTuple):
-    """The reasons of many rows: each distinct text once, and which of them holds for each row."""
+    """The reasons of many rows: each distinct text once, and which text applies to each row."""
 
     texts: tuple[str, ...]
     codes: npt.NDArray[np.int64]
@@ -92,9 +92,9 @@ class Reasons(NamedTuple):
 class Filter(NamedTuple):
     """`feasible` answers for every cluster; `reason` says why the cluster at a row was refused.
 
-    A filter that has nothing to say of a unit returns `fleet.everyone`, which costs nothing. A filter whose reasons differ
-    from cluster to cluster may also answer for many rows at once with `reasons`. `remedy` tells people what would have to
-    change for a refused cluster to pass.
+    A filter that does not concern a unit returns `fleet.everyone`, which costs nothing. A filter whose reasons differ from
+    cluster to cluster may also answer for many rows at once with `reasons`. `remedy` tells users what would have to change for
+    a refused cluster to pass.
     """
 
     name: str
@@ -110,7 +110,7 @@ def _as_it_is(scores: Column) -> Column:
 
 
 def share_of_best(scores: Column) -> Column:
-    """The best score becomes 100 and the others their share of it; all stay where nothing is above 0."""
+    """Scales the best score to 100 and the others in proportion; unchanged if no score is above 0."""
     best = int(scores.max(initial=0))
     if best <= 0:
         return scores
@@ -122,7 +122,7 @@ def share_of_best(scores: Column) -> Column:
 class Score(NamedTuple):
     """`score` answers for every cluster, `normalize` maps the feasible clusters' scores to 0–100.
 
-    A plugin that has nothing to say of a unit returns `fleet.zeros`, which costs nothing.
+    A plugin that does not concern a unit returns `fleet.zeros`, which costs nothing.
     """
 
     name: str
@@ -133,7 +133,7 @@ class Score(NamedTuple):
 
 
 class Select(NamedTuple):
-    """Reorders or shortens the list; gets what the select plugin before it returned. May raise FrameworkError."""
+    """Reorders or shortens the list that the select plugin before it returned. May raise FrameworkError."""
 
     name: str
     select: Callable[[Unit, Fleet, Ranked], Ranked]
@@ -141,7 +141,7 @@ class Select(NamedTuple):
 
 
 class Replicas(NamedTuple):
-    """Divides the unit's replicas over the rows given. May raise FrameworkError."""
+    """Divides the unit's replicas over the given rows. May raise FrameworkError."""
 
     name: str
     divide: Callable[[Unit, Fleet, Rows], Division]
@@ -158,13 +158,13 @@ class Remote(NamedTuple):
     phase: Literal["filter", "score", "select", "replicas"]
     weight: int = 1
     packaged: bool = False
-    #: Whether it takes arguments, and what the profile has for it: one value, or none. Of those that are packaged.
+    #: Only for packaged plugins: whether it takes arguments, and the profile's arguments for it (one value, or none).
     configurable: bool = False
     arguments: tuple[Any, ...] = ()
 
 
 class Ask(NamedTuple):
-    """A question to a Remote. `ranked` are the rows in question; scores are zeros but for select."""
+    """A question to a Remote about the rows in `ranked`; scores are zeros except for select."""
 
     plugin: Remote
     unit: Unit
@@ -173,9 +173,9 @@ class Ask(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The answer to an Ask. `passed` and `scores` are aligned with the rows asked about, `rows` are those selected.
+    """The answer to an Ask. `passed` and `scores` are aligned with the rows of the Ask, `rows` are the selected ones.
 
-    `errors` are by position in the rows asked about; `error` fails the whole phase.
+    `errors` are by position in the rows of the Ask; `error` fails the whole phase.
     """
 
     passed: Mask | None = None
@@ -183,9 +183,9 @@ class Reply(NamedTuple):
     rows: Rows | None = None
     errors: Mapping[int, str] = {}
     error: str = ""
-    #: Why a cluster was refused, by position; without one, the reason is that this plugin refused it.
+    #: Why a cluster was refused, by position. The default reason is that this plugin refused it.
     reasons: Mapping[int, str] = {}
-    #: Of replicas.
+    #: The division, for replicas plugins.
     division: Division | None = None
 
 
@@ -196,20 +196,20 @@ class Profile(msgspec.Struct, frozen=True):
     scores: tuple[Score | Remote, ...] = ()
     selects: tuple[Select | Remote, ...] = ()
     replicas: dict[str, Replicas | Remote] = {}
-    #: The name under which objects that ask the same share what filters, scores and selection say. Only for plugins that
-    #: look at nothing of an object but its `question` and in which `Fleet.tainted_or_unready` clusters it runs, and for
-    #: filters that do not look at what is available. Empty where that is not known.
+    #: The name under which objects that ask the same share the results of filters, scores and selection. Only for plugins
+    #: that read nothing of an object but its `question` and in which `Fleet.tainted_or_unready` clusters it runs, and for
+    #: filters that do not read available resources. Empty if that is not known.
     shared_as: str = ""
 
 
 class Filtered(msgspec.Struct, frozen=True, eq=False):
-    """Who passed all filters, and for each cluster that did not: the first filter it failed."""
+    """Which clusters passed all filters, and for each other cluster the first filter it failed."""
 
     plugins: tuple[Filter | Remote, ...]
-    #: One entry a cluster: the position of the first filter it failed, -1 where it passed all.
+    #: One entry per cluster: the position of the first filter it failed, -1 if it passed all.
     failed: npt.NDArray[np.int16]
     feasible: Mask
-    #: Reasons that remote plugins gave, by row, and errors where there was no answer.
+    #: Reasons from remote plugins, by row, and errors where there was no answer.
     remote_reasons: dict[int, str]
     unanswered: dict[int, str]
 
@@ -235,7 +235,7 @@ class Filtered(msgspec.Struct, frozen=True, eq=False):
         )
 
     def refused_by(self) -> list[int]:
-        """The positions of the filters that refused somebody."""
+        """The positions of the filters that refused a cluster."""
         counts = np.bincount(self.failed + 1, minlength=1)
         refusing: list[int] = counts[1:].nonzero()[0].tolist()
         return refusing
@@ -252,14 +252,14 @@ class Filtered(msgspec.Struct, frozen=True, eq=False):
 
 
 class Scored(msgspec.Struct, frozen=True, eq=False):
-    """The feasible clusters with the sum of their scores, in fleet order, and what each plugin gave (weighed)."""
+    """The feasible clusters with the sum of their scores, in fleet order, and the weighted scores of each plugin."""
 
     ranked: Ranked
     by_plugin: tuple[tuple[str, Column], ...]
 
 
 def run_filters(filters: Sequence[Filter | Remote], unit: Unit, fleet: Fleet) -> Generator[Ask, Reply, Filtered]:
-    """A filter that fails, or gives no answer for a cluster, excludes: what cannot be checked is not allowed."""
+    """A filter that fails, or does not answer for a cluster, excludes it: an unchecked cluster is not allowed."""
     remaining = everyone = fleet.everyone
     failed = np.full(len(fleet), -1, dtype=np.int16)
     remote_reasons: dict[int, str] = {}
@@ -307,7 +307,7 @@ def _asked_to_filter(
 def run_scores(
     scores: Sequence[Score | Remote], unit: Unit, fleet: Fleet, feasible: Mask
 ) -> Generator[Ask, Reply, Scored]:
-    """The weighed sum of all score plugins for each feasible cluster, in fleet order."""
+    """The weighted sum of all score plugins for each feasible cluster, in fleet order."""
     rows = feasible.nonzero()[0]
     all_feasible, zeros = len(rows) == len(fleet), fleet.zeros
     total = np.zeros(len(rows), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Questions to plugins of Python packages, which run in a process of their own; and who is asked: such a plugin, or a webhook."""
+"""Questions to plugins of Python packages, which run in a process of their own; and questions to any remote plugin."""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ __all__ = ["PackagedQuestion", "Question", "failed", "question_of"]
 
 
 class PackagedQuestion(NamedTuple):
-    """Keeps its fleet: a snapshot, most of which the next ones share."""
+    """Keeps its fleet: most parts of a snapshot are shared with the next ones."""
 
     remote: Remote
     unit: Unit
@@ -26,10 +26,10 @@ class PackagedQuestion(NamedTuple):
         return self.remote.name
 
     def covers(self, other: Any) -> bool:
-        """Whether an answer to this question is one to the other.
+        """Whether an answer to this question also answers the other.
 
-        The time, what is available, and scores do not count: those of a moment ago are as good, and while they change all the
-        time nobody would ever be done. Everything else does: such a plugin may look at all there is of an object and of clusters.
+        The time, available resources and scores do not count: recent ones are good enough, and they change so often that no
+        answer would ever be current. Everything else counts: such a plugin may read all of an object and of clusters.
         """
         return (
             isinstance(other, PackagedQuestion)
@@ -44,14 +44,14 @@ Question = PackagedQuestion | webhook.Question
 
 
 def question_of(ask: Ask) -> Question:
-    """The question that may wait for its answer."""
+    """A question that can be queued."""
     if ask.plugin.packaged:
         return PackagedQuestion(ask.plugin, ask.unit, ask.fleet, ask.ranked)
     return webhook.question_of(ask)
 
 
 def failed(question: Question, why: str) -> Reply:
-    """The reply where nothing could be asked at all."""
+    """The reply if the question could not be asked."""
     if isinstance(question, PackagedQuestion):
         return Reply(error=f"plugin {question.plugin!r} {why}")
     return webhook.failed(question, why)

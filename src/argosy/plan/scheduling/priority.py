@@ -1,4 +1,4 @@
-"""Priority: which PriorityClass an object's pods have. What that means for the order of things is `failover.rank`."""
+"""Priority: which PriorityClass an object's pods have. `failover.rank` makes an order of priorities."""
 
 import msgspec
 
@@ -24,7 +24,7 @@ class _Workload(msgspec.Struct, frozen=True):
 
 
 def priority_class_of(source: bytes) -> str:
-    """By name; empty for what names none and for what runs no pods."""
+    """The name; empty for an object that names none or runs no pods."""
     try:
         return decode(source, _Workload).spec.template.spec.priority_class_name
     except DecodeError:

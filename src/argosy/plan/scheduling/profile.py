@@ -1,9 +1,9 @@
-"""Profiles: from the plugins there are and a SchedulingProfile's wishes to the plugins of a run.
+"""Profiles: the plugins of a run, from the available plugins and a SchedulingProfile.
 
 A point starts from the built-in plugins, drops those that are disabled (`*`: all) and appends those that are enabled, in
-order, with their weights and arguments. The replicas point is by strategy: a plugin enabled there takes the place of the
-built-in one of its strategy, or of all of them. A mistake makes the whole profile unusable: it schedules nothing rather than
-something else than asked for. A name that two plugins claim is a mistake of the profiles that use it, and of no others.
+order, with their weights and arguments. The replicas point is by strategy: a plugin enabled there replaces the built-in one
+of its strategy, or all of them. Any error makes the whole profile unusable: it schedules nothing rather than something else
+than requested. A name that two plugins claim is an error only in profiles that use it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,13 +31,13 @@ Point = Literal["filter", "score", "select", "replicas"]
 POINTS: tuple[Point, ...] = ("filter", "score", "select", "replicas")
 InProcess = Filter | Score | Select | Replicas
 
-#: Sums of weighed scores must fit in 64 bits, however many plugins there are.
+#: Sums of weighted scores must fit in 64 bits, however many plugins there are.
 _LARGEST_WEIGHT = 10**9
 _POINT_OF: dict[type[Any], Point] = {Filter: "filter", Score: "score", Select: "select", Replicas: "replicas"}
 
 
 class RemotePlugin(NamedTuple):
-    """A plugin that lives elsewhere: the points it serves. `content` changes with whatever its answers may depend on."""
+    """A plugin that runs elsewhere, and its extension points. `content` changes with whatever its answers may depend on."""
 
     name: str
     phases: tuple[Literal["filter", "score", "select"], ...]
@@ -51,9 +51,9 @@ class Registry(msgspec.Struct, frozen=True):
     scores: Mapping[str, Score | Remote] = {}
     selects: Mapping[str, Select | Remote] = {}
     replicas: Mapping[str, Replicas | Remote] = {}
-    #: Names that nobody can use, and why.
+    #: Names that cannot be used, and why.
     unusable: Mapping[str, str] = {}
-    #: What stands behind a name besides the name: a version, the settings of a webhook. Another one is another plugin.
+    #: What a name stands for: a version, the settings of a webhook. Other content means another plugin.
     contents: Mapping[str, str] = {}
 
     def at(self, point: Point) -> Mapping[str, Any]:
@@ -63,14 +63,14 @@ class Registry(msgspec.Struct, frozen=True):
         return [point for point in POINTS if name in self.at(point)]
 
     def with_plugins(self, plugins: Iterable[InProcess | Remote], origin: str) -> "Registry":
-        """With functions of somebody else's package, which `origin` names, or what stands for them."""
+        """With plugins of an external package, which `origin` names."""
         plugins = tuple(plugins)
         added: dict[Point, dict[str, Any]] = {point: {} for point in POINTS}
         unusable = dict(self.unusable)
         for plugin in plugins:
             point = plugin.phase if isinstance(plugin, Remote) else _POINT_OF[type(plugin)]
             if self.points_of(plugin.name):
-                unusable[plugin.name] = f"{origin} has a plugin of a name that is taken"
+                unusable[plugin.name] = f"{origin} has a plugin whose name is taken"
             elif plugin.name in added[point]:
                 unusable[plugin.name] = f"{origin} has two {point} plugins of that name"
             added[point].setdefault(plugin.name, plugin)
@@ -81,7 +81,7 @@ class Registry(msgspec.Struct, frozen=True):
         unusable, contents = dict(self.unusable), {}
         for remote in remotes:
             if self.points_of(remote.name):
-                unusable[remote.name] = "a webhook has the name of another plugin; it needs one of its own"
+                unusable[remote.name] = "a webhook has the name of another plugin"
             for phase in remote.phases:
                 added[phase][remote.name] = Remote(remote.name, phase)
             contents[remote.name] = remote.content
@@ -94,7 +94,7 @@ class Registry(msgspec.Struct, frozen=True):
     def _with(
         self, added: Mapping[Point, Mapping[str, Any]], unusable: Mapping[str, str], contents: Mapping[str, str]
     ) -> "Registry":
-        """What was there before stays what its name means."""
+        """Plugins that were there before keep their names."""
         return Registry(
             filters={**added["filter"], **self.filters},
             scores={**added["score"], **self.scores},
@@ -120,21 +120,21 @@ def merge_profile(default: Profile, registry: Registry, wanted: SchedulingProfil
 
 
 def content_of(profile: SchedulingProfile, registry: Registry) -> str:
-    """Changes with everything the profile makes of a decision: what it says, and what is behind the names in it."""
+    """Changes with everything that a profile's decisions depend on: its spec, and the content behind the names in it."""
     spec = msgspec.to_builtins(profile.spec, order="deterministic")
     behind = [[name, registry.contents.get(name, "")] for name in enabled_names(profile.spec)]
     return f"{digest([spec, behind]):016x}"
 
 
 def enabled_names(spec: SchedulingProfileSpec) -> list[str]:
-    """The plugins it adds, whatever the point."""
+    """The plugins it enables, at any point."""
     plugins = spec.plugins
     sets = (plugins.filter, plugins.score, plugins.select, plugins.replicas)
     return sorted({plugin.name for each in sets for plugin in each.enabled})
 
 
 def unused(profile: Profile, wanted: SchedulingProfileSpec) -> list[str]:
-    """Names that are given arguments, and take none in this profile."""
+    """Names of plugins that have arguments in this profile but take none."""
     every: list[Any] = [*profile.filters, *profile.scores, *profile.selects, *profile.replicas.values()]
     taking = {plugin.name for plugin in every if _takes_arguments(plugin)}
     return [config.name for config in wanted.plugin_config if config.name not in taking]
@@ -171,7 +171,7 @@ def _merged(
 def _merged_replicas(
     default: Mapping[str, Replicas | Remote], registry: Registry, wanted: PluginSet, arguments: Mapping[str, Any]
 ) -> dict[str, Replicas | Remote]:
-    """By strategy. One without a strategy of its own divides for all of them that no other one was enabled for."""
+    """By strategy. A plugin without a strategy divides for all strategies that no other plugin was enabled for."""
     disabled = {plugin.name for plugin in wanted.disabled}
     merged = {strategy: plugin for strategy, plugin in default.items() if not disabled & {"*", plugin.name}}
     taken: dict[str, str] = {}
@@ -197,7 +197,7 @@ def _found(point: Point, registry: Registry, named: Plugin) -> Any:
         return plugin
     others = registry.points_of(name)
     if others:
-        raise FrameworkError(f"{name!r} is no {point} plugin (it is one for: {', '.join(others)})")
+        raise FrameworkError(f"{name!r} is not a {point} plugin (it is one for: {', '.join(others)})")
     raise FrameworkError(f"there is no {point} plugin {name!r}")
 
 
@@ -213,9 +213,9 @@ def _takes_arguments(plugin: Any) -> bool:
 
 
 def configured(plugin: _Q, arguments: Mapping[str, Any]) -> _Q:
-    """With its arguments, where it takes any; one that lives elsewhere is sent them. Raises FrameworkError.
+    """The plugin with its arguments, if it takes any. A remote plugin is sent them. Raises FrameworkError.
 
-    What it does not take is told when the profile is looked at: see `unused`.
+    Arguments of plugins that take none are reported with the profile: see `unused`.
     """
     if plugin.name not in arguments or not _takes_arguments(plugin):
         return plugin
@@ -225,10 +225,10 @@ def configured(plugin: _Q, arguments: Mapping[str, Any]) -> _Q:
     configure: Any = plugin.configure
     try:
         configured = configure(arguments[plugin.name])
-    except Exception as error:  # it may be anybody's code
+    except Exception as error:  # external code
         raise FrameworkError(f"pluginConfig of {plugin.name!r}: {_said(error)}") from None
     if type(configured) is not type(plugin):
-        raise FrameworkError(f"pluginConfig of {plugin.name!r}: it did not become a plugin of its kind")
+        raise FrameworkError(f"pluginConfig of {plugin.name!r}: configure returned another type of plugin")
     kept = {"name": plugin.name, "weight": plugin.weight} if isinstance(plugin, Score) else {"name": plugin.name}
     replaced: _Q = configured._replace(**kept)
     return replaced

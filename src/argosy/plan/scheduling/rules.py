@@ -1,7 +1,7 @@
-"""Rules: what a policy asks of a placement beyond KubeAdmiral's fields, checked and in the form the plugins read.
+"""Rules: what a policy asks of a placement beyond KubeAdmiral's fields, validated and in the form the plugins read.
 
-A rule that cannot be meant (a minimum above its maximum, a selector that cannot be read) raises RuleError with the path of
-the field: the object keeps its placement until the policy is mended. What a rule means is its plugin's matter.
+An invalid rule (a minimum above its maximum, an unreadable selector) raises RuleError with the path of the field: the object
+keeps its placement until the policy is corrected. The plugins define what the rules mean.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,11 +33,11 @@ R = TypeVar("R")
 
 
 class RuleError(ValueError):
-    """A rule of a policy makes no sense; the message begins with the path of the field."""
+    """A rule of a policy is invalid; the message begins with the path of the field."""
 
 
 class WorkloadRule(msgspec.Struct, frozen=True):
-    """Workloads meant by a term. No namespaces: those of the object's own; no key: a domain is a cluster."""
+    """The workloads a term selects. Without namespaces: those in the object's own; without a key: a domain is a cluster."""
 
     selector: LabelSelector
     namespaces: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class CostRule(msgspec.Struct, frozen=True):
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
     spread: tuple[TopologySpreadConstraint, ...] = ()
-    #: Workloads whose domains are the only ones allowed, and those whose domains are not.
+    #: Workloads whose domains are the only ones allowed, and workloads whose domains are not allowed.
     affinity: tuple[WorkloadRule, ...] = ()
     anti_affinity: tuple[WorkloadRule, ...] = ()
     preferred: tuple[PreferredWorkloads, ...] = ()
@@ -67,7 +67,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     cost: CostRule | None = None
     locality: Locality | None = None
     failure_domain: FailureDomain | None = None
-    #: Clusters are given no more replicas than they have room for.
+    #: Clusters get no more replicas than they have room for.
     within_available: bool = False
 
 
@@ -141,7 +141,7 @@ def _preferred(path: str, affinity: WorkloadAffinity | None, sign: int) -> tuple
 
 def _workloads(path: str, term: WorkloadTerm) -> WorkloadRule:
     if term.label_selector is None:
-        raise RuleError(f"{path}.labelSelector: is needed; {{}} means all workloads")
+        raise RuleError(f"{path}.labelSelector: required; {{}} means all workloads")
     try:
         selector = from_label_selector(term.label_selector)
     except SelectorError as error:
@@ -177,7 +177,7 @@ def _domain(path: str, rule: FailureDomain) -> FailureDomain:
 
 def _key(path: str, key: str) -> None:
     if messages := qualified_name_errors(key):
-        raise RuleError(f"{path}: {key!r} is no label key: {'; '.join(messages)}")
+        raise RuleError(f"{path}: {key!r} is not a label key: {'; '.join(messages)}")
 
 
 def _choice(path: str, choice: str) -> None:

@@ -1,8 +1,8 @@
 """Schedule: which clusters run an object, and with how many replicas.
 
-Pure: a unit and a fleet in, a Decision out, the same for the same inputs. It never takes an object away for lack of a
-better idea: where nothing fits, or the plan would leave no cluster, the current placement stays and the Decision says
-why. A workload divided over clusters and scaled to 0 keeps its objects; a sticky one keeps its clusters and still scales.
+Pure: a unit and a fleet in, a Decision out, the same for the same inputs. It never removes an object only because nothing
+fits: if no cluster fits, or the plan would leave no cluster, the current placement stays and the Decision says why. A
+divided workload that is scaled to 0 keeps its objects; a sticky one keeps its clusters and still scales.
 
 `decide` yields a question wherever the profile has a remote plugin, and is sent the answer.
 """
@@ -48,10 +48,10 @@ SHARES_KEPT = "clusters keep the ordinals or completions they have, and the othe
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """What was decided, and why: arrays over the clusters considered, turned into names on demand.
+    """What was decided, and why: arrays over the considered clusters, turned into names on demand.
 
-    `placements` is what is to hold from now on: replicas per cluster, None where the object is duplicated. With
-    `unschedulable` set it is the placement that stays for want of a better one, and `message` says what is missing.
+    `placements` are the clusters from now on with their replicas, None if the object is duplicated. If `unschedulable`, they
+    are the current ones, kept because nothing better was found, and `message` says what is missing.
     """
 
     unit: Unit
@@ -63,14 +63,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     #: Replicas that found no cluster because of maximums and capacities.
     shortfall: int = 0
 
-    # How it came about, as far as it came.
+    # How the decision was made; None for steps that were not reached.
     evaluation: Evaluation | None = None
     #: For the rows of `ranked`.
     division: Division | None = None
 
-    # The result: either rows and numbers, or what is kept (clusters the fleet does not know included).
+    # The result: either rows and numbers, or what is kept (including clusters the fleet does not know).
     rows: Rows | None = None
-    #: None where the object is duplicated.
+    #: None if the object is duplicated.
     replicas: Column | None = None
     kept: Mapping[str, int | None] = {}
 
@@ -84,7 +84,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     @property
     def ranked(self) -> Ranked | None:
-        """Who was chosen, best first; those that got no replicas included."""
+        """The selected clusters, best first, including those that got no replicas."""
         return None if self.evaluation is None else self.evaluation.ranked
 
     @cached_property
@@ -95,7 +95,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return dict.fromkeys(names) if self.replicas is None else dict(zip(names, self.replicas.tolist(), strict=True))
 
     def with_placements(self, placements: Mapping[str, int | None]) -> "Decision":
-        """The same decision with the numbers that its kind of object allows."""
+        """The same decision with the numbers that the object's kind allows."""
         if placements == self.placements:
             return self
         division = self.division
@@ -109,7 +109,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     @cached_property
     def rejected(self) -> dict[str, tuple[str, str]]:
-        """For each cluster that was refused: the first filter it failed, and the reason."""
+        """For each refused cluster: the first filter it failed, and the reason."""
         if self.filtered is None:
             return {}
         refused: dict[str, tuple[str, str]] = {}
@@ -130,7 +130,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     @cached_property
     def selected(self) -> tuple[str, ...]:
-        """Clusters that were chosen, best first; those that got no replicas included."""
+        """The selected clusters, best first, including those that got no replicas."""
         if self.sticky:
             return self.clusters
         return () if self.ranked is None else tuple(self.fleet.names_of(self.ranked.rows))
@@ -146,12 +146,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
 
 def profile_of(profile: SchedulingProfile | None, registry: Registry = IN_TREE) -> Profile:
-    """The plugins a policy's profile asks for. Raises FrameworkError where it names one that is not there."""
+    """The plugins of a policy's profile. Raises FrameworkError if it names one that does not exist."""
     return DEFAULT if profile is None else merge_profile(DEFAULT, registry, profile.spec)
 
 
 def schedule(unit: Unit, fleet: Fleet, profile: Profile = DEFAULT) -> Decision:
-    """Decide where a unit runs without remote plugins: a profile that has some makes the decision impossible."""
+    """Decide where a unit runs without remote plugins: a profile that names some makes the decision fail."""
     return without_remote_plugins(decide(unit, fleet, profile))
 
 
@@ -194,7 +194,7 @@ def _decided(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply
 
 
 class _Unanswered(Exception):
-    """A remote planner has to be asked first."""
+    """A remote planner must be asked first."""
 
     def __init__(self, ask: Ask):
         super().__init__(ask.plugin.name)
@@ -202,7 +202,7 @@ class _Unanswered(Exception):
 
 
 class _Answered:
-    """What remote planners have answered so far."""
+    """The answers of remote planners so far."""
 
     def __init__(self) -> None:
         self._known: list[tuple[Ask, Reply]] = []
@@ -218,7 +218,7 @@ class _Answered:
 
 
 def _planned(work: Callable[[Profile], T], profile: Profile) -> Generator[Ask, Reply, T]:
-    """Does work that divides replicas. A remote planner is asked, and the work is done again with its answer."""
+    """Runs work that divides replicas. When a remote planner has answered, the work runs again with its answer."""
     if not any(isinstance(plugin, Remote) for plugin in profile.replicas.values()):
         return work(profile)
     answered = _Answered()
@@ -244,11 +244,11 @@ def _divided(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ranked, p
     else:
         division = divide(unit, fleet, ranked.rows)
     if unit.rules.within_available and int(division.replicas.sum()) < total:
-        # Pods that wait for room are better told of by their clusters than not started at all.
+        # Pending pods that a cluster reports are better than replicas that are never started.
         unbounded = msgspec.structs.replace(unit.rules, within_available=False)
         return _divided(msgspec.structs.replace(unit, rules=unbounded), fleet, evaluation, ranked, profile)
     numbers = division.replicas + division.overflow
-    # In the order of names, which is that of rows; a cluster without replicas gets no object.
+    # In the order of rows, which is the order of names; a cluster without replicas gets no object.
     of_fleet = np.zeros(len(fleet), dtype=np.int64)
     of_fleet[ranked.rows] = numbers
     rows = (of_fleet > 0).nonzero()[0]
@@ -286,7 +286,7 @@ def _scaled_to_zero(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ra
 
 
 def _held(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None]:
-    """The current placement, for want of a better one; only a changed replica count is followed."""
+    """The current placement, if there is no better one; only a changed replica count is applied."""
     numbers = unit.current.values()
     running = sum(number for number in numbers if number is not None)
     if not unit.divides or (running == unit.desired_replicas and None not in numbers):
@@ -297,8 +297,8 @@ def _held(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None
 def _scaled_in_place(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None]:
     """The same clusters; in Divide mode the replicas follow the desired count without moving between them.
 
-    A cluster the fleet does not know keeps its number, and that number counts: not knowing a cluster is no reason to
-    start its replicas elsewhere.
+    A cluster the fleet does not know keeps its number, and that number counts: an unknown cluster is no reason to start its
+    replicas elsewhere.
     """
     if not unit.divides:
         return dict.fromkeys(unit.current)

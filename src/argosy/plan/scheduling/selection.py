@@ -1,7 +1,7 @@
 """Cluster selection: cluster selector terms matched against clusters.
 
 Shared by propagation policies (which clusters may run an object) and override policies (which clusters a rule is for).
-A wrong term raises SelectionError; what that means is the caller's decision.
+An invalid term raises SelectionError; the caller decides what follows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ __all__ = ["SelectionError", "check", "expressions_match", "term_matches", "term
 _COMPARISONS: Final = {"Gt": GREATER_THAN, "Lt": LESS_THAN}
 _FIELD_OPERATORS: Final = {"In": IN, "NotIn": NOT_IN}
 _NAME_FIELD: Final = "metadata.name"
-#: Requirements and values of a selector that is remembered beside many others.
+#: Largest number of requirements and values of a selector that is cached.
 _REMEMBERED: Final = 256
 
 
@@ -38,12 +38,12 @@ class SelectionError(ValueError):
 
 
 def terms_match(terms: Iterable[ClusterSelectorTerm], name: str, labels: Mapping[str, str]) -> bool:
-    """Whether any term matches. Terms are evaluated in order: a wrong one raises unless an earlier one matched."""
+    """Whether any term matches. Terms are evaluated in order: an invalid one raises unless an earlier one matched."""
     return any(term_matches(term, name, labels) for term in terms)
 
 
 def check(terms: Iterable[ClusterSelectorTerm]) -> None:
-    """Raises SelectionError where a term is wrong, whichever clusters there are."""
+    """Raises SelectionError if a term is invalid, whichever clusters there are."""
     for term in terms:
         _label_selector(term.match_expressions)
         for requirement in term.match_fields:
@@ -51,7 +51,7 @@ def check(terms: Iterable[ClusterSelectorTerm]) -> None:
 
 
 def term_matches(term: ClusterSelectorTerm, name: str, labels: Mapping[str, str]) -> bool:
-    """Labels and fields must both match where both are given; a term with neither matches nothing."""
+    """Labels and fields must both match if both are given; a term with neither matches nothing."""
     if not term.match_expressions and not term.match_fields:
         return False
     return expressions_match(term, labels) and all(
@@ -60,7 +60,7 @@ def term_matches(term: ClusterSelectorTerm, name: str, labels: Mapping[str, str]
 
 
 def expressions_match(term: ClusterSelectorTerm, labels: Mapping[str, str]) -> bool:
-    """The term's label expressions alone; none match everything."""
+    """The term's label expressions alone; without any, everything matches."""
     return _label_selector(term.match_expressions).matches(labels)
 
 
@@ -100,6 +100,6 @@ def _field_matches(requirement: ClusterSelectorRequirement, name: str) -> bool:
         raise SelectionError(
             f"{requirement.operator} on a field needs exactly one value, not {list(requirement.values)}"
         )
-    # A field that a cluster does not have is empty, where a label that it does not have is absent.
+    # A missing field counts as empty, whereas a missing label is absent.
     fields = {requirement.key: name if requirement.key == _NAME_FIELD else ""}
     return Requirement(requirement.key, operator, requirement.values).matches(fields)

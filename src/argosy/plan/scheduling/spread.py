@@ -1,6 +1,6 @@
-"""Spread: which clusters to choose, and how many replicas to give each domain, so that spread constraints hold.
+"""Spread: which clusters to select, and how many replicas to give each domain, so that spread constraints are satisfied.
 
-Numbers only; what a domain is and what happens when a constraint cannot be held is the SpreadConstraints plugin's matter.
+Numbers only; the SpreadConstraints plugin defines domains and what happens if a constraint cannot be satisfied.
 """
 
 import heapq
@@ -12,21 +12,21 @@ __all__ = ["Limit", "choose", "domain_targets"]
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """One constraint over candidates, best first: their domains (-1: none), and the bounds on domains and difference."""
+    """One constraint over candidates, best first: their domains (-1: none), and the bounds on domains and skew."""
 
     domains: Sequence[int]
     least: int = 0
     most: int | None = None
     skew: int | None = None
-    #: Whether it may be given up for the sake of more clusters.
+    #: Whether it may be violated in favour of more clusters.
     soft: bool = False
 
 
 def choose(limits: Sequence[Limit], candidates: int, most: int | None = None, settled: Iterable[int] = ()) -> list[int]:
-    """Positions of the clusters to take, best first, at most `most` of them. All bounds but the least domains are held.
+    """Positions of the clusters to take, best first, at most `most`. All bounds are kept except the minimum of domains.
 
-    Domains of `settled` candidates are used before others, so that a better score elsewhere moves no whole domain. One
-    constraint alone is held whenever it can be; of several the first are served first.
+    Domains of `settled` candidates are used before others, so that a better score elsewhere does not move a whole domain. A
+    single constraint is satisfied whenever that is possible; of several, earlier ones come first.
     """
     room = candidates if most is None else min(most, candidates)
     if room == candidates and not any(map(_excludes, limits)):
@@ -41,12 +41,12 @@ def choose(limits: Sequence[Limit], candidates: int, most: int | None = None, se
 
 
 def _excludes(limit: Limit) -> bool:
-    """Whether it could leave a candidate out."""
+    """Whether the constraint could exclude a candidate."""
     return limit.most is not None or limit.skew is not None or (not limit.soft and min(limit.domains, default=0) < 0)
 
 
 class _Tally:
-    """How many clusters of each domain in use are taken, for one constraint."""
+    """For one constraint: the number of taken clusters of each domain in use."""
 
     __slots__ = ("_at_floor", "_floor", "_most", "_skew", "counts", "limit", "number")
 
@@ -61,17 +61,17 @@ class _Tally:
         return domain < 0 or self._most is None or domain in self.counts or len(self.counts) < self._most
 
     def may_add(self, domain: int) -> bool:
-        """Whether one more cluster of this domain breaks nothing."""
+        """Whether one more cluster of this domain violates nothing."""
         if domain < 0:
             return True
         count = self.counts.get(domain)
         if count is None:
-            # With a skew, all domains that may be used have been opened before anybody is added.
+            # With a skew, all domains that may be used were opened before further clusters are added.
             return self.may_use(domain)
         return self._skew is None or count + 1 - self._floor <= self._skew
 
     def add(self, domain: int) -> bool:
-        """Whether the lowest count rose with it, so that others may be added now."""
+        """Adds a cluster. Returns whether the lowest count rose, so that other domains may grow now."""
         if domain < 0:
             return False
         count = self.counts.get(domain, 0) + 1
@@ -94,14 +94,14 @@ _Cell = tuple[int, ...]
 
 
 class _Choice:
-    """The state of a choice: who is taken, and how many of each domain."""
+    """The state of a choice: the taken clusters, and their number per domain."""
 
     def __init__(self, limits: Sequence[Limit], room: int, settled: frozenset[int]) -> None:
         self.tallies = [_Tally(number, limit) for number, limit in enumerate(limits)]
         self.taken: set[int] = set()
         self._room = room
         self._settled = settled
-        #: Candidates that are alike to all constraints, the best last.
+        #: Candidates in the same domains of all constraints, the best last.
         self._alike: dict[_Cell, list[int]] = {}
         for position, cell in enumerate(zip(*(limit.domains for limit in limits), strict=True)):
             self._alike.setdefault(cell, []).append(position)
@@ -112,12 +112,12 @@ class _Choice:
             positions.reverse()
 
     def open_domains(self, number: int) -> None:
-        """One cluster in each of the domains that a constraint wants, those in use first."""
+        """Takes one cluster in each domain that a constraint needs, domains in use first."""
         tally = self.tallies[number]
         limit = tally.limit
         in_use = {limit.domains[position] for position in self._settled}
         if limit.skew is not None:
-            # As many as there may be: a difference is one between the domains in use.
+            # As many as allowed: the skew is between domains in use.
             wanted = len(limit.domains)
         else:
             wanted = max(limit.least, min(len(in_use), limit.most or 0))
@@ -131,7 +131,7 @@ class _Choice:
                 self._take(cell)
 
     def fill(self, enforced: Sequence[_Tally]) -> None:
-        """Whoever may still be taken without breaking the constraints enforced, the best first."""
+        """Takes candidates, best first, as long as no enforced constraint is violated."""
         heads = self._heads()
         heapq.heapify(heads)
         waiting: list[tuple[int, _Cell]] = []
@@ -152,7 +152,7 @@ class _Choice:
                     waiting = []
 
     def _heads(self) -> list[tuple[int, _Cell]]:
-        """The best that is left of each kind."""
+        """The best remaining candidate of each cell."""
         return [(positions[-1], cell) for cell, positions in self._alike.items() if positions]
 
     def _take(self, cell: _Cell) -> bool:
@@ -166,12 +166,12 @@ class _Choice:
 def domain_targets(
     wanted: Sequence[int], total: int, room: Sequence[int], *, skew: int | None, least: int = 0, soft: bool = False
 ) -> list[int]:
-    """Replicas for each domain, as near to `wanted` as the bounds allow; less than `total` in all where they must.
+    """Replicas for each domain, as near to `wanted` as the bounds allow; in all less than `total` only if the bounds require.
 
-    No domain gets more than its room. `least` domains get one at least, as far as there are replicas and domains with room.
-    Two domains differ by `skew` at most; a soft one gives way as far as the total needs.
+    No domain gets more than its room. `least` domains get at least one, as far as there are replicas and domains with room.
+    Two domains differ by at most `skew`; a soft skew gives way as far as the total needs.
     """
-    # Those of which most is wanted, then those with most room, come first where there is a choice.
+    # In case of a choice, domains with most wanted come first, then those with most room.
     order = sorted(range(len(room)), key=lambda domain: (-wanted[domain], -room[domain]))
     held = set([domain for domain in order if room[domain] > 0][: min(least, total)])
     floor = [int(domain in held) for domain in range(len(room))]
@@ -200,7 +200,7 @@ def domain_targets(
 def _nearest(
     wanted: Sequence[int], total: int, low: Sequence[int], high: Sequence[int], order: Sequence[int]
 ) -> list[int]:
-    """Numbers within their bounds that sum to the total, near to those wanted; what is left evens them out."""
+    """Numbers within their bounds that add up to the total, near to the wanted ones; the rest evens them out."""
     plan = [min(max(number, least), most) for number, least, most in zip(wanted, low, high, strict=True)]
     missing = total - sum(plan)
     if missing > 0:
@@ -212,7 +212,7 @@ def _nearest(
 
 
 def _raised(plan: list[int], by: int, high: Sequence[int], order: Sequence[int]) -> list[int]:
-    """The lowest are raised first, of equals in the order given."""
+    """Raises the lowest first, equals in the given order."""
 
     def at(level: int) -> list[int]:
         return [max(number, min(most, level)) for number, most in zip(plan, high, strict=True)]
@@ -228,7 +228,7 @@ def _raised(plan: list[int], by: int, high: Sequence[int], order: Sequence[int])
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The smallest number for which it holds, which then holds for all above; `high` where it holds for none below."""
+    """The smallest number for which `holds` is true, if it is true for all above; `high` if it is true for none below."""
     while low < high:
         middle = (low + high) // 2
         if holds(middle):

@@ -1,10 +1,10 @@
 """Triggers: whether an object must be scheduled again.
 
-What the last scheduling rested on is kept with the object as a short record: hashes of what belongs to the object, and
-the fleet's fingerprint. Changes of the object itself always schedule; changes of policy and clusters schedule if the
-policy's `rescheduleWhen` says so, else they are deferred: the old record stays, nothing is written, and the same
-difference is looked at again next time. Of the clusters' labels only those count that scheduling read: another one is
-no reason to move anything. An object that was placed nowhere is always tried again.
+The inputs of the last scheduling are kept with the object as a short record: hashes of what belongs to the object, and the
+fleet's fingerprint. Changes of the object itself always trigger scheduling. Changes of policy and clusters trigger it if the
+policy's `rescheduleWhen` says so, else they are deferred: the old record stays, nothing is written, and the same difference
+is found again next time. Of the clusters' labels only those count that scheduling read. An object that is placed nowhere is
+always tried again.
 """
 
 from collections.abc import Mapping
@@ -27,35 +27,35 @@ __all__ = ["Difference", "Record", "Triggers", "Verdict", "decide", "read_record
 
 FIRST = "not scheduled before"
 UNPLACED = "not placed anywhere"
-#: The names of labels in a record, written out.
+#: Largest size of the label names in a record.
 _LONGEST_LABELS = 120
 UNREADABLE = "the record of the last scheduling is unreadable"
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is stored. Short texts: it is part of every federated object."""
+    """What is stored. Kept short: it is part of every federated object."""
 
     annotations: str
     replicas: int
     request: str
     clusters: Fingerprint
-    #: The labels of clusters that were read, and that the fingerprint is about; None for all of them.
+    #: The cluster labels that were read, and that the fingerprint covers; None for all of them.
     reads: tuple[str, ...] | None = None
     policy: str = ""
     content: str = ""
     migration: str = ""
-    #: Of the profile the policy names, and the plugins in it.
+    #: Content of the profile that the policy names, and of its plugins.
     profile: str = ""
-    #: Some plugin did not tell all it was asked: whatever comes next, it is asked again.
+    #: Some plugin did not answer for all clusters: it is asked again in the next pass.
     unanswered: bool = False
 
 
 class Triggers(msgspec.Struct, frozen=True):
-    """What scheduling would rest on now; `text` is the record to store when it does."""
+    """The present inputs of scheduling; `text` is the record to store after scheduling."""
 
     record: Record
     fleet: Fleet
-    #: The same in KubeAdmiral's terms, made only when such a record is met.
+    #: The same in KubeAdmiral's form, made only when such a record is found.
     inputs: kubeadmiral.Inputs
 
     @property
@@ -64,12 +64,12 @@ class Triggers(msgspec.Struct, frozen=True):
 
     @property
     def text_unanswered(self) -> str:
-        """The record to store where the decision lacked answers."""
+        """The record to store if the decision lacked answers."""
         return msgspec.json.encode(msgspec.structs.replace(self.record, unanswered=True)).decode()
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """What changed since the record was made: names of the object's own triggers, policy content, the clusters."""
+    """What changed since the record was made: the object's own triggers by name, the policy's content, the clusters."""
 
     stable: tuple[str, ...] = ()
     content: bool = False
@@ -77,7 +77,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Schedule or not, and why. `deferred` names the settings that hold a known change back."""
+    """Whether to schedule, and why. `deferred` names the settings that defer a known change."""
 
     schedule: bool
     reason: str = ""
@@ -100,7 +100,7 @@ def triggers_of(
 
     `profile` is the content of the profile the policy names (see `profile.content_of`).
     """
-    # One that has just joined and was not looked at yet cannot be chosen: it counts as joined when it can.
+    # A new cluster without discovery cannot be selected yet: it counts as joined once it can.
     joined = fleet.discovered_only()
     replicas = desired_replicas(template, type_config.spec.path_definition.replicas_spec) or 0
     request = request_of_template(template)
@@ -124,7 +124,7 @@ def triggers_of(
 
 
 def decide(stored: str | None, now: Triggers, policy: PropagationPolicy | None, *, placed: bool) -> Verdict:
-    """Whether to schedule, given the record stored with the object (None or empty: there is none)."""
+    """Whether to schedule, given the record stored with the object (None or empty: none)."""
     if not stored:
         return Verdict(True, FIRST)
     if not placed and policy is not None:
@@ -138,9 +138,9 @@ def decide(stored: str | None, now: Triggers, policy: PropagationPolicy | None, 
 
 
 def read_record(stored: str | None) -> Record | kubeadmiral.Record | None:
-    """What the last scheduling rested on; in KubeAdmiral's terms for an object that was taken over from it.
+    """The inputs of the last scheduling; in KubeAdmiral's form for an object that was taken over from it.
 
-    None where there is no record, or none that can be read.
+    None if there is no record, or it is unreadable.
     """
     if not stored:
         return None
@@ -152,7 +152,7 @@ def read_record(stored: str | None) -> Record | kubeadmiral.Record | None:
 
 
 def verdict(difference: Difference, policy: PropagationPolicySpec | None) -> Verdict:
-    """The rules, whatever form the record had."""
+    """The rules, for either form of record."""
     changed = difference.fleet
     if policy is None:
         anything = difference != Difference()
@@ -194,7 +194,7 @@ def _difference(then: Record | kubeadmiral.Record, now: Triggers) -> Difference:
 
 
 def _difference_kubeadmiral(then: kubeadmiral.Record, now: Triggers) -> Difference:
-    """An object taken over from KubeAdmiral: compared in its terms, so that taking over reschedules nothing."""
+    """An object taken over from KubeAdmiral is compared in KubeAdmiral's form, so that the takeover reschedules nothing."""
     record = kubeadmiral.record_for_takeover(now.inputs, now.fleet, then)
     return Difference(
         stable=then.stable_changes(record),
@@ -204,7 +204,7 @@ def _difference_kubeadmiral(then: kubeadmiral.Record, now: Triggers) -> Differen
 
 
 def _labels_read(spec: PropagationPolicySpec) -> tuple[str, ...] | None:
-    """The labels of clusters that a policy looks at. What the plugins of a profile look at, they alone know."""
+    """The cluster labels that a policy reads; None if unknown, as for the plugins of a profile."""
     if spec.scheduling_profile:
         return None
     read = set(spec.cluster_selector)
@@ -225,12 +225,12 @@ def _labels_read(spec: PropagationPolicySpec) -> tuple[str, ...] | None:
     if spec.cost is not None:
         read.add(keys.PRICE_PER_CORE_HOUR)
     found = tuple(sorted(read - {""}))
-    # The record is part of every object: where it would grow long, any label counts.
+    # The record is part of every object: if the list is too long, all labels count.
     return found if sum(len(key) + 3 for key in found) <= _LONGEST_LABELS else None
 
 
 def _content(policy: PropagationPolicy) -> str:
-    """Everything of the policy that shapes a placement. Auto migration has its own trigger, and works without one."""
+    """Everything in the policy that affects a placement, except auto migration, which has its own trigger."""
     content = msgspec.structs.replace(policy.spec, auto_migration=None)
     refuses = policy.metadata.annotations.get(keys.REFUSE_OBJECT_OVERRIDES, "")
     return _hash([msgspec.to_builtins(content, order="deterministic"), refuses])

@@ -1,4 +1,4 @@
-"""KubeAdmiral's own trigger record: read when objects are taken over from it, and written for comparison only.
+"""KubeAdmiral's own trigger record: read when objects are taken over from it, and computed only for comparison.
 
 Its hashes are FNV-1 over Go's JSON encoding, so the order of fields matters here and follows the Go types. It grows with
 the fleet (about 100 bytes per cluster), which is why the stored form is another one, in `triggers`.
@@ -23,7 +23,7 @@ _MARK = '{"schedulingAnnotationsHash":'
 
 
 class Inputs(msgspec.Struct, frozen=True):
-    """What of the object takes part."""
+    """The parts of the object that the record covers."""
 
     annotations: dict[str, str]
     replicas: int
@@ -81,7 +81,7 @@ class Record(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def hashes_changed(then: Mapping[str, str], now: Mapping[str, str]) -> bool:
-    """A known cluster is gone or has another hash; a new one is no change."""
+    """Whether a known cluster is gone or has another hash; a new cluster is no change."""
     return any(now.get(name) != value for name, value in then.items())
 
 
@@ -105,7 +105,7 @@ def record_of(inputs: Inputs, clusters: Iterable[FederatedCluster]) -> Record:
 
 
 def record_for_takeover(inputs: Inputs, fleet: Fleet, then: Record) -> Record:
-    """The record to compare a stored one with. What clusters serve is taken as unchanged: a fleet keeps less of it."""
+    """The record to compare a stored one with. The clusters' APIs are taken as unchanged: a fleet keeps less of them."""
     return _record(
         inputs,
         fleet.names,

@@ -1,8 +1,8 @@
 """The scheduling unit: everything scheduling needs to know of one object, gathered from template, policy and annotations.
 
-A policy's fields hold unless the object carries the annotation that replaces them wholesale. A broken annotation is
-ignored and named in `ignored`, so that the user can be told; a policy whose owner refuses object overrides
-(`argosy.io/refuse-object-overrides: "true"` on the policy) ignores them all.
+A policy's fields apply unless the object has an annotation, which replaces a field as a whole. An invalid annotation is
+ignored and named in `ignored`, so that the user can be told. A policy with `argosy.io/refuse-object-overrides: "true"`
+ignores them all.
 """
 
 import datetime
@@ -50,7 +50,7 @@ class UnitError(ValueError):
 
 
 class ResourceRequest(msgspec.Struct, frozen=True):
-    """What one pod of the object asks for; everything but cpu in whole units."""
+    """What one pod of the object requests; everything but cpu in whole units."""
 
     milli_cpu: int = 0
     memory: int = 0
@@ -59,7 +59,7 @@ class ResourceRequest(msgspec.Struct, frozen=True):
 
     @property
     def amounts(self) -> Requests:
-        """By resource, what is asked for."""
+        """The requests by resource."""
         named = {CPU: self.milli_cpu, MEMORY: self.memory, EPHEMERAL_STORAGE: self.ephemeral_storage}
         return {resource: amount for resource, amount in (named | self.scalars).items() if amount > 0}
 
@@ -79,21 +79,21 @@ class AutoMigrationInfo(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class UnavailableCluster(msgspec.Struct, frozen=True, rename="camel"):
-    """A cluster to be left until a time; one without a time is not left at all."""
+    """A cluster to leave until a time; without a time it is not left at all."""
 
     cluster: str
     valid_until: str = ""
 
 
 class AppliedMigration(msgspec.Struct, frozen=True, rename="camel"):
-    """The user's migration wish: hard caps, and clusters to leave until a time."""
+    """The user's migration configuration: hard limits, and clusters to leave until a time."""
 
     limited_capacity: dict[str, int] = {}
     unavailable_clusters: tuple[UnavailableCluster, ...] = ()
 
 
 class Unit(msgspec.Struct, frozen=True, kw_only=True):
-    """One object to be placed. `current` is what the scheduler placed before: replicas, or None where duplicated."""
+    """One object to be placed. `current` is the scheduler's last placement: replicas, or None if duplicated."""
 
     group: str = ""
     version: str = ""
@@ -108,7 +108,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     replicas_strategy: str = keys.SPREAD
     desired_replicas: int | None = None
     request: ResourceRequest = ResourceRequest()
-    #: All that one pod asks for, where `request` has only what plugins are meant to weigh.
+    #: All requests of one pod, whereas `request` has only those that plugins score by.
     pod_request: ResourceRequest = ResourceRequest()
     current: dict[str, int | None] = {}
 
@@ -128,7 +128,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     keep_unschedulable: bool = False
     migration_info: AutoMigrationInfo | None = None
     applied_migration: AppliedMigration | None = None
-    #: The time the decision is made at; None where nobody said it, and then nothing has expired.
+    #: The time of the decision; if None, nothing expires.
     now: datetime.datetime | None = None
 
     #: What the policy asks for beyond KubeAdmiral's fields.
@@ -136,18 +136,18 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
 
     #: Annotations that were not honoured, and why.
     ignored: dict[str, str] = {}
-    #: What of its wishes cannot be read: once it is placed, it stays where it is until that is mended.
+    #: Which settings are unreadable. A placed object stays where it is until they are corrected.
     unreadable: str = ""
 
     @property
     def key(self) -> str:
-        """Names the object wherever ties are broken."""
+        """The object's name, for breaking ties."""
         return join_key(self.namespace, self.name)
 
     @property
     def question(self) -> Hashable | None:
-        """What it asks of clusters, wherever it runs and however many replicas it has: objects with the same question are
-        given the same answer. None where the answer also depends on other workloads, on the time, or on all clusters it
+        """What the object asks of clusters, regardless of where it runs and of its number of replicas: objects with the same
+        question get the same answer. None if the answer also depends on other workloads, on the time, or on all clusters it
         runs in."""
         if self.rules is not NO_RULES or self.applied_migration is not None or self.stays_put:
             return None
@@ -165,7 +165,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stays_put(self) -> bool:
-        """Whether it keeps clusters that others beat by their score: a few are chosen, and replicas are not to be moved."""
+        """Whether it keeps its clusters although others score better: the number of clusters is limited, and replicas stay."""
         return self.max_clusters is not None and self.divides and self.avoid_disruption and not self.priorities
 
     @property
@@ -183,10 +183,10 @@ def unit_of(
     now: datetime.datetime | None = None,
     katalyst: bool = False,
 ) -> Unit:
-    """The unit for an object: its template, the federated object's annotations, and where it is now.
+    """The unit for an object: its template, the federated object's annotations, and its current placement.
 
-    With `katalyst`, what it asks for of Katalyst's resources counts. Raises UnitError where replicas are to be divided and
-    the template has no number at the configured path, and where a rule of the policy makes no sense.
+    With `katalyst`, requests for Katalyst's resources count. Raises UnitError if replicas are to be divided and the template
+    has no number at the configured path, and if a rule of the policy is invalid.
     """
     spec = policy.spec
     source = type_config.spec.source_type
@@ -226,7 +226,7 @@ def unit_of(
         namespace=metadata.get("namespace") or "",
         name=metadata.get("name") or "",
         labels=metadata.get("labels") or {},
-        # Without the copy of the whole object that kubectl keeps there: whoever runs plugins is not shown its content.
+        # Without kubectl's copy of the whole object: plugins must not see its content.
         annotations=without_annotations(metadata.get("annotations"), keys.LAST_APPLIED),
         mode=mode,
         replicas_strategy=spec.replicas_strategy or keys.SPREAD,
@@ -268,7 +268,7 @@ def _unreadable(overrides: "_ObjectOverrides", affinity: Affinity | None) -> str
 
 
 def current_placement(federated: FederatedObject, type_config: FederatedTypeConfig) -> dict[str, int | None]:
-    """Where the scheduler placed the object before, with the replica numbers of its own overrides."""
+    """The scheduler's last placement of the object, with the replicas of its own overrides."""
     path = type_config.spec.path_definition.replicas_spec
     at = pointer(path)
     overrides = federated.overrides_of(keys.GLOBAL_SCHEDULER)
@@ -281,13 +281,13 @@ def current_placement(federated: FederatedObject, type_config: FederatedTypeConf
 
 
 def desired_replicas(template: Json, path: str) -> int | None:
-    """The number at a dotted path of the template, None where there is none."""
+    """The number at a dotted path of the template, None if there is none."""
     value = get(template, path, None) if path else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def request_of_template(template: Json) -> ResourceRequest:
-    """What one pod of a workload asks for; nothing for kinds that run no pods."""
+    """What one pod of a workload requests; nothing for kinds that run no pods."""
     path = kind_of(template).pod_spec
     spec = get(template, path, None) if path else None
     if not isinstance(spec, dict):
@@ -329,7 +329,7 @@ class AffinityAnnotation(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _ObjectOverrides:
-    """Reads the annotations that replace policy fields, and notes those it could not honour."""
+    """Reads the annotations that replace policy fields, and records those it could not apply."""
 
     def __init__(
         self, annotations: Mapping[str, str], policy_placement: tuple[DesiredPlacement, ...], *, refused: bool
@@ -337,14 +337,14 @@ class _ObjectOverrides:
         self._annotations = annotations
         self._refused = refused
         self._policy_placement = policy_placement
-        #: What does not count, and why; of that, what nobody can make sense of.
+        #: What is ignored, and why; and the part of it that is invalid.
         self.ignored: dict[str, str] = {}
         self.unreadable: dict[str, str] = {}
         stated = self.json(keys.PLACEMENTS, tuple[DesiredPlacement, ...])
         self.placement = policy_placement if stated is None else stated
 
     def preference(self, field: str) -> dict[str, int]:
-        """One preference of all clusters. A negative number makes the policy's preference hold for every cluster."""
+        """One preference for all clusters. If any number is negative, the policy's preference applies to all clusters."""
         stated = _preference(self.placement, field)
         if all(number >= 0 for number in stated.values()):
             return stated
@@ -370,7 +370,7 @@ class _ObjectOverrides:
         return None if value is None else self._decoded(key, value, type)
 
     def internal(self, key: str, type: type[T]) -> T | None:
-        """Annotations the federation itself writes: no policy owner refuses those."""
+        """Annotations that the federation itself writes: policies cannot refuse them."""
         value = self._annotations.get(key)
         return None if value is None else self._decoded(key, value, type)
 
@@ -397,7 +397,7 @@ def _refuses_overrides(policy: PropagationPolicy) -> bool:
 
 
 def choice_of(policy: PropagationPolicy) -> Unit:
-    """An object of this policy that is not placed yet, as far as its choice of clusters goes."""
+    """A new object of this policy, with only what its choice of clusters needs."""
     return Unit(
         cluster_selector=policy.spec.cluster_selector,
         affinity=_affinity(policy),

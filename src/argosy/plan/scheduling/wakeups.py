@@ -1,12 +1,12 @@
-"""Wake-ups: which placed objects a changed fleet concerns, told for all objects of a policy in one step.
+"""Wake-ups: which placed objects a changed fleet affects, decided for all objects of a policy in one step.
 
-A cluster's label changes, and a hundred thousand objects may have to be scheduled again; for most of them nothing follows.
-Whether it does is the same for all objects with the same policy whose last decision rested on the same fleet and read the
-same labels: it is worked out once for all of them, by the rules that a pass goes by (`triggers`). Of those that are to be
-scheduled again, most stay where they are: what the filters say, once for the whole fleet, tells who has to move. They go
-first; for the others only their records are out of date.
+A cluster's label changes, and a hundred thousand objects may have to be scheduled again; most of them are not affected. The
+answer is the same for all objects with the same policy whose last decision saw the same fleet and read the same labels: it is
+computed once for all of them, by the rules of a pass (`triggers`). Of the objects to be scheduled again, most stay where they
+are: the results of the filters, computed once for the whole fleet, tell which objects must move. Those go first; for the
+others only their records are out of date.
 
-Only for objects that are placed and held by nothing; of others, the pass has to look.
+Only for objects that are placed and not held; others always need a pass.
 """
 
 from collections.abc import Mapping, Set
@@ -27,9 +27,9 @@ from argosy.plan.scheduling.unit import Unit, choice_of
 
 __all__ = ["Concern", "Wakeups"]
 
-#: With one of these on the object, something follows from the fleet that its trigger record does not tell.
+#: Objects with one of these annotations depend on the fleet in ways their trigger record does not tell.
 _LOOK_ANYWAY = (keys.HELD, keys.FAILBACK)
-#: What of the policy's choice depends on clusters alone.
+#: The filters that depend on clusters and policy alone.
 _FILTERS = (
     taint_toleration.FILTER,
     placement_filter.FILTER,
@@ -43,22 +43,22 @@ class Concern(Enum):
     """What a changed fleet means for an object."""
 
     NONE = "nothing"
-    RECORD = "it is scheduled again, and as far as can be told stays where it is"
+    RECORD = "it is scheduled again and most likely stays where it is"
     PLACEMENT = "it may have to be placed anew"
 
 
 class _Group(NamedTuple):
     policy: str
     generation: int
-    #: What the last decision rested on.
+    #: The inputs of the last decision.
     clusters: Fingerprint
     reads: tuple[str, ...] | None
-    #: The object says something of its own about where it may go.
+    #: Whether annotations of the object replace policy fields.
     special: bool
 
 
 class _Choice(NamedTuple):
-    """The clusters an object may newly get, and those it may stay in."""
+    """The clusters an object may be added to, and those it may stay in."""
 
     open: frozenset[str]
     kept: frozenset[str]
@@ -69,14 +69,14 @@ class _Choice(NamedTuple):
 
 
 class Wakeups:
-    """About one fleet, the present one."""
+    """For one fleet, the present one."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet.discovered_only()
         self._answers: dict[_Group, Concern | _Choice] = {}
 
     def concern(self, policy: PropagationPolicy | None, annotations: Mapping[str, str], clusters: Set[str]) -> Concern:
-        """Of an object with this policy, these annotations on its federated object, placed in these clusters."""
+        """For an object with this policy, these annotations on its federated object, placed in these clusters."""
         if policy is None or any(key in annotations for key in _LOOK_ANYWAY):
             return Concern.PLACEMENT
         record = read_record(annotations.get(keys.SCHEDULING_TRIGGERS))
@@ -114,7 +114,7 @@ class Wakeups:
 
 
 def _looks_further(policy: PropagationPolicy) -> bool:
-    """Whether more than the filters decides which clusters an object has: the best so many, rules, plugins we do not know."""
+    """Whether more than the filters decides an object's clusters: a maximum of clusters, rules, unknown plugins."""
     spec = policy.spec
     try:
         ruled = rules_of(spec) != NO_RULES

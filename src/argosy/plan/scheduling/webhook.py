@@ -1,11 +1,10 @@
-"""Webhook payloads: what a scheduling plugin behind HTTP is asked, and what its answers mean.
+"""Webhook payloads: the requests to a scheduling plugin behind HTTP, and the meaning of its answers.
 
-Two forms. `v1alpha1` is KubeAdmiral's: filter and score ask about one cluster a call, select about all in one. A webhook that
-also lists `v1alpha1-batch` before it in its payloadVersions is asked about many clusters a call; schedulers that do not know
-that form pass over it. Select is the same in both. Pure: the calls are sent by `control.scheduling.webhooks`.
+Two forms. `v1alpha1` is KubeAdmiral's: filter and score ask about one cluster per call, select about all in one. A webhook
+that also lists `v1alpha1-batch` before it in its payloadVersions is asked about many clusters per call; schedulers that do not
+know that form skip it. Select is the same in both. Pure: `control.scheduling.webhooks` sends the calls.
 
-Answers are somebody else's text: nothing in them is trusted but its type, unknown names are errors, and however many
-different complaints come, few are told.
+Answers are not trusted: types are checked, unknown names are errors, and only a few different errors are reported.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,8 +47,8 @@ BATCH: Final = "v1alpha1-batch"
 BATCH_SIZE: Final = 100
 NO_ANSWER: Final = "the answer says nothing about this cluster"
 OTHER_ERRORS: Final = "further errors"
-UNSAID: Final = "an error without a word"
-#: Different complaints told of one phase; a webhook may well have another one for every cluster.
+UNSAID: Final = "an error without a message"
+#: Largest number of different errors reported for one phase; a webhook may return another one for every cluster.
 _TOLD: Final = 8
 _LONGEST: Final = 200
 #: A hundred times as much still fits in 64 bits.
@@ -61,12 +60,12 @@ class WebhookError(Exception):
 
 
 class Question(NamedTuple):
-    """An Ask without the fleet: it may wait for a while, and needs the names alone. `clusters` are those in question."""
+    """An Ask without the fleet: it may be queued for a while, and needs only the names. `clusters` are those asked about."""
 
     plugin: str
     phase: str
     unit: Unit
-    #: All of the fleet; `rows` are positions in it.
+    #: All clusters of the fleet; `rows` are positions in it.
     names: tuple[str, ...]
     rows: Rows
     scores: Column
@@ -76,9 +75,9 @@ class Question(NamedTuple):
         return [self.names[row] for row in self.rows.tolist()]
 
     def covers(self, other: Any) -> bool:
-        """Whether an answer to this question is one to the other: the same is asked of the same clusters.
+        """Whether an answer to this question also answers the other: both ask the same about the same clusters.
 
-        Scores do not count: those of a moment ago are as good, and while they change all the time nobody would ever be done.
+        Scores do not count: recent ones are good enough, and they change so often that no answer would ever be current.
         """
         return (
             isinstance(other, Question)
@@ -96,7 +95,7 @@ def question_of(ask: Ask) -> Question:
 class Call(NamedTuple):
     """One request, and the positions in the question's clusters that its answer is about.
 
-    In parts, which many requests share: clusters are long, and there may be hundreds of requests.
+    The body is in parts that many requests share: clusters are long, and there may be hundreds of requests.
     """
 
     parts: tuple[bytes, ...]
@@ -108,7 +107,7 @@ class Call(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What became of a call: the body that came back, or why none did."""
+    """The result of a call: the body of the response, or why there is none."""
 
     call: Call
     body: bytes = b""
@@ -116,10 +115,10 @@ class Answer(NamedTuple):
 
 
 class ParsedAnswer(NamedTuple):
-    """What an answer says: little, however long the answer was.
+    """The content of an answer, which is small however long the answer was.
 
-    `verdicts` are by position in the question's clusters: whether the cluster passed, or its score, or a text that says why
-    there is neither. Of select, `rows` are the rows chosen, and `error` is why there are none.
+    `verdicts` are by position in the question's clusters: whether the cluster passed, or its score, or an error. For select,
+    `rows` are the selected rows, and `error` is why there are none.
     """
 
     verdicts: Mapping[int, bool | int | str] = {}
@@ -128,12 +127,12 @@ class ParsedAnswer(NamedTuple):
 
 
 def payload_version(advertised: Iterable[str]) -> str | None:
-    """The form to use: the first of those advertised that is known here."""
+    """The payload version to use: the first advertised one that is known here."""
     return next((version for version in advertised if version in (SINGLE, BATCH)), None)
 
 
 def url_of(prefix: str, path: str) -> str:
-    """One slash between the two, whichever of them has it."""
+    """Joins the two with exactly one slash."""
     return f"{prefix.rstrip('/')}/{path.lstrip('/')}" if prefix else path
 
 
@@ -141,7 +140,7 @@ def url_of(prefix: str, path: str) -> str:
 
 
 def scheduling_unit(unit: Unit) -> dict[str, Any]:
-    """The unit as webhooks know it. What is empty is left out, but for the clusters it runs in."""
+    """The unit as webhooks know it. Empty fields are left out, except the current clusters."""
     affinity = unit.affinity
     optional: dict[str, Any] = {
         "namespace": unit.namespace,
@@ -192,7 +191,7 @@ def _resource_request(unit: Unit) -> dict[str, str]:
 
 
 def cluster_payload(cluster: FederatedCluster, version: str) -> bytes:
-    """The cluster as JSON. In the batch form without the APIs it serves: they are most of it, and seldom asked for."""
+    """The cluster as JSON. In the batch form without its APIs, which are the largest part and rarely needed."""
     shown = msgspec.to_builtins(cluster)
     shown["spec"].setdefault("useServiceAccount", False)
     if version == BATCH:
@@ -201,7 +200,7 @@ def cluster_payload(cluster: FederatedCluster, version: str) -> bytes:
 
 
 def calls(question: Question, cluster: Callable[[str], bytes | None], version: str) -> list[Call]:
-    """The requests that make up a question. A cluster of which there is no payload (it has just gone) is not asked about."""
+    """The requests that make up a question. A cluster without a payload (it has just left) is not asked about."""
     known = [(at, body) for at, name in enumerate(question.clusters) if (body := cluster(name)) is not None]
     head = b'{"schedulingUnit":' + msgspec.json.encode(scheduling_unit(question.unit))
     if question.phase == "select":
@@ -261,7 +260,7 @@ class _ManyScored(msgspec.Struct):
 
 
 def read(question: Question, answer: Answer, version: str) -> ParsedAnswer:
-    """What one answer says. Of all that came nothing else need be kept."""
+    """The content of one answer; the answer itself need not be kept."""
     if question.phase == "select":
         try:
             return ParsedAnswer(rows=_chosen(question, answer))
@@ -271,7 +270,7 @@ def read(question: Question, answer: Answer, version: str) -> ParsedAnswer:
 
 
 def reply(question: Question, answers: Iterable[ParsedAnswer]) -> Reply:
-    """What the answers to all calls of a question say together."""
+    """The reply made of the answers to all calls of a question."""
     if question.phase == "filter":
         return _filter_reply(question, answers)
     try:
@@ -283,17 +282,17 @@ def reply(question: Question, answers: Iterable[ParsedAnswer]) -> Reply:
 
 
 def failed(question: Question, why: str) -> Reply:
-    """The reply where nothing could be asked at all."""
+    """The reply if the question could not be asked."""
     return Reply(error=_of(question, why) if question.phase == "filter" else why)
 
 
 def _of(question: Question, message: str) -> str:
-    """Refusals are told without the name of who refused, so that it is part of the reason."""
+    """Refusals are listed without the plugin's name, so the reason includes it."""
     return f"webhookPlugin({question.plugin}): {message}"
 
 
 def _filter_reply(question: Question, answers: Iterable[ParsedAnswer]) -> Reply:
-    """A cluster that could not be asked about is not taken; one the unit runs in is not left for that reason either."""
+    """Without an answer a cluster is not selected. If the unit runs there, the whole question fails instead, so it stays."""
     clusters = question.clusters
     passed = np.zeros(len(clusters), dtype=np.bool_)
     errors = dict.fromkeys(range(len(clusters)), NO_ANSWER)
@@ -388,7 +387,7 @@ def _decoded(body: bytes, into: Any) -> Any:
 
 
 def _few(errors: dict[int, str]) -> dict[int, str]:
-    """Explanations group clusters by reason; a reason of its own for every cluster would make them endless."""
+    """Explanations group clusters by reason; a different reason for every cluster would make them too long."""
     kept: set[str] = set()
     few = {}
     for position, text in errors.items():
@@ -401,11 +400,11 @@ def _few(errors: dict[int, str]) -> dict[int, str]:
 
 
 def _complaint(text: str) -> str:
-    """An error that says nothing one can print is an error all the same."""
+    """An error without printable text is still an error."""
     return short(text) or UNSAID
 
 
 def short(text: str) -> str:
-    """A text of somebody else's in one line of bounded length."""
+    """An external text as one line of bounded length."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 2 * _LONGEST]).split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

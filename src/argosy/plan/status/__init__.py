@@ -1,1 +1,1 @@
-"""What comes back from members: one status of many, collected fields, and how far the object's propagation is."""
+"""What comes back from members: one merged status, collected fields, and the state of the object's propagation."""

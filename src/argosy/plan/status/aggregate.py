@@ -1,6 +1,6 @@
-"""Aggregate: what flows back into the user's object: one status of many, and the feedback annotations.
+"""Aggregate: what is written back to the user's object: one merged status, and the feedback annotations.
 
-How statuses merge is the kind's matter (`kinds`); here is decided whether there is anything to write.
+The kind defines how statuses merge (`kinds`); this module decides whether there is anything to write.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,9 +21,9 @@ __all__ = ["feedback", "feedback_of", "in_motion", "source_status"]
 def source_status(
     source: Json, federated: FederatedObject, observations: Sequence[Observation], now: str
 ) -> Json | None:
-    """The status to write to the source, None where it has that one already or nothing can be said.
+    """The status to write to the source, None if it is unchanged or cannot be determined.
 
-    One observation for each cluster the object is placed in, sorted or not; `now` is used only where something changed.
+    One observation for each cluster the object is placed in, in any order; `now` is used only if something changed.
     """
     aggregation = Aggregation(
         source=source,
@@ -42,7 +42,7 @@ def feedback(
     federated: Mapping[str, str] | None,
     wanted: Iterable[str] = keys.FEEDBACK_ANNOTATIONS,
 ) -> dict[str, str] | None:
-    """The source's annotations with what the federated object reports, None when they have it already."""
+    """The source's annotations with the feedback of the federated object, None if unchanged."""
     annotations, changes = copy_keys(federated, source, wanted)
     return annotations if changes else None
 
@@ -52,10 +52,10 @@ def feedback_of(source: Json, federated: FederatedObject) -> dict[str, str] | No
 
 
 def in_motion(type_config: FederatedTypeConfig, members: Iterable[Json | None]) -> bool:
-    """Whether what there is to tell will be another thing soon: a member's copy is on its way (None), or replicas are
-    starting or stopping.
+    """Whether the status will change again soon: a member's copy is not there yet (None), or replicas are starting or
+    stopping.
 
-    Copies that never come and replicas that never become ready look the same. Then it is told later, never not at all.
+    This is also true for copies that never come and replicas that never become ready. It may only delay a write.
     """
     numbers = type_config.spec.path_definition
     counts = [path for path in (numbers.replicas_status, numbers.ready_replicas_status) if path]

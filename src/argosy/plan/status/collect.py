@@ -1,6 +1,6 @@
-"""Collect: chosen fields of an object as they are in each member, kept beside the federated object.
+"""Collect: chosen fields of an object in each member, stored beside the federated object.
 
-A member that cannot be reached keeps the fields it had, marked by an error: after a restart they are all that is known.
+An unreachable member keeps the fields it had, marked by an error: after a restart nothing else is known.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ _DIGEST_FIELDS = {
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """The object in one cluster: None where it is not there; `error` where it could not be read."""
+    """The object in one cluster: None if it does not exist; `error` if it could not be read."""
 
     object: Json | None = None
     error: str = ""
@@ -39,7 +39,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 def collected_fields(obj: Json, paths: Sequence[str]) -> tuple[Json, str]:
-    """The fields at the dotted paths, in a fresh nested object, and which were missing."""
+    """The fields at the dotted paths, as a new nested object, and which paths were missing."""
     result: Json = {}
     missing = []
     for path in paths:
@@ -54,7 +54,7 @@ def collected_fields(obj: Json, paths: Sequence[str]) -> tuple[Json, str]:
 def collected_status(
     federated: Json, type_config: FederatedTypeConfig, seen: Mapping[str, Seen], existing: Json | None, now: str
 ) -> Json | None:
-    """The CollectedStatus (or its cluster-wide twin) to write, None when the existing one says the same."""
+    """The CollectedStatus (or ClusterCollectedStatus) to write, None if the existing one says the same."""
     before = {entry["cluster"]: entry for entry in (existing or {}).get("clusters") or ()}
     entries = [
         entry
@@ -94,7 +94,7 @@ def _entry(cluster: str, seen: Seen, before: Json | None, type_config: Federated
 
 
 def replicaset_digests(seen: Mapping[str, Seen]) -> list[Json]:
-    """One digest of the newest ReplicaSet for each member where a component there reports it; stock members do not."""
+    """One digest of the newest ReplicaSet for each member where a component reports it; stock members do not."""
     digests = []
     for cluster in sorted(seen):
         annotations = annotations_of(seen[cluster].object or {})

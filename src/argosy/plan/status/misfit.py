@@ -1,7 +1,7 @@
-"""Misfit: whether a member's copy is an object of its kind at all. What a member sends is not trusted to be.
+"""Misfit: whether a member's copy is a valid object of its kind. Members are not trusted to send one.
 
-Asked when something went wrong with the copies of several members together, to find out whose it was. So nothing in a copy,
-however deep or large, makes the answer fail.
+Called when handling the copies of several members together failed, to find the invalid one. So nothing in a copy, however
+deep or large, makes the check itself fail.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,15 +18,15 @@ __all__ = ["MISSHAPEN", "misfit", "overlarge"]
 
 #: What working with JSON of the wrong shape raises.
 MISSHAPEN: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
-#: No number that is added up over members is larger than JSON readers understand.
+#: Numbers that are summed over members must be exact in any JSON reader.
 _LARGEST: Final = 2**53
-#: Bytes of one copy that nobody is blamed for, and of all of them that any server takes as one object.
+#: Copies up to this size are never left out; and the size of all together that any server accepts as one object.
 _UNSUSPECTED: Final = 256 * 1024
 _TOGETHER: Final = 1024 * 1024
 
 
 def misfit(type_config: FederatedTypeConfig, copy: Json) -> str:
-    """What is wrong with a copy, in one line; empty where nothing is, as far as its kind is known."""
+    """What is wrong with a copy, in one line; empty if nothing is, as far as its kind is known."""
     if is_deep(copy):
         return TOO_DEEP
     resource = type_config.resource
@@ -36,18 +36,18 @@ def misfit(type_config: FederatedTypeConfig, copy: Json) -> str:
         if mistyped:
             return mistyped[0][:300]
     path = _too_large(copy)
-    return f"{path[:300]}: not a number that can be added up" if path else ""
+    return f"{path[:300]}: number out of range" if path else ""
 
 
 def overlarge(copies: Mapping[str, Json]) -> dict[str, str]:
-    """Of copies that are too large together, those to do without, the largest first, and why."""
+    """If copies are too large together: those to leave out, the largest first, and why."""
     sizes = {name: _size(copy) for name, copy in copies.items()}
     together = sum(sizes.values())
     found = {}
     for name, size in sorted(sizes.items(), key=lambda each: (-each[1], each[0])):
         if together <= _TOGETHER or size <= _UNSUSPECTED:
             break
-        found[name] = f"what is collected of it has {size} bytes, too many to be stored"
+        found[name] = f"its collected fields of {size} bytes are too large to be stored"
         together -= size
     return found
 
@@ -55,12 +55,12 @@ def overlarge(copies: Mapping[str, Json]) -> dict[str, str]:
 def _size(copy: Json) -> int:
     try:
         return len(msgspec.json.encode(copy))
-    except MISSHAPEN:  # it cannot be written at all
+    except MISSHAPEN:  # it cannot be encoded at all
         return 2**63
 
 
 def _too_large(copy: Json) -> str:
-    """The path of the first number that is."""
+    """The path of the first number out of range."""
     path: list[Any] = []
     levels = [_children(copy)]
     while levels:

@@ -1,6 +1,6 @@
-"""Propagation: the status of a federated object, made of what became of it in each cluster.
+"""Propagation: the status of a federated object, from the results in each cluster.
 
-A status that says the same is not written again; times move only with what they tell of.
+An unchanged status is not written again; times change only with what they belong to.
 """
 
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ __all__ = ["Result", "propagation_status"]
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What became of the object in one cluster.
+    """The result for the object in one cluster.
 
-    `version` is empty where the member's object was neither written nor checked; what is on record then stays, so that
-    a cluster that comes back is not written without need.
+    `version` is empty if the member's object was neither written nor checked. Then the stored record stays, so that a cluster
+    that comes back is not written without need.
     """
 
     status: str
@@ -37,9 +37,9 @@ def propagation_status(
     reason: str = "",
     held: Held | None = None,
 ) -> FederatedStatus | None:
-    """The status after a round over the clusters in `results`, None when it is the one before.
+    """The status after a round over the clusters in `results`, None if it is unchanged.
 
-    `generation` is the federated object's generation the round carried out; `reason` says why a round failed as a whole.
+    `generation` is the federated object's generation the round propagated; `reason` says why a round failed as a whole.
     """
     known = {entry.cluster: entry for entry in before.clusters}
     clusters = tuple(_entry(name, results[name], known.get(name)) for name in sorted(results))
@@ -62,7 +62,7 @@ def _entry(cluster: str, result: Result, before: PropagationEntry | None) -> Pro
     if not result.version and before is not None:
         return msgspec.structs.replace(before, status=result.status)
     entry = PropagationEntry(cluster, result.status, result.generation, result.version, result.digest, result.uid)
-    # A record of an earlier version has no uid: it gets one with the next news, and not for its own sake.
+    # A record of an earlier version has no uid. It gets one with the next change, but the missing uid alone is no change.
     return before if before == msgspec.structs.replace(entry, uid="") else entry
 
 

@@ -1,1 +1,1 @@
-"""Admission: what may look at, change or refuse a write. The chain, and the plugins Kubernetes runs by default."""
+"""Admission: plugins that check, change or refuse a write. The chain, and the plugins Kubernetes runs by default."""

@@ -1,4 +1,4 @@
-"""Admission: what may look at, change or refuse a write after it was authorised and before it is validated.
+"""Admission: plugins that check, change or refuse a write after it was authorised and before it is validated.
 
 Each plugin is a small class with the hooks it needs; they run in the order they were given. Pure apart from reading the store.
 """
@@ -19,41 +19,41 @@ IMMORTAL_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 
 
 class AdmissionPlugin:
-    """Hooks raise the error to answer; the objects they are given belong to the request and may be changed."""
+    """Hooks raise the error to return; the objects they get belong to the request and may be changed."""
 
     def create(self, call: Call, obj: Object) -> None:
-        """Before anything was prepared; a name that is to be generated is not there yet.
+        """Before anything was prepared; a generated name is not set yet.
 
-        Of a large object once more right before it is committed, since others write while it is looked at.
+        For a large object called again right before the commit, since others write while it is processed.
         """
 
     def authorize_update(self, call: Call, new: Object, old: Object) -> None:
-        """Of the object itself, as it was sent and defaulted, before its version is compared: may this be written?"""
+        """Called for an update of the object itself, as sent and defaulted, before its version is compared."""
 
     def update(self, call: Call, new: Object, old: Object) -> None:
-        """Of the object, or through one of its subresources, its fields prepared."""
+        """Called for an update of the object, or through a subresource, after its fields were prepared."""
 
     def delete(self, call: Call, entry: Entry) -> None:
-        """Before anything was marked or removed."""
+        """Called before anything was marked or removed."""
 
     def prepare(self, call: Call, new: Object, old: Object | None) -> list[FieldError]:
-        """Of a create (`old` is None) or update whose fields are prepared, right before it is validated.
+        """Called for a create (`old` is None) or update with prepared fields, right before it is validated.
 
-        What is returned is told alone.
+        If it returns errors, only those are reported.
         """
         return []
 
     def settle(self, call: Call, new: Object, old: Object | None) -> None:
-        """Of a create or update that is valid, right before it is committed; of a large one maybe twice.
+        """Called for a valid create or update, right before the commit; for a large one perhaps twice.
 
         Replaces fields at the top level of `new` and changes nothing inside them: they may be encoded already.
         """
 
     def abandon(self, call: Call, new: Object, old: Object | None) -> None:
-        """The create or update did not happen: give back what was taken for it."""
+        """The create or update did not happen: release what was taken for it."""
 
 
-#: Makes a plugin that is not the server's own, out of the store it reads and the authorizer it may ask.
+#: Makes an external plugin from the store it reads and the authorizer it may ask.
 MakePlugin = Callable[[Store, Authorizer], AdmissionPlugin]
 
 
@@ -90,7 +90,7 @@ class Admission:
 
 
 class NamespaceGuard(AdmissionPlugin):
-    """Nothing is created in a namespace that is absent or on its way out; the base namespaces are not deleted."""
+    """Nothing is created in a namespace that is absent or terminating; the base namespaces cannot be deleted."""
 
     def __init__(self, get: Callable[[str], Entry | None]):
         self._get = get

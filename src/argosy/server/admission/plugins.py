@@ -13,7 +13,7 @@ from argosy.server.watchcache.store import Store, StoreEvent
 
 __all__ = ["Definitions", "Priorities", "Requesters", "ServiceAddresses"]
 
-#: Ports of a service: more than there are node ports, and all of them are looked at with each of its changes.
+#: Ports of a service: more than there are node ports, and all of them are checked with each change.
 MAX_PORTS = 5000
 
 
@@ -47,20 +47,20 @@ class Priorities(AdmissionPlugin):
 
 
 class ServiceAddresses(AdmissionPlugin):
-    """Cluster IPs and node ports: taken before a service is validated, given back when it goes or was not written."""
+    """Cluster IPs and node ports: allocated before a service is validated, released when it is deleted or was not written."""
 
     def __init__(self, store: Store, allocator: ServiceAllocator):
         self._store = store
         self._allocator = allocator
-        #: What was taken for the objects of writes under way (by identity: they are not stored yet).
+        #: Allocations for writes in progress (by identity: the objects are not stored yet).
         self._holding: dict[int, list[str | int]] = {}
 
     def start(self) -> None:
-        """Once the store is open."""
+        """Call once the store is open."""
         self._store.follow(self._observe, "core/services")
 
     def prepare(self, call: Call, new: Object, old: Object | None) -> list[FieldError]:
-        # A PUT to /status that makes a service gives it no address, here as there.
+        # As in Kubernetes, a PUT to /status that creates a service allocates no address.
         if call.kind.storage_key != "core/services" or call.subresource:
             return []
         ports = len(new["spec"].get("ports") or ())
@@ -82,10 +82,10 @@ class ServiceAddresses(AdmissionPlugin):
     def _observe(self, event: StoreEvent) -> None:
         kept = None if event.deleted else event.entry.decode()
         if kept is not None:
-            # Nobody else was given the same, so this is the write it was taken for.
+            # The same allocation exists only once, so this is the write it was made for.
             held = set(held_by(kept))
             self._holding = {key: taken for key, taken in self._holding.items() if not held.issuperset(taken)}
-            # A write that is given up while it is committed has given back what is stored now.
+            # A write that is cancelled during its commit has released what is stored now.
             self._allocator.take(kept)
         if event.previous is not None:
             self._allocator.release(event.previous.decode(), kept)
@@ -94,7 +94,7 @@ class ServiceAddresses(AdmissionPlugin):
 class Definitions(AdmissionPlugin):
     """A CustomResourceDefinition is stored with its names accepted, so it is served once its write is acknowledged.
 
-    Nothing is created of one that has gone, nor of one that was made anew since the request came.
+    Objects of a definition that was deleted, or created anew since the request came, are not created.
     """
 
     def __init__(self, store: Store, resources: CustomResources):
@@ -104,7 +104,7 @@ class Definitions(AdmissionPlugin):
         self._deleted: dict[str, int] = {}
 
     def start(self) -> None:
-        """Once the store is open."""
+        """Call once the store is open."""
         self._store.follow(self._observe, DEFINITIONS)
 
     def create(self, call: Call, obj: Object) -> None:
@@ -112,7 +112,7 @@ class Definitions(AdmissionPlugin):
             return
         name = call.kind.resource
         definition = self._store.get(f"{DEFINITIONS}/{name}")
-        # A kind served before its definition went is not the one that is served now.
+        # The kind of a deleted definition is not the one that is served now.
         if definition is None or self._deleted.get(name, 0) > call.kind.rules_since:
             raise status.not_served()
         if definition.deleting:
@@ -130,7 +130,7 @@ class Definitions(AdmissionPlugin):
 
 
 class Requesters(AdmissionPlugin):
-    """A certificate signing request says who made it."""
+    """Records the requester of a certificate signing request."""
 
     def settle(self, call: Call, new: Object, old: Object | None) -> None:
         if call.kind.plural != "certificatesigningrequests" or old is not None:

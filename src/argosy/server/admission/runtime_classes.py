@@ -1,4 +1,4 @@
-"""RuntimeClasses: what a pod takes over from the class it names, and pods whose class is not there."""
+"""RuntimeClasses: what a pod takes from its class, and refusal of pods whose class does not exist."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -71,7 +71,7 @@ def _take_over(spec: Object, runtime_class: Object) -> None:
 
 
 def merged_tolerations(tolerations: Sequence[Toleration]) -> list[Toleration]:
-    """Without those that others cover; of equal ones the first stays."""
+    """Without tolerations that others cover; of equal ones the first stays."""
     kept: list[Toleration] = []
     for i, toleration in enumerate(tolerations):
         later = (other for other in tolerations[i + 1 :] if other != toleration)
@@ -81,7 +81,7 @@ def merged_tolerations(tolerations: Sequence[Toleration]) -> list[Toleration]:
 
 
 def _covers(wide: Toleration, narrow: Toleration) -> bool:
-    """Whether whatever `narrow` tolerates is tolerated by `wide`, and at least as long."""
+    """Whether `wide` tolerates whatever `narrow` tolerates, and at least as long."""
     if wide == narrow:
         return True
     exists = wide.get("operator") == "Exists"

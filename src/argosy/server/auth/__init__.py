@@ -1,1 +1,1 @@
-"""Access: who may talk to the server and what they may do. Certificates, tokens, impersonation, RBAC, reviews."""
+"""Access: authentication and authorisation. Certificates, tokens, impersonation, RBAC, reviews."""

@@ -1,7 +1,7 @@
 """Authentication: from a request's certificate or bearer token to a user.
 
-The order is Kubernetes': client certificate, then token; no token is looked at when a certificate answers. There are no
-anonymous users: a request without credentials is nobody's (401).
+The order is Kubernetes': client certificate, then token; the token is not checked if there is a certificate. There are no
+anonymous users: a request without credentials is refused (401).
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from argosy.server.auth.tokens import (
 __all__ = ["AUTHENTICATED", "UNAUTHENTICATED", "Authentication"]
 
 AUTHENTICATED = "system:authenticated"
-#: Nobody comes in as one of these, but whoever may can act as one.
+#: Nobody can log in as one of these, but a user with the right can impersonate one.
 UNAUTHENTICATED = "system:unauthenticated"
 
 
@@ -48,7 +48,7 @@ class Authentication:
         return known[0] if known else None
 
     def known(self, token: str, audiences: tuple[str, ...] = ()) -> tuple[User, tuple[str, ...]] | None:
-        """Whose token this is, and for which of the audiences (ours, where none is given); None: nobody's.
+        """The user of a token, and for which of the audiences (ours by default); None if it is nobody's.
 
         Raises TokenRefused.
         """

@@ -1,4 +1,5 @@
-"""What service-account tokens are bound to: the account, and a pod, secret or node besides. A token dies with its objects."""
+"""Bound service-account tokens: bound to the account, and perhaps to a pod, secret or node. A token expires with its
+objects."""
 
 import datetime
 from collections.abc import Callable, Mapping
@@ -28,7 +29,7 @@ class BoundObjects:
         self._clock = clock
 
     def claims(self, namespace: str, account: str, reference: Mapping[str, Any] | None) -> Object:
-        """What a token says about the object it is to be bound to. Raises 400, 404 and 409 as kube-apiserver does."""
+        """The claims about the object a token should be bound to. Raises 400, 404 and 409 as kube-apiserver does."""
         if reference is None:
             return {}
         version, kind, name = (reference.get(field) or "" for field in ("apiVersion", "kind", "name"))
@@ -58,7 +59,7 @@ class BoundObjects:
         return claims
 
     def refusal(self, claims: Mapping[str, Any]) -> str:
-        """Why a token with these claims is no longer good, or nothing: each object they name has to be the one it was."""
+        """Why a token with these claims is no longer valid, or nothing: each named object must still be the same."""
         namespace, account = claims["namespace"], claims["serviceaccount"]
         name, uid = account["name"], account["uid"]
         entry = self._get(f"core/serviceaccounts/{namespace}/{name}")
@@ -68,7 +69,7 @@ class BoundObjects:
             return f"service account UID ({entry.uid}) does not match claim ({uid})"
         if self._deleted(entry):
             return f"service account {namespace}/{name} has been deleted"
-        # The node of a pod is told only: it is the pod that the token is bound to.
+        # The node of a pod is informational: the token is bound to the pod.
         kinds = ("Secret", "Pod") if "pod" in claims else ("Secret", "Node")
         for kind in kinds:
             claim = claims.get(kind.lower())

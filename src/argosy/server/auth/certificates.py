@@ -1,7 +1,7 @@
 """The server's own certificate authority: one key pair that signs the serving certificate and client certificates.
 
-Everything lives in one folder (0700, keys 0600). The CA is made once and kept; leaf certificates are made again when they
-are near their end or when the addresses they must cover change.
+Everything is in one folder (0700, keys 0600). The CA is created once and kept; leaf certificates are renewed when they are
+about to expire or when their addresses change.
 """
 
 import datetime
@@ -58,7 +58,7 @@ class Authority:
 
     @classmethod
     def ephemeral(cls) -> "Authority":
-        """A CA that is gone with the process, for servers that keep nothing."""
+        """A CA that is not stored, for servers in memory."""
         return cls(_new_authority())
 
     @property
@@ -66,7 +66,7 @@ class Authority:
         return self.pair.certificate
 
     def server_pair(self, names: Iterable[str]) -> KeyPair:
-        """The serving certificate for these DNS names and addresses, kept in the folder while it still fits."""
+        """The serving certificate for these DNS names and addresses, kept in the folder while it is valid."""
         names = sorted(set(names))
         return self._kept(
             "server", lambda old: _covers(old, names), lambda: self.issue("argosy-server", names=names, server=True)
@@ -112,7 +112,7 @@ class Authority:
 
 
 def server_context(pair: KeyPair, client_ca: bytes) -> ssl.SSLContext:
-    """TLS for serving: client certificates are asked for, and only those signed by `client_ca` get through."""
+    """TLS for serving: client certificates are requested, and must be signed by `client_ca`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_mode = ssl.CERT_OPTIONAL
@@ -126,7 +126,7 @@ def server_context(pair: KeyPair, client_ca: bytes) -> ssl.SSLContext:
     return context
 
 
-@lru_cache(maxsize=4096)  # reading a certificate takes longer than the rest of a small request
+@lru_cache(maxsize=4096)  # parsing a certificate takes longer than the rest of a small request
 def peer_identity(der: bytes) -> tuple[str, tuple[str, ...]]:
     """User name and groups of a verified client certificate; the name is empty where it has no common name."""
     return _identity(x509.load_der_x509_certificate(der))
@@ -140,7 +140,7 @@ def _identity(certificate: x509.Certificate) -> tuple[str, tuple[str, ...]]:
 
 def _new_authority() -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
-    # The serial-like suffix keeps two authorities apart for clients that trust both.
+    # The serial-like suffix tells two authorities apart for clients that trust both.
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"argosy-ca-{chance.token(4).hex()}")])
     certificate = (
         _builder(subject, subject, key.public_key(), _CA_LIFE)
@@ -175,7 +175,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))  # clocks differ a little
+        .not_valid_before(now - datetime.timedelta(minutes=5))  # allows for clock skew
         .not_valid_after(now + life)
     )
 

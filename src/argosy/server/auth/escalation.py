@@ -1,11 +1,11 @@
-"""Privilege escalation: nobody grants through roles or bindings what they do not hold themselves.
+"""Privilege escalation: users can grant through roles or bindings only what they hold themselves.
 
 Kubernetes' rule: writing a role needs every permission in it (or the verb `escalate` on it), writing a binding every permission
-of the role it names (or the verb `bind` on that), and a role that gathers others needs every permission there is. A write that
-grants nothing new is judged like one that does, for a label alone can make a role part of another; only what the garbage
-collector changes is free.
+of the role it names (or the verb `bind` on that), and an aggregated role needs every permission there is. A write that grants
+nothing new is checked as well, for a label alone can make a role part of another; only changes of the garbage collector are
+exempt.
 
-What it takes is bounded by how much a role may name, by what is compared at most (`rbac`) and by what is told of it.
+The cost is bounded by the size of a role, by the number of comparisons (`rbac`) and by the length of the message.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,20 +24,20 @@ __all__ = ["NoEscalation"]
 
 _ROLES = {"Role": "roles", "ClusterRole": "clusterroles"}
 _BINDINGS = ("RoleBinding", "ClusterRoleBinding")
-#: What a role that gathers others may come to hold.
+#: What an aggregated role may come to hold.
 _EVERYTHING = (Rule(("*",), ("*",), ("*",)), Rule(("*",), urls=("*",)))
 _GATHERS = "must have cluster-admin privileges to use the aggregationRule"
-#: Rules of a role, and subjects of a binding: each request of theirs may look at all of them.
+#: Rules of a role, and subjects of a binding: each request of theirs may have to check all of them.
 MAX_ITEMS = 5000
-#: Characters of what a refusal lists, and values of one field of a rule there.
+#: Characters of the list in a refusal, and values of one field of a rule in it.
 MAX_LISTING = 64 * 1024
 MAX_VALUES = 1000
-#: Of metadata: the garbage collector's, and what is not the writer's own.
+#: Metadata of the garbage collector, and metadata that the writer does not set.
 _COLLECTORS = ("ownerReferences", "finalizers", "selfLink", "managedFields")
 
 
 class NoEscalation(AdmissionPlugin):
-    """Judges every write of a role or binding. Raises 403, and 404 for a binding to a role that is not there."""
+    """Checks every write of a role or binding. Raises 403, and 404 for a binding to a role that does not exist."""
 
     def __init__(self, rbac: Rbac):
         self._rbac = rbac
@@ -62,7 +62,7 @@ class NoEscalation(AdmissionPlugin):
             self._check_binding(call, obj)
 
     def _check_role(self, call: Call, obj: Object, old: Object | None) -> None:
-        # A POST names no object, so a right to escalate certain names does not serve it.
+        # A POST names no object, so a right to escalate certain names does not apply.
         if self._may(call, "escalate", GROUP, call.kind.plural, call.name):
             return
         self._confirm(call, obj, rules_of(obj))
@@ -85,7 +85,7 @@ class NoEscalation(AdmissionPlugin):
             raise status.bad_request(f"Name parameter invalid: {_quoted(name)}: {';'.join(wrong)}")
         rules = self._rbac.role_rules(kind, call.namespace, name)
         if rules is None:
-            # Told as one of the resource that was asked for, as kube-apiserver does.
+            # Reported for the requested resource, as in kube-apiserver.
             raise status.not_found(call.kind, name)
         self._confirm(call, obj, rules)
 
@@ -109,7 +109,7 @@ class NoEscalation(AdmissionPlugin):
 
 
 def _check_size(call: Call, obj: Object, old: Object | None) -> None:
-    """Raises 422 for too much, unless it was there before there was a limit."""
+    """Raises 422 if too large, unless it was already before there was a limit."""
     for field in ("rules", "subjects"):
         wrong = _too_much(obj, field)
         if wrong is not None and (old is None or obj.get(field) != old.get(field)):
@@ -135,9 +135,9 @@ def _gathers(role: Object) -> bool:
 
 
 def _only_collected(call: Call, new: Object, old: Object) -> bool:
-    """Whether the write changes nothing but what the garbage collector does.
+    """Whether the write changes only what the garbage collector changes.
 
-    It is compared as it was sent: a PUT that leaves out the version or the uid is a change.
+    It is compared as sent: a PUT without the version or the uid is a change.
     """
     sent = dict(new["metadata"])
     if call.verb == "patch":
@@ -146,7 +146,7 @@ def _only_collected(call: Call, new: Object, old: Object) -> bool:
         sent[field] = old["metadata"].get(field)
     if _told(sent) != _told(old["metadata"]):
         return False
-    # Mostly nothing was changed there, and that is seen at once.
+    # Usually unchanged, which is found at once.
     return all(_same(new.get(field), old.get(field)) for field in (new.keys() | old.keys()) - {"metadata"})
 
 
@@ -155,7 +155,7 @@ def _same(new: Any, old: Any) -> bool:
 
 
 def _told(value: Any) -> Any:
-    """The value without fields that say nothing: an absent field and an empty one are the same."""
+    """The value without empty fields: an absent field and an empty one are the same."""
     if isinstance(value, dict):
         fields = ((key, _told(field)) for key, field in value.items())
         return {key: field for key, field in fields if field not in (None, "", [], {})}
@@ -165,7 +165,7 @@ def _told(value: Any) -> Any:
 
 
 def _compact(permissions: Iterable[Rule]) -> list[Rule]:
-    """Those that differ by their verb alone, as one."""
+    """Merges permissions that differ only in their verb."""
     whole: list[Rule] = []
     verbs: dict[tuple[tuple[str, ...], ...], list[str]] = {}
     for rule in permissions:
@@ -177,7 +177,7 @@ def _compact(permissions: Iterable[Rule]) -> list[Rule]:
 
 
 def _listing(permissions: Sequence[Rule]) -> str:
-    """A line for each, in order; as many as somebody may read."""
+    """One line for each, in order, up to a readable number."""
     lines: set[str] = set()
     size = 0
     for number, rule in enumerate(permissions):

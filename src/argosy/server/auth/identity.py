@@ -1,4 +1,4 @@
-"""Who asks, and for what: the values that authentication and authorisation exchange."""
+"""The values that authentication and authorisation exchange: users, and what they request."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -40,7 +40,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 class Authenticator(Protocol):
     def authenticate(self, headers: Mapping[str, str], peer_certificate: bytes | None) -> User | None:
-        """Who sent this; None when the credentials are missing or wrong. `peer_certificate` is verified DER."""
+        """The user; None if the credentials are missing or wrong. `peer_certificate` is verified DER."""
         ...
 
 

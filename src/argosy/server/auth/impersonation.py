@@ -1,8 +1,8 @@
-"""Impersonation: a user who may impersonate acts as somebody else for one request.
+"""Impersonation: a user with the right to do so acts as somebody else for one request.
 
-There are several ways to be allowed to, as in Kubernetes. The older one is the verb `impersonate` on everything that is claimed
-(user or account, uid, groups, extra values), and then any request may be made. The constrained ones, one for each sort of user,
-need the verb `impersonate:<way>` on what is claimed and `impersonate-on:<way>:<verb>` on what the request itself is about.
+As in Kubernetes, there are several modes. The older one needs the verb `impersonate` on everything that is claimed (user or
+account, uid, groups, extra values), and then allows any request. The constrained modes, one for each kind of user, need the
+verb `impersonate:<mode>` on what is claimed and `impersonate-on:<mode>:<verb>` on the target of the request itself.
 """
 
 import re
@@ -27,15 +27,15 @@ _NODE = "system:node:"
 _NODES = "system:nodes"
 _ANONYMOUS = "system:anonymous"
 _REVIEWS = "authentication.k8s.io"
-#: Of so many groups or values on, a constrained right to the name `*` covers them all.
+#: From so many groups or values on, a constrained right to the name `*` covers them all.
 _MANY = 4
-#: Users whose last way is remembered.
+#: Users whose last mode is remembered.
 _REMEMBERED = 10_000
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 class ImpersonationDenied(Exception):
-    """Carries the attributes that were not allowed, for the 403 that names them, and what else there is to say."""
+    """Carries the attributes that were not allowed, for the message of the 403, and further text."""
 
     def __init__(self, attributes: Attributes, why: str = ""):
         super().__init__(f"{attributes.user.name} may not {attributes.verb} {attributes.resource} {attributes.name}")
@@ -44,21 +44,21 @@ class ImpersonationDenied(Exception):
 
 
 class ImpersonationIncomplete(Exception):
-    """Groups, a uid or extra fields were claimed, and no user."""
+    """Groups, a uid or extra fields were claimed without a user."""
 
 
 class Impersonation:
     def __init__(self, authorizer: Authorizer):
         self._authorizer = authorizer
         self._ways = (_AssociatedNode(), _ArbitraryNode(), _Account(), _UserInfo(), _Older())
-        #: The way each user came by last: tried first, so that a refusal speaks of the rights the user has in mind.
+        #: The last successful mode of each user: tried first, so that a refusal names the rights the user expects to need.
         self._last: OrderedDict[str, _Way] = OrderedDict()
 
     def user(self, user: User, headers: Mapping[str, str], attributes: Callable[[User], Attributes]) -> User:
-        """The user to act as: the same where the headers claim nobody.
+        """The user to act as: the same if the headers claim nobody.
 
-        Header names are lower case; a header that came several times has its values on lines of their own. `attributes` tells
-        what the request is about. Raises ImpersonationDenied and ImpersonationIncomplete.
+        Header names are lower case; repeated headers have their values on separate lines. `attributes` tells what the request
+        is about. Raises ImpersonationDenied and ImpersonationIncomplete.
         """
         wanted = _claimed(headers)
         if wanted is None:
@@ -76,11 +76,11 @@ class Impersonation:
                 continue
             self._remember(user.name, way)
             return _completed(wanted, way.groups(wanted))
-        assert refusal is not None  # the older way serves everybody
+        assert refusal is not None  # the older mode applies to everybody
         raise refusal
 
     def _check(self, questions: "Iterator[tuple[Attributes, ...]]") -> None:
-        """Each has to be allowed, by one of its alternatives; the last of them is the one that is told."""
+        """Each must be allowed, by one of its alternatives; a refusal names the last alternative."""
         for alternatives in questions:
             decisions = [self._authorizer.authorize(attributes) for attributes in alternatives]
             if not any(decision.allowed for decision in decisions):
@@ -94,10 +94,10 @@ class Impersonation:
 
 
 class _Way:
-    """One way to be allowed to impersonate."""
+    """One mode of impersonation."""
 
     verb = "impersonate"
-    #: API group of users and groups in the rights of this way.
+    #: API group of users and groups in the rights of this mode.
     group = ""
 
     def serves(self, user: User, wanted: User) -> bool:
@@ -111,7 +111,7 @@ class _Way:
     def questions(
         self, user: User, wanted: User, attributes: Callable[[User], Attributes]
     ) -> Iterator[tuple[Attributes, ...]]:
-        """What has to be allowed, one after the other, each with the alternatives to it."""
+        """What must be allowed, one after another, each with its alternatives."""
         yield (self._name(user, wanted.name),)
         if wanted.uid:
             yield (Attributes(user, self.verb, _REVIEWS, "v1", "uids", name=wanted.uid),)
@@ -212,7 +212,7 @@ class _UserInfo(_Constrained):
 
 
 def _claimed(headers: Mapping[str, str]) -> User | None:
-    """Who the headers say to be, as they say it; None where they say nothing."""
+    """The claimed user as in the headers; None if they claim nothing."""
     name = headers.get("impersonate-user", "").partition("\n")[0]
     uid = headers.get("impersonate-uid", "").partition("\n")[0]
     given = headers.get("impersonate-group")

@@ -3,8 +3,8 @@
 `Rbac` keeps its own small view of the four kinds, fed by `observe` for each committed change, and indexed by subject, so
 that a decision looks only at the bindings of the user and its groups.
 
-All of it is done on the event loop, so what it takes is bounded: a role names so much and no more, what a rule names is looked
-up in sets, a role that is bound many times is looked at once, and what a grant is compared with is counted.
+Everything runs on the event loop, so the cost is bounded: a role has a limited size, a rule's names are looked up in sets, a
+role that is bound many times is checked once, and comparisons of grants are counted.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,15 +29,15 @@ KINDS = {
     "rolebindings": "RoleBinding",
     "clusterrolebindings": "ClusterRoleBinding",
 }
-#: The group whose members may do everything, whatever the roles say.
+#: Members of this group may do everything, whatever the roles say.
 SUPERUSERS = "system:masters"
 #: Verbs, groups, resources, names and URLs of one role. Kubernetes has no such limit; hundreds of kinds take thousands.
 MAX_NAMED = 50_000
-#: Comparisons of two rules that one write of a role is worth. A few lines can name billions of permissions.
+#: Comparisons of two rules that one write of a role may cost. A few lines can name billions of permissions.
 MAX_COMPARED = 50_000
-#: As many names are compared in the time of one such comparison.
+#: So many names are compared in the time of one such comparison.
 _NAMES_COMPARED = 16
-#: Telling one permission takes the time of as many comparisons.
+#: Listing one permission takes the time of so many comparisons.
 _TOLD = 10
 _JSON_NAMES = {"groups": "apiGroups", "names": "resourceNames", "urls": "nonResourceURLs"}
 _NAMING = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
@@ -54,16 +54,16 @@ class Rule(msgspec.Struct, frozen=True, rename=_JSON_NAMES.get):
 
 
 class _Sets(NamedTuple):
-    """What a rule names, to look it up in. A tuple, because taking it apart is the quickest there is to do with it."""
+    """The names in a rule, for lookups. A tuple, because unpacking it is the fastest access."""
 
     verbs: frozenset[str]
     groups: frozenset[str]
     resources: frozenset[str]
     names: frozenset[str]
     urls: frozenset[str]
-    #: What URLs begin with, of the patterns that end with a star.
+    #: URL prefixes, from patterns that end with a star.
     prefixes: tuple[str, ...]
-    #: How much that is.
+    #: The number of names.
     size: int
 
     @classmethod
@@ -76,7 +76,7 @@ class _Sets(NamedTuple):
 
 
 class _Rules(NamedTuple):
-    """Of one role: as they are written, and the same as they are asked."""
+    """The rules of one role: as written, and in the form for lookups."""
 
     written: tuple[Rule, ...] = ()
     sets: tuple[_Sets, ...] = ()
@@ -85,7 +85,7 @@ class _Rules(NamedTuple):
     def of(cls, rules: tuple[Rule, ...]) -> "_Rules":
         sets = tuple(map(_Sets.of, rules))
         if sum(len(names) for rule in rules for names in _fields(rule)) > MAX_NAMED:
-            # From before there was a limit: without its repetitions.
+            # From before there was a limit: without duplicates.
             rules = tuple(map(_distinct, rules, sets))
         return cls(rules, sets)
 
@@ -131,7 +131,7 @@ class Rbac:
         self._by_subject: dict[str, dict[tuple[str, str, str], _Binding]] = {}
 
     def follow(self, store: Store) -> None:
-        """Decisions follow the stored roles and bindings from the moment a write is durable."""
+        """Decisions follow the stored roles and bindings as soon as a write is durable."""
         for plural, kind in KINDS.items():
             store.follow(partial(self._changed, kind), f"{GROUP}/{plural}")
 
@@ -139,7 +139,7 @@ class Rbac:
         self.observe(kind, event.entry.value, deleted=event.deleted)
 
     def observe(self, kind: str, value: bytes, *, deleted: bool = False) -> None:
-        """A role or binding was created, changed or deleted; `value` is what is stored of it, or was."""
+        """A role or binding was created, changed or deleted; `value` is the stored object, or the last one."""
         if kind in ("Role", "ClusterRole"):
             role = _decode_role(value)
             key = (kind, role.metadata.namespace, role.metadata.name)
@@ -174,13 +174,13 @@ class Rbac:
         return chain.from_iterable(rules.written for rules in self._held(user, namespace))
 
     def missing(self, user: User, namespace: str, rules: Iterable[Rule]) -> list[Rule]:
-        """What of `rules` the user does not hold, one resource, name or URL each (escalation check).
+        """The parts of `rules` that the user does not hold, one resource, name or URL each (escalation check).
 
-        What would take too long to compare counts as not held, and is told as it stands.
+        What would take too long to compare counts as not held, and is listed as written.
         """
         roles = list(self._held(user, namespace))
         held = [own for role in roles for own in role.sets]
-        # Who has a role may pass it on, however long it is.
+        # A user with a role may grant it, however long it is.
         passed_on = {id(rule) for role in roles for rule in role.written}
         effort = _Effort(MAX_COMPARED)
         missing: list[Rule] = []
@@ -197,17 +197,17 @@ class Rbac:
         return missing
 
     def role_rules(self, kind: str, namespace: str, name: str) -> tuple[Rule, ...] | None:
-        """The rules of a Role in the namespace, or of a ClusterRole; None where there is none of that name."""
+        """The rules of a Role in the namespace, or of a ClusterRole; None if there is none of that name."""
         rules = self._roles.get((kind, namespace if kind == "Role" else "", name))
         return None if rules is None else rules.written
 
     def lost(self, user: User, namespace: str) -> list[tuple[str, str]]:
-        """(kind, name) of the roles that bindings of the user name and that do not exist: cluster bindings' first."""
+        """(kind, name) of missing roles that bindings of the user name, cluster bindings first."""
         bindings = sorted(self._bindings_of(user, namespace), key=lambda binding: (binding.namespace, binding.name))
         return [(binding.role[0], binding.role[2]) for binding in bindings if binding.role not in self._roles]
 
     def unresolved(self, user: User, namespace: str) -> str:
-        """What `lost` finds, in the words of an authorizer; empty where nothing is."""
+        """The result of `lost` in an authorizer's words; empty if nothing is missing."""
         lost = self.lost(user, namespace)
         return aggregate([f'{kind.lower()}.{GROUP} "{name}" not found' for kind, name in lost]) if lost else ""
 
@@ -215,7 +215,7 @@ class Rbac:
         return (_EVERYTHING,) if SUPERUSERS in user.groups else (rules for _, rules in self._roles_of(user, namespace))
 
     def _roles_of(self, user: User, namespace: str) -> Iterator[tuple[_Binding, _Rules]]:
-        """The rules of each role the user has, once, with a binding that gives it to them."""
+        """The rules of each role of the user, once, with a binding that grants it."""
         seen = set()
         for binding in self._bindings_of(user, namespace):
             if binding.role not in seen:
@@ -224,14 +224,14 @@ class Rbac:
 
     def _bindings_of(self, user: User, namespace: str) -> Iterator[_Binding]:
         for subject in _subjects_of(user):
-            # A copy, made in one step: reviews of many groups are answered in a thread.
+            # A copy, made in one step: reviews of many groups are handled in a thread.
             for binding in tuple(self._by_subject.get(subject, {}).values()):
                 if binding.kind == "ClusterRoleBinding" or (namespace and binding.namespace == namespace):
                     yield binding
 
 
 def named(role: Object) -> int:
-    """How much a Role or ClusterRole object names, repetitions counted."""
+    """How many names a Role or ClusterRole object has, duplicates counted."""
     return sum(len(rule.get(field) or ()) for rule in role.get("rules") or () for field in _NAMING)
 
 
@@ -272,7 +272,7 @@ def _binding(kind: str, grant: _Grant) -> _Binding:
 
 
 def _subject(subject: Object, namespace: str) -> tuple[str, str]:
-    """What a user is looked up by, and how the subject is named in reasons."""
+    """The key by which a user is looked up, and the subject's name in reasons."""
     kind, name = subject.get("kind"), subject.get("name", "")
     if kind == "ServiceAccount":
         home = subject.get("namespace") or namespace
@@ -315,7 +315,7 @@ def _allow(rules: Iterable[_Sets], asked: Attributes) -> bool:
 
 
 class _Effort:
-    """What may still be spent on one comparison."""
+    """The effort left for one comparison."""
 
     def __init__(self, left: int):
         self.left = left
@@ -326,7 +326,7 @@ class _Effort:
 
 
 def _near(held: Iterable[_Sets], rule: Rule, effort: _Effort) -> list[_Sets] | None:
-    """Those that may hold part of a rule; None where one of them holds all of it: what most grants come down to."""
+    """The rules that may hold part of a rule; None if one of them holds all of it, as in most grants."""
     near: list[_Sets] = []
     if not effort.affords(1):
         return near
@@ -354,7 +354,7 @@ def _near(held: Iterable[_Sets], rule: Rule, effort: _Effort) -> list[_Sets] | N
 
 
 def _breakdown(rule: Rule, near: list[_Sets]) -> int:
-    """The effort of `_lacking`, and of telling what it finds."""
+    """The effort of `_lacking`, and of listing its result."""
     verbs = 1 + len(rule.verbs) // _NAMES_COMPARED
     permissions = len(rule.groups) * len(rule.resources) * max(len(rule.names), 1)
     effort = permissions * (_TOLD + verbs + len(near) * verbs)
@@ -365,7 +365,7 @@ def _breakdown(rule: Rule, near: list[_Sets]) -> int:
 
 
 def _lacking(rule: Rule, near: list[_Sets]) -> Iterator[Rule]:
-    """What of a rule none of the others holds. Verbs are together, but those for URLs are told one by one."""
+    """The part of a rule that none of the others holds. Verbs are merged, but those for URLs are listed one by one."""
     for group in rule.groups if rule.resources else ():
         of_group = [own for own in near if group in own.groups or "*" in own.groups]
         for resource in rule.resources:

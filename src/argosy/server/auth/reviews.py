@@ -1,4 +1,4 @@
-"""Reviews: kinds that are asked, not stored. Access reviews, rules reviews, token reviews, "who am I"."""
+"""Reviews: kinds that are never stored: access reviews, rules reviews, token reviews, SelfSubjectReview."""
 
 from argosy.kube.timestamps import now
 from argosy.server import status
@@ -18,7 +18,7 @@ _EXACTLY_ONE = "exactly one of nonResourceAttributes or resourceAttributes must 
 
 
 class Reviews:
-    """Answers a review object, whose field types were checked, with its status filled in. Raises 400."""
+    """Fills in the status of a review object, whose field types were checked. Raises 400."""
 
     def __init__(self, authentication: Authentication, authorizer: Authorizer, rbac: Rbac | None):
         self._authentication = authentication
@@ -26,7 +26,7 @@ class Reviews:
         self._rbac = rbac
 
     def answer(self, kind: str, user: User, review: Object, namespace: str = "") -> Object | list[FieldError]:
-        """The answered review, or what is wrong with the question."""
+        """The answered review, or the errors in the request."""
         spec = review.get("spec") or {}
         match kind:
             case "SelfSubjectReview":
@@ -53,7 +53,7 @@ class Reviews:
         else:
             fields = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
             asked = {field: resource.get(field) or "" for field in fields}
-            # No resource at all is asked about like all of them.
+            # No resource at all means all of them.
             attributes = Attributes(user, **{**asked, "resource": asked["resource"] or "*"})
         decision = self._authorizer.authorize(attributes)
         told: Object = {"allowed": decision.allowed}
@@ -130,7 +130,7 @@ def _wrong_selector(selector: Object | None, path: str) -> list[FieldError]:
 
 
 def _wrong_subject(spec: Object) -> list[FieldError]:
-    # Each is looked up on the event loop. Kubernetes knows no such limit.
+    # Each is looked up on the event loop. Kubernetes has no such limit.
     if len(spec.get("groups") or ()) > MAX_ITEMS:
         return [too_many("spec.groups", len(spec["groups"]), MAX_ITEMS)]
     if spec.get("user") or spec.get("groups"):

@@ -1,4 +1,4 @@
-"""Token requests: a create of serviceaccounts/token answers with a token of that account."""
+"""Token requests: a create of serviceaccounts/token returns a token of that account."""
 
 import datetime
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def token_request(
     review: Object,
     bound: Callable[[Object | None], Object] = lambda reference: {},
 ) -> Object | list[FieldError]:
-    """The answer for a stored account, or what is wrong with the request; `bound`: claims about one more object."""
+    """The response for a stored account, or the errors in the request; `bound`: claims about one more object."""
     spec: Object = {"boundObjectRef": None, **(review.get("spec") or {})}
     given = spec.get("expirationSeconds")
     seconds = _DEFAULT_SECONDS if given is None else int(given)

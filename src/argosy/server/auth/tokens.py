@@ -1,7 +1,7 @@
-"""Bearer tokens: static ones from a list, and service-account tokens (JWTs) that the server signs and checks itself.
+"""Bearer tokens: static ones from a list, and service-account tokens (JWTs) that the server signs and verifies itself.
 
-A service-account token is bound to the account's uid, so that it dies with the account. It may be bound to an object besides,
-and then dies with that as well; `refusal` asks the store.
+A service-account token is bound to the account's uid, and expires with the account. It may also be bound to an object, and then
+expires with that, too; `refusal` asks the store.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ class StaticTokens:
 
 
 class TokenClaims(msgspec.Struct, frozen=True):
-    """What a valid service-account token says."""
+    """The content of a valid service-account token."""
 
     namespace: str
     name: str
@@ -68,13 +68,13 @@ class TokenClaims(msgspec.Struct, frozen=True):
 
 
 class TokenRefused(Exception):
-    """A token that we signed and that is not good, or not good for this: why."""
+    """A token that we signed but that is not valid, or not for this audience; the message says why."""
 
 
 class ServiceAccountTokens:
     """Signs and verifies service-account tokens with one key (PEM, EC P-256).
 
-    `refusal` says why a token with these claims is no longer good, or nothing.
+    `refusal` says why a token with these claims is no longer valid, or nothing.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class ServiceAccountTokens:
         return jwt.encode(claims, self._private, algorithm=_ALGORITHM), expires
 
     def verify(self, token: str, audiences: Iterable[str] = ()) -> TokenClaims | None:
-        """The claims of a token that is in time, for one of `audiences`, and whose objects still live; None: not ours.
+        """The claims of a current token for one of `audiences` whose objects still exist; None: not ours.
 
         Raises TokenRefused.
         """
@@ -155,7 +155,7 @@ def service_account_user(claims: TokenClaims) -> User:
 
 
 def account_of(name: str) -> tuple[str, str] | None:
-    """Namespace and name of the service account a user name stands for; None where it stands for none."""
+    """Namespace and name of the service account of a user name; None if it is no service account's."""
     if not name.startswith(_ACCOUNT):
         return None
     namespace, colon, account = name.removeprefix(_ACCOUNT).partition(":")

@@ -15,7 +15,7 @@ _DEFAULT = [{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimes
 
 
 def columns_printer(definitions: Sequence[dict[str, Any]]) -> Printer:
-    """Name first, then the given columns (age where none are given); a column with a broken path stays empty."""
+    """Name first, then the given columns (or the age if none are given); a column with an invalid path stays empty."""
     columns = [NAME]
     paths: list[tuple[JsonPath | None, str]] = []
     for column in definitions or _DEFAULT:

@@ -10,12 +10,12 @@ from argosy.server.crd.structure import Structure
 __all__ = ["apply_defaults"]
 
 
-#: Bytes of defaults that one object may be given. Each item of a list gets its own, so a small body could become huge.
+#: Bytes of defaults that one object may get. Each list item gets its own, so a small body could become huge.
 MOST = 3 * 1024 * 1024
 
 
 def apply_defaults(value: Any, structure: Structure | None) -> None:
-    """Fill in place; a null counts as absent where the schema does not allow it. Raises 413 where it would be too much."""
+    """Fill in place; a null counts as absent if the schema does not allow it. Raises 413 if it would be too large."""
     _fill(value, structure, MOST)
 
 

@@ -1,11 +1,10 @@
-"""Custom resource definitions as they come and go: which kinds the registry serves.
+"""Custom resource definitions, and which kinds the registry serves because of them.
 
-kube-apiserver accepts names and establishes a definition in controllers, some time after it was written. Here both are
-decided in the write itself (`naming`), and the kinds are served when that write is acknowledged (`observe`), so nobody has
-to wait. A definition whose names are taken is stored, not served, and says why; it is looked at again when it is written
-again.
+kube-apiserver accepts names and establishes a definition in controllers, some time after it was written. Here both happen in
+the write itself (`naming`), and the kinds are served when that write is acknowledged (`observe`), so clients need not wait. A
+definition whose names are taken is stored, not served, and says why; it is checked again when it is written again.
 
-Nothing here reads a schema: hundreds of definitions with megabytes of them are served at once, and each schema is compiled
+Nothing here reads a schema: hundreds of definitions with megabytes of schemas are served at once, and each schema is compiled
 when its first object is written (`strategy`).
 """
 
@@ -43,7 +42,7 @@ class _Status(msgspec.Struct, rename="camel"):
 
 
 class _Definition(msgspec.Struct):
-    """What decides what is served."""
+    """The fields that decide what is served."""
 
     metadata: _Identity
     spec: _Spec
@@ -62,14 +61,14 @@ _decode = msgspec.json.Decoder(_Definition).decode
 
 
 class CustomResources:
-    """Keeps the registry's custom kinds in step with the stored definitions. Not a task."""
+    """Keeps the registry's custom kinds in sync with the stored definitions. Not a task."""
 
     def __init__(self, registry: Registry):
         self._registry = registry
         self._names: dict[str, Object] = {}
 
     def follow(self, store: Store) -> None:
-        """From within each commit: a definition whose write is acknowledged is served."""
+        """Called within each commit: a definition whose write is acknowledged is served."""
         store.follow(self._changed, DEFINITIONS)
 
     def _changed(self, event: StoreEvent) -> None:
@@ -77,7 +76,7 @@ class CustomResources:
         self.observe(new, event.previous.value if event.previous is not None else None)
 
     def names(self) -> Iterable[Object]:
-        """Of each definition what others have to know of it: its name, its group and the names it was given."""
+        """What others must know of each definition: its name, its group and its accepted names."""
         return self._names.values()
 
     def observe(self, new: bytes | None, old: bytes | None) -> None:
@@ -92,7 +91,7 @@ class CustomResources:
                 "spec": {"group": definition.spec.group},
                 "status": {"acceptedNames": definition.status.accepted_names},
             }
-            # Other writes (labels, conditions) cost no compiling and no new discovery.
+            # Other writes (labels, conditions) cause no compilation and no new discovery.
             if before is not None and definition.serves_as(before):
                 return
         served = {kind.version: kind for kind in _kinds(definition)} if definition is not None else {}
@@ -117,7 +116,7 @@ def _kind(definition: _Definition, version: Version, strategies: Mapping[str, Cu
     strategy = strategies[version.name]
 
     def from_storage(obj: Object) -> None:
-        """Defaulted by the version it is stored in, then seen through this one."""
+        """Defaulted by the version it is stored in, then converted to this one."""
         stored = strategies.get(obj["apiVersion"].rpartition("/")[2])
         if stored is not None:
             stored.default(obj)

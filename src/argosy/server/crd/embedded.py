@@ -21,7 +21,7 @@ _API_VERSION = re.compile(r"[^/]+(/[^/]+)?")
 
 
 def validate_embedded(value: Any, structure: Structure | None, path: Path = None) -> list[FieldError]:
-    """The rules of every resource embedded below `value`, which is not one itself."""
+    """The errors of every resource embedded below `value`, which is not one itself."""
     if structure is None or not structure.embedded_below:
         return []
     errors: list[FieldError] = []
@@ -80,7 +80,7 @@ def _node(value: Any, structure: Structure, path: Path) -> list[FieldError]:
 
 
 def _resource(value: dict[str, Any]) -> list[FieldError]:
-    """What is wrong with a resource; fields are told from it on."""
+    """The errors of a resource; fields are relative to it."""
     errors = [required(f".{name}") for name in ("apiVersion", "kind") if name not in value]
     for name in ("apiVersion", "kind"):
         text = value.get(name, "-")

@@ -1,6 +1,6 @@
 """String formats of schemas: which values are a date-time, an IPv4 address, base64, …
 
-The names are those kube-apiserver knows; any other format is decoration and checks nothing, as there.
+The names are those of kube-apiserver; any other format checks nothing, as there.
 """
 
 import base64
@@ -18,7 +18,7 @@ _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[
 _DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
 #: The pattern above is not linear in runs of digits.
 _LONGEST_DURATION = 1000
-#: One digit is enough to look for: starting anew at each digit of a long number would take quadratic time.
+#: One digit is enough to search for: starting again at each digit of a long number would take quadratic time.
 _AMOUNT = re.compile(r"[0-9]\s*([A-Za-zµ]+)")
 _UNITS = frozenset({"ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"})
 _UNIT_NAMES = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
@@ -53,7 +53,7 @@ def _date_time(text: str) -> bool:
 
 
 def _duration(text: str) -> bool:
-    """Go's own form; or, as loosely as kube-apiserver has it, an amount of a unit of time anywhere in the text."""
+    """Go's own form; or, as loosely as in kube-apiserver, an amount and a unit of time anywhere in the text."""
     if len(text) <= _LONGEST_DURATION and _DURATION.fullmatch(text):
         return True
     return any(unit.lower() in _UNITS or unit.startswith(_UNIT_NAMES) for unit in _AMOUNT.findall(text))

@@ -48,7 +48,7 @@ def _taken(obj: Object, existing: Iterable[Object]) -> tuple[set[str], set[str]]
 
 
 def _claim(wanted: Object, accepted: Object, resources: set[str], kinds: set[str]) -> tuple[str, str]:
-    """Take over into `accepted` every wanted name that is free; the last conflict is the reason told."""
+    """Add every wanted name that is free to `accepted`; the last conflict is the reported reason."""
     reason = message = ""
     for field, taken in (("plural", resources), ("singular", resources), ("shortNames", resources),
                          ("kind", kinds), ("listKind", kinds)):  # fmt: skip

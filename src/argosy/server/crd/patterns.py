@@ -1,4 +1,4 @@
-"""How much the patterns of one definition may be together. A single one is `kube.regexp`'s part."""
+"""The total size of the patterns of one definition. A single pattern is checked by `kube.regexp`."""
 
 from typing import Any, Final
 
@@ -6,14 +6,14 @@ from argosy.kube.regexp import PatternError, compile_pattern
 
 __all__ = ["MAX_SIZE", "too_large"]
 
-#: Instructions that the patterns of one definition may have together, each counted once. Real ones have some thousands.
+#: Instructions of all patterns of one definition, each pattern counted once. Real ones have some thousands.
 MAX_SIZE: Final = 500_000
-#: What a pattern counts at least: it has states beside its instructions.
+#: Minimum size of a pattern: it has states besides its instructions.
 _LEAST: Final = 100
 
 
 def too_large(schemas: Any) -> bool:
-    """Whether the patterns of these schemas are too much together. Those that are wrong are told elsewhere."""
+    """Whether the patterns of these schemas are too large together. Invalid ones are reported elsewhere."""
     seen: set[str] = set()
     size = 0
     waiting = [schemas]

@@ -1,7 +1,7 @@
-"""What is wrong with one value of a custom object, before its place in the object is known.
+"""Problems with one value of a custom object, before its place in the object is known.
 
-Validators find problems deep inside and hand them upwards; each level adds its own step, so a valid object costs no
-paths at all. `fields` turns them into field errors with kube-apiserver's words.
+Validators find problems deep inside and return them upwards; each level adds its own step, so a valid object needs no paths.
+`fields` turns them into field errors in kube-apiserver's words.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ __all__ = ["NOWHERE", "Problem", "Step", "fields", "joined", "under"]
 #: A property or map key, or an index.
 Step = str | int
 
-#: The field kube-apiserver names where it lost the path (anyOf and the like; the message holds it).
+#: The field kube-apiserver names if it lost the path (anyOf and the like; the message has it).
 NOWHERE = "<nil>"
 
 

@@ -1,4 +1,4 @@
-"""Pruning: fields no schema knows are removed, and told about so that strict requests can refuse them."""
+"""Pruning: fields that the schema does not have are removed, and reported so that strict requests can refuse them."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from argosy.server.metadata import METADATA_FIELDS
 
 __all__ = ["prune", "prune_nulls"]
 
-#: Unknown fields that are told.
+#: Unknown fields that are reported.
 MAX_UNKNOWN = 1000
 _OWNER = frozenset({"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"})
 
@@ -27,7 +27,7 @@ def _tell(unknown: list[str], path: Path, name: str) -> None:
 
 
 def _prune(value: Any, structure: Structure | None, path: Path, unknown: list[str], *, keep: bool) -> None:
-    """`keep` holds for this level alone, but reaches through a preserving list to its items, as in kube-apiserver."""
+    """`keep` applies to this level only, but reaches through a preserving list to its items, as in kube-apiserver."""
     if type(value) is dict:
         if structure is None:
             for name in value:
@@ -60,7 +60,7 @@ def _prune(value: Any, structure: Structure | None, path: Path, unknown: list[st
 
 
 def _prune_metadata(metadata: Any, path: Path, unknown: list[str]) -> None:
-    """A resource's metadata has no schema but ObjectMeta's own fields."""
+    """A resource's metadata has no schema except ObjectMeta's own fields."""
     if type(metadata) is not dict:
         return
     for name in [name for name in metadata if name not in METADATA_FIELDS]:

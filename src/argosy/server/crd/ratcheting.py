@@ -1,7 +1,7 @@
-"""Ratcheting: an update is not refused for what it did not touch.
+"""Ratcheting: an update is not refused for what it did not change.
 
-When a schema has been tightened, objects written before may be invalid. As in kube-apiserver, a problem in a part of the
-object that is the same as before is let pass; whatever the update changes must be valid.
+After a schema was tightened, older objects may be invalid. As in kube-apiserver, problems in unchanged parts of the object are
+ignored; whatever the update changes must be valid.
 """
 
 from typing import Any
@@ -18,15 +18,15 @@ _ABSENT: Any = object()
 
 
 def introduced(problems: list[Problem], new: Any, old: Any, structure: Structure) -> list[Problem]:
-    """The problems that lie in parts which differ between `old` and `new`."""
+    """The problems in parts that differ between `old` and `new`."""
     comparison = _Comparison()
     found = [problem for problem in problems if not comparison.untouched(problem, new, old, structure)]
-    # Where not all were looked for, those that were not seen may be new.
+    # If not all problems were collected, others may be new.
     return found if found or len(problems) < MAX_PROBLEMS else problems[:1]
 
 
 class _Comparison:
-    """Parts that hold many problems are compared once, not once for each."""
+    """Parts with many problems are compared once, not once for each."""
 
     def __init__(self) -> None:
         self._same: dict[tuple[int, int], bool] = {}
@@ -56,7 +56,7 @@ class _Comparison:
         return same
 
     def _correlated(self, step: str | int, new: Any, old: Any, structure: Structure | None) -> Any:
-        """The part of `old` that is the same part: by name in objects, by keys in list maps, nothing in other lists."""
+        """The corresponding part of `old`: by name in objects, by keys in list maps, none in other lists."""
         if isinstance(step, str):
             return _at(old, step)
         if structure is None or structure.list_type != "map" or type(old) is not list:

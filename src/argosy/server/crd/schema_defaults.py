@@ -14,7 +14,7 @@ __all__ = ["validate_defaults"]
 
 
 def validate_defaults(schema: dict[str, Any], path: str) -> list[FieldError]:
-    """What is wrong with the defaults of a schema whose structure is already known to be right."""
+    """The errors in the defaults of a schema whose structure is already known to be valid."""
     errors: list[FieldError] = []
     default = schema.get("default")
     if default is not None:
@@ -33,7 +33,7 @@ def _validate(default: Any, schema: dict[str, Any], path: str) -> list[FieldErro
     if pruned != default:
         return [invalid(path, default, "must not have unknown fields")]
     if structure.embedded and isinstance(default, dict):
-        # As the only property of another one, so that its own root is treated as embedded.
+        # As the only property of another schema, so that its own root is treated as embedded.
         holding = Structure({"properties": {"": schema}})
         embedded = validate_embedded({"": default}, holding, (None, path))
         if embedded:

@@ -1,4 +1,4 @@
-"""The part of OpenAPI a definition may use, and how list types, map types and CEL rules must be written."""
+"""The part of OpenAPI that a definition may use, and the rules for list types, map types and CEL rules."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ _UNSUPPORTED = (
 
 
 def validate_shape(schema: Any, path: str) -> list[FieldError]:
-    """Every keyword has the JSON type it must have: what the rules below take for granted."""
+    """Every keyword must have its JSON type, which the rules below rely on."""
     if not isinstance(schema, dict):
         return [invalid(path, schema, "must be a schema object")]
     errors: list[FieldError] = []
@@ -75,7 +75,7 @@ def _subschemas(schema: Schema) -> list[tuple[str, Any]]:
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """What a node inherits from the ones around it."""
+    """What a node inherits from its parents."""
 
     root: bool = False
     inside_metadata: bool = False
@@ -219,7 +219,7 @@ def _map_items(items: Any, keys: list[str], path: str) -> list[FieldError]:
 
 
 def _cel_rule(rule: dict[str, Any], path: str) -> list[FieldError]:
-    """How a rule is written; whether its expression compiles is not known without a CEL library."""
+    """The form of a rule; whether its expression compiles is unknown without a CEL library."""
     errors: list[FieldError] = []
     text, message = str(rule.get("rule") or "").strip(), str(rule.get("message") or "")
     if not text:

@@ -1,7 +1,7 @@
 """How objects of one version of a custom resource are written: pruned, defaulted and validated by its schema.
 
 The schema is compiled once (`prepare`), so a write only walks the object. x-kubernetes-validations are not evaluated; the
-definition's author is told so when writing it.
+definition's author gets a warning.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ _GO_TYPES: dict[type, str] = {
 
 
 class _Schema(msgspec.Struct):
-    #: As it is stored: most schemas are never read while the process runs.
+    #: As stored: most schemas are never read while the process runs.
     schema: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"null"), name="openAPIV3Schema")
 
 
@@ -69,7 +69,7 @@ class _Rules:
 
 
 class CustomResourceStrategy(Strategy):
-    """`prepare` compiles the schema, which takes up to a second for a large one; until then what needs it does."""
+    """`prepare` compiles the schema, which takes up to a second for a large one; otherwise the first use compiles it."""
 
     unconditional_update = False
     untyped = True
@@ -83,7 +83,7 @@ class CustomResourceStrategy(Strategy):
         self._made: _Rules | None = None
         self._making = threading.Lock()
         self.selectable = _selectable(version)
-        #: What `kubectl get` shows.
+        #: The columns of `kubectl get`.
         self.printer = columns_printer(version.additional_printer_columns)
 
     @property
@@ -93,7 +93,7 @@ class CustomResourceStrategy(Strategy):
 
     @cached_property
     def schema_digest(self) -> str:
-        """Another one for another schema."""
+        """Differs if the schema differs."""
         return hashlib.sha256(self._schema).hexdigest()
 
     @property
@@ -116,7 +116,7 @@ class CustomResourceStrategy(Strategy):
         return size if self._made is None else self._made.weight.effort(size)
 
     def from_stored(self, obj: Object) -> None:
-        """An object stored in another version, or by an older schema, shows only what this one knows."""
+        """An object stored in another version, or by an older schema, shows only the fields of this one."""
         prune(obj, self._rules.structure)
 
     def decode(self, obj: Object) -> Decoded:
@@ -143,7 +143,7 @@ class CustomResourceStrategy(Strategy):
             super().prepare_update(new, old)
 
     def prepare_status(self, new: Object, old: Object) -> None:
-        """Only status is taken; the version the writer read stays, for the conflict check."""
+        """Only status is taken; the writer's resourceVersion stays, for the conflict check."""
         written = new["metadata"].get("resourceVersion")
         super().prepare_status(new, old)
         new["metadata"] = dict(old["metadata"])
@@ -223,7 +223,7 @@ def _object_meta() -> schema.Type:
 
 
 def _nested(obj: Object, path: str, wanted: type) -> tuple[Any, str]:
-    """The value at a dotted path and, where its type or one on the way is wrong, what Go's accessor says of it."""
+    """The value at a dotted path and, if its type or one on the way is wrong, the error of Go's accessor."""
     value: Any = obj
     steps = path.removeprefix(".").split(".")
     walked = ""

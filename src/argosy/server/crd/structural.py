@@ -1,8 +1,8 @@
-"""Structural schemas: is the schema of a custom resource definition one the server can work with?
+"""Structural schemas: whether the server can work with the schema of a custom resource definition.
 
-A schema is structural when every value's type is said outside of anyOf, oneOf, allOf and not, when those add only value
-rules about fields named outside, and when metadata is left to the server. `validate_schema` is the whole answer for one
-version: shape, structure, the allowed part of OpenAPI (`schema_rules`) and the defaults (`schema_defaults`).
+A schema is structural if every value's type is given outside of anyOf, oneOf, allOf and not, if those only add value rules
+about fields named outside, and if metadata is left to the server. `validate_schema` does the whole check for one version:
+shape, structure, the allowed part of OpenAPI (`schema_rules`) and the defaults (`schema_defaults`).
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ _MISSING_TYPE = {
     "item": "must not be empty for specified array items",
     "field": "must not be empty for specified object fields",
 }
-#: Keywords that shape a value, and so have no place inside anyOf, oneOf, allOf and not.
+#: Keywords that shape a value, and so are not allowed inside anyOf, oneOf, allOf and not.
 _SHAPING = (
     ("type", "must be empty to be structural"),
     ("default", "must be undefined to be structural"),
@@ -39,7 +39,7 @@ _SHAPING = (
 
 
 def validate_schema(schema: Any, path: str) -> list[FieldError]:
-    """Everything wrong with an openAPIV3Schema; `path` is where it lies in the definition."""
+    """All errors in an openAPIV3Schema; `path` is its place in the definition."""
     errors = schema_rules.validate_shape(schema, path)
     if errors:
         return errors
@@ -63,7 +63,7 @@ def rule_warnings(definition: dict[str, Any]) -> list[str]:
 
 
 def unevaluated_rules(schema: Any, path: str) -> list[str]:
-    """Where x-kubernetes-validations stand: they are kept and published, but not evaluated by this server yet."""
+    """The paths of x-kubernetes-validations, which are stored and published, but not evaluated by this server yet."""
     if not isinstance(schema, dict):
         return []
     found = [f"{path}.x-kubernetes-validations"] if schema.get("x-kubernetes-validations") else []
@@ -118,7 +118,7 @@ def _invariants(schema: Schema, path: str, level: str) -> list[FieldError]:
 
 
 def _meta_fields(properties: dict[str, Schema], path: str, level: str) -> list[FieldError]:
-    """apiVersion, kind and metadata of a resource belong to the server; a schema may restrict names at most."""
+    """apiVersion, kind and metadata of a resource belong to the server; a schema may only restrict names."""
     errors = [
         invalid(f"{path}.properties[{name}].type", kind, "must be string")
         for name in ("kind", "apiVersion")
@@ -139,7 +139,7 @@ def _meta_fields(properties: dict[str, Schema], path: str, level: str) -> list[F
 
 
 def _values(schema: Schema, path: str) -> list[FieldError]:
-    """The value rules of a node outside of combinations; two ways to write int-or-string are allowed to name types."""
+    """The value rules of a node outside of combinations; two forms of int-or-string may name types."""
     errors: list[FieldError] = []
     any_of, all_of = schema.get("anyOf") or [], schema.get("allOf") or []
     if any_of != _INT_OR_STRING:
@@ -186,7 +186,7 @@ def _nested(schema: Schema, path: str) -> list[FieldError]:
 
 
 def _completeness(rules: Schema, schema: Schema | None, path: str, rules_path: str) -> list[FieldError]:
-    """Fields with rules inside combinations must be there outside too."""
+    """Fields with rules inside combinations must exist outside, too."""
     errors: list[FieldError] = []
     for keyword in ("allOf", "anyOf", "oneOf"):
         for index, node in enumerate(rules.get(keyword) or []):

@@ -1,7 +1,7 @@
-"""The shape of a structural schema: what pruning, defaulting and list rules need of it, made once per version.
+"""The shape of a structural schema: what pruning, defaulting and list rules need of it, built once per version.
 
-A tree of plain slots instead of schema dictionaries, each node knowing whether anything below it asks for a visit, so that
-walks skip whole subtrees.
+A tree of plain slots instead of schema dictionaries. Each node knows whether anything below it needs a visit, so that walks
+skip whole subtrees.
 """
 
 from typing import Any
@@ -43,12 +43,12 @@ class Structure:
         items = schema.get("items")
         self.items = Structure(items) if isinstance(items, dict) else None
         self.preserve = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
-        #: The root is a resource as an embedded one is: its metadata has rules of its own.
+        #: The root is a resource like an embedded one: its metadata has rules of its own.
         self.embedded = root or bool(schema.get("x-kubernetes-embedded-resource"))
         self.nullable = bool(schema.get("nullable"))
         self.list_type: str = schema.get("x-kubernetes-list-type") or "atomic"
         self.keys: tuple[str, ...] = tuple(schema.get("x-kubernetes-list-map-keys") or ())
-        #: (name, encoded default): decoded afresh for each object, so that none shares another's parts.
+        #: (name, encoded default): decoded anew for each object, so that objects share no parts.
         self.defaulted = tuple(
             (name, orjson.dumps(node["default"]))
             for name, node in (schema.get("properties") or {}).items()

@@ -1,10 +1,10 @@
 """Validation of values against a schema, compiled once to closures.
 
-A compiled check returns None for a valid value, so the usual case allocates nothing. What is checked, in which order,
-and every message follow kube-apiserver; CEL rules (x-kubernetes-validations) are not evaluated here.
+A compiled check returns None for a valid value, so the usual case allocates nothing. The checks, their order and all messages
+follow kube-apiserver; CEL rules (x-kubernetes-validations) are not evaluated here.
 
-Where several alternatives of an anyOf or oneOf fail, the problems of the first one are told; kube-apiserver picks the one
-that got furthest, which is the same one for alternatives of equal shape.
+If several alternatives of an anyOf or oneOf fail, the problems of the first one are reported; kube-apiserver picks the one that
+got furthest, which is the same for alternatives of equal shape.
 """
 
 # Each schema makes thousands of functions, and each of them would get annotations of its own.
@@ -32,7 +32,7 @@ _JSON_TYPES: dict[type, str] = {
 _NUMBER_FORMATS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 _FORMAT_OF = {int: "int64", float: "float64"}
 _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
-#: So many of one list or object are looked for: nobody reads more, and each takes more room than the value it is about.
+#: Problems collected per list or object: nobody reads more, and each takes more room than the value it is about.
 MAX_PROBLEMS = 1000
 _LARGEST_JSON_INTEGER = 2**53 - 1
 _LARGEST_FLOAT = 3.4028234663852886e38
@@ -91,7 +91,7 @@ def _types(schema: Schema) -> tuple[str, ...]:
 
 
 def _known_format(schema: Schema) -> str:
-    """The format if it means anything for the type; kube-apiserver ignores all others."""
+    """The format if it applies to the type; kube-apiserver ignores all others."""
     name: str = schema.get("format") or ""
     if not name:
         return ""
@@ -242,7 +242,7 @@ def _number_check(schema: Schema) -> Check | None:
             with_form = f" with format {form}" if form else " (default format)"
             problems.append(_out_of_range(f"Checked value must be of type {kind}{with_form}"))
         if step is not None and type(value) is int and 0 < step < 1:
-            # kube-apiserver makes an integer of the factor, beside an integer, and then cannot divide by it.
+            # kube-apiserver converts the factor to an integer for integer values, and then cannot divide by it.
             problems.append(_no_factor())
         elif step is not None and not _is_multiple(value, step):
             problems.append(invalid(value, f"should be a multiple of {go_number(step, value)}"))
@@ -282,7 +282,7 @@ def _is_multiple(value: int | float, step: int | float) -> bool:
 
 
 def _is_json_integer(number: float) -> bool:
-    """Whether a quotient is whole, for kube-apiserver: up to 2^53, and forgiving a little too much but nothing too little."""
+    """Whether a quotient is whole in kube-apiserver: up to 2^53, and tolerating a little too much but nothing too little."""
     if abs(number) > _LARGEST_JSON_INTEGER or math.isnan(number):
         return False
     whole = math.trunc(number)

@@ -1,7 +1,7 @@
-"""Weight: how much more than its size an object of a schema takes to write.
+"""Weight: how much more than its size an object of a schema costs to write.
 
-A small body becomes large by its defaults, and is gone through once for each alternative that the schema gives it; a text
-is held against its pattern.
+A small body may grow by its defaults, is walked once for each alternative of the schema, and each string is matched against its
+pattern.
 """
 
 from typing import Any
@@ -13,23 +13,23 @@ from argosy.kube.regexp import compile_pattern
 
 __all__ = ["Weight", "weigh"]
 
-#: Instructions of a pattern that take as long, at worst, as everything else that is done with a text.
+#: Instructions of a pattern that cost as much, at worst, as everything else that is done with a string.
 _LOOK = 32
-#: Bytes of the smallest item that gets defaults: {} and what keeps it from the next.
+#: Bytes of the smallest item that gets defaults: {} and a comma.
 _ITEM = 3
 #: Bytes around the name of a field.
 _AROUND = 4
 
 
 class Weight(msgspec.Struct, frozen=True):
-    #: Bytes of all defaults together, names and all, and of these the ones that each item of a list or map may get anew.
+    #: Bytes of all defaults together, including names; and of those that each item of a list or map may get again.
     defaults: int
     per_item: int
-    #: Times a value is looked at, where it is most often.
+    #: How often a value is visited at most.
     looks: int
 
     def effort(self, size: int) -> int:
-        """What an object of so many bytes takes, in bytes of one whose schema has neither defaults nor alternatives."""
+        """The cost of an object of so many bytes, in bytes of one whose schema has neither defaults nor alternatives."""
         size += self.defaults
         return (size + size // _ITEM * self.per_item) * self.looks
 

@@ -1,1 +1,1 @@
-"""From bytes to requests and back: the listening socket, a connection, one request's values, bodies, and limits on all of it."""
+"""From bytes to requests and back: the listening socket, connections, requests, bodies, and limits on all of them."""

@@ -1,4 +1,4 @@
-"""The Accept header: which forms of an answer a client asks for, in its order.
+"""The Accept header: which representations a client asks for, in its order of preference.
 
 Kubernetes asks for other shapes of an object with parameters: `application/json;as=Table;v=v1;g=meta.k8s.io`.
 """
@@ -10,7 +10,7 @@ import msgspec
 
 __all__ = ["MediaType", "media_types"]
 
-#: Characters of a header that is remembered; those of kubectl have some hundred.
+#: Characters of a header that is cached; those of kubectl have some hundred.
 _REMEMBERED = 1024
 
 
@@ -28,7 +28,7 @@ class MediaType(msgspec.Struct, frozen=True):
 
 def media_types(accept: str) -> tuple[MediaType, ...]:
     """The entries of an Accept header, best first: by quality, then in the order written."""
-    # What is long is nobody's habit, and thousands of entries each must not stay.
+    # Long headers are unusual, and must not fill the cache.
     return _remembered(accept) if len(accept) <= _REMEMBERED else _parsed(accept)
 
 

@@ -1,9 +1,9 @@
-"""Buffers: what waits in memory for others, bounded over all connections of a server together.
+"""Buffers: memory held for clients, bounded over all connections of a server together.
 
-There are two: what waits for clients to read it, and what clients have sent of requests that nobody answers yet. An event that
-waits for many watches is one object and counts once; what was made or sent for one client counts for it alone. Over the limit
-those are cut off for which most is held, until a quarter is free again. A watch that was cut off is resumed from the last
-version its client saw, as after any end of a watch.
+There are two: data that clients have not read yet, and bodies of requests that are not complete. An event that waits for many
+watches is one object and counts once; data for one client counts for it alone. Over the limit the clients with most data are
+cut off, until a quarter is free again. A client resumes a watch that was cut off from the last version it saw, as after any end
+of a watch.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ class Holder(Protocol):
         ...
 
     def cut(self) -> None:
-        """Let go of all of them; the client is cut off."""
+        """Release all of them; the client is cut off."""
         ...
 
 
@@ -47,7 +47,7 @@ class Buffers:
     def hold(self, size: int) -> None:
         self.held += size
         if self.held > self.limit and not self._relieving:
-            # Not at once: whoever holds more now may be in the middle of giving the same event to all of them.
+            # Not at once: the caller may be in the middle of giving the same event to all watches.
             self._relieving = True
             asyncio.get_running_loop().call_soon(self._relieve)
 
@@ -70,7 +70,7 @@ class Buffers:
 
 
 class Share:
-    """What is held for one client alone."""
+    """Bytes held for one client alone."""
 
     def __init__(self, buffers: Buffers, cut_off: Callable[[], None]):
         self._buffers = buffers
@@ -78,7 +78,7 @@ class Share:
         self.waiting = 0
 
     def hold(self, size: int) -> None:
-        """So much from now on, instead of what it was."""
+        """Set the bytes held from now on."""
         more = size - self.waiting
         self.waiting = size
         if size:
@@ -101,4 +101,4 @@ class Share:
 
 
 def _nobody() -> None:
-    """There is no one to cut off."""
+    """There is nobody to cut off."""

@@ -1,9 +1,8 @@
-"""One HTTP/1.1 connection: bytes to requests, answers to bytes, watches to chunked streams.
+"""One HTTP/1.1 connection: bytes to requests, responses to bytes, watches to chunked streams.
 
-An asyncio protocol on llhttp's parser. One task a connection answers its requests in order, so pipelining needs no more. Watch
-streams are written from callbacks: what has gathered since the last write goes out as one chunk, piece by piece, and nothing is
-taken from the watcher while the client is not reading (its bounded buffer then ends the watch). The task ends with the
-connection.
+An asyncio protocol on llhttp's parser. One task per connection serves its requests in order, so pipelining needs nothing else.
+Watch streams are written from callbacks: events since the last write go out as one chunk, piece by piece, and nothing is taken
+from the watcher while the client is not reading (its bounded buffer then ends the watch). The task ends with the connection.
 """
 
 import asyncio
@@ -35,11 +34,11 @@ __all__ = ["Connection"]
 log = logging.getLogger(__name__)
 
 GZIP_FROM = 128 * 1024
-#: Larger answers are written piece by piece.
+#: Larger responses are written piece by piece.
 PIECE = 256 * 1024
-#: So are watches, which are many; and so much may lie in a connection's own buffers before nothing more is written.
+#: The same for watches, which are many; and the limit of a connection's own buffers.
 WATCH_PIECE = HIGH_WATER = 64 * 1024
-#: Requests of one connection that may wait while one is answered.
+#: Requests of one connection that may wait while one is served.
 PIPELINE = 16
 _REASONS = {code.value: f"HTTP/1.1 {code.value} {code.phrase}\r\n" for code in HTTPStatus}
 #: Headers whose values may hold commas, and names in any language.
@@ -58,7 +57,7 @@ class _Incoming:
         self.body: bytes | bytearray = b""
         self.size = 0
         self.keep_alive = True
-        #: Who sent it, or the answer where that is not known; decided as soon as the headers are there.
+        #: The user, or the error response; decided as soon as the headers are there.
         self.user: User | None = None
         self.refusal: Response | None = None
 
@@ -68,7 +67,7 @@ class _Incoming:
         return Request(self.method, path.decode("latin-1"), pairs, self.headers, bytes(self.body))
 
     def add(self, body: bytes) -> None:
-        """In most cases it comes as a whole. Where it comes in crumbs, they must not be kept one by one."""
+        """Usually it comes as a whole. Tiny pieces must not be kept one by one."""
         if not self.body:
             self.body = body
         elif isinstance(self.body, bytearray):
@@ -92,19 +91,19 @@ class Connection(asyncio.Protocol):
         self._watcher: Watcher | None = None
         self._watch_done: asyncio.Future[None] | None = None
         self._pumping = False
-        #: What is left of the chunk that is being sent.
+        #: The rest of the chunk being sent.
         self._chunk: deque[bytes | memoryview] = deque()
         self._paused = False
-        #: What waits for the client (of a watch the watcher counts), the answer that is being sent, and what the client sent.
+        #: Data that waits for the client (a watcher counts its own), the response being sent, and what the client sent.
         self._unsent = Share(listener.server.store.buffers, self.abort)
         self._sending = 0
         self._received = Share(listener.received, self.abort)
         self._closing = False
         self._broken = False
-        #: The last answer: after those to the requests before it.
+        #: The last response: sent after those to the earlier requests.
         self._refusal: bytes | None = None
         self._answering = False
-        #: Since when we wait for the client, on the monotonic clock, and how long we do.
+        #: Since when we wait for the client, on the monotonic clock, and for how long we do.
         self._waits_since = clock.monotonic()
         self._patience = self._limits.receive_seconds
 
@@ -113,7 +112,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(HIGH_WATER)
-        self._waits_since = clock.monotonic()  # the time for a request begins when TLS is agreed on
+        self._waits_since = clock.monotonic()  # the time for a request begins after the TLS handshake
         tls = transport.get_extra_info("ssl_object")
         if tls is not None:
             self._certificate = tls.getpeercert(binary_form=True)
@@ -124,7 +123,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._closing = True
-        self._parser = None  # it holds on to the connection, and a server collects circles rarely
+        self._parser = None  # it refers to the connection, and a server rarely collects cycles
         self._listener.ended(self)
         self._unsent.close()
         self._received.close()
@@ -218,7 +217,7 @@ class Connection(asyncio.Protocol):
         incoming.size += len(body)
         if incoming.size > self._limits.body_bytes:
             raise _TooMuch(413, "")
-        if incoming.refusal is None:  # nothing is kept of strangers
+        if incoming.refusal is None:  # nothing is kept for unauthenticated clients
             incoming.add(body)
             self._received.hold(self._received.waiting + len(body))
 
@@ -239,7 +238,7 @@ class Connection(asyncio.Protocol):
                     self._write(self._refusal)
                     self.close()
                     return
-                # Answers do not pile up: while the client takes none, it gets none.
+                # Responses do not pile up: while the client reads none, none is written.
                 if not self._waiting or self._paused:
                     self._arrived = asyncio.get_running_loop().create_future()
                     await self._arrived
@@ -295,16 +294,16 @@ class Connection(asyncio.Protocol):
             server.in_flight.leave(write=write)
 
     async def _send_in_pieces(self, head: bytes, body: bytes) -> None:
-        """As fast as the client takes it: one that is slow shows that it lives, and one that is dead holds no more than this."""
+        """Writes as fast as the client reads: a slow client shows that it is alive, and a dead one holds no more than this."""
         self._write(head)
-        self._sending = len(body)  # all of it stays until its last piece is written
+        self._sending = len(body)  # all of it is held until its last piece is written
         view = memoryview(body)
         for start in range(0, len(body), PIECE):
             while self._paused and self._transport is not None:
                 self._arrived = asyncio.get_running_loop().create_future()
                 await self._arrived
             self._write(view[start : start + PIECE])
-            await asyncio.sleep(0)  # sealing a piece takes time, and others wait
+            await asyncio.sleep(0)  # encrypting a piece takes time, and others wait
         self._sending = 0
 
     def _write(self, data: bytes | memoryview) -> None:
@@ -331,7 +330,7 @@ class Connection(asyncio.Protocol):
             # Between once and twice the limit, so that streams opened together do not all end together.
             longest = self._limits.watch_seconds * chance.uniform(1, 2)
             async with time_limit(self._limits.request_seconds):
-                # A client that was cut off takes nothing, not even an end.
+                # A client that was cut off reads nothing, not even an end.
                 reader = Reader(wake=self._schedule_pump, cut=self.abort)
                 watcher = await server.watch(request, user, reader, longest)
             await self._stream(watcher)
@@ -339,7 +338,7 @@ class Connection(asyncio.Protocol):
             server.in_flight.leave_watch()
 
     async def _stream(self, watcher: Watcher) -> None:
-        """Write a watch until it ends, or the client does."""
+        """Write a watch until it ends, or the client disconnects."""
         try:
             if self._transport is None:
                 return
@@ -390,7 +389,7 @@ class Connection(asyncio.Protocol):
             self._arrived.set_result(None)
 
     def _refuse(self, code: int, message: str) -> None:
-        """Answer what cannot be read as a request, and close: where the next one would begin is not known."""
+        """Respond to an invalid request, and close: the beginning of the next one is unknown."""
         self._refuse_with(status.too_large(self._limits.body_bytes) if code == 413 else status.plain(code, message))
 
     def _refuse_with(self, error: ApiError) -> None:
@@ -406,7 +405,7 @@ class Connection(asyncio.Protocol):
         return bool(self._waiting) or self._answering
 
     def overdue(self, now: float) -> bool:
-        """Whether the client has kept us waiting too long: to take an answer, to finish a request, or to send the next."""
+        """Whether the client has kept us waiting too long: to read a response, to finish a request, or to send the next."""
         if self.busy and not self._paused and not self._closing:
             return False
         return now - self._waits_since > self._patience
@@ -416,7 +415,7 @@ class Connection(asyncio.Protocol):
         self._patience = patience
 
     def end(self) -> None:
-        """The server stops: finish what is under way, then close."""
+        """The server stops: finish what is in progress, then close."""
         if self._watcher is not None:
             self._watcher.close()
         elif not self.busy:
@@ -458,7 +457,7 @@ class _TooMuch(Exception):
 
 
 def _why(error: httptools.HttpParserError) -> tuple[int, str]:
-    """The code and the message. Not within the frame that fed the parser: the cause holds that frame, which must not hold it."""
+    """The code and the message. Called outside of the frame that fed the parser, to which the cause refers."""
     cause = error.__context__
     return (cause.code, str(cause)) if isinstance(cause, _TooMuch) else (400, "the request is not valid HTTP")
 
@@ -474,7 +473,7 @@ async def _gzipped(response: Response) -> Response:
 
 
 class _Clock:
-    """The date header changes once a second; formatting it takes longer than the rest of a small answer's head."""
+    """The date header changes once a second; formatting it takes longer than the rest of a small response's head."""
 
     def __init__(self) -> None:
         self.second = 0

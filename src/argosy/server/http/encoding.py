@@ -1,4 +1,4 @@
-"""Bodies in and out: JSON and YAML read with limits, duplicate fields found, answers in the form that was asked for.
+"""Bodies in and out: JSON and YAML parsed with limits, duplicate fields found, responses in the requested form.
 
 Protobuf is read and not written, CBOR neither: a client that also accepts JSON gets JSON.
 """
@@ -27,9 +27,9 @@ __all__ = [
 ]
 
 BODY_TYPES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-#: What is told of one YAML body is one text of several lines, and a warning a line.
+#: All errors of one YAML body are one text of several lines, and one warning per line.
 YAML_ERRORS = "yaml: unmarshal errors:\n"
-#: Items of a list that are put together at once.
+#: Items of a list that are joined at once.
 _PIECE = 256
 _LARGE = 4 * 1024 * 1024
 _LONGEST_NAME = 1024
@@ -41,7 +41,7 @@ def media_type(content_type: str) -> str:
 
 
 def decode_body(body: bytes, content_type: str, wanted: str) -> tuple[Any, list[str]]:
-    """The value in a body, and what is to be said of fields that were given twice (the last one wins, as in Go).
+    """The value in a body, and messages about duplicate fields (the last one wins, as in Go).
 
     `wanted` is the kind that errors name.
     """
@@ -80,7 +80,7 @@ def _decode_yaml(body: bytes, wanted: str) -> tuple[Any, list[str]]:
 
 
 def quoted(text: str) -> str:
-    """A name inside an error; one that is a document of its own is cut."""
+    """A name inside an error; a very long one is cut."""
     return orjson.dumps(text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}...").decode()
 
 
@@ -89,7 +89,7 @@ def _unrecognized(wanted: str, why: str) -> ApiError:
 
 
 def accepts(accept: str) -> str:
-    """The media type of the answer: JSON, or YAML where only that is wanted. Raises 406."""
+    """The media type of the response: JSON, or YAML if only that is accepted. Raises 406."""
     if not accept:
         return "application/json"
     wanted = [media_type(part) for part in accept.split(",")]
@@ -102,11 +102,11 @@ def accepts(accept: str) -> str:
 
 
 def encode_list(kind: Kind, items: Sequence[bytes], meta: dict[str, object], *, yaml: bool = False) -> bytes:
-    """A list out of objects that are encoded already."""
+    """A list of objects that are encoded already."""
     if not kind.builtin:
-        meta = {"continue": "", **meta}  # lists without a Go type of their own always say it
+        meta = {"continue": "", **meta}  # lists without a Go type of their own always have it
     head = {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta}
-    # Items of built-in lists do not say what they are; in the encoding it is the first thing they say.
+    # Items of built-in lists have no apiVersion and kind, which come first in the encoding.
     said = orjson.dumps({"apiVersion": kind.api_version, "kind": kind.kind})[:-1] + b"," if kind.builtin else b"{"
     return compose(head, "items", items, said, yaml=yaml)
 
@@ -114,9 +114,9 @@ def encode_list(kind: Kind, items: Sequence[bytes], meta: dict[str, object], *, 
 def compose(
     head: dict[str, Any], field: str, items: Sequence[bytes], cut: bytes = b"{", *, yaml: bool = False
 ) -> bytes:
-    """`head` with one more field, an array of objects that are encoded already; `cut` is left out where they begin with it.
+    """`head` with one more field, an array of encoded objects; `cut` is left out where they begin with it.
 
-    A list of 10,000 is some megabytes: it is copied once, and in pieces, since nobody else runs while a piece is copied.
+    A list of 10,000 is some megabytes: it is copied once, and in pieces, since copying a piece blocks everything else.
     """
     if not items:
         return to_yaml({**head, field: []}) if yaml else orjson.dumps({**head, field: []})
@@ -136,6 +136,6 @@ def compose(
 
 
 def finished(pieces: bytearray) -> bytes:
-    """A body that was put together piece by piece."""
-    # To copy a large one once more, for the sake of its type, would take as long as all before.
+    """A body that was joined piece by piece."""
+    # Copying a large one once more, only to change its type, would take as long as everything before.
     return cast(bytes, pieces) if len(pieces) > _LARGE else bytes(pieces)

@@ -1,4 +1,4 @@
-"""Holding: how long a request keeps the event loop from everybody else, told by the request that does."""
+"""Holding: how long a request blocks the event loop, measured for the request itself."""
 
 from collections.abc import Coroutine, Generator
 from typing import Any, Generic, TypeVar
@@ -13,8 +13,8 @@ T = TypeVar("T")
 class Steps(Generic[T]):
     """`await Steps(work)` is `await work`; afterwards `longest` is the computing time of its longest step, in seconds.
 
-    A step is what runs between two times that the work waits. Time on the processor is counted, not time that passes: what a
-    busy machine or the threads of others take is not held by this one.
+    A step is what runs between two awaits. Processor time is counted, not wall time: the time of a busy machine or of other
+    threads does not count.
     """
 
     __slots__ = ("_work", "longest")
@@ -35,10 +35,10 @@ class Steps(Generic[T]):
                 return result
             finally:
                 self.longest = max(self.longest, computed() - began)
-                error = None  # where it is raised here, it holds this frame
+                error = None  # raised here, it would refer to this frame
             try:
                 yield awaited
             except BaseException as thrown:
                 error = thrown
             finally:
-                del awaited  # so does what it was waited for
+                del awaited  # so would what it waited for

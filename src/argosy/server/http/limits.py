@@ -1,4 +1,4 @@
-"""Limits on what clients may ask for at once. Bodies, headers and times are checked where bytes come in (`http`)."""
+"""Limits on concurrent use by clients. Bodies, headers and times are checked where bytes come in (`http`)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,24 +22,24 @@ class Limits(msgspec.Struct, frozen=True):
     #: Seconds a client may take to send a request it began, and to leave a connection idle.
     receive_seconds: float = 30.0
     idle_seconds: float = 300.0
-    #: Requests being answered at once; reads and writes apart, as in kube-apiserver.
+    #: Concurrent requests; reads and writes apart, as in kube-apiserver.
     reads: int = 400
     writes: int = 200
-    #: Fewer than connections, each of which a watch takes for itself: others must get in.
+    #: Watches. Fewer than connections, since each watch uses one: others must get in.
     watches: int = 8_000
-    #: Bytes that may wait for all clients together to read them, of watches and of answers.
+    #: Bytes of watches and responses that all clients together have not read yet.
     watch_bytes: int = 256 * 1024 * 1024
-    #: Bytes of bodies that all clients together may have sent of requests that nobody answers yet.
+    #: Bytes of bodies that all clients together may have sent of incomplete requests.
     received_bytes: int = 256 * 1024 * 1024
-    #: Connections at once; a new one takes the place of the one that has been idle for longest.
+    #: Concurrent connections; a new one replaces the one that has been idle for longest.
     connections: int = 10_000
-    #: Watches that name no timeoutSeconds end after this long (and up to twice as long, so that they do not all at once).
+    #: Watches without timeoutSeconds end after this long (and up to twice as long, so that they do not all end together).
     watch_seconds: float = 1800.0
     #: Work on this many bytes or more is done in a thread (`offload`): about the most that the loop does in 10 ms.
     offload_bytes: int = 16 * 1024
     #: More threads would not do more: they share one interpreter.
     offload_threads: int = 2
-    #: Work that may wait for a thread, of all users and of one; more is answered with 429.
+    #: Work that may wait for a thread, of all users and of one; more gets 429.
     offload_waiting: int = 200
     offload_waiting_of_user: int = 64
 
@@ -52,7 +52,7 @@ class InFlight:
         self.reads = self.writes = self.watches = 0
 
     def enter(self, *, write: bool, priority: bool) -> None:
-        """Raises 429. Whoever entered leaves."""
+        """Raises 429. Every enter needs a leave."""
         limits = self._limits
         if write:
             if self.writes >= limits.writes * (2 if priority else 1):
@@ -80,7 +80,7 @@ class InFlight:
 
 @asynccontextmanager
 async def time_limit(seconds: float) -> AsyncIterator[None]:
-    """Raises 504 when the time is over."""
+    """Raises 504 at the timeout."""
     try:
         async with asyncio.timeout(seconds):
             yield

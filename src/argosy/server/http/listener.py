@@ -1,8 +1,8 @@
-"""The HTTP door: a listening socket with TLS in front of a server.
+"""The HTTP listener: a listening socket with TLS in front of a server.
 
-Owns the socket, its connections and one timer that ends the slow and the idle; `close` ends them all, letting requests under way
-finish. Connections are bounded in number: a new one too many takes the place of the one that has been idle for longest, and where
-none is idle it is told to come back later.
+Owns the socket, its connections and one timer that ends slow and idle ones; `close` ends them all after the requests in
+progress. The number of connections is bounded: a new one replaces the one that has been idle for longest, and if none is idle
+it is told to come back later.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from argosy.server.http.connection import Connection
 __all__ = ["Listener", "serve"]
 
 SWEEP_PERIOD = 2.0
-#: A client that has not agreed on TLS after so long never will.
+#: Timeout of the TLS handshake.
 HANDSHAKE_SECONDS = 15.0
 #: Open files that are not connections.
 OTHER_FILES = 100
@@ -28,10 +28,10 @@ class Listener:
     def __init__(self, server: Server):
         self.server = server
         self.connections: set[Connection] = set()
-        #: Those that wait for a request, the one that has for longest first.
+        #: Connections that wait for a request, the longest waiting first.
         self._idle: dict[Connection, None] = {}
         self._most = _most_connections(server.limits.connections)
-        #: What clients have sent of requests that nobody answers yet.
+        #: Data of incomplete requests.
         self.received = Buffers(
             server.limits.received_bytes,
             server.metrics.connections_refused.labels("sending").inc,
@@ -57,7 +57,7 @@ class Listener:
         self._sweep()
 
     async def close(self, grace: float = 5.0) -> None:
-        """Accept no more; end watches; give requests under way `grace` seconds."""
+        """Accept no more connections; end watches; give requests in progress `grace` seconds."""
         self.closing = True
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -73,7 +73,7 @@ class Listener:
             connection.abort()
 
     def began(self, connection: Connection) -> bool:
-        """Whether there is room for it."""
+        """Whether there is room for the connection."""
         self.connections.add(connection)
         self.server.metrics.connections.inc()
         refused = self.server.metrics.connections_refused
@@ -85,12 +85,12 @@ class Listener:
             del self._idle[oldest]
             refused.labels("idle").inc()
             self.connections.discard(oldest)
-            oldest.abort()  # nothing was under way on it, and its client opens another when it needs one
+            oldest.abort()  # it was idle, and its client opens another when needed
         self._idle[connection] = None
         return True
 
     def idle(self, connection: Connection) -> None:
-        if connection in self.connections:  # its client may have left before the answer was there
+        if connection in self.connections:  # the client may have left before the response
             self._idle[connection] = None
 
     def busy(self, connection: Connection) -> None:
@@ -112,13 +112,13 @@ class Listener:
 
 
 def _most_connections(limit: int) -> int:
-    """Each is an open file, of which the system allows only so many."""
+    """Each connection is an open file, which the system limits."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return limit if files == resource.RLIM_INFINITY else max(1, min(limit, files - OTHER_FILES))
 
 
 async def serve(server: Server, host: str = "127.0.0.1", port: int = 0, ssl: tls.SSLContext | None = None) -> Listener:
-    """Listen; port 0 takes a free one, told by `Listener.port`. The server was started before and is stopped after."""
+    """Listen; port 0 takes a free one, see `Listener.port`. The caller starts the server before and stops it afterwards."""
     listener = Listener(server)
     await listener.open(host, port, ssl)
     return listener

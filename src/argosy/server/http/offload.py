@@ -1,13 +1,12 @@
-"""Offload: what a large request costs in computing is paid by a few threads, not by the event loop.
+"""Offload: the computing of large requests is done by a few threads, not by the event loop.
 
-Decoding, patching, defaulting, validating, encoding and rendering are pure functions of values that belong to one request, so
-they may run anywhere; what reads the store or changes shared state stays on the loop. Small work is done in place, at once: the
-way to a thread and back takes longer. A thread gives the interpreter back every millisecond
-(`cli.local.loop`), so the loop goes on.
+Decoding, patching, defaulting, validating, encoding and rendering are pure functions of one request's values, so they may run
+anywhere; anything that reads the store or changes shared state stays on the loop. Small work is done in place: the way to a
+thread and back takes longer. A thread yields the interpreter every millisecond (`cli.local.loop`), so the loop goes on.
 
-Each user's work waits in a queue of its own, and the queues take turns: whoever sends much waits for itself. A thread cannot be
-stopped: a request that is given up meanwhile is answered at once, its work is dropped if it has not begun, and otherwise counts
-until it ends. `close` lets the threads finish what they do.
+Each user's work has a queue of its own, and the queues take turns: a user who sends much waits for itself. A thread cannot be
+stopped: a request that is cancelled meanwhile is answered at once, its work is dropped if it has not begun, and otherwise
+counts until it ends. `close` lets the threads finish their work.
 """
 
 import asyncio
@@ -41,7 +40,7 @@ class Offload:
         self._limits = limits
         self._metrics = metrics
         self._threads: ThreadPoolExecutor | None = None
-        #: Work by user, the user whose turn is next first.
+        #: Work by user, in the order of turns.
         self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
         self.waiting = 0
         self.running = 0
@@ -52,7 +51,7 @@ class Offload:
         return effort >= self._limits.offload_bytes
 
     def admit(self, user: str) -> None:
-        """Raises 429 when too much is waiting. Asked once, before anything is done: what was begun is finished."""
+        """Raises 429 if too much is waiting. Called once, before anything is done: work that has begun is finished."""
         queue = self._waiting.get(user)
         of_user = len(queue) if queue is not None else 0
         if self.waiting >= self._limits.offload_waiting or of_user >= self._limits.offload_waiting_of_user:
@@ -60,7 +59,7 @@ class Offload:
             raise status.too_many_requests()
 
     async def run(self, user: str, work: Callable[[], T]) -> T:
-        """Do it in a thread. Raises what it raises, and 503 once this is closed."""
+        """Run it in a thread. Raises what it raises, and 503 once this is closed."""
         if self._closed:
             raise _stopping()
         job = _Job(work, asyncio.get_running_loop().create_future())
@@ -72,10 +71,10 @@ class Offload:
             result: T = await job.done
             return result
         finally:
-            del job  # it holds the error, which holds this frame
+            del job  # it refers to the error, which refers to this frame
 
     def close(self) -> None:
-        """What runs is finished; what waits fails."""
+        """Running work is finished; waiting work fails."""
         self._closed = True
         for queue in self._waiting.values():
             for job in queue:
@@ -104,7 +103,7 @@ class Offload:
             self._metrics.offload_worked.observe(clock.monotonic() - started)
             self.running -= 1
             self._next()
-            if job.done.done():  # given up
+            if job.done.done():  # cancelled
                 return
             error = result.exception()
             if error is not None:
@@ -120,7 +119,7 @@ class Offload:
             job = queue.popleft()
             self.waiting -= 1
             if queue:
-                self._waiting[user] = queue  # at the end: the others come first
+                self._waiting[user] = queue  # at the end: others come first
             if not job.done.done():
                 self._start(job)
 

@@ -1,6 +1,6 @@
-"""Call: one request as the verbs see it, read from path, query and method.
+"""Call: one request as the verbs see it, parsed from path, query and method.
 
-Nothing is looked up here but the kind in the registry; who asks is decided before a Call is acted on.
+Only the kind is looked up, in the registry; the user is authorised before a Call is executed.
 """
 
 from collections.abc import Mapping
@@ -18,13 +18,13 @@ __all__ = ["Call", "Target", "parse_target"]
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = {"status", "finalize"}
-#: A longer one does not select one object by its name.
+#: A longer field selector is not searched for a name.
 _LONGEST_NAME_SELECTOR = 1024
 _FIELD_VALIDATION = ("Ignore", "Warn", "Strict")
 
 
 class Target:
-    """What a path names: a resource, one of its objects, or a subresource; `verb` is what the method means there."""
+    """What a path names: a resource, one of its objects, or a subresource; `verb` is the meaning of the method there."""
 
     __slots__ = ("group", "name", "namespace", "plural", "selected", "subresource", "verb", "version")
 
@@ -44,7 +44,7 @@ class Target:
             self.name = parts[1]
         if len(parts) > 2:
             self.subresource = "/".join(parts[2:])
-        #: The one name that a collection's field selector leaves: a right to that object is enough.
+        #: The one name that a collection's field selector selects: a right to that object suffices.
         self.selected = selected
         self.verb = self._verb(method, watch=legacy or (watch and not self.name))
 
@@ -75,7 +75,7 @@ class Target:
 
 
 def parse_target(request: Request) -> Target | None:
-    """None when the path is not that of a resource (discovery, health, …)."""
+    """None if the path is not a resource's (discovery, health, …)."""
     parts = [unquote(part) if "%" in part else part for part in request.path.split("/")]
     # An empty segment at the end is a trailing slash.
     if parts[-1] == "":
@@ -99,12 +99,12 @@ def _selected_name(selector: str) -> str:
     try:
         exact = parse_field_selector(selector).exact()
     except SelectorError:
-        return ""  # refused later, by those who may ask
+        return ""  # refused later, after authorisation
     return exact.get("metadata.name", "")
 
 
 class Call:
-    """One request to a served kind. `warnings` gathers what goes into Warning headers."""
+    """One request to a served kind. `warnings` collects the texts of Warning headers."""
 
     __slots__ = (
         "body",
@@ -158,7 +158,7 @@ class Call:
         subresource: str | None = None,
         name: str | None = None,
     ) -> "Call":
-        """The same call seen as another: about the Scale of an object, or about the object behind its subresource."""
+        """The same call as another: for the Scale of an object, or for the object of its subresource."""
         other = Call.__new__(Call)
         for field in Call.__slots__:
             setattr(other, field, getattr(self, field))
@@ -182,11 +182,11 @@ class Call:
 
     @property
     def dry_run(self) -> list[str]:
-        """What was asked for as a dry run, not checked; empty: nothing, and the write is meant."""
+        """The dryRun parameters, not checked; empty for a real write."""
         return [value for key, value in self.values if key == "dryRun" and value]
 
     def write_options(self, options: str) -> "WriteOptions":
-        """dryRun and fieldValidation, checked; `options` is the kind named in the error (CreateOptions, …)."""
+        """dryRun and fieldValidation, checked; `options` is the kind in the error (CreateOptions, …)."""
         dry_run = self.dry_run
         validation = self.query.get("fieldValidation", "")
         errors: list[FieldError] = []

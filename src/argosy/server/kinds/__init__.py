@@ -1,6 +1,6 @@
-"""The built-in kinds: what is special about each when it is written, one module or folder an API group.
+"""The built-in kinds: the special rules for writes of each kind, one module or folder per API group.
 
-The core group is in `core`, `pods` and `services`; what groups share is in `shared`.
+The core group is in `core`, `pods` and `services`; shared parts are in `shared`.
 """
 
 from argosy.kube import schema
@@ -43,7 +43,7 @@ _MODULES = (
 
 
 def builtin_kinds(minor: str | None = None) -> list[Kind]:
-    """All built-in kinds of a Kubernetes minor version (the newest known by default); those it did not have are left out."""
+    """All built-in kinds of a Kubernetes minor version (by default the newest known), without later kinds."""
     schemas = schema.load(minor)
     kinds = [kind for module in _MODULES for kind in module.kinds(schemas)]
     return [kind for kind in kinds if not _unknown(kind)]

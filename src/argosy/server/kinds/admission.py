@@ -1,6 +1,6 @@
-"""admissionregistration.k8s.io/v1: webhooks and policies that judge requests, as stored objects.
+"""admissionregistration.k8s.io/v1: admission webhooks and policies, as stored objects.
 
-Calling webhooks and evaluating policies is not done here; expressions are stored as they are written.
+Webhooks are not called and policies are not evaluated here; expressions are stored as written.
 """
 
 from collections.abc import Mapping

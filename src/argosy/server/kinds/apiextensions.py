@@ -1,6 +1,6 @@
-"""apiextensions.k8s.io/v1: CustomResourceDefinitions, as objects. What they define is served by `server.crd`.
+"""apiextensions.k8s.io/v1: CustomResourceDefinitions, as objects. `server.crd` serves the kinds they define.
 
-The schemas inside are checked by `server.crd.structural`.
+`server.crd.structural` checks the schemas.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ COLUMN_TYPES = ["boolean", "date", "integer", "number", "string"]
 COLUMN_FORMATS = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"]
 REVIEW_VERSIONS = ["v1", "v1beta1"]
 MAX_SELECTABLE_FIELDS = 8
-#: What the server keeps of each kind without being asked is bounded; Kubernetes has no such limits, and no use for more.
+#: What the server keeps of each kind unasked is bounded; Kubernetes has no such limits.
 MAX_VERSIONS = 100
 MAX_COLUMNS = 256
 MAX_NAMES = 256
@@ -37,7 +37,7 @@ MAX_DEPRECATION_WARNING = 256
 APPROVED = "api-approved.kubernetes.io"
 #: Groups of the Kubernetes community, in which definitions need a reviewed pull request.
 PROTECTED = ("k8s.io", "kubernetes.io")
-#: Parts of a version that all versions may have alike, in the order of Kubernetes' internal type.
+#: Fields that all versions may have in common, in the order of Kubernetes' internal type.
 _PARTS = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 
 
@@ -116,7 +116,7 @@ class DefinitionStrategy(BuiltinStrategy):
 
 
 def validate_definition(obj: Object) -> list[FieldError]:
-    """Everything that is wrong with a new definition that has its defaults."""
+    """All errors in a new, defaulted definition."""
     return _object_name(obj) + _definition(obj)
 
 
@@ -149,7 +149,7 @@ def _definition(obj: Object) -> list[FieldError]:
 
 
 def _note_storage_version(obj: Object) -> None:
-    """Every version objects were ever stored in stays listed, until somebody has migrated them and says so."""
+    """Every version that objects were ever stored in stays listed, until somebody has migrated them and removes it."""
     status = obj["status"]
     stored = list(status.get("storedVersions") or ())
     for version in obj["spec"].get("versions") or ():
@@ -167,7 +167,7 @@ def _is_established(obj: Object) -> bool:
 
 
 def _object_name(obj: Object) -> list[FieldError]:
-    """That the name is a subdomain is the rule of all kinds; this one is about which."""
+    """All kinds check that the name is a subdomain; this checks which one."""
     name, spec = obj["metadata"].get("name", ""), obj["spec"]
     if name == f"{spec['names'].get('plural') or ''}.{spec.get('group') or ''}":
         return []
@@ -207,7 +207,7 @@ def _versions(spec: Mapping[str, Any]) -> list[FieldError]:
 
 
 def _internal(versions: list[Mapping[str, Any]], shared: frozenset[str]) -> Any:
-    """As messages show versions: by the names of Kubernetes' internal type, in its order, without what all share."""
+    """Versions as messages show them: with the names and order of Kubernetes' internal type, without shared fields."""
     if not versions:
         return None
     listed = [
@@ -225,7 +225,7 @@ def _internal(versions: list[Mapping[str, Any]], shared: frozenset[str]) -> Any:
 
 
 def _shared(versions: list[Mapping[str, Any]]) -> frozenset[str]:
-    """What all versions have alike. Kubernetes names it in messages as if it were said once, for the whole definition."""
+    """The fields that all versions have in common. In messages, Kubernetes names them as fields of the definition."""
     return frozenset(
         part for part in _PARTS if versions and all(version.get(part) == versions[0].get(part) for version in versions)
     )

@@ -1,4 +1,4 @@
-"""authentication.k8s.io/v1: reviews of who somebody is. Answered, never stored; the answers come from `server.auth`."""
+"""authentication.k8s.io/v1: token and identity reviews. Never stored; `server.auth` answers them."""
 
 from argosy.kube.schema import Schemas
 from argosy.server.kinds.shared.builtin import VirtualStrategy, declare

@@ -1,4 +1,4 @@
-"""authorization.k8s.io/v1: reviews of what somebody may do. Answered, never stored; the answers come from `server.auth`."""
+"""authorization.k8s.io/v1: access reviews. Never stored; `server.auth` answers them."""
 
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, invalid

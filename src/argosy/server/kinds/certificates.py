@@ -1,4 +1,4 @@
-"""certificates.k8s.io/v1: CertificateSigningRequests, as stored objects: approving is a write, signing is not done here."""
+"""certificates.k8s.io/v1: CertificateSigningRequests, as stored objects: approval is a write, and nothing is signed here."""
 
 import base64
 import binascii
@@ -17,7 +17,7 @@ from argosy.server.registry import Kind, Object
 
 __all__ = ["kinds"]
 
-#: Who asks: written by the server from the request's user, never by the asker.
+#: The requester: set by the server from the request's user, never by the client.
 REQUESTER = ("username", "uid", "groups", "extra")
 DECISIONS = ("Approved", "Denied")
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
@@ -80,7 +80,7 @@ class SigningRequestStrategy(BuiltinStrategy):
         obj["status"] = {}
 
     def prepare_update(self, new: Object, old: Object) -> None:
-        """A request stays as it was made."""
+        """A request is immutable."""
         super().prepare_update(new, old)
         new["spec"] = old["spec"]
 
@@ -113,7 +113,7 @@ class SigningRequestStrategy(BuiltinStrategy):
         return errors + self._decisions(before, after)
 
     def _decisions(self, before: dict[str, int], after: dict[str, int]) -> list[FieldError]:
-        """Who signs does not decide: that is done through /approval, which is a right of its own."""
+        """A signer does not approve: that is done through /approval, which is a separate right."""
         return [
             forbidden("status.conditions", f'updates may not add a condition of type "{kind}"')
             for kind in DECISIONS
@@ -122,7 +122,7 @@ class SigningRequestStrategy(BuiltinStrategy):
 
 
 class ApprovalStrategy(SigningRequestStrategy):
-    """/approval: the conditions change, and nothing else of the request."""
+    """/approval: only the conditions change."""
 
     def prepare_update(self, new: Object, old: Object) -> None:
         conditions = _conditions_of(new)

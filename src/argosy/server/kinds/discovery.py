@@ -37,7 +37,7 @@ class EndpointSliceStrategy(StatuslessStrategy):
 
     def default(self, obj: Object) -> None:
         fill(obj, "addressType", "")
-        # Both lists are always written, and an absent one says null.
+        # Both lists are always written; an absent one is null.
         obj["endpoints"] = obj.get("endpoints") or None
         obj["ports"] = obj.get("ports") or None
         for port in obj["ports"] or ():
@@ -54,7 +54,7 @@ class EndpointSliceStrategy(StatuslessStrategy):
             _drop_topology(new)
 
     def generation_grows(self, new: Object, old: Object) -> bool:
-        """Labels count: they say which service the slice belongs to."""
+        """Labels count: they name the slice's service."""
         labels = new["metadata"].get("labels") or {}
         return super().generation_grows(new, old) or labels != (old["metadata"].get("labels") or {})
 
@@ -74,7 +74,7 @@ class EndpointSliceStrategy(StatuslessStrategy):
 
 
 def _drop_topology(obj: Object) -> None:
-    """Readable in v1 where an older version wrote it, but not to be written there."""
+    """Readable in v1 if an older version wrote it, but not writable there."""
     for endpoint in obj["endpoints"] or ():
         endpoint.pop("deprecatedTopology", None)
 

@@ -1,4 +1,4 @@
-"""events.k8s.io/v1: Events as newer clients write them. They are stored as core Events, which are the same objects."""
+"""events.k8s.io/v1: Events in the newer API. They are stored as core Events, which are the same objects."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -55,7 +55,7 @@ def to_core(obj: Object) -> None:
     for field, core in FIELDS.items():
         if field in obj:
             obj[core] = obj.pop(field)
-    # What core/v1 always writes, empty or not.
+    # Fields that core/v1 always writes, even if empty.
     obj.setdefault("reportingComponent", "")
     obj.setdefault("reportingInstance", "")
 
@@ -118,7 +118,7 @@ class EventStrategy(StatuslessStrategy):
         return errors
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        """Only the series of an event goes on."""
+        """Only the series of an event may change."""
         errors = _common(new)
         if not rules.same(new.get("series"), old.get("series")):
             errors += _series(new)

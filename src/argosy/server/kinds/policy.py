@@ -1,4 +1,4 @@
-"""policy/v1: PodDisruptionBudgets, and the shape of what asks for an eviction."""
+"""policy/v1: PodDisruptionBudgets, and the body of evictions."""
 
 import orjson
 

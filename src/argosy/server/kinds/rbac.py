@@ -1,6 +1,6 @@
 """rbac.authorization.k8s.io/v1: roles and their bindings, in a namespace and for the whole cluster.
 
-Who may grant what (escalation) is a question of authorisation and is not asked here.
+Escalation checks belong to authorisation and are not done here.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class RoleStrategy(StatuslessStrategy):
     namespaced = True
 
     def default(self, obj: Object) -> None:
-        # The field is never left out of an answer, and a role without rules says null.
+        # The field is always written; a role without rules has null.
         obj["rules"] = obj.get("rules") or None
 
     def validate(self, obj: Object) -> list[FieldError]:
@@ -123,7 +123,7 @@ class RoleBindingStrategy(StatuslessStrategy):
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         errors = self.validate(new)
         if new["roleRef"] != old["roleRef"]:
-            # Who may change subjects must not thereby hand out another role: delete and create instead.
+            # A right to change subjects must not allow granting another role: delete and create instead.
             internal = {"APIGroup": "apiGroup", "Kind": "kind", "Name": "name"}
             shown = {name: new["roleRef"].get(field, "") for name, field in internal.items()}
             errors.append(invalid("roleRef", shown, "cannot change roleRef"))

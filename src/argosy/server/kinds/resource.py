@@ -1,6 +1,6 @@
 """resource.k8s.io/v1: devices, their classes, and claims to them, as stored objects.
 
-Allocation is not done here, and CEL selectors are stored as they are written.
+Nothing is allocated here, and CEL selectors are stored as written.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""storage.k8s.io/v1: classes of storage and what CSI drivers say of themselves. Volumes and claims are core kinds."""
+"""storage.k8s.io/v1: storage classes, and CSI drivers' own objects. Volumes and claims are core kinds."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -90,7 +90,7 @@ class StorageClassStrategy(StatuslessStrategy):
 
 def _topologies(terms: list[Mapping[str, Any]], path: str) -> list[FieldError]:
     errors = []
-    # Kubernetes compares with as many empty terms as there are terms, too: an empty one is a duplicate from the start.
+    # Kubernetes also compares with as many empty terms as there are terms: an empty one always is a duplicate.
     seen = Counter({frozenset[tuple[str, frozenset[str]]](): len(terms)})
     for i, term in enumerate(terms):
         expressions: dict[str, frozenset[str]] = {}
@@ -104,7 +104,7 @@ def _topologies(terms: list[Mapping[str, Any]], path: str) -> list[FieldError]:
                 errors.append(duplicate(f"{where}.key", key))
             expressions[key] = frozenset(values)
         term_key = frozenset(expressions.items())
-        # Told once for each earlier one, which among very many is nobody's business.
+        # Kubernetes reports it once for each earlier one; here the number of reports is limited.
         errors += [duplicate(f"{path}[{i}].matchLabelExpressions", "")] * min(seen[term_key], MAX_CAUSES)
         if len(errors) > MAX_CAUSES:
             break

@@ -1,4 +1,4 @@
-"""What a Kubernetes control plane does by itself, each part a loop: namespaces, garbage collection, service accounts, roles.
+"""The controllers of a Kubernetes control plane itself, each a loop: namespaces, garbage collection, service accounts, roles.
 
-Besides them: definitions on their way out, events that expire, history that is compacted.
+Besides them: definitions that are being deleted, events that expire, history that is compacted.
 """

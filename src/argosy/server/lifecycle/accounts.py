@@ -23,7 +23,7 @@ _FURNISHED = {"serviceaccounts": "default", "configmaps": _CA_NAME}
 _TOKEN_TYPE = "kubernetes.io/service-account-token"
 _ACCOUNT_NAME = "kubernetes.io/service-account.name"
 _ACCOUNT_UID = "kubernetes.io/service-account.uid"
-#: Old-style tokens have no end but that of their secret; ten years are as good.
+#: Legacy tokens are valid as long as their secret; ten years are equivalent.
 _LONG = 10 * 365 * 24 * 3600
 
 

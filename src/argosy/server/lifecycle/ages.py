@@ -1,7 +1,7 @@
 """Ages: which version the store had a while ago.
 
-An object does not say when it was last written, its version does: the store's version is noted with the time again and again.
-Nothing is known of the time before the first note.
+An object does not say when it was last written, but its version does: the store's version is recorded with the time again and
+again. The time before the first record is unknown.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ class Ages:
         self._marks: deque[tuple[float, int]] = deque()
 
     def note(self, now: float, version: int) -> int:
-        """Note the version of now; answers the newest one noted that is `seconds` old by now, each only once. 0: none."""
+        """Record the current version. Returns the newest recorded one that is `seconds` old, each only once; 0: none."""
         self._marks.append((now, version))
         old = 0
         while self._marks and self._marks[0][0] <= now - self._seconds:

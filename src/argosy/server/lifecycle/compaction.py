@@ -1,4 +1,4 @@
-"""Compaction: about ten minutes of history are kept, enough for any client that comes back, and bounded on disk.
+"""Compaction: keeps about ten minutes of history, enough for any client that comes back, and bounded on disk.
 
 Runs one task, ended with the server.
 """

@@ -1,4 +1,4 @@
-"""Custom resource definitions on their way out: their objects are deleted first, then the definition may go."""
+"""Custom resource definitions being deleted: their objects are deleted first, then the definition."""
 
 from prometheus_client import Counter
 
@@ -27,7 +27,7 @@ class DefinitionCleanup(Loop):
 
     def __init__(self, access: TrustedAccess, spinning: Counter):
         super().__init__(access, spinning)
-        #: Tables of definitions that wait for their objects to go -> the definition.
+        #: Tables whose objects must go first -> the definition.
         self._waiting: dict[str, str] = {}
 
     def observe(self, event: StoreEvent) -> None:
@@ -59,7 +59,7 @@ class DefinitionCleanup(Loop):
         return None
 
     async def _empty(self, definition: Object, table: str) -> bool:
-        """Delete whatever is there; true when nothing is left."""
+        """Delete all objects; true if none is left."""
         entries = self.access.entries(table)
         if not entries:
             return True

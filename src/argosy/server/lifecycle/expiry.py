@@ -1,6 +1,6 @@
-"""Expiry: events that nobody wrote to for an hour are deleted, as kube-apiserver lets them expire.
+"""Expiry: events not written to for an hour are deleted, as kube-apiserver lets them expire.
 
-After a restart nothing is known of the time before (`ages`), so events then live an hour longer. Runs one task, ended with the
+After a restart earlier times are unknown (`ages`), so events then live an hour longer. Runs one task, ended with the
 server.
 """
 
@@ -22,7 +22,7 @@ class EventExpiry:
         self._ages = Ages(seconds)
 
     async def sweep(self, now: float) -> int:
-        """Delete what has expired at `now` (on the monotonic clock); how many that were."""
+        """Delete what has expired at `now` (on the monotonic clock); returns how many."""
         limit = self._ages.note(now, self._store.version)
         expired = [e for e in self._store.table("core/events").entries.values() if e.version <= limit]
         for entry in expired:

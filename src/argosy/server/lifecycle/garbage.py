@@ -1,12 +1,12 @@
-"""Garbage collection: dependents go when their last owner is gone, wait for each other in foreground deletion, and are
+"""Garbage collection: dependents are deleted when their last owner is gone, block their owner in foreground deletion, and are
 released in orphan deletion.
 
-An owner counts as gone only when its kind is served here and no object of that uid is there; an owner of a kind nobody
-serves, or one that its dependent could not have, is unknown, and unknown deletes nothing.
+An owner counts as gone only if its kind is served here and no object has that uid. An owner of a kind that is not served, or
+one that its dependent could not have, is unknown, and an unknown owner deletes nothing.
 
-Owners may go in a circle. In the foreground each of them would wait for the next one for ever, so one of them is made to wait no
-more: its references stop blocking. Kubernetes does that only as it deletes an object whose owner and dependent both wait already;
-here also where all of a circle wait, which it leaves as it is.
+Owner references may form a cycle. In foreground deletion each object would wait for the next one forever, so one of them must
+not wait: its references stop blocking. Kubernetes does that only when it deletes an object whose owner and dependent both
+already wait; here also if all of a cycle wait, which Kubernetes leaves as it is.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from argosy.server.watchcache.entry import object_key
 __all__ = ["GarbageCollector"]
 
 Object = dict[str, Any]
-#: Dependents looked at before others get their turn.
+#: Dependents processed before others get their turn.
 SLICE = 200
 AFTER_UNBLOCKING = 0.05
 
@@ -38,7 +38,7 @@ AFTER_UNBLOCKING = 0.05
 class _Owner(Enum):
     SOLID = auto()
     GONE = auto()
-    #: Being deleted in the foreground: it waits for those of its dependents that block it.
+    #: Being deleted in the foreground: it waits for the dependents that block it.
     WAITING = auto()
     UNKNOWN = auto()
 
@@ -49,7 +49,7 @@ class GarbageCollector(Loop):
     def __init__(self, access: TrustedAccess, spinning: Counter, registry: Registry):
         super().__init__(access, spinning)
         self._registry = registry
-        #: The uids of all objects that wait for their dependents, and where they are.
+        #: The uids of all objects that wait for their dependents, and their places.
         self._waiting: dict[str, str] = {}
 
     def observe(self, event: StoreEvent) -> None:
@@ -64,7 +64,7 @@ class GarbageCollector(Loop):
         if entry.deleting:
             if _waits(entry) and not (before is not None and _waits(before)):
                 self._waiting[entry.uid] = entry.key
-                # Its dependents first: those that do not block it are to see that it waits, too.
+                # Its dependents first: those that do not block it must see that it waits, too.
                 self._wake(*(dependent.key for dependent in self.access.dependents(entry.uid)), entry.key)
             elif ORPHAN in entry.finalizers:
                 self._wake(entry.key)
@@ -76,7 +76,7 @@ class GarbageCollector(Loop):
             self.queue.add(key)
 
     def _wake_waiting(self, uids: Iterable[str]) -> None:
-        """Owners that wait for a dependent that has gone, or is no reason to wait any more."""
+        """Owners that waited for a dependent that is gone, or no longer blocks."""
         self._wake(*(self._waiting[uid] for uid in uids if uid in self._waiting))
 
     async def reconcile(self, key: str) -> Result | None:
@@ -106,8 +106,8 @@ class GarbageCollector(Loop):
         dependents = self.access.dependents(entry.uid)
         if _Owner.WAITING in found and dependents:
             if entry.blocks and any(map(_waits, dependents)):
-                # Between an owner and a dependent that both wait this one may close a circle. Whether its owner is still there
-                # when it need not wait any more decides how this one goes.
+                # Between an owner and a dependent that both wait, this one may close a cycle. Whether its owner still exists
+                # when it need not wait any more decides how this one is deleted.
                 await self._unblock(kind, entry, frozenset(entry.blocks))
                 return Result(requeue_after=AFTER_UNBLOCKING)
             await self._delete(kind, entry, "Foreground")
@@ -118,7 +118,7 @@ class GarbageCollector(Loop):
         return None
 
     async def _finish_foreground(self, kind: Kind, entry: Entry) -> None:
-        """The finalizer goes when no dependent is left that blocks its owner; each one's end wakes this object again."""
+        """The finalizer is removed when no blocking dependent is left; each dependent's end wakes this object again."""
         blocking = [dependent for dependent in self.access.dependents(entry.uid) if entry.uid in dependent.blocks]
         if not blocking:
             await self._patch(kind, entry, {"finalizers": [name for name in entry.finalizers if name != FOREGROUND]})
@@ -131,7 +131,7 @@ class GarbageCollector(Loop):
             await self._unblock(kind, entry, circle)
 
     async def _waited_for(self, entry: Entry) -> frozenset[str]:
-        """The uids of all waiting objects that an object waits for, over any number of others."""
+        """The uids of all waiting objects that an object waits for, directly or indirectly."""
         seen: set[str] = set()
         stack = [entry.uid]
         looked_at = 0
@@ -147,7 +147,7 @@ class GarbageCollector(Loop):
         return frozenset(seen)
 
     async def _unblock(self, kind: Kind, entry: Entry, owners: frozenset[str]) -> None:
-        """Let these owners wait for the object no more."""
+        """Stop blocking these owners."""
         references = [
             {**reference, "blockOwnerDeletion": False} if reference.get("uid") in owners else reference
             for reference in _references(entry)
@@ -160,7 +160,7 @@ class GarbageCollector(Loop):
             if dependent_kind is None:
                 return  # released it would not be, and without its owner it would be garbage
             kept = [reference for reference in _references(dependent) if reference.get("uid") != entry.uid]
-            with contextlib.suppress(NotFound):  # it has gone meanwhile
+            with contextlib.suppress(NotFound):  # deleted meanwhile
                 await self._patch(dependent_kind, dependent, {"ownerReferences": kept})
         if (latest := self.access.get(entry.key)) is not None and latest.uid == entry.uid:
             await self._patch(kind, latest, {"finalizers": [name for name in latest.finalizers if name != ORPHAN]})
@@ -182,13 +182,13 @@ class GarbageCollector(Loop):
         return None
 
     def _kind_of(self, entry: Entry) -> Kind | None:
-        """As it is stored, or in any version that is served where that one is not."""
+        """In its stored version, or in any served one if that one is not served."""
         group, plural = entry.key.split("/", 2)[:2]
         kinds = [kind for kind in self._registry if kind.storage_key == f"{group}/{plural}"]
         return next((kind for kind in kinds if kind.api_version == entry.api_version), kinds[0] if kinds else None)
 
     async def _patch(self, kind: Kind, entry: Entry, metadata: Object) -> None:
-        """Conditional on the version that was looked at: who changed it meanwhile has the say."""
+        """Conditional on the version that was read: a change in between wins."""
         body = {"metadata": {**metadata, "resourceVersion": str(entry.version), "uid": entry.uid}}
         await self.client.patch(_resource(kind), entry.name, body, entry.namespace or None, kind=Patch.MERGE)
 
@@ -205,7 +205,7 @@ class GarbageCollector(Loop):
 
 
 def _waits(entry: Entry) -> bool:
-    """For its dependents to go first."""
+    """Whether its dependents must be deleted first."""
     return entry.deleting and FOREGROUND in entry.finalizers
 
 

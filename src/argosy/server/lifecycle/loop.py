@@ -1,6 +1,6 @@
-"""The loop every part of `lifecycle` runs: keys from the change feed into a queue, a few workers that reconcile them.
+"""The loop of every part of `lifecycle`: keys from changes into a queue, and a few workers that reconcile them.
 
-Writes go through the server's own verbs, in process, as `system:apiserver`: validation, versions and events as for anybody.
+Writes go through the server's own verbs, in process, as `system:apiserver`, with the usual validation, versions and events.
 """
 
 from prometheus_client import Counter
@@ -17,14 +17,14 @@ _CONFLICT_DELAY = 0.02
 
 
 class Loop:
-    """Subclasses say which changes concern them (`observe`) and what to do about a key (`reconcile`)."""
+    """Subclasses define which changes concern them (`observe`) and how to reconcile a key (`reconcile`)."""
 
     name = "loop"
     #: Seconds after which a reconcile that does not end fails /livez.
     patience = PATIENCE
 
     def __init__(self, access: TrustedAccess, spinning: Counter):
-        """`spinning` counts by loop the runs that were put off because their key came up again and again."""
+        """`spinning` counts, by loop, runs that were delayed because their key came up again and again."""
         self.access = access
         self.client = access.client("apiserver")
         self.queue: WorkQueue[str] = WorkQueue()
@@ -37,13 +37,13 @@ class Loop:
         raise NotImplementedError
 
     def start(self) -> None:
-        """Look at everything that is stored, then follow the changes until the server stops."""
+        """Process everything that is stored, then follow the changes until the server stops."""
         self.access.follow(self.observe)
         work = run_workers(self.queue, self._quietly, _WORKERS, pace=self._pace, conflict_delay=_CONFLICT_DELAY)
         self.access.run(self.name, work, self._pace.problem)
 
     async def _quietly(self, key: str) -> Result | None:
-        """An object that vanished meanwhile is no failure: its own event comes by."""
+        """An object that was deleted meanwhile is no failure: its own event will come."""
         try:
             return await self.reconcile(key)
         except NotFound:

@@ -1,4 +1,4 @@
-"""Namespaces: the base ones exist from the start; one that is deleted goes when everything in it has gone."""
+"""Namespaces: the base ones exist from the start; a deleted one goes when everything in it is gone."""
 
 import collections
 
@@ -48,7 +48,7 @@ class NamespaceLifecycle(Loop):
         self._registry = registry
 
     async def create_base(self) -> None:
-        """Before the server is ready."""
+        """Called before the server is ready."""
         for name in BASE_NAMESPACES:
             if self.access.get(_TABLE + name) is None:
                 manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
@@ -82,7 +82,7 @@ class NamespaceLifecycle(Loop):
         return None  # the deletion of what is left brings the namespace back here
 
     async def _tell(self, namespace: Entry, left: Remaining) -> None:
-        """What keeps the namespace, in its conditions."""
+        """Reports in its conditions why the namespace is still there."""
         current = (namespace.decode().get("status") or {}).get("conditions") or []
         conditions = current
         for type, status, reason, message in _conditions(left):
@@ -92,7 +92,7 @@ class NamespaceLifecycle(Loop):
             await self.client.patch(_NAMESPACES, namespace.name, patch, kind=Patch.MERGE, subresource="status")
 
     async def _empty(self, namespace: str) -> Remaining:
-        """Delete whatever is there; answers what finalizers still keep."""
+        """Delete all objects; returns those that finalizers still keep."""
         seen: set[str] = set()
         left: Remaining = {}
         for kind in self._registry:
@@ -105,7 +105,7 @@ class NamespaceLifecycle(Loop):
                 if entry.deleting:
                     continue
                 try:
-                    # Nothing in here is to outlive the namespace, so nobody is given time to stop.
+                    # Nothing should outlive the namespace, so there is no grace period.
                     await self.client.delete(
                         resource, entry.name, namespace, uid=entry.uid, propagation="Background", grace_period=0
                     )

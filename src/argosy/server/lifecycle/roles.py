@@ -24,7 +24,7 @@ class Roles(Loop):
     name = "cluster roles"
 
     async def create_bootstrap(self) -> None:
-        """Before the server is ready: what is missing is added, what somebody changed is left."""
+        """Called before the server is ready: missing rules are added, users' changes are kept."""
         for wanted in bootstrap_objects():
             kind = wanted["kind"]
             namespace = wanted["metadata"].get("namespace", "")

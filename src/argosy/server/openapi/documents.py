@@ -1,7 +1,7 @@
-"""Answers under /openapi: made when first asked for, beside the loop, and kept until the kinds they describe change.
+"""Responses under /openapi: made on first use, outside of the event loop, and cached until their kinds change.
 
-A document's hash is taken from what it is made of (the minor, the kinds, custom schemas), not from its bytes, so that the
-index of all documents costs no document.
+A document's hash is computed from its sources (the minor, the kinds, custom schemas), not from its bytes, so that the index of
+all documents needs no document.
 """
 
 import hashlib
@@ -47,11 +47,11 @@ class OpenApi:
         self._documents: dict[str, _Document] = {}
         #: The hash over all documents.
         self._hash = ""
-        #: Encoded answers by hash: a change of one kind leaves the other documents as they are.
+        #: Encoded responses by hash: a change of one kind leaves the other documents as they are.
         self._made: dict[str, bytes] = {}
 
     def ready(self, path: str, headers: Mapping[str, str]) -> bool:
-        """Whether `respond` has nothing to make, so that it answers at once."""
+        """Whether `respond` has nothing to make, and so returns at once."""
         if self._generation != self._registry.generation:
             return False
         rest = path.removeprefix("/openapi/").rstrip("/")
@@ -62,9 +62,9 @@ class OpenApi:
         return document is None or document.hash in self._made
 
     def respond(self, path: str, headers: Mapping[str, str], hash_wanted: str = "") -> Response | None:
-        """None when the path is not one of OpenAPI's. `hash_wanted` is the query parameter of links in the index.
+        """None if the path is not one of OpenAPI's. `hash_wanted` is the query parameter of links in the index.
 
-        Takes long where documents have to be made; not to be called twice at a time.
+        Takes long if documents must be made; must not be called concurrently.
         """
         if path != "/openapi" and not path.startswith("/openapi/"):
             return None
@@ -98,7 +98,7 @@ class OpenApi:
         self._hash = hashlib.sha512(everything.encode()).hexdigest().upper()
         current = {self._hash, f"{self._hash}P", *(document.hash for document in self._documents.values())}
         self._made = {key: body for key, body in self._made.items() if key in current}
-        # Last: until then the documents are those of an older one.
+        # Last: until then the documents are those of an older generation.
         self._generation = generation
 
     def _document(self, kinds: list[Kind]) -> _Document:
@@ -192,13 +192,13 @@ class OpenApi:
         return [kind for document in self._documents.values() for kind in document.kinds]
 
     def _v2_paths(self, kinds: Iterable[Kind]) -> Iterator[tuple[str, Any]]:
-        """Those of a kind are made when it is their turn, and gone after it."""
+        """The definitions of each kind are made in turn, and freed afterwards."""
         for kind in sorted(kinds, key=lambda kind: (kind.api_version, kind.plural)):
             yield from paths_of(kind, self._v2_components, V2).items()
 
 
 def _add(whole: bytearray, key: bytes, entries: Iterable[tuple[str, Any]]) -> None:
-    """An object at the end of a document, entry by entry: nothing of it is held or copied as a whole."""
+    """An object at the end of a document, entry by entry, so that it is never held or copied as a whole."""
     whole += key
     before = b"{"
     for name, node in entries:

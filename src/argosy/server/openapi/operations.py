@@ -1,4 +1,4 @@
-"""Paths of the OpenAPI documents: the requests a kind takes. One description of an operation, written in either version.
+"""Paths of the OpenAPI documents: the requests of a kind. One description of an operation serves both versions.
 
 kubectl reads from these whether the server knows `fieldValidation`: POST, PUT and PATCH list it.
 """
@@ -173,7 +173,7 @@ def _item(kind: Kind, components: Components) -> dict[str, Operation]:
 
 
 def _patch(kind: Kind, words: str, answers: str, suffix: str = "", **more: Any) -> Operation:
-    """kubectl reads here how to patch: a custom resource has no merge keys, so strategic merge is not among the ways."""
+    """kubectl reads here how to patch: a custom resource has no merge keys, so strategic merge patch is left out."""
     media = _PATCHES if isinstance(kind.strategy, CustomResourceStrategy) else (*_PATCHES, _STRATEGIC)
     return _operation(
         kind, "patch", "patch", words, answers, ("200", "201"), suffix,

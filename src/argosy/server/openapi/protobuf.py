@@ -1,7 +1,7 @@
-"""The OpenAPI 2 document in protobuf, which is the only form kubectl reads it in.
+"""The OpenAPI 2 document in protobuf, the only form that kubectl reads.
 
-kubectl needs it where version 3 does not help it: validating a `kind: List`, and objects of a custom resource that is
-created by the same command. Field numbers are those of the public OpenAPIv2.proto.
+kubectl needs it where version 3 does not suffice: to validate a `kind: List`, and objects of a custom resource that is created
+by the same command. Field numbers are those of the public OpenAPIv2.proto.
 """
 
 import struct
@@ -37,7 +37,7 @@ def encode_document(
 
 
 def _add(whole: bytearray, field: int, parts: list[bytes]) -> None:
-    """A message of many parts, which is not copied as a whole: that takes long when it is large."""
+    """A message of many parts, which is never copied as a whole: that takes long if it is large."""
     whole += _varint(field << 3 | 2) + _varint(sum(map(len, parts)))
     for part in parts:
         whole += part

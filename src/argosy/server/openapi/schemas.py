@@ -19,7 +19,7 @@ _TYPE_META: dict[str, Schema] = {
 _METADATA = "The metadata every object has: name, namespace, labels, annotations and what the server keeps about it."
 #: What definitions of custom kinds refer to.
 _REFERRED = (f"{_META}ObjectMeta", f"{_META}ListMeta")
-#: Keywords OpenAPI 2 has no words for.
+#: Keywords that OpenAPI 2 does not have.
 _ONLY_V3 = ("nullable", "anyOf", "oneOf", "allOf", "not")
 
 
@@ -47,7 +47,7 @@ class Components:
         return self._names.get((group, version, kind))
 
     def definitions(self, kinds: Iterable[Kind], roots: Iterable[str] | None = None) -> Iterator[tuple[str, Schema]]:
-        """By name, the definitions of custom kinds and of their lists, and the built-in ones: all, or what the roots refer to.
+        """Definitions by name: of custom kinds and their lists, and built-in ones: all, or those the roots refer to.
 
         Custom ones are made one at a time: there may be hundreds of megabytes of them.
         """
@@ -99,12 +99,12 @@ class Components:
 
 
 def definition_name(group: str, version: str, kind: str) -> str:
-    """`com.example.v1.Widget`: the group's labels backwards, so that names of one owner stand together."""
+    """`com.example.v1.Widget`: the group's labels in reverse, so that names of one owner are sorted together."""
     return ".".join([*reversed(group.split(".")), version, kind]) if group else f"{version}.{kind}"
 
 
 def custom_schema(kind: Kind, reference: str) -> Schema:
-    """The schema of a custom resource as it is published: with the fields every object has."""
+    """The published schema of a custom resource, with the fields of every object."""
     if isinstance(kind.strategy, CustomResourceStrategy):
         schema = kind.strategy.schema
     else:
@@ -135,7 +135,7 @@ def _add_meta(schema: Schema, reference: str, *, root: bool) -> None:
 
 
 def _as_v2(schema: Schema) -> Schema:
-    """What OpenAPI 2 can say of a schema: where it cannot say it, nothing is promised."""
+    """The part of a schema that OpenAPI 2 can express; the rest is left out."""
     result = {key: value for key, value in schema.items() if key not in _ONLY_V3}
     if schema.get("x-kubernetes-int-or-string") or schema.get("nullable"):
         for keyword in ("type", "items", "properties", "additionalProperties"):
@@ -158,7 +158,7 @@ def _referring(name: str, description: str, reference: str) -> Schema:
 
 
 def _without_siblings(node: Schema) -> Schema:
-    """OpenAPI 3 ignores what stands beside a $ref, so a description needs the reference inside an allOf."""
+    """OpenAPI 3 ignores the siblings of a $ref, so with a description the reference goes inside an allOf."""
     result = dict(node)
     if "$ref" in result and len(result) > 1:
         result["allOf"] = [{"$ref": result.pop("$ref")}]

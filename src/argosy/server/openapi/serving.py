@@ -1,4 +1,4 @@
-"""The answers under /openapi: documents are made in a thread, one at a time, and whoever comes meanwhile gets the same ones."""
+"""Serving /openapi: documents are made in a thread, one at a time, and concurrent requests share them."""
 
 import asyncio
 from functools import partial
@@ -29,7 +29,7 @@ class OpenApiResponder:
             await asyncio.shield(self._making)
             if documents.ready(path, headers):
                 return documents.respond(path, headers)
-        # A task of its own, and nobody's queue: who asked first may give up, or wait for much else.
+        # A task of its own, outside of users' queues: the first client may cancel, or have much other work queued.
         made = asyncio.ensure_future(self._offload.run("", partial(documents.respond, path, headers)))
         self._making = made
         made.add_done_callback(self._made)

@@ -1,4 +1,4 @@
-"""What `kubectl get` shows of built-in kinds: kube-apiserver's columns, one file a family of API groups."""
+"""What `kubectl get` shows of built-in kinds: kube-apiserver's columns, one file per family of API groups."""
 
 from argosy.server.printers import control, core, network, storage, workloads
 from argosy.server.printers.base import NAME, Column, Printer, at, name
@@ -26,7 +26,7 @@ _BY_GROUP: dict[str, dict[str, Printer]] = {
     "storage.k8s.io": storage.STORAGE,
 }
 
-#: Kinds without columns of their own show when they were created.
+#: Kinds without columns of their own show their creation time.
 _PLAIN = Printer(
     [NAME, Column("Created At", "date", description="When the object was created.")],
     lambda obj, now: [name(obj), at(obj, "metadata", "creationTimestamp")],

@@ -1,4 +1,4 @@
-"""What a printer of a kind is: columns, and the cells of one object. Formatting shared by all of them is here too."""
+"""The printer of a kind: columns, and the cells of one object. Also formatting shared by all printers."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

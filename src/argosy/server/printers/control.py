@@ -1,4 +1,4 @@
-"""Columns of what runs a cluster: RBAC, leases, priorities, admission, certificates, flow control, devices, API services."""
+"""Columns of control plane kinds: RBAC, leases, priorities, admission, certificates, flow control, devices, API services."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pods as kubectl shows them: the STATUS column tells what a user should know first, not just the phase."""
+"""Pods as kubectl shows them: the STATUS column tells the most important fact, not just the phase."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def _ended(status: Object, prefix: str = "") -> str:
 
 
 class _Tally:
-    """What the containers' statuses add up to."""
+    """The summary of the containers' statuses."""
 
     def __init__(self, reason: str):
         self.reason = reason
@@ -40,7 +40,7 @@ class _Tally:
 
 
 def _initializing(pod: Object, tally: _Tally, sidecars: _Tally) -> bool:
-    """Whether an init container holds the pod up; `tally` then says which and why."""
+    """Whether an init container delays the pod; `tally` then has which and why."""
     declared = at(pod, "spec", "initContainers") or []
     by_name = {container["name"]: container for container in declared}
     for index, status in enumerate(at(pod, "status", "initContainerStatuses") or []):

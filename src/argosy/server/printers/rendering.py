@@ -1,6 +1,6 @@
-"""Other shapes of an answer: Tables and partial objects, asked for in the Accept header; and YAML.
+"""Other representations of a response: Tables and partial objects, by the Accept header; and YAML.
 
-Lists of thousands are put together in a thread, from pieces that are rendered one by one: no single call of a library keeps the
+Lists of thousands are joined in a thread, from pieces that are rendered one by one, so that no single library call blocks the
 interpreter for long.
 """
 
@@ -20,12 +20,12 @@ from argosy.server.watchcache.watcher import Renderer
 
 __all__ = ["render_list", "render_object", "watch_renderer"]
 
-#: What it takes to render an item and its bytes, in thousandths of what a byte takes that is written.
+#: The cost of rendering an item and its bytes, in thousandths of the cost of a written byte.
 _COSTS = {"": (200, 1), "Table": (50_000, 100), "PartialObjectMetadata": (2_000, 5), "yaml": (100_000, 500)}
 
 
 async def render_list(api: Api, call: Call, page: Page) -> Response:
-    """The list in the form that was asked for. Raises 406."""
+    """The list in the requested form. Raises 406."""
     accept = call.headers.get("accept", "")
     form, wanted = accepts(accept), wants_table(accept)
     if call.verb != "list":
@@ -54,7 +54,7 @@ def _list(call: Call, page: Page, wanted: TableRequest | None, *, yaml: bool) ->
 
 
 async def render_object(api: Api, call: Call, response: Response) -> Response:
-    """A whole answer in the form that was asked for. Raises 406."""
+    """A whole response in the requested form. Raises 406."""
     accept = call.headers.get("accept", "")
     if not accept or accept == "application/json":
         return response
@@ -87,12 +87,12 @@ class _WatchRenderer(msgspec.Struct, frozen=True):
         return self.wanted.kind, self.wanted.version, self.included
 
     def render(self, value: bytes, *, first: bool) -> bytes:
-        # Columns are told once; clients remember them.
+        # Columns are sent once; clients remember them.
         return _shaped(self.kind, self.wanted, self.included, value, is_watch=not first)
 
 
 def watch_renderer(call: Call) -> Renderer | None:
-    """What turns each object of a watch into the shape that was asked for; None leaves it as it is."""
+    """Renders each object of a watch in the requested form; None leaves it as it is."""
     wanted = wants_table(call.headers.get("accept", ""))
     return None if wanted is None else _WatchRenderer(call.kind, wanted, _included(call))
 

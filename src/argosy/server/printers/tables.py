@@ -1,6 +1,6 @@
-"""Other shapes of an answer: Table, as kubectl prints it, and PartialObjectMetadata, for those who need metadata only.
+"""Other representations of a response: Table, for kubectl, and PartialObjectMetadata, for clients that need only metadata.
 
-Objects come in as they are stored, encoded or decoded; what goes out is encoded. The clock is read once an answer, for ages.
+Input objects are as stored, encoded or decoded; the output is encoded. The clock is read once per response, for ages.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,9 +37,9 @@ class TableRequest(msgspec.Struct, frozen=True):
 
 
 def wants_table(accept: str) -> TableRequest | None:
-    """The shape asked for by the first entry of an Accept header that is understood; None for the object itself.
+    """The representation in the first supported entry of an Accept header; None for the object itself.
 
-    Raises 406 when only shapes nobody knows are accepted.
+    Raises 406 if only unknown representations are accepted.
     """
     if "as=" not in accept:
         return None
@@ -114,7 +114,7 @@ def _partial(obj: dict[str, Any], version: str) -> dict[str, Any]:
 
 
 class _MetadataOnly(msgspec.Struct):
-    """Decodes nothing but where the metadata is; its bytes go out as they came in."""
+    """Decodes only the place of the metadata, whose bytes are copied."""
 
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
 

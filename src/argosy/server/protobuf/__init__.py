@@ -1,4 +1,4 @@
-"""Bodies in Kubernetes' protobuf, read into the same trees JSON bodies give. Answers are JSON: all clients accept both.
+"""Bodies in Kubernetes' protobuf, decoded into the same trees as JSON bodies. Responses are JSON: all clients accept both.
 
 kubectl sends its typed requests (`create deployment`, `auth can-i`, `create token`) in protobuf and cannot be told otherwise.
 """

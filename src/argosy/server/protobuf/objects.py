@@ -1,4 +1,4 @@
-"""Kubernetes objects out of protobuf messages, in the shapes their JSON has.
+"""Kubernetes objects from protobuf messages, in the form of their JSON.
 
 The numbers of the fields come from `messages.json.z`, made by `scripts/distill_protobuf.py`: message name -> fields, each
 [number, JSON name, type, shape]. A type is s(tring), b(ytes), ?(bool), i(nteger), d(ouble), f(loat) or a message's name; a
@@ -92,7 +92,7 @@ def _object(name: str, data: memoryview, bounds: Bounds) -> dict[str, Any]:
             out |= _object(type, _view(raw), bounds)
         else:
             value = _value(type, raw, bounds)
-            # Go writes zero values of all plain fields here, but in JSON only those that its tags do not let it omit.
+            # Go writes zero values of all plain fields here, but in JSON only those without omitempty.
             if value is not None and (shape == "p" or (value != "" and value != 0 and value != {})):
                 out[json_name] = value
     bounds.leave()

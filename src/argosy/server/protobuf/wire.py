@@ -1,4 +1,4 @@
-"""The protobuf wire format: a message's bytes as (field number, value) pairs, without knowing what they mean."""
+"""The protobuf wire format: a message's bytes as (field number, value) pairs, without their meaning."""
 
 from collections.abc import Iterator
 
@@ -6,8 +6,8 @@ __all__ = ["MAX_DEPTH", "MAX_FIELDS", "Bounds", "Fixed", "ProtobufError", "Value
 
 
 MAX_DEPTH = 100
-#: The densest real objects, definitions with their schemas, have 5.4 bytes a field, so the largest body accepted (3 MiB) can hold
-#: no more than this of them; a body of two-byte fields, which costs the most time a byte, can.
+#: The densest real objects, definitions with their schemas, have 5.4 bytes per field, so the largest accepted body (3 MiB) has
+#: no more fields than this; a body of two-byte fields, which costs the most time per byte, would.
 MAX_FIELDS = 600_000
 
 
@@ -24,7 +24,7 @@ class ProtobufError(ValueError):
 
 
 class Bounds:
-    """What reading one body has cost so far; one for each body."""
+    """The cost of reading one body so far; one per body."""
 
     __slots__ = ("depth", "fields")
 
@@ -47,7 +47,7 @@ class Bounds:
 
 
 def varint(data: memoryview, at: int) -> tuple[int, int]:
-    """An integer and where it ended."""
+    """An integer and its end."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:

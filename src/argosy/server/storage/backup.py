@@ -1,7 +1,7 @@
-"""A backup of an API server: its store and its keys in one file, made while it runs, and put back into a folder nobody uses.
+"""A backup of an API server: its store and its keys in one file, made while it runs, and restored into an unused folder.
 
-The file is a compressed tar: `manifest.json` first, which names every part with its size and hash, then `store.db` and `pki/…`.
-Without the keys a server that comes back would know none of its certificates and tokens; so a backup holds secrets, and only its
+The file is a compressed tar: `manifest.json` first, which lists every part with its size and hash, then `store.db` and `pki/…`.
+Without the keys a restored server would not accept its own certificates and tokens; so a backup contains secrets, and only its
 owner may read it.
 """
 
@@ -32,16 +32,16 @@ __all__ = ["BackupError", "Manifest", "Part", "Restored", "pack", "unpack"]
 FORMAT = 1
 _MANIFEST = "manifest.json"
 _STORE = "store.db"
-#: What a restore exchanges, each as a whole.
+#: What a restore replaces, each as a whole.
 _EXCHANGED = ("pki", "store")
 _CHUNK = 1024 * 1024
 _LARGEST_MANIFEST = 1024 * 1024
-#: Hears what is being done now.
+#: Called with the current step.
 Tell = Callable[[str], None]
 
 
 class BackupError(Exception):
-    """In one line what is wrong with a backup, or where it goes. Nothing was changed."""
+    """What is wrong with a backup, or with its target, in one line. Nothing was changed."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class Manifest(msgspec.Struct, frozen=True):
     format: int
     argosy: str
     schema: int
-    #: Of the last write in it.
+    #: The version of its last write.
     version: int
     objects: int
     made: str
@@ -66,19 +66,19 @@ Change = Callable[[Path, Manifest], None]
 
 class Restored(msgspec.Struct, frozen=True):
     manifest: Manifest
-    #: Versions go on after this one.
+    #: The first version after the restore is above this one.
     first: int
-    #: What was there before, under its new name.
+    #: The previous content, under its new name.
     kept: list[Path]
 
 
 def pack(server: Path, target: Path, tell: Tell = lambda text: None, *, replace: bool = False) -> Manifest:
-    """Back up the server of a folder, running or not. `target` is there whole or not at all. Raises BackupError, StorageError."""
+    """Back up the server of a folder, running or not. `target` is complete or absent. Raises BackupError, StorageError."""
     if target.exists() and not replace:
         raise BackupError(f"{target} is there already")
     refuse_half(server)
     found = _place(server)
-    # Also of a running server: what is noted never runs ahead of what can be read after it.
+    # Also for a running server: the mark is never ahead of what can be read after it.
     problems = examine(server / "store").problems
     if problems:
         raise BackupError(f"the store in {server} is not whole: {'; '.join(problems)}")
@@ -115,10 +115,10 @@ def pack(server: Path, target: Path, tell: Tell = lambda text: None, *, replace:
 
 
 def unpack(source: Path, server: Path, tell: Tell, change: Change = lambda store, manifest: None) -> Restored:
-    """Put a backup in the place of what is in a folder that nobody uses; that is kept under another name.
+    """Replace the content of an unused folder by a backup; the old content is kept under another name.
 
-    Everything is checked before anything is moved. `change` may work on the folder of the new store before that. Versions go on
-    above all that the store, here or anywhere, can have given out. Raises BackupError, StorageError.
+    Everything is checked before anything is moved. `change` may modify the new store's folder before that. Versions continue
+    above all that the store, here or anywhere, can have used. Raises BackupError, StorageError.
     """
     stamp = f"{clock.now():%Y%m%dT%H%M%SZ}"
     fresh = server / f".restore-{stamp}"
@@ -137,7 +137,7 @@ def unpack(source: Path, server: Path, tell: Tell, change: Change = lambda store
             first = _prepare(store, _ceiling(server / "store"))
             change(store, manifest)
             tell("putting it in place")
-            # The lock on the old one goes aside with it.
+            # The lock on the old folder is moved aside with it.
             _hold(held, store)
             kept = _exchange(fresh, server, stamp)
         except (OSError, tarfile.TarError, EOFError) as error:
@@ -146,13 +146,13 @@ def unpack(source: Path, server: Path, tell: Tell, change: Change = lambda store
 
 
 def _hold(held: contextlib.ExitStack, store: Path) -> None:
-    """Nobody opens the store until `held` ends, nor begins one where there is none. Raises StorageError."""
+    """Prevents that anybody opens or creates the store until `held` ends. Raises StorageError."""
     held.callback(FolderLock(store).release)
     held.callback(_is_dropped, store)
 
 
 def _is_dropped(store: Path) -> bool:
-    """A folder with nothing but a lock in it was made for the lock alone."""
+    """A folder that contains only a lock was created for the lock."""
     with contextlib.suppress(OSError):
         if [path.name for path in store.iterdir()] == ["lock"]:
             (store / "lock").unlink()
@@ -175,7 +175,7 @@ def _prepare(store: Path, ceiling: int) -> int:
 
 
 def _ceiling(store: Path) -> int:
-    """Of what is there now."""
+    """The ceiling of the present store; 0 if unknown."""
     with contextlib.suppress(ValueError):
         record = read_record(store)
         return record.ceiling if record is not None else 0
@@ -183,7 +183,7 @@ def _ceiling(store: Path) -> int:
 
 
 def _place(server: Path) -> list[int]:
-    """Which folders there are; a restore puts others in their place."""
+    """The inodes of the existing folders, which a restore replaces."""
     return [(server / name).stat().st_ino for name in _EXCHANGED if (server / name).exists()]
 
 

@@ -1,9 +1,8 @@
 """Storage: the contract of a store of versioned keys, on one page. Nothing here knows Kubernetes objects.
 
-A store maps keys to bytes. Every committed write takes a *version*: one integer that grows over the whole store and is
-never used twice, not after a failed batch, a crash, a restart or a restore. The version a write got is part of what is
-stored, so a writer hands over `encode`, called exactly once with that version; the numbers of writes that failed are
-skipped.
+A store maps keys to bytes. Every committed write gets a *version*: one integer that grows over the whole store and is never
+used twice, not after a failed batch, a crash, a restart or a restore. A write's version is part of the stored bytes, so a
+writer passes `encode`, called exactly once with that version; the versions of failed writes are skipped.
 
 Order of a write: durable → `on_commit` (caches, watchers) → the writer's await returns. `on_commit` is called on the event
 loop, in version order, with whole batches; a failed batch leaves no trace in it.
@@ -41,7 +40,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """One committed write. `value` is what was stored; for a deletion the final state, which is stored no longer."""
+    """One committed write. `value` is what was stored; for a deletion the final state, which is no longer stored."""
 
     key: str
     version: int
@@ -57,7 +56,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
 Encode = Callable[[int], bytes]
 OnCommit = Callable[[Sequence[Change]], None]
-#: Told after each commit to a disk or a network: how many writes it held and how many seconds it took.
+#: Called after each commit to a disk or a network: with the number of writes and the seconds it took.
 OnBatch = Callable[[int, float], None]
 
 
@@ -74,11 +73,11 @@ class StorageDamaged(StorageError):
 
 
 class Exists(Exception):
-    """Create: the key is there already."""
+    """Create: the key already exists."""
 
 
 class Changed(Exception):
-    """Replace or delete: the key is not at the expected version; `current` is its version, None when it is absent."""
+    """Replace or delete: the key is not at the expected version; `current` is its version, None if it is absent."""
 
     def __init__(self, current: int | None):
         super().__init__(current)
@@ -86,7 +85,7 @@ class Changed(Exception):
 
 
 class Compacted(Exception):
-    """That far back the history is no longer kept."""
+    """The history does not go back that far."""
 
 
 class Storage(Protocol):
@@ -105,7 +104,7 @@ class Storage(Protocol):
         ...
 
     async def close(self) -> None:
-        """Finish the writes under way and release everything."""
+        """Finish the writes in progress and release everything."""
         ...
 
     async def create(self, key: str, encode: Encode) -> Record:
@@ -117,35 +116,35 @@ class Storage(Protocol):
         ...
 
     async def delete(self, key: str, expected: int, encode: Encode) -> Record:
-        """Compare-and-delete; `encode` gives the final state that watchers see. Raises Changed."""
+        """Compare-and-delete; `encode` makes the final state that watchers see. Raises Changed."""
         ...
 
     async def get(self, key: str) -> Record | None: ...
 
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, at: int | None = None) -> Sequence[Record]:
-        """Records under `prefix` behind the key `after`, in key order, now or as they were at a version. Raises Compacted."""
+        """Records under `prefix` after the key `after`, in key order, now or as of a version. Raises Compacted."""
         ...
 
     async def history(self, prefix: str, since: int, until: int, *, most: int = 0, size: int = 0) -> Sequence[Change]:
         """Changes under `prefix` with since < version <= until, in order.
 
-        Raises Compacted, also where there are more than `most` of them, or more than `size` bytes in them; 0 is no limit.
+        Raises Compacted, also if there are more than `most` of them, or more than `size` bytes in them; 0 is no limit.
         """
         ...
 
     async def compact(self, version: int) -> None:
-        """Forget history up to `version`; current records stay."""
+        """Drop history up to `version`; current records stay."""
         ...
 
     @property
     def scarce(self) -> bool:
-        """There is hardly any room left: what is not needed to make some should not be written."""
+        """Hardly any room is left: only writes that help to free some should be done."""
         ...
 
     async def give_up_reserve(self) -> bool:
-        """There was no room for a write that must not fail for that: whether it is worth another try."""
+        """There was no room for an urgent write: returns whether a retry may succeed."""
         ...
 
     async def relieve(self) -> bool:
-        """After StorageFull: forget all history, and whether there is room again then. Raises StorageError."""
+        """After StorageFull: drop all history; returns whether there is room again. Raises StorageError."""
         ...

@@ -1,4 +1,4 @@
-"""A consistent copy of a store, also while a server writes to it: what was committed when it began, and nothing of later."""
+"""A consistent copy of a store, even while a server writes to it: the state at its beginning."""
 
 import contextlib
 import os
@@ -11,14 +11,14 @@ from argosy.server.storage.schema import newest_version, readable_version, stora
 
 __all__ = ["check_copy", "copy_store"]
 
-#: Copied in one step; progress is told after each.
+#: Pages copied in one step; progress is reported after each.
 PAGES = 2048
 
 
 def copy_store(store: Path, target: Path, tell: Callable[[int, int], None] = lambda done, total: None) -> int:
-    """From one file to a new one (mode 0600), durable when this returns: the version it ends at. Raises StorageError.
+    """From one file to a new one (mode 0600), durable when this returns. Returns its last version. Raises StorageError.
 
-    `tell` hears how many pages are done, of how many. Nothing of the source changes; its log grows until the copy is made.
+    `tell` is called with the pages done, and their total. The source is not changed; its log grows until the copy is complete.
     """
     if not store.exists():
         raise StorageError(f"there is no store {store}")
@@ -27,7 +27,7 @@ def copy_store(store: Path, target: Path, tell: Callable[[int, int], None] = lam
             sqlite3.connect(f"{store.absolute().as_uri()}?mode=ro", uri=True, timeout=30)
         ) as source:
             readable_version(source, store)
-            # One read transaction over all steps: otherwise each write of a server would make it begin anew.
+            # One read transaction over all steps: otherwise each write of a server would restart the copy.
             source.execute("BEGIN")
             version = newest_version(source)
             os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -49,7 +49,7 @@ def copy_store(store: Path, target: Path, tell: Callable[[int, int], None] = lam
 
 
 def check_copy(path: Path) -> None:
-    """Raises StorageError unless it is a whole store that this version can read."""
+    """Raises StorageError unless it is a complete store that this version can read."""
     try:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as store:
             readable_version(store, path)

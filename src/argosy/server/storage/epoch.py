@@ -1,17 +1,16 @@
-"""The epoch of a store: how far it had come, noted beside it, so that a loss is noticed and no version is given out twice.
+"""The epoch of a store: records beside it how far it had come, so that a loss is noticed and no version is used twice.
 
-SQLite takes a log that is missing, cut off or damaged for a shorter one, and an older file for the store itself. Two small files
-tell the difference at the next start:
+SQLite takes a missing, truncated or damaged log for a shorter one, and an older file for the store itself. Two small files tell
+the difference at the next start:
 
-* `epoch.json`, durable and rarely written: which store this is, a *ceiling* above every version that was given out, and the
-  last version where it was closed in order. Versions are reserved by raising the ceiling, many at a time; after anything but
-  an orderly end they go on from it.
+* `epoch.json`, durable and rarely written: the store's identity, a *ceiling* above every version that was used, and the last
+  version if it was closed cleanly. Versions are reserved by raising the ceiling, many at a time; after an unclean end they
+  continue from it.
 * `mark`, written in place with each commit, after it is durable and before it is acknowledged: the last version, the salts of
-  the log it is in, and the state of the last merge of the log into the file. Nobody waits for it to reach the disk: the system
-  keeps it when a process is killed, and after a loss of power it may lag behind. It never runs ahead of the store, so what it
-  says is missing is missing.
+  its log, and the state of the last checkpoint. It is not synced to the disk: it survives a killed process, and after a loss of
+  power it may lag behind. It is never ahead of the store, so what it says is missing is missing.
 
-Merging the log into the file is done here rather than by SQLite, so that the mark knows of it. Used by the writer's thread alone.
+Checkpoints are done here rather than by SQLite, so that the mark knows of them. Used only by the writer's thread.
 """
 
 import contextlib
@@ -46,20 +45,20 @@ RESERVE = 100_000
 _RECORD = "epoch.json"
 _MARK = "mark"
 _MARK_SIZE = 160
-#: SQLite's schema cookie in the header of the file: raised with each merge, so that an older copy has a lower one.
+#: SQLite's schema cookie in the header of the file: raised with each checkpoint, so that an older copy has a lower one.
 _COOKIE_AT = 40
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """What is known of the files after a commit or a merge."""
+    """The state of the files after a commit or a checkpoint."""
 
-    #: The epoch's own number, to know whether the salts are of its time.
+    #: The epoch's own number, which tells whether the salts belong to it.
     run: int = 0
     acknowledged: int = 0
-    #: Of the file, after the last merge that was finished.
+    #: State of the file after the last completed checkpoint.
     cookie: int = 0
     salts: Salts = Salts(0, 0)
-    #: A merge was begun and not finished: the file is of no use without its log.
+    #: A checkpoint was begun and not completed: the file is useless without its log.
     merging: bool = True
 
 
@@ -67,15 +66,15 @@ class EpochRecord(msgspec.Struct, frozen=True):
     store: int
     run: int
     ceiling: int
-    #: The last version that was given out; None while the store is open.
+    #: The last version that was used; None while the store is open.
     closed: int | None = None
-    #: As it was when this was written, for when the file of it cannot be read.
+    #: The mark as of this write, for when its file cannot be read.
     mark: Mark = Mark()
 
 
 class Epoch:
     def __init__(self, folder: Path, writer: sqlite3.Connection, before: EpochRecord | None, first: int):
-        """A new epoch begins: versions are given out after `first`. Raises StorageError."""
+        """A new epoch begins: versions continue after `first`. Raises StorageError."""
         self._folder = folder
         newest = newest_version(writer)
         row = writer.execute("SELECT value FROM state WHERE name = 'store'").fetchone()
@@ -94,7 +93,7 @@ class Epoch:
             with contextlib.suppress(sqlite3.Error):
                 writer.execute("ROLLBACK")
             raise
-        # Open for as long as SQLite has it open: closing any descriptor of a file lets go of all locks a process has on it.
+        # Open for as long as SQLite has it open: closing any descriptor of a file drops all locks of the process on it.
         self._file = os.open(folder / "store.db", os.O_RDONLY | os.O_CLOEXEC)
         self._log = os.open(log_of(folder / "store.db"), os.O_RDONLY | os.O_CLOEXEC)
         self._mark_file = os.open(folder / _MARK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -107,7 +106,7 @@ class Epoch:
         return self._mark
 
     def reserve(self, version: int) -> None:
-        """Before a version is written. Raises StorageError where no more can be reserved."""
+        """Called before a version is written. Raises StorageError if no more can be reserved."""
         left = self._record.ceiling - version
         if left > RESERVE // 2:
             return
@@ -121,16 +120,16 @@ class Epoch:
                 raise
 
     def acknowledge(self, version: int) -> None:
-        """After the commit that ends with this version, before anybody is told."""
-        # What was committed is, whether it can be noted or not.
+        """Called after the commit that ends with this version, before it is acknowledged."""
+        # The commit stands, whether the mark can be written or not.
         with contextlib.suppress(OSError, struct.error):
             salts = Salts(*struct.unpack(">II", os.pread(self._log, 8, SALTS_AT)))
             self._note(msgspec.structs.replace(self._mark, acknowledged=version, salts=salts))
 
     def merge(self, writer: sqlite3.Connection) -> bool:
-        """Bring the log into the file, as far as readers and the disk allow; whether all of it is there then.
+        """Checkpoint the log into the file, as far as readers and the disk allow; returns whether it is complete.
 
-        Never raises: what is not merged stays in the log.
+        Never raises: the rest stays in the log.
         """
         self._note(msgspec.structs.replace(self._mark, merging=True))
         self._sync_mark()
@@ -148,17 +147,17 @@ class Epoch:
         return True
 
     def end(self, given: int | None) -> None:
-        """After SQLite has closed the store; `given` is the last version given out, None where the end was not in order."""
+        """Called after SQLite has closed the store; `given` is the last version used, None after an unclean end."""
         for file in (self._file, self._log, self._mark_file):
             os.close(file)
         if given is not None:
-            # Where this fails the next start takes it for a crash, which costs nothing but numbers.
+            # If this fails the next start assumes a crash, which only costs version numbers.
             with contextlib.suppress(StorageError):
                 write_record(self._folder, msgspec.structs.replace(self._record, closed=given, mark=self._mark))
 
     def _note(self, mark: Mark) -> None:
         self._mark = mark
-        # Without it the mark lags behind, and less is noticed; nothing wrong is.
+        # Without it the mark lags behind, and fewer losses are noticed; nothing else breaks.
         with contextlib.suppress(OSError):
             os.pwrite(self._mark_file, _encoded(mark), 0)
 
@@ -168,12 +167,12 @@ class Epoch:
 
 
 def beyond_all(*known: int) -> int:
-    """A version above all that were ever given out: above the known ones by a reserve, and above any count by the clock."""
+    """A version above all that were ever used: above the known ones by a reserve, and above any count by the clock."""
     return max(max(known) + RESERVE, int(clock.time() * 1_000_000))
 
 
 def read_record(folder: Path) -> EpochRecord | None:
-    """Raises ValueError where it is damaged."""
+    """Raises ValueError if it is damaged."""
     try:
         return msgspec.json.decode((folder / _RECORD).read_bytes(), type=EpochRecord)
     except FileNotFoundError:
@@ -200,7 +199,7 @@ def write_record(folder: Path, record: EpochRecord) -> None:
 
 
 def read_mark(folder: Path) -> Mark | None:
-    """None where there is none that can be read."""
+    """None if there is none that can be read."""
     try:
         line = (folder / _MARK).read_bytes()[:_MARK_SIZE]
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""What the files of a store look like before it is opened: whole, or with acknowledged writes missing. Changes none of them.
+"""Examines the files of a store before it is opened: complete, or with acknowledged writes missing. Changes nothing.
 
-Compared with what was noted beside them (`epoch`). A kill or a loss of power at any moment leaves files that pass.
+Compares them with the records beside them (`epoch`). A kill or a loss of power at any moment leaves files that pass.
 """
 
 import contextlib
@@ -20,17 +20,17 @@ __all__ = ["Findings", "examine", "keep_aside"]
 
 
 class Findings(msgspec.Struct):
-    #: How far it had come; None for a store that was never opened by a version that keeps note.
+    #: How far it had come; None for a store that no version with epochs has opened yet.
     record: EpochRecord | None = None
     #: The last version in the store.
     newest: int = 0
     problems: list[str] = []
-    #: The log is of another store, or of another time of this one: together they would be neither.
+    #: The log belongs to another store, or to another time of this one: they do not fit together.
     foreign_log: bool = False
 
     @property
     def first(self) -> int:
-        """Versions are given out after this one."""
+        """Versions continue after this one."""
         record = self.record
         if self.problems:
             return beyond_all(self.newest, *((record.ceiling, record.mark.acknowledged) if record is not None else ()))
@@ -40,7 +40,7 @@ class Findings(msgspec.Struct):
 
 
 def examine(folder: Path) -> Findings:
-    """Of a folder nobody else has open, in this process or another. Raises StorageError where it cannot be read at all."""
+    """For a folder that nobody else has open, in this process or another. Raises StorageError if it cannot be read at all."""
     path = folder / "store.db"
     log = log_of(path)
     found = Findings()
@@ -57,7 +57,7 @@ def examine(folder: Path) -> Findings:
             found.foreign_log = True
         return found
     if path.stat().st_size == 0:
-        return found  # whoever opens it says so
+        return found  # the opener reports it
     if mark is not None:
         _compare_files(found, path, mark)
     if not found.problems:
@@ -77,7 +77,7 @@ def _compare_files(found: Findings, path: Path, mark: Mark) -> None:
         found.problems.append("store.db is an older copy of what was last written")
         found.foreign_log = True
     salts = salts_of(log_of(path))
-    # Of the time before this epoch the salts are not known.
+    # Salts from before this epoch are not known.
     known = found.record is not None and mark.run == found.record.run
     if salts is not None and known and not salts.may_follow(mark.salts):
         found.problems.append("store.db-wal is not the log that was last written")
@@ -88,12 +88,12 @@ def _compare_content(found: Findings, path: Path, mark: Mark | None) -> None:
     without_log = salts_of(log_of(path)) is None
     missing = " (store.db-wal is missing or empty)" if without_log else ""
     try:
-        # A connection that only reads leaves file and log as they are, also when it is the last one.
+        # A read-only connection leaves file and log as they are, even if it is the last one.
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)) as store:
             (schema,) = store.execute("PRAGMA user_version").fetchone()
             (owner,) = store.execute("PRAGMA application_id").fetchone()
             if owner != APPLICATION_ID or schema > SCHEMA_VERSION:
-                return  # whoever opens it says so
+                return  # the opener reports it
             found.newest = newest_version(store)
             row = store.execute("SELECT value FROM state WHERE name = 'store'").fetchone()
             half_merged = mark is not None and mark.merging and without_log and not _sound(store)
@@ -118,12 +118,12 @@ def _compare_content(found: Findings, path: Path, mark: Mark | None) -> None:
 
 
 def _sound(store: sqlite3.Connection) -> bool:
-    """Whether every row and every index entry is where it should be: the merge had come to its end."""
+    """Whether every row and every index entry is in place: the checkpoint was complete."""
     return bool(store.execute("PRAGMA integrity_check(1)").fetchone() == ("ok",))
 
 
 def keep_aside(folder: Path, found: Findings) -> None:
-    """Before a store with problems is opened all the same: what is left of its log is kept, and a foreign one is not used."""
+    """Before a store with problems is opened nevertheless: the rest of its log is kept, and a foreign one is not used."""
     log = log_of(folder / "store.db")
     if not log.exists():
         return

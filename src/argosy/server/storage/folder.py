@@ -12,12 +12,12 @@ __all__ = ["RESTORING", "FolderLock", "is_full", "refuse_half", "sync_folder"]
 #: In the folder of a server while a restore exchanges its parts.
 RESTORING = "restoring"
 
-#: SQLite needs a little to open a store at all.
+#: SQLite needs some room to open a store at all.
 LEAST_ROOM = 64 * 1024
 
 
 def is_full(folder: Path) -> bool:
-    """Whether the disk is why something failed there: SQLite often says no more than "disk I/O error"."""
+    """Whether the disk caused a failure: SQLite often only reports "disk I/O error"."""
     with contextlib.suppress(OSError):
         disk = os.statvfs(folder)
         return disk.f_bavail * disk.f_frsize < LEAST_ROOM or (disk.f_files > 0 and disk.f_favail == 0)
@@ -25,7 +25,7 @@ def is_full(folder: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """A name, too, has to survive a loss of power before anything is acknowledged."""
+    """A file name must survive a loss of power, too, before anything is acknowledged."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -34,7 +34,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def refuse_half(server: Path) -> None:
-    """Raises StorageError where a restore was interrupted: what is there may be half of one server and half of another."""
+    """Raises StorageError if a restore was interrupted: the folder may be a mixture of two servers."""
     if (server / RESTORING).exists():
         raise StorageError(f"a restore into {server} was interrupted: run `argosy restore` again")
 
@@ -46,10 +46,10 @@ def _is_at(file: int, path: Path) -> bool:
 
 
 class FolderLock:
-    """Held from construction to `release`; the system lets go of it when the process ends, however it ends."""
+    """Held from construction to `release`; the system releases it when the process ends, however it ends."""
 
     def __init__(self, folder: Path):
-        """Makes the folder (mode 0700) where it is not there yet. Raises StorageError."""
+        """Creates the folder (mode 0700) if need be. Raises StorageError."""
         path = folder / "lock"
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -66,10 +66,10 @@ class FolderLock:
             who = f" (process {holder})" if holder.isdigit() else ""
             raise StorageError(f"the data folder {folder} is in use by another server{who}") from None
         if not _is_at(self._file, path):
-            # A restore put another folder in its place after we had opened the file: the lock is of the one from before.
+            # A restore replaced the folder after we had opened the file: the lock is on the old one.
             os.close(self._file)
             raise StorageError(f"the data folder {folder} was exchanged for another one just now: try again")
-        # A courtesy to whoever is refused; on a full disk it has to do without.
+        # Informational, for the process that is refused; not written if the disk is full.
         with contextlib.suppress(OSError):
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)

@@ -1,7 +1,7 @@
 """Storage in memory: for tests, simulated members and throw-away control planes. Nothing survives the process.
 
-Versions start from the clock (microseconds), so that a server that is started anew never repeats a version a client may
-still remember.
+Versions start from the clock (microseconds), so that a restarted server never repeats a version that a client may still
+remember.
 """
 
 from bisect import bisect_left, bisect_right, insort

@@ -1,4 +1,4 @@
-"""The past of a set of records, told by undoing changes: what a state was before the changes after some version."""
+"""The past of a set of records, computed by undoing changes."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ __all__ = ["undo"]
 
 
 def undo(changes: Iterable[Change]) -> dict[str, Record | None]:
-    """Per changed key, its record before the first of `changes` (given in order); None where it was absent."""
+    """For each changed key, its record before the first of `changes` (given in order); None if it was absent."""
     before: dict[str, Record | None] = {}
     for change in changes:
         if change.key not in before:

@@ -1,8 +1,8 @@
-"""Reserve: room on the disk that is kept for the day it is full.
+"""Reserve: disk space kept for the day the disk is full.
 
-To delete something a store has to write: into its log first, and then into its file. On a disk without any room it could not, and
-nobody could make any. So a file of a few megabytes lies beside the store. It is given up when a deletion needs the room, and made
-again, as large as it may be, when there is some. Blocking calls: used by the writer's thread.
+A store must write to delete something: into its log first, and then into its file. On a full disk it could not, and no space
+could ever be freed. So a file of a few megabytes lies beside the store. It is deleted when a deletion needs the space, and
+created again, as large as possible, when there is some. Blocking calls: used by the writer's thread.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from pathlib import Path
 __all__ = ["Reserve"]
 
 SIZE = 16 * 1024 * 1024
-#: On a small disk no more than this part of it.
+#: On a small disk at most this part of it.
 PART = 8
 _LEAST = 256 * 1024
 
@@ -31,14 +31,14 @@ class Reserve:
         return SIZE
 
     def free(self) -> int:
-        """Bytes on the disk that anybody may take; 0 where that cannot be told."""
+        """Free bytes on the disk; 0 if unknown."""
         with contextlib.suppress(OSError):
             disk = os.statvfs(self._folder)
             return disk.f_bavail * disk.f_frsize
         return 0
 
     def keep(self) -> None:
-        """Make it, or make it larger, where it leaves as much room to others. Never fails: without it nothing is wrong."""
+        """Create or enlarge it, if that leaves as much space to others. Never fails: it is optional."""
         try:
             has = self._path.stat().st_size if self._path.exists() else 0
             size = min(self.wanted, (has + self.free()) // 2)
@@ -53,7 +53,7 @@ class Reserve:
             self.give_up()
 
     def give_up(self) -> bool:
-        """Whether that made room."""
+        """Returns whether that freed space."""
         try:
             self._path.unlink()
         except OSError:

@@ -1,9 +1,9 @@
-"""Room: what a server does on a full disk.
+"""Room: how a server behaves on a full disk.
 
-When hardly any room is left only those writes are accepted that lead to more of it (deletions, and what lets one finish) or that
-are small and keep others alive (leases). Meanwhile /readyz fails, and history is forgotten at once instead of after ten
-minutes, so that what is deleted is really free. When there is room again, on the disk or inside the store's file, everything is
-accepted again.
+When hardly any space is left, only those writes are accepted that free some (deletions, and what lets one finish) or that are
+small and keep others alive (leases). Meanwhile /readyz fails, and history is dropped at once instead of after ten minutes, so
+that deletions really free space. When there is room again, on the disk or inside the store's file, all writes are accepted
+again.
 
 Runs one task, ended with the server.
 """
@@ -21,7 +21,7 @@ __all__ = ["Room"]
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-#: Seconds between looks whether there is room, or is again.
+#: Seconds between checks for room.
 PERIOD = 1.0
 _SCARCE = "hardly any room is left on the disk"
 
@@ -33,7 +33,7 @@ class Room:
 
     @property
     def full(self) -> bool:
-        """Also where nobody was refused yet: leases are renewed all the same, and nobody else may write for long."""
+        """Also if no write was refused yet: leases are still renewed, and others could not write for long."""
         return self._full.is_set() or self._storage.scarce
 
     def problem(self) -> str | None:
@@ -41,7 +41,7 @@ class Room:
         return "the disk is full: only deletions are accepted until there is room" if self.full else None
 
     async def write(self, write: Callable[[], Awaitable[T]], *, urgent: bool) -> T:
-        """Do a write. Raises StorageFull, without trying where it is known already and the write is not urgent."""
+        """Do a write. Raises StorageFull, without trying if the disk is known to be full and the write is not urgent."""
         if not urgent and self.full:
             self._ran_out(_SCARCE)
             raise StorageFull("the disk is full")
@@ -66,7 +66,7 @@ class Room:
             self._full.set()
 
     async def run(self) -> None:
-        """Notice when room becomes scarce, make some, and notice when there is some."""
+        """Notice when room becomes scarce, free some, and notice when there is enough."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(PERIOD):

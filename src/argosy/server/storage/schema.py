@@ -1,7 +1,7 @@
-"""The SQLite file of a store: its tables, its version, and how an older one becomes a current one.
+"""The SQLite file of a store: its tables, its version, and upgrades of older ones.
 
-One table holds every write that is still remembered. The newest row of a key is its current state; older rows, and rows that tell
-of a deletion, are history and go when they are compacted.
+One table holds every write that is still kept. The newest row of a key is its current state; older rows, and rows of deletions,
+are history and are removed by compaction.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ CREATE TABLE state (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID
 INSERT INTO state VALUES ('compacted', 0);
 """
 _MAY_BE_FULL = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
-#: Steps from the version that is the key to the next one.
+#: Upgrade steps from the version that is the key to the next one.
 _UPGRADES: dict[int, str] = {}
 
 
@@ -48,7 +48,7 @@ def open_file(path: Path) -> sqlite3.Connection:
     if not path.exists():
         _create(path)
     elif path.stat().st_size == 0:
-        # SQLite would take it for a new one, and everything that was in it for never written.
+        # SQLite would treat it as a new one, and its content as never written.
         raise StorageError(f"{path} was cut off: nothing is left in it; restore it, or remove it to start anew")
     connection = _connect(path)
     try:
@@ -65,7 +65,7 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 
 def readable_version(connection: sqlite3.Connection, path: Path) -> int:
-    """The version of its tables. Raises StorageError for what is no store of ours, or a newer one."""
+    """The version of its tables. Raises StorageError for a file that is not our store, or a newer one."""
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     if owner != APPLICATION_ID:
@@ -78,14 +78,14 @@ def readable_version(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def newest_version(connection: sqlite3.Connection) -> int:
-    """Of the last write. Its row may be gone when it was a deletion and is compacted."""
+    """The version of the last write. Its row may be gone if it was a deletion and is compacted."""
     (newest,) = connection.execute("SELECT max(version) FROM log").fetchone()
     (compacted,) = connection.execute("SELECT value FROM state WHERE name = 'compacted'").fetchone()
     return max(newest or 0, int(compacted))
 
 
 def jump_ahead(connection: sqlite3.Connection, version: int) -> None:
-    """Go on from a version above all that anybody has seen; what happened before it is history nobody may resume from."""
+    """Continue from a version above all that anybody has seen; nobody may resume from earlier history."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(
@@ -100,10 +100,10 @@ def jump_ahead(connection: sqlite3.Connection, version: int) -> None:
 
 
 def _create(path: Path) -> None:
-    """By rename: a store is there whole or not at all, so one without content was damaged."""
+    """By rename: a store exists completely or not at all, so an empty one was damaged."""
     temporary = path.with_name(f"{path.name}.new")
     try:
-        for suffix in ("", "-wal", "-shm"):  # of a start that was killed right here
+        for suffix in ("", "-wal", "-shm"):  # left by a start that was killed right here
             temporary.with_name(temporary.name + suffix).unlink(missing_ok=True)
         os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY, 0o600))
         with contextlib.closing(_connect(temporary)) as connection:
@@ -127,7 +127,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         # FULL: a commit that was acknowledged survives a loss of power.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-        # The log is merged by `Epoch`, which keeps note of it.
+        # `Epoch` does the checkpoints, and records them.
         connection.execute("PRAGMA wal_autocheckpoint = 0")
     except sqlite3.Error as error:
         raise storage_error(path, "opened as a store", error) from error
@@ -135,7 +135,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def storage_error(path: Path, done: str, error: sqlite3.Error) -> StorageError:
-    """What the file could not be, and why."""
+    """What failed with the file, and why."""
     code = getattr(error, "sqlite_errorcode", 0) or 0
     # The low byte is the kind of an extended code.
     if code == sqlite3.SQLITE_FULL or (code & 0xFF in _MAY_BE_FULL and is_full(path.parent)):

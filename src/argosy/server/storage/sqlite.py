@@ -1,14 +1,14 @@
 """Storage in SQLite: durable on one machine, with group commit.
 
-Writes that wait while a commit runs go into the next one together. A batch is put together on the event loop (versions
-compared and given out, values encoded) and committed by one thread with three statements: a thread that runs many short
-statements would wait for the interpreter lock after each of them. Only one batch is under way at a time, so a failed one
-is simply forgotten, and its versions are skipped.
+Writes that wait while a commit runs go into the next one together. A batch is assembled on the event loop (versions compared
+and assigned, values encoded) and committed by one thread with three statements: a thread with many short statements would wait
+for the interpreter lock after each of them. Only one batch is in progress at a time, so a failed one is simply dropped, and its
+versions are skipped.
 
-Whether everything that was acknowledged is still there is found out before a store is opened (`examine`); how far it has come
-is noted with each commit (`epoch`).
+Before a store is opened, `examine` checks whether everything acknowledged is still there; `epoch` records the progress with
+each commit.
 
-Owns two threads, one that writes and one that reads the past; `close` ends both.
+Owns two threads, one that writes and one that reads history; `close` ends both.
 """
 
 import asyncio
@@ -48,14 +48,14 @@ __all__ = ["SqliteStorage"]
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-#: Writes in one commit at most; more wait for the next.
+#: Largest number of writes in one commit; more wait for the next.
 BATCH = 1024
 #: Rows in one INSERT: large enough to count as one statement, below SQLite's limit of variables.
 ROWS = 128
-#: Pages in the log, roughly, after which it is merged into the file.
+#: Approximate number of pages in the log after which it is checkpointed.
 MERGE_AFTER = 1000
 PAGE = 4096
-#: History rows looked at in one slice of a compaction, so that writes come through in between.
+#: History rows processed in one slice of a compaction, so that writes come through in between.
 SLICE = 500
 
 _AT = """
@@ -79,7 +79,7 @@ class _Write(msgspec.Struct):
     deleted: bool = False
 
     def conflict(self, head: Record | None) -> Exception | None:
-        """What keeps it from being written onto this head."""
+        """Why it cannot be written onto this head."""
         if self.expected is None:
             return Exists(self.key) if head is not None else None
         if head is None or head.version != self.expected:
@@ -89,7 +89,7 @@ class _Write(msgspec.Struct):
 
 class SqliteStorage:
     def __init__(self, folder: Path, *, accept_data_loss: bool = False):
-        """With `accept_data_loss` a store that misses acknowledged writes is opened with what is there."""
+        """With `accept_data_loss` a store that lacks acknowledged writes is opened nevertheless."""
         self._folder = folder
         self._accept_data_loss = accept_data_loss
         self._reserve = Reserve(folder)
@@ -100,7 +100,7 @@ class SqliteStorage:
         self._heads: dict[str, Record] = {}
         self._waiting: list[_Write] = []
         self._committing = False
-        #: Pages written since the log was merged.
+        #: Pages written since the last checkpoint.
         self._unmerged = 0
         #: As of the last commit.
         self._scarce = False
@@ -127,7 +127,7 @@ class SqliteStorage:
         self._reading = ThreadPoolExecutor(1, "sqlite-reader")
         try:
             if is_full(self._folder):
-                # So that it comes up, and somebody can delete something.
+                # So that it starts, and something can be deleted.
                 await self.give_up_reserve()
             await self._in(self._writing, self._open)
             await self._in(self._writing, self._reserve.keep)
@@ -153,7 +153,7 @@ class SqliteStorage:
                 self._writer.execute("REINDEX")
                 jump_ahead(self._writer, first)
             self._reader = open_file(path)
-            # Read before the first write: a store that cannot be read is left as it is.
+            # Read before the first write: a store that cannot be read is not changed.
             self._read_heads()
             self._epoch = Epoch(self._folder, self._writer, found.record, first)
         except sqlite3.Error as error:
@@ -167,7 +167,7 @@ class SqliteStorage:
             log.error("the store goes on with %d objects from version %d on", len(self._heads), self._given)
 
     def _abandon(self) -> None:
-        """After a start that failed: SQLite first, so that its locks are held to the end."""
+        """After a failed start: SQLite first, so that its locks are held to the end."""
         for part in ("_reader", "_writer"):
             if hasattr(self, part):
                 getattr(self, part).close()
@@ -223,22 +223,22 @@ class SqliteStorage:
         self._waiting.append(_Write(key, expected, encode, done, deleted))
         if not self._committing:
             self._committing = True
-            # In the next turn of the loop: all writes of this turn go together.
+            # In the next iteration of the event loop: all writes of this one go together.
             loop.call_soon(self._next_batch)
         try:
             return await done
         finally:
-            del done  # it holds the error, which holds this frame
+            del done  # it refers to the error, which refers to this frame
 
     def _next_batch(self) -> None:
         changes: list[Change] = []
         writes: list[_Write] = []
-        # Writes that lost against another of the same batch: they are told when that one is durable and can be read.
+        # Writes that lost against another of the same batch: they fail when that one is durable and can be read.
         losers: list[tuple[_Write, Exception]] = []
         staged: dict[str, Record | None] = {}
         taken, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
         for write in taken:
-            if write.done.done():  # The writer gave up before its turn came.
+            if write.done.done():  # The writer was cancelled before its turn.
                 continue
             head = staged[write.key] if write.key in staged else self._heads.get(write.key)
             conflict = write.conflict(head)
@@ -266,7 +266,7 @@ class SqliteStorage:
 
     def _row(self, change: Change) -> tuple[int, str, int, int, bytes]:
         previous = change.previous.version if change.previous else 0
-        # Where room is scarce the last state of what is deleted is not kept for those who read the past: that is forgotten soon.
+        # If room is scarce, the last state of deleted objects is not kept as history, which is dropped soon anyway.
         value = b"" if self._scarce and change.deleted else change.value
         return change.version, change.key, previous, int(change.deleted), value
 
@@ -304,7 +304,7 @@ class SqliteStorage:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
         if self._writer.in_transaction:
-            # A connection that cannot even roll back is of no more use.
+            # A connection that cannot even roll back is useless.
             with contextlib.suppress(sqlite3.Error, StorageError):
                 self._writer.close()
                 self._writer = open_file(self._folder / "store.db")
@@ -367,7 +367,7 @@ class SqliteStorage:
             return self._reader.execute(f"{_AT} LIMIT ?", (start, _end(prefix), version, limit or -1)).fetchall()
 
         rows = await self._in(self._reading, read)
-        # Compaction may have passed by while the rows were read.
+        # Compaction may have progressed while the rows were read.
         self._check_kept(version)
         return [Record(*row) for row in rows]
 
@@ -399,7 +399,7 @@ class SqliteStorage:
         target = min(version, self._version)
         async with self._compacting:
             while self._compacted < target and not self._closed:
-                # Said first: a read that overlaps the slice fails rather than sees half of it.
+                # Set first: a read that overlaps the slice fails rather than sees half of it.
                 reached, dead = await self._in(self._writing, partial(self._slice, self._compacted, target))
                 self._compacted = reached
                 await self._in(self._writing, partial(self._forget, reached, dead))
@@ -408,13 +408,13 @@ class SqliteStorage:
         return await self._in(self._writing, self._reserve.give_up)
 
     async def relieve(self) -> bool:
-        # What is in the log comes into the file first: then the log takes no more room.
+        # Checkpoint first: then the log takes no more space.
         if not await self._in(self._writing, self._merge) and await self.give_up_reserve():
             await self._in(self._writing, self._merge)
-        # Overwriting what is deleted would take the room that deleting is to give.
+        # Overwriting deleted content would take the space that deleting should free.
         await self._in(self._writing, partial(self._writer.execute, "PRAGMA secure_delete = FAST"))
         await self.compact(self._version)
-        # Twice of what is scarce: else the next few writes would find it so again.
+        # Twice the threshold: otherwise the next few writes would reach it again.
         return await self._in(self._writing, partial(self._regained, self._reserve.wanted))
 
     def _regained(self, size: int) -> bool:
@@ -424,7 +424,7 @@ class SqliteStorage:
         return not self._scarce
 
     def _has_room(self, size: int) -> bool:
-        """On the disk, or in the file, which does not shrink: what was deleted in it is room as well."""
+        """On the disk, or inside the file, which does not shrink: its deleted content is free space as well."""
         missing = size - self._reserve.free()
         if missing <= 0:
             return True

@@ -1,4 +1,4 @@
-"""Which write-ahead log lies beside a store: SQLite gives it two salts, the first one higher by one each time it starts over."""
+"""Which write-ahead log lies beside a store: SQLite gives it two salts, and raises the first one each time it restarts."""
 
 import struct
 from pathlib import Path
@@ -12,7 +12,7 @@ _HEADER = struct.Struct(">8I")
 _FRAME_HEADER = 24
 _MAGIC = 0x377F0682
 _WORD = 0xFFFFFFFF
-#: So many times a log may have been started over since its salts were noted (a loss of power takes the newest notes along).
+#: How often a log may have been restarted since its salts were recorded (a loss of power loses the newest records).
 _RESTARTS = 1 << 16
 
 
@@ -21,7 +21,7 @@ class Salts(NamedTuple):
     second: int
 
     def may_follow(self, earlier: "Salts") -> bool:
-        """Whether a log with these is that one, or what became of it."""
+        """Whether a log with these salts is that one, or its continuation."""
         restarts = (self.first - earlier.first) & _WORD
         return self == earlier if restarts == 0 else restarts <= _RESTARTS
 
@@ -31,7 +31,7 @@ def log_of(store: Path) -> Path:
 
 
 def salts_of(log: Path) -> Salts | None:
-    """None where there is no log, or one that SQLite takes for empty. Changes nothing."""
+    """None if there is no log, or one that SQLite takes for empty. Changes nothing."""
     try:
         with log.open("rb") as file:
             head = file.read(_HEADER.size + _FRAME_HEADER + 1)

@@ -1,1 +1,1 @@
-"""Subresources that act or answer instead of being stored: bindings, evictions, reviews, tokens, scale. And views of objects."""
+"""Subresources that act instead of being stored: bindings, evictions, reviews, tokens, scale. And views of objects."""

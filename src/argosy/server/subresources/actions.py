@@ -1,6 +1,6 @@
-"""Subresources that do something instead of being stored: bindings, and evictions (which have their own module).
+"""Subresources that act instead of being stored: bindings, and evictions (which have their own module).
 
-What would need a node (logs, exec, port-forward, proxies) says so in one line.
+Those that need a node (logs, exec, port-forward, proxies) return an error that says so.
 """
 
 from collections.abc import Callable

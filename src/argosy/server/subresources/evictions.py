@@ -1,7 +1,7 @@
-"""Evictions: deleting a pod, if the disruption budget over it has room.
+"""Evictions: delete a pod, if its disruption budget allows.
 
-A budget is counted down before the pod goes, so that two evictions at once never spend the same room; whoever keeps the
-budget's status (a disruption controller) counts anew afterwards. Pods that do not run are deleted without asking.
+A budget is decreased before the pod is deleted, so that two concurrent evictions never use the same allowance; the disruption
+controller recomputes it afterwards. Pods that do not run are deleted without a check.
 """
 
 import msgspec
@@ -31,7 +31,7 @@ _BUDGETS = "policy/poddisruptionbudgets"
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 _ALLOWED = "DisruptionAllowed"
-#: Evictions that no controller has confirmed yet; more of them than this mean that nobody does.
+#: Evictions that no controller has confirmed yet; more than this mean that no controller runs.
 _MAX_UNCONFIRMED = 2000
 
 
@@ -71,12 +71,12 @@ async def _options(api: Api, call: Call) -> DeleteOptions:
 
 
 def _is_guarded(entry: Entry, pod: Object) -> bool:
-    """Whether a budget counts: what has ended, is ending or never started disrupts nobody by going."""
+    """Whether a budget applies: pods that have ended, are terminating or never started disrupt nothing."""
     return not entry.deleting and (pod.get("status") or {}).get("phase") not in ("Pending", "Succeeded", "Failed")
 
 
 async def _count(api: Api, pod: Object, *, dry_run: bool) -> None:
-    """Take one disruption from the pod's budget, if it has one. Raises 429 where there is no room."""
+    """Take one disruption from the pod's budget, if it has one. Raises 429 if none is allowed."""
     kind = api.registry.find("policy", "v1", "poddisruptionbudgets")
     if kind is None:
         return
@@ -117,7 +117,7 @@ def _budgets(api: Api, pod: Object) -> list[Entry]:
 
 
 def _may_go_unready(pod: Object, budget: Object) -> bool:
-    """A pod that is not ready counts for nobody, so it may go if its budget is kept without it (or says it may)."""
+    """A pod that is not ready does not count, so it may go if its budget is met without it (or allows it)."""
     if is_true((pod.get("status") or {}).get("conditions"), "Ready"):
         return False
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
@@ -152,7 +152,7 @@ def _no_room(name: str, told: Object) -> str:
     condition = find(told.get("conditions"), _ALLOWED) or {}
     message = (condition.get("message") or "") if condition.get("status") == "False" else ""
     current, desired = told.get("currentHealthy") or 0, told.get("desiredHealthy") or 0
-    # The counts of a budget whose last count failed say nothing.
+    # The counts of a budget whose last computation failed are invalid.
     if message and condition.get("reason") == "SyncFailed":
         return f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}"
     if current <= desired:
@@ -168,12 +168,12 @@ def _refused(why: str, *, seconds: int) -> ApiError:
 
 
 async def _mark(api: Api, kind: Kind, entry: Entry, pod: Object, options: DeleteOptions) -> Entry | None:
-    """Tell in the pod's status why it goes. None: it changed meanwhile."""
+    """Record the reason in the pod's status. None: it changed meanwhile."""
     wanted = options.preconditions
     if wanted is not None and (
         wanted.uid not in (None, entry.uid) or wanted.resource_version not in (None, str(entry.version))
     ):
-        # The deletion will say what does not fit.
+        # The deletion will report the mismatch.
         return entry
     told = pod.setdefault("status", {})
     told["conditions"] = set_condition(

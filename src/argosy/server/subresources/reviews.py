@@ -1,6 +1,6 @@
-"""Reviews and token requests: what is created there is a question, and the answer is all that becomes of it.
+"""Reviews and token requests: creating one only returns an answer, and stores nothing.
 
-Who may do what, and whose token it is, is answered by `auth.reviews` and `auth.token_requests`.
+`auth.reviews` and `auth.token_requests` make the answers.
 """
 
 import orjson
@@ -37,7 +37,7 @@ def _review(api: Api, reviews: Reviews, kind: str) -> Handler:
             raise status.not_served()
         only_create(call)
         review = await read_object(api, call, call.write_options("CreateOptions").validation)
-        # Here, not in a thread: roles and accounts change on the loop.
+        # Here, not in a thread: roles and accounts change on the event loop.
         answered = reviews.answer(kind, call.user, review, call.namespace)
         if isinstance(answered, list):
             # Kubernetes names no kind here.

@@ -72,7 +72,7 @@ def _selector(value: Any) -> str:
 
 
 def write_scale(kind: Kind, obj: Object, scale: Object) -> None:
-    """Put the wanted replicas (and the version the writer saw) into the scaled object."""
+    """Set the desired replicas (and the version the writer saw) in the scaled object."""
     *parents, last = (kind.scale or ScalePaths()).spec_replicas.split(".")
     node = obj
     for part in parents:

@@ -1,4 +1,4 @@
-"""What the subresources share that act instead of being stored: they are created, and answer that they did."""
+"""Shared by subresources that act instead of being stored: they only support create."""
 
 import orjson
 

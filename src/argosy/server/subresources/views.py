@@ -1,4 +1,4 @@
-"""Subresources that are a view of the stored object: what may be written through each of them."""
+"""Subresources that are views of the stored object, and what may be written through each of them."""
 
 from argosy.kube.schema import Type
 from argosy.server.app import Views

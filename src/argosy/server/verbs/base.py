@@ -1,4 +1,4 @@
-"""What the verbs share: the things they work on, and reading an object out of a request."""
+"""Shared by the verbs: the parts they use, and reading an object from a request."""
 
 import asyncio
 import logging
@@ -45,9 +45,9 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 JSON = {"content-type": "application/json"}
-#: A body in YAML takes as long as one in JSON that is so many times as large.
+#: Parsing YAML takes so many times as long as parsing JSON.
 _YAML_EFFORT = 8
-#: What is so many times smaller than the largest object does not come near it by the defaults of a built-in kind.
+#: An object so many times smaller than the largest cannot reach that size by the defaults of a built-in kind.
 _GROWTH = 16
 _OWN_SCHEMES = ("apiextensions.k8s.io", "apiregistration.k8s.io")
 
@@ -66,13 +66,13 @@ class Api:
         self._preparing: dict[Strategy, asyncio.Future[None]] = {}
 
     async def ready(self, call: Call) -> None:
-        """Before objects are written, or converted: the first who needs a schema waits until it is compiled."""
+        """Called before objects are written or converted: the first request that needs a schema waits until it is compiled."""
         for strategy in call.kind.needs:
             if strategy.ready:
                 continue
             preparing = self._preparing.get(strategy)
             if preparing is None:
-                # A task of its own: who asked first may give up, and the others wait for the same.
+                # A task of its own: the first request may be cancelled while others wait for the same schema.
                 work = self.offload.run(call.user.name, strategy.prepare)
                 preparing = self._preparing[strategy] = asyncio.ensure_future(work)
                 preparing.add_done_callback(partial(self._prepared, strategy))
@@ -88,12 +88,12 @@ class Api:
         return self.offload.large(call.kind.strategy.effort(size))
 
     def admit(self, call: Call, size: int) -> None:
-        """Before work on so many bytes is begun. Raises 429 when too much of it is waiting already."""
+        """Called before work on so many bytes. Raises 429 if too much work is waiting already."""
         if self.large(call, size):
             self.offload.admit(call.user.name)
 
     async def run(self, call: Call, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `work` gives, which is pure: done here and now, without a pause, unless objects of this size take long."""
+        """The result of `work`, which is pure: computed in place unless objects of this size take long."""
         if not self.large(call, size):
             return work(*args, **kwargs)
         return await self.offload.run(call.user.name, partial(work, *args, **kwargs))
@@ -104,7 +104,7 @@ def answer(call: Call, body: bytes, code: int = 200) -> Response:
 
 
 def warned(call: Call, response: Response) -> Response:
-    """The answer, with what the call's warnings say in its headers."""
+    """The response, with the call's warnings in its headers."""
     if not call.warnings:
         return response
     headers = {**response.headers, "warning": warning.header(call.warnings)}
@@ -120,12 +120,12 @@ def current(api: Api, call: Call) -> Entry:
 
 
 def decode_served(kind: Kind, entry: Entry) -> Object:
-    """A fresh tree of the object in the served version."""
+    """A copy of the object in the served version."""
     return cast(Object, orjson.loads(served(kind, entry)))
 
 
 def fill_defaults(kind: Kind, obj: Object, size: int, most: int = MAX_BYTES) -> None:
-    """Fill in what an object of so many bytes leaves out. Raises 413 where that makes it larger than `most`."""
+    """Set the defaults of an object of so many bytes. Raises 413 if that makes it larger than `most`."""
     kind.strategy.default(obj)
     could_be = max(size * _GROWTH, kind.strategy.effort(size))
     if could_be > most and len(orjson.dumps(obj)) > most:
@@ -133,7 +133,7 @@ def fill_defaults(kind: Kind, obj: Object, size: int, most: int = MAX_BYTES) -> 
 
 
 def to_stored(kind: Kind, obj: Object) -> Object:
-    """The object in the version it is stored in; changes `obj`, unless it is that already."""
+    """The object in its stored version; changes `obj`, unless it is in that version already."""
     group = kind.group if kind.storage_group is None else kind.storage_group
     version = kind.storage_version or kind.version
     if version == kind.version and group == kind.group:
@@ -146,7 +146,7 @@ def to_stored(kind: Kind, obj: Object) -> Object:
 
 
 def body_size(call: Call) -> int:
-    """The size of the body, by what it takes to read it."""
+    """The size of the body, weighted by the cost of parsing it."""
     yaml = "yaml" in call.headers.get("content-type", "")
     return len(call.body) * _YAML_EFFORT if yaml else len(call.body)
 
@@ -190,7 +190,7 @@ def _unnamed(kind: Kind, body: bytes, field: str, value: Any) -> ApiError:
 
 
 def _check_custom(kind: Kind, obj: Object, body: bytes) -> None:
-    """Bodies of custom resources say their kind and version, unlike those of built-in ones."""
+    """Bodies of custom resources must have kind and version, unlike those of built-in ones."""
     if not obj.get("kind"):
         text = body.decode(errors="replace")
         why = f"Object 'Kind' is missing in '{text}' ({text[:30]} ...)"
@@ -210,9 +210,9 @@ def check_object(
     refuse: Callable[[str], ApiError],
     duplicates: Sequence[str] = (),
 ) -> Object:
-    """Version, kind, metadata and field types; unknown and repeated fields as `fieldValidation` wants them treated.
+    """Version, kind, metadata and field types; unknown and duplicate fields as `fieldValidation` says.
 
-    `refuse` makes the error out of what is wrong.
+    `refuse` makes the error.
     """
     api_version = obj.get("apiVersion") or kind.api_version
     name = obj.get("kind") or kind.kind
@@ -224,7 +224,7 @@ def check_object(
     if wrong is not None:
         raise refuse(kind.strategy.unreadable(obj) or wrong)
     decoded = kind.strategy.decode(obj) if fits else _decode_other(kind, obj)
-    # apiVersion and kind lead every stored object; the rest keeps the order it came in.
+    # apiVersion and kind come first in every stored object; the rest keeps its order.
     ordered: Object = {"apiVersion": api_version, "kind": name, "metadata": obj["metadata"]}
     ordered.update((key, value) for key, value in obj.items() if key not in ordered)
     if decoded.mistyped:
@@ -238,9 +238,9 @@ def check_object(
 
 
 def _decode_other(kind: Kind, obj: Object) -> Decoded:
-    """A custom resource that calls itself something else, which validation will tell it.
+    """A custom resource of a wrong kind or version, which validation will report.
 
-    Nothing is known of the fields of another kind, and another version of its own has none.
+    The fields of another kind are unknown, and another version of its own kind has none.
     """
     if obj.get("kind") != kind.kind or obj["apiVersion"].rpartition("/")[0] != kind.group:
         return Decoded()
@@ -251,7 +251,7 @@ def _decode_other(kind: Kind, obj: Object) -> Decoded:
 
 
 def misnamed(kind: Kind, obj: Object) -> list[FieldError]:
-    """What a custom resource says it is, where that is something else. Its other rules are not looked at then."""
+    """The errors of a custom resource with a wrong kind or version. Its other rules are not checked then."""
     errors = []
     if obj["kind"] != kind.kind:
         errors.append(invalid("kind", obj["kind"], f"must be {kind.kind}"))
@@ -261,17 +261,17 @@ def misnamed(kind: Kind, obj: Object) -> list[FieldError]:
 
 
 def refused(obj: Object, errors: Sequence[FieldError]) -> ApiError:
-    """422, about what the object says it is."""
+    """422, about a wrong kind or version."""
     group = obj["apiVersion"].rpartition("/")[0]
     return status.invalid_kind(group, obj["kind"], obj["metadata"].get("name", ""), errors)
 
 
 def _mismatch(kind: Kind, obj: Object, api_version: Any, name: Any) -> str:
-    """A body is read as what it says it is, and only then found to be out of place."""
+    """A body is decoded by its own kind, and only then found to be the wrong one."""
     if str(api_version).count("/") > 1:
         return f"unexpected GroupVersion string: {api_version}"
     group, _, version = str(api_version).rpartition("/")
-    # Definitions and API services have schemes of their own, which know no other kinds.
+    # Definitions and API services have schemes of their own, which do not know other kinds.
     apart = kind.group in _OWN_SCHEMES and group != kind.group
     type = None if apart else schema.load().kind(group, version, str(name))
     if type is None:

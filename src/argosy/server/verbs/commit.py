@@ -1,4 +1,4 @@
-"""From a finished object to its stored bytes and back to the answer."""
+"""From a final object to its stored bytes and to the response."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,18 +14,18 @@ from argosy.server.watchcache.entry import Entry, served
 
 __all__ = ["Parts", "encoded", "encoder", "parts", "reply"]
 
-#: Fields of a large object that were encoded beforehand, with what they were made from.
+#: Encoded fields of a large object, with their values.
 Parts = Mapping[str, tuple[Any, bytes]]
 _NONE: Parts = {}
 
 
 def encoded(kind: Kind, obj: Any) -> bytes:
-    """The object, or a part of it, as it is stored and answered."""
+    """The object, or a part of it, in its stored and returned form."""
     return numbers.encoded(obj) if kind.strategy.untyped else orjson.dumps(obj)
 
 
 def parts(kind: Kind, obj: Object) -> Parts:
-    """Encode the fields that do not change any more, so that little is left to do for `encoder`."""
+    """Encode the fields that do not change any more, so that `encoder` has little left to do."""
     return {
         key: (value, encoded(kind, value))
         for key, value in to_stored(kind, obj).items()
@@ -34,9 +34,9 @@ def parts(kind: Kind, obj: Object) -> Parts:
 
 
 def encoder(kind: Kind, obj: Object, made: Parts = _NONE) -> Encode:
-    """Called on the loop with the version a try to write it got. The object belongs to the write from now on.
+    """Called on the event loop with the version that an attempt to write it got. The object belongs to the write from now on.
 
-    Of what is in `made`, fields that were not replaced since are taken from there.
+    Fields in `made` that were not replaced since are taken from there.
     """
     stored: Object | None = None
 
@@ -49,14 +49,14 @@ def encoder(kind: Kind, obj: Object, made: Parts = _NONE) -> Encode:
                 key: orjson.Fragment(made[key][1]) if key in made and made[key][0] is value else value
                 for key, value in whole.items()
             }
-        # The bytes orjson returns keep the spare room of their buffer (16 KiB for 2 KB); what is stored is copied to size.
+        # orjson's bytes keep the spare room of their buffer (16 KiB for 2 KB); stored bytes are copied to size.
         return bytes(memoryview(encoded(kind, whole)))
 
     return encode
 
 
 async def reply(api: Api, call: Call, record: Record) -> bytes:
-    """The stored bytes themselves, except where another version than the stored one was asked for."""
+    """The stored bytes themselves, unless another version than the stored one was requested."""
     kind = call.kind
     if (kind.storage_version or kind.version) == kind.version and kind.storage_group is None:
         return record.value

@@ -14,7 +14,7 @@ from argosy.server.watchcache.entry import object_key
 
 __all__ = ["create", "insert"]
 
-#: Random names that are tried before the client is told to try again.
+#: Random names that are tried before the request fails.
 GENERATE_TRIES = 8
 
 
@@ -22,7 +22,7 @@ async def create(api: Api, call: Call) -> Response:
     options = call.write_options("CreateOptions")
     obj = await read_object(api, call, options.validation)
     for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
-        # Only here: a PUT that creates lets them stand, in kube-apiserver too.
+        # Only here: a PUT that creates keeps them, as in kube-apiserver.
         obj["metadata"].pop(field, None)
     return await insert(api, call, obj, dry_run=options.dry_run)
 
@@ -66,7 +66,7 @@ async def insert(api: Api, call: Call, obj: Object, *, dry_run: bool) -> Respons
 
 
 def _prepare(kind: Kind, obj: Object) -> bool:
-    """Fill in what the server decides; whether the name was made up."""
+    """Set the server's fields. Returns whether the name was generated."""
     generated = _name(obj["metadata"])
     metadata.fill_new(kind, obj)
     kind.strategy.prepare_create(obj)
@@ -87,7 +87,7 @@ def _validate(kind: Kind, obj: Object) -> list[FieldError]:
 
 
 def _name(meta: Object) -> bool:
-    """Make up a name where a prefix was given for one; whether that was so."""
+    """Generate a name if a prefix was given. Returns whether one was."""
     if meta.setdefault("name", "") or not meta.get("generateName"):
         return False
     meta["name"] = names.generate(meta["generateName"])

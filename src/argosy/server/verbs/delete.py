@@ -1,7 +1,7 @@
 """delete: remove an object, or mark it as being deleted while finalizers or a grace period keep it.
 
-Propagation works as in Kubernetes: Orphan and Foreground become finalizers that the garbage collector clears; with Background
-the object goes at once and the collector finds its dependents afterwards.
+Propagation works as in Kubernetes: Orphan and Foreground become finalizers that the garbage collector removes; with Background
+the object is deleted at once and the collector finds its dependents afterwards.
 """
 
 from datetime import datetime, timedelta
@@ -31,12 +31,12 @@ _PODS_PRESERVED = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
     "propagationPolicy=Orphan to suppress this warning"
 )
-#: The longest time a pod may be given to stop, in seconds: what fits into Go's durations, some 292 years.
+#: The longest grace period of a pod in seconds: the limit of Go's durations, some 292 years.
 _LONGEST_GRACE = (2**63 - 1) // 10**9
 _POLICIES = ("Foreground", "Background", "Orphan")
 #: Kinds that never own anything.
 _WITHOUT_DEPENDENTS = {"core/events"}
-#: Kinds whose delete answers with the object instead of a Status.
+#: Kinds whose delete returns the object instead of a Status.
 _ANSWER_OBJECT = {
     "core/namespaces",
     "core/persistentvolumeclaims",
@@ -135,7 +135,7 @@ def _from_query(call: Call) -> Object:
 
 
 async def remove(api: Api, call: Call, entry: Entry, options: DeleteOptions) -> Response | None:
-    """Delete the object of `entry`. None: it changed meanwhile, and the caller may look again."""
+    """Delete the object of `entry`. None: it changed meanwhile, and the caller may retry."""
     kind, size = call.kind, len(entry.value)
     _check_preconditions(kind, entry, options)
     api.admission.delete(call, entry)
@@ -152,7 +152,7 @@ async def remove(api: Api, call: Call, entry: Entry, options: DeleteOptions) -> 
             return answer(call, await reply(api, call, record), code)
         version = entry.version
         if kind.storage_key == "core/pods" and marked.changed:
-            # A pod is marked before it goes, even where it gets no time: watchers see both.
+            # A pod is marked before it is deleted, even without a grace period: watchers see both.
             first = {**obj, "metadata": dict(obj["metadata"])}
             version = (await api.store.replace(entry.key, version, encoder(kind, first, made), urgent=True)).version
         record = await api.store.delete(entry.key, version, encoder(kind, obj, made))
@@ -163,13 +163,13 @@ async def remove(api: Api, call: Call, entry: Entry, options: DeleteOptions) -> 
 
 class _Marked(msgspec.Struct):
     obj: Object
-    #: Something still has to happen before it may go.
+    #: Something must still happen before it may go.
     stays: bool
     changed: bool
 
 
 def _marked(kind: Kind, entry: Entry, options: DeleteOptions) -> _Marked:
-    """The object as its deletion leaves it."""
+    """The object after its deletion was marked."""
     obj = decode_served(kind, entry)
     old = orjson.loads(entry.value) if entry.api_version != kind.api_version else decode_served(kind, entry)
     pending = _mark_graceful(kind, obj, options)
@@ -206,7 +206,7 @@ def _check_preconditions(kind: Kind, entry: Entry, options: DeleteOptions) -> No
 
 
 def _mark_graceful(kind: Kind, obj: Object, options: DeleteOptions) -> bool:
-    """Give a pod its time to stop. True: it has been given already, and nothing shortens it."""
+    """Set a pod's grace period. True: it is already set and not shortened."""
     if kind.storage_key != "core/pods":
         return False
     meta = obj["metadata"]
@@ -222,7 +222,7 @@ def _mark_graceful(kind: Kind, obj: Object, options: DeleteOptions) -> bool:
         started = datetime.fromisoformat(meta["deletionTimestamp"]) - timedelta(seconds=given)
         deadline = max(started + timedelta(seconds=wanted), clock.now())
         if wanted and deadline > started + timedelta(seconds=wanted):
-            # The shorter time is over already: the least that still is a graceful end.
+            # The shorter period is over already: the least that is still graceful.
             wanted = 1
         meta["deletionTimestamp"] = timestamp(deadline)
         meta["deletionGracePeriodSeconds"] = wanted

@@ -1,4 +1,4 @@
-"""deletecollection: delete every object of a selection, one by one; answers with the list of them."""
+"""deletecollection: delete every object of a selection, one by one; returns their list."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ async def deletecollection(api: Api, call: Call) -> Response:
     for number, entry in enumerate(chosen):
         latest = table.entries.get(entry.key)
         for _ in range(TRIES):
-            # One that is gone, or was made anew under the same name meanwhile, is not ours to delete.
+            # An object that is gone, or was created anew under the same name meanwhile, is not deleted.
             if latest is None or latest.uid != entry.uid:
                 break
             try:

@@ -13,7 +13,7 @@ __all__ = ["get"]
 
 
 async def get(api: Api, call: Call) -> Response:
-    """The cache is never older than an acknowledged write, so any version that exists is satisfied by it."""
+    """The cache is never older than an acknowledged write, so it satisfies any existing version."""
     wanted = parse_version(call.query.get("resourceVersion", ""), partial(status.plain, 500))
     if wanted > api.store.version:
         raise status.version_too_large(wanted, api.store.version)

@@ -1,7 +1,7 @@
 """list: the objects of a selection at one version, whole or page by page.
 
-All pages of a list show the state of the first one's version, as long as the history reaches back to it. The cache holds every
-acknowledged write, so "at least this version" is always satisfied at once by the newest state.
+All pages of a list show the state of the first one's version, as long as the history goes back to it. The cache holds every
+acknowledged write, so the newest state always satisfies "at least this version".
 """
 
 import asyncio
@@ -30,12 +30,12 @@ TOO_OLD = (
     "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the "
     "time the first chunk was returned and now may show up in the list."
 )
-#: Entries that are gone through in one go, without looking at the clock.
+#: Entries processed between two checks of the clock.
 _SLICE = 2000
-#: What it takes to read a character of a selector, and to apply a requirement, in bytes of an object that is written.
+#: The cost of parsing a character of a selector, and of applying a requirement, in bytes of an object that is written.
 _SELECTOR_EFFORT = 4
 REQUIREMENT_EFFORT = 2
-#: So many entries are gone through while one byte of an object is written.
+#: So many entries are processed in the time of writing one byte of an object.
 _ENTRIES = 2
 
 
@@ -59,12 +59,12 @@ async def list_page(api: Api, call: Call) -> Page:
     if not more:
         return Page(items, str(version))
     start = chosen[-1].key[len(selection.prefix) :] + "\0"
-    # With selectors the rest was not looked at, so its number is not known; Kubernetes leaves it out as well.
+    # With selectors the rest was not checked, so its number is unknown; Kubernetes leaves it out as well.
     return Page(items, str(version), _encode_token(version, start), more if selection.everything else None)
 
 
 async def _state(api: Api, call: Call, selection: Selection) -> tuple[int, Sequence[Entry]]:
-    """The version the list shows, and all entries of the selection's prefix at it that are still to be listed."""
+    """The version the list shows, and all entries of the selection's prefix at that version that are still to be listed."""
     token = call.query.get("continue", "")
     table = api.store.table(call.kind.storage_key)
     if token:
@@ -82,7 +82,7 @@ async def _state(api: Api, call: Call, selection: Selection) -> tuple[int, Seque
     if wanted > api.store.version:
         raise status.version_too_large(wanted, api.store.version)
     match = call.query.get("resourceVersionMatch", "")
-    # A first page asked for at a version has always meant exactly that version.
+    # A first page requested at a version has always meant exactly that version.
     exact = match == "Exact" or (not match and wanted > 0 and call.integer("limit") > 0)
     if not exact:
         return api.store.version, table.select(selection)
@@ -103,7 +103,7 @@ async def select(api: Api, call: Call, *, watch: bool = False) -> Selection:
 async def matching(
     api: Api, call: Call, selection: Selection, entries: Sequence[Entry], limit: int = 0
 ) -> tuple[list[Entry], int]:
-    """The first `limit` entries that match, and how many were not looked at."""
+    """The first `limit` entries that match, and how many were not checked."""
     size = len(entries) * (1 + selection.requirements * REQUIREMENT_EFFORT)
     api.admit(call, size)
     return await api.run(call, size, _matching, selection, entries, limit)
@@ -121,13 +121,13 @@ def _matching(selection: Selection, entries: Sequence[Entry], limit: int) -> tup
 
 
 async def served_items(api: Api, call: Call, entries: Sequence[Entry]) -> list[bytes]:
-    """The objects in the version of the call: as they are stored, or each made anew, which takes its time."""
+    """The objects in the version of the call: as stored, or each converted, which takes time."""
     kind = call.kind
     version, since = kind.api_version, kind.rules_since
     changed = 0
     for start in range(0, len(entries), _SLICE):
         some = entries[start : start + _SLICE]
-        # What `served_as_stored` says, without a call for each.
+        # The inlined `served_as_stored`, to save a call for each.
         changed += sum(len(e.value) for e in some if e.api_version != version or e.version < since)
         if len(some) == _SLICE:
             await asyncio.sleep(0)
@@ -141,7 +141,7 @@ async def served_items(api: Api, call: Call, entries: Sequence[Entry]) -> list[b
 
 
 def parse_version(text: str, refuse: Callable[[str], ApiError]) -> int:
-    """The number in a resourceVersion parameter, 0 for none; `refuse` makes the error, which differs from verb to verb."""
+    """The number in a resourceVersion parameter, 0 for none; `refuse` makes the error, which differs between verbs."""
     if not text:
         return 0
     try:

@@ -1,7 +1,7 @@
 """patch: JSON patch, merge patch and strategic merge patch, applied to the newest state and saved like an update.
 
-A patch that names no resourceVersion is tried again when somebody else wrote in between. Server-side apply is not there yet
-and says so.
+A patch without a resourceVersion is retried if somebody else wrote in between. Server-side apply is not implemented yet and
+returns an error.
 """
 
 from collections.abc import Callable
@@ -35,14 +35,14 @@ _CUSTOM_PATCHES = f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}"
 
 
 class Patcher(msgspec.Struct, frozen=True):
-    """A patch that was read; `apply` gives what it makes of an object."""
+    """A parsed patch; `apply` patches an object."""
 
     apply: Callable[[Object], Any]
     #: Operations that may each copy the whole object.
     copies: int = 0
 
     def effort(self, size: int) -> int:
-        """What it takes to apply it, where it and the object are so many bytes together."""
+        """The cost of applying it, for so many bytes of patch and object together."""
         return size + min(size * self.copies, jsonpatch.MAX_COPIED_BYTES)
 
 
@@ -89,17 +89,17 @@ def _patched(call: Call, change: Patcher, entry: Entry, validation: str) -> tupl
     check_name(call, new)
     if not new["metadata"].get("resourceVersion") and not call.kind.strategy.unconditional_update:
         raise version_required(call)
-    # The version that was read is not a wish of the caller's; only one the patch itself set is.
+    # The version that was read is not a precondition of the caller; only one the patch itself sets is.
     if new["metadata"].get("resourceVersion") == version and not _names_version(call, version):
         del new["metadata"]["resourceVersion"]
     return new, size
 
 
 def _lose_version(call: Call, patched: Object) -> list[str]:
-    """What a patch that takes away the apiVersion leaves of an object; tells what is no longer known.
+    """The rest of an object after a patch removed its apiVersion; reports the unknown fields.
 
-    kube-apiserver then reads a built-in one into its internal type, in which the fields have no names in JSON, and those of
-    metadata stand beside all others. With a custom one it does not know what to do.
+    kube-apiserver then decodes a built-in object into its internal type, whose fields have no JSON names, with those of
+    metadata beside all others. A custom one it cannot decode.
     """
     if not call.kind.builtin:
         wrong = check_types(patched)
@@ -115,7 +115,7 @@ def _lose_version(call: Call, patched: Object) -> list[str]:
 
 
 def unreadable(patched: Object) -> Callable[[str], ApiError]:
-    """A patch that makes the object unreadable: kube-apiserver shows what became of it, and names neither kind nor object."""
+    """A patch that makes the object unreadable: kube-apiserver shows the result, and names neither kind nor object."""
 
     def refuse(text: str) -> ApiError:
         return status.invalid_kind("", "", "", [invalid("patch", orjson.dumps(patched).decode(), text)])
@@ -188,7 +188,7 @@ def _strategic_patcher(changes: Object, type: Any) -> Patcher:
     def apply(obj: Object) -> Any:
         identity = {key: obj[key] for key in ("apiVersion", "kind")}
         try:
-            # What an object is comes from its place; only the other forms of patches are read as objects again.
+            # The object's kind follows from its place; only the other kinds of patches are decoded as objects again.
             return strategic.apply(obj, changes, type) | identity
         except strategic.StrategicPatchError as error:
             raise status.plain(500, str(error)) from None

@@ -45,13 +45,13 @@ async def _read(api: Api, call: Call, validation: str) -> Object:
     except BadRequest:
         if call.kind.builtin:
             raise
-        # kube-apiserver has no words for what is wrong with the Scale of a custom resource.
+        # kube-apiserver gives no details about an invalid Scale of a custom resource.
         text = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
         raise status.bad_request(text) from None
 
 
 def _patched(apply: Callable[[Object], object], shown: Object) -> Object:
-    # Only a version the patch itself names binds it to that version.
+    # Only a resourceVersion in the patch itself is a precondition.
     del shown["metadata"]["resourceVersion"]
     new = apply(shown)
     if not isinstance(new, dict):

@@ -1,8 +1,8 @@
 """update: replace an object (PUT), or one of its parts through /status, /finalize and the like.
 
-`save` is the one way an existing object changes: patch and scale end in it too. It is compare-and-set against the entry the
-new object was made from; a write that changes nothing keeps the version, and removing the last finalizer of an object that is
-being deleted deletes it.
+All changes of existing objects go through `save`: patch and scale, too. It is compare-and-set against the entry that the new
+object was made from; a write that changes nothing keeps the version, and removing the last finalizer of an object that is being
+deleted deletes it.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ _REGISTRY_NAMES = {
     "replicationcontrollers": "controllers",
     "services": "services/specs",
 }
-#: Tries of a write that names no version when others write the same object at the same time.
+#: Retries of a write without a resourceVersion while others write the same object.
 TRIES = 16
 
 
@@ -54,7 +54,7 @@ async def update(api: Api, call: Call) -> Response:
                 _check_absent(call, sent["metadata"], dry_run=options.dry_run)
                 return await insert(api, call, sent, dry_run=options.dry_run)
             raise status.not_found(call.kind, call.name)
-        # The object changes on its way, and another try starts from what was sent.
+        # The object is changed on its way, and a retry starts from what was sent.
         new = await api.run(call, len(encoded), orjson.loads, encoded)
         saved = await save(api, call, new, entry, dry_run=options.dry_run)
         if saved is not None:
@@ -77,9 +77,9 @@ def check_name(call: Call, obj: Object) -> None:
 
 
 async def save(api: Api, call: Call, new: Object, entry: Entry, *, dry_run: bool, size: int = 0) -> Response | None:
-    """Write `new` over `entry`. None: somebody else wrote first, and the caller named no version, so it may try again.
+    """Write `new` over `entry`. None: somebody else wrote first, and without a resourceVersion the caller may retry.
 
-    `size` is that of `new`, where it may be larger than the body and what is stored.
+    `size` is that of `new`, if it may be larger than the body and the stored object.
     """
     kind, size = call.kind, max(len(call.body), len(entry.value), size)
     _check_uid(call, new, entry, dry_run=dry_run)
@@ -101,12 +101,12 @@ async def save(api: Api, call: Call, new: Object, entry: Entry, *, dry_run: bool
         going = old if finishes else new
         made = await api.run(call, size, parts, kind, going) if api.large(call, size) else {}
         if finishes:
-            # Watchers are told what was stored last; the writer gets the object as it wrote it.
+            # Watchers get the last stored state; the writer gets the object as written.
             await api.store.delete(entry.key, entry.version, encoder(kind, old, made))
             return answer(call, await api.run(call, size, encoded, kind, new))
         if made and call.subresource not in _STATUS:
             api.admission.settle(call, new, old)  # again: others wrote meanwhile, and from here on nobody does
-        # What is being deleted goes when its finalizers do, and with it what it takes.
+        # Urgent on a full disk: an object being deleted frees its space with its last finalizer.
         urgent = "deletionTimestamp" in new["metadata"]
         record = await api.store.replace(entry.key, entry.version, encoder(kind, new, made), urgent=urgent)
     except Changed as changed:
@@ -121,20 +121,20 @@ async def save(api: Api, call: Call, new: Object, entry: Entry, *, dry_run: bool
 
 
 def _defaulted(call: Call, new: Object, entry: Entry, size: int) -> Object:
-    """The stored object; what is to be written is defaulted on the way."""
+    """The stored object; the new one is defaulted on the way."""
     old = decode_served(call.kind, entry)
     fill_defaults(call.kind, new, size, max(MAX_BYTES, len(entry.value)))
     return old
 
 
 def _fill(call: Call, new: Object, old: Object) -> None:
-    """What may not be changed, or not here, is taken over from the stored object."""
+    """Immutable fields, and those that cannot be written here, come from the stored object."""
     _prepare(call.subresource, call.kind)(new, old)
     metadata.fill_update(call.kind, new, old)
 
 
 async def _check(api: Api, call: Call, new: Object, old: Object, size: int) -> None:
-    """Admit, validate and number a prepared update. Raises 422, and what admission says."""
+    """Admit, validate and number a prepared update. Raises 422, and admission's errors."""
     errors = await api.run(call, size, _check_metadata, call, new, old)
     api.admission.update(call, new, old)
     if call.subresource not in _STATUS and (wrong := api.admission.prepare(call, new, old)):
@@ -173,7 +173,7 @@ def _number(call: Call, new: Object, old: Object) -> None:
 
 
 def held(kind: Kind, obj: Object) -> bool:
-    """Something still has to happen before an object that is being deleted may go."""
+    """Whether something must still happen before an object that is being deleted may go."""
     meta = obj["metadata"]
     if meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
         return True
@@ -181,7 +181,7 @@ def held(kind: Kind, obj: Object) -> bool:
 
 
 def _authorize_create(api: Api, call: Call) -> None:
-    """Who may update what is there may not therefore make it. Raises 403."""
+    """The right to update does not include the right to create. Raises 403."""
     attributes = Attributes(
         user=call.user,
         verb="create",
@@ -198,7 +198,7 @@ def _authorize_create(api: Api, call: Call) -> None:
 
 
 def _check_absent(call: Call, meta: Object, *, dry_run: bool) -> None:
-    """What a PUT that creates may say of the object it thought was there."""
+    """What a PUT that creates may say about the expected object."""
     if meta.get("uid"):
         raise _other_uid(call, meta["uid"], "", dry_run=dry_run)
     _version(meta)
@@ -207,14 +207,14 @@ def _check_absent(call: Call, meta: Object, *, dry_run: bool) -> None:
 
 
 def _check_uid(call: Call, new: Object, entry: Entry, *, dry_run: bool) -> None:
-    """Raises 409 when the writer named another uid than the object's."""
+    """Raises 409 if the writer named another uid than the object's."""
     uid = new["metadata"].get("uid")
     if uid and uid != entry.uid and call.verb == "update":
         raise _other_uid(call, uid, entry.uid, dry_run=dry_run)
 
 
 def _check_version(call: Call, new: Object, entry: Entry) -> bool:
-    """Whether the writer named the version it saw. Raises 409 when that is no longer the object's."""
+    """Whether the writer named the version it saw. Raises 409 if that is no longer the object's."""
     kind = call.kind
     wanted = _version(new["metadata"])
     if not wanted:
@@ -235,10 +235,10 @@ def _version(meta: Object) -> int:
 
 
 def _other_uid(call: Call, wanted: str, found: str, *, dry_run: bool) -> ApiError:
-    """The one error in which kube-apiserver tells the key it has the object under."""
+    """The one error in which kube-apiserver shows the object's storage key."""
     plural = call.kind.plural
     resource = _REGISTRY_NAMES.get(plural, plural) if call.kind.builtin else f"{call.kind.group}/{plural}"
-    # A dry run ends before the place of all keys is put in front of this one.
+    # A dry run ends before the common prefix of all keys is added.
     prefix = "" if dry_run else "/registry"
     key = "/".join([prefix, *(part for part in (resource, call.namespace, call.name) if part)])
     failed = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
@@ -248,7 +248,7 @@ def _other_uid(call: Call, wanted: str, found: str, *, dry_run: bool) -> ApiErro
 
 def version_required(call: Call) -> ApiError:
     error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-    # The resource where the kind should be, as kube-apiserver says it.
+    # The resource in the place of the kind, as in kube-apiserver.
     return status.invalid_kind(call.kind.group, call.kind.plural, call.name, [error])
 
 

@@ -17,14 +17,14 @@ from argosy.server.watchcache.watcher import Item, Reader, Renderer, Watcher, ju
 __all__ = ["watch"]
 
 
-#: Of selectors with many, in all watches of a resource together: all of them are looked at in each change.
+#: Limit for the requirements of large selectors, in all watches of a resource together: all are checked with each change.
 MAX_REQUIREMENTS = 50_000
 
 
 async def watch(
     api: Api, call: Call, reader: Reader, renderer: Renderer | None = None, longest: float | None = None
 ) -> Watcher:
-    """A version that is no longer known ends the stream at once with an ERROR event (410), as with kube-apiserver."""
+    """An expired version ends the stream at once with an ERROR event (410), as in kube-apiserver."""
     selection = await select(api, call, watch=True)
     version = parse_version(call.query.get("resourceVersion", ""), partial(status.plain, 500))
     timeout = float(max(0, call.integer("timeoutSeconds"))) or longest
@@ -32,7 +32,7 @@ async def watch(
     store = api.store
     table = store.table(call.kind.storage_key)
     if call.kind.needs and _converts(call.kind, table, version):
-        # What makes the events does not wait, so it is prepared now.
+        # Making the events cannot wait, so it is prepared now.
         await api.ready(call)
     initial = call.query.get("sendInitialEvents", "")
     if initial in ("true", "1") or (not initial and version == 0):
@@ -41,7 +41,7 @@ async def watch(
         version = store.version
         present: Sequence[Entry] = table.select(selection)
         if not selection.everything:
-            # Looking through many takes a while; what happens meanwhile is told after them.
+            # Checking many objects takes a while; changes meanwhile come after them.
             present, _ = await matching(api, call, selection, present)
         marked = bool(initial) and bookmarks
     else:
@@ -72,14 +72,14 @@ async def watch(
 
 
 def _converts(kind: Kind, table: Table, since: int) -> bool:
-    """Whether there may be events of objects that are stored in another version, or by an older schema."""
+    """Whether there may be events of objects stored in another version, or by an older schema."""
     if len(kind.needs) > 1 or kind.storage_version != kind.version or 0 < since < kind.rules_since:
         return True
     return not all(served_as_stored(kind, entry) for entry in table.entries.values())
 
 
 async def _judged(api: Api, call: Call, selection: Selection, version: int) -> list[Item]:
-    """What happened after a version up to this very moment, as the selection sees it. Raises Compacted."""
+    """The changes after a version up to this moment, as the selection sees them. Raises Compacted."""
     past: list[Item] = []
     while True:
         events = await _since(api.store, selection, version)
@@ -87,7 +87,7 @@ async def _judged(api: Api, call: Call, selection: Selection, version: int) -> l
             return past
         effort = len(events) * (1 + selection.requirements * REQUIREMENT_EFFORT)
         if selection.requirements:
-            # Who leaves the selection is shown as it was, which is made anew.
+            # An object that leaves the selection is shown in its last matching state, which is made anew.
             effort += sum(len(event.previous.value) for event in events if event.previous is not None)
         large = api.large(call, effort)
         past += await api.run(call, effort, _judge, selection, events)
@@ -101,7 +101,7 @@ def _judge(selection: Selection, events: Sequence[StoreEvent]) -> list[Item]:
 
 
 async def _since(store: Store, selection: Selection, version: int) -> list[StoreEvent]:
-    """Events after a version up to this very moment: who registers at once misses nothing and gets nothing twice.
+    """Events after a version up to this moment: a watch registered at once misses nothing and gets nothing twice.
 
     Raises Compacted.
     """

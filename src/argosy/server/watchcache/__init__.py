@@ -1,1 +1,1 @@
-"""The watch cache: all current objects in memory in front of a storage, and the watches that follow them."""
+"""The watch cache: all current objects in memory in front of a storage, and the watches on them."""

@@ -1,4 +1,4 @@
-"""Entry: one object as the cache holds it, its stored bytes plus the little that selecting it needs.
+"""Entry: one object in the cache: its stored bytes, and the little that selectors need.
 
 Entries never change: a write replaces the entry, so any list of entries is a consistent snapshot for as long as it is held.
 """
@@ -18,7 +18,7 @@ __all__ = ["Entry", "object_key", "served", "served_as_stored"]
 
 class _Owner(msgspec.Struct, gc=False, rename="camel"):
     uid: str = ""
-    #: Of any type: what was stored before it was checked must be readable all the same.
+    #: Of any type: objects stored before validation existed must be readable.
     block_owner_deletion: Any = None
 
 
@@ -42,7 +42,7 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 class Entry(msgspec.Struct, gc=False, eq=False):
-    """Made by `of`. There are as many as objects, and none is part of a circle: the collector of garbage passes them by."""
+    """Made by `of`. There are as many as objects, and none is in a reference cycle: Python's garbage collector skips them."""
 
     key: str
     version: int
@@ -80,7 +80,7 @@ class Entry(msgspec.Struct, gc=False, eq=False):
         )
 
     def decode(self) -> dict[str, Any]:
-        """A fresh tree of the stored object, the caller's own."""
+        """A copy of the stored object."""
         return cast(dict[str, Any], orjson.loads(self.value))
 
     def at(self, version: int) -> bytes:
@@ -90,7 +90,7 @@ class Entry(msgspec.Struct, gc=False, eq=False):
         return orjson.dumps(obj)
 
     def fields(self, kind: Kind) -> dict[str, str]:
-        """The values of the kind's own field selectors, read once and shared by all who select."""
+        """The values of the kind's own field selectors, read once and shared."""
         if self._fields is None or self._fields[0] is not kind.strategy:
             obj = self.decode()
             self._fields = kind.strategy, {path: get(obj) for path, get in kind.strategy.selectable.items()}
@@ -103,7 +103,7 @@ def object_key(kind: Kind, namespace: str, name: str) -> str:
 
 
 def served_as_stored(kind: Kind, entry: Entry) -> bool:
-    """Whether the stored bytes are what `kind` serves."""
+    """Whether `kind` serves the stored bytes unchanged."""
     return entry.api_version == kind.api_version and entry.version >= kind.rules_since
 
 

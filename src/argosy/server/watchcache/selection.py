@@ -1,4 +1,4 @@
-"""Selection: which objects of a resource a list, watch or deletecollection is about."""
+"""Selection: which objects of a resource a list, watch or deletecollection selects."""
 
 from argosy.kube.selectors import (
     FieldSelector,
@@ -13,9 +13,9 @@ from argosy.server.watchcache.entry import Entry, object_key
 
 __all__ = ["Selection", "check_selectors"]
 
-#: Each is looked at in each object, and in each change for as long as a watch lives.
+#: Each is checked for each object, and with each change as long as a watch lives.
 MAX_REQUIREMENTS = 1000
-#: Up to so many hardly count.
+#: Up to so many cost hardly anything.
 FEW_REQUIREMENTS = 16
 _METADATA_FIELDS = {"metadata.name", "metadata.namespace"}
 
@@ -50,13 +50,13 @@ class Selection:
 
     @property
     def requirements(self) -> int:
-        """How much there is to look at of each entry."""
+        """The cost of checking each entry."""
         labels = len(self.labels.requirements) if self.labels is not None else 0
         return labels + (sum(1 for _ in self.fields) if self.fields is not None else 0)
 
     @property
     def many(self) -> int:
-        """The requirements where they are many, else 0."""
+        """The number of requirements if there are many, else 0."""
         return self.requirements if self.requirements > FEW_REQUIREMENTS else 0
 
     @property
@@ -68,7 +68,7 @@ class Selection:
 
     @property
     def everything(self) -> bool:
-        """Nothing below the prefix is left out."""
+        """Whether everything under the prefix is selected."""
         return self.labels is None and self.fields is None and not self.key
 
     def matches(self, entry: Entry) -> bool:
@@ -89,7 +89,7 @@ class Selection:
 
 
 def check_selectors(labels: str, fields: str) -> None:
-    """Raises 400 for what is no selector; whether the kind supports it is looked at after the other options."""
+    """Raises 400 for an invalid selector; whether the kind supports it is checked after the other options."""
     try:
         if labels:
             parse_label_selector(labels)
@@ -100,7 +100,7 @@ def check_selectors(labels: str, fields: str) -> None:
 
 
 def _unsupported(kind: Kind, field: str) -> str:
-    # Kinds with field selectors of their own answer in other words than those that have the common two only.
+    # Kinds with field selectors of their own have another message than those with only the common two.
     if kind.strategy.selectable or not kind.builtin:
         return kind.strategy.unselectable.format(field)
     return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'

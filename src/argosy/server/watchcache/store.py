@@ -1,8 +1,8 @@
 """Store: all current objects in memory in front of a storage, with the recent past that watches resume from.
 
-One `Table` a resource holds entries in key order, a window of its last events, and its watchers. The storage calls
-`_committed` on the event loop for each durable batch, in version order, before the writer goes on; so whoever reads after
-its own write sees it, and `version` never runs ahead of what watchers were offered.
+One `Table` per resource holds entries in key order, a window of its last events, and its watchers. The storage calls
+`_committed` on the event loop for each durable batch, in version order, before the write is acknowledged; so a reader sees its
+own writes, and `version` is never ahead of what watchers were offered.
 """
 
 import asyncio
@@ -40,17 +40,17 @@ log = logging.getLogger(__name__)
 #: Events kept in memory per resource; older ones are read from the storage's history.
 WINDOW = 8192
 WINDOW_BYTES = 32 * 1024 * 1024
-#: A watch that resumes further back than this many changes lists anew instead.
+#: A watch that resumes further back than this many changes must list again.
 REPLAY_LIMIT = 50_000
 REPLAY_BYTES = 64 * 1024 * 1024
-#: What of the past is made anew in one go, without looking at the clock.
+#: Past events made between two checks of the clock.
 _SLICE = 256
 _LEASES = "coordination.k8s.io/leases/"
 _FAILED = "a receiver of changes failed on %s"
 
 
 class StoreEvent(msgspec.Struct, gc=False, eq=False):
-    """One committed change of one object. Frames are made by the first watcher that needs them and go with the last."""
+    """One committed change of one object. Frames are made by the first watcher that needs them and freed by the last."""
 
     #: For a deletion the final state, carrying the version of the deletion.
     entry: Entry
@@ -73,17 +73,17 @@ class StoreEvent(msgspec.Struct, gc=False, eq=False):
         return "DELETED" if self.deleted else "ADDED" if self.previous is None else "MODIFIED"
 
     def hold(self) -> int:
-        """One more watcher has yet to send it; how many have."""
+        """One more watcher must send it; returns how many must."""
         self.waited_for += 1
         return self.waited_for
 
     def release(self) -> int:
-        """One watcher fewer has; how many are left."""
+        """One watcher has sent it; returns how many are left."""
         self.waited_for -= 1
         return self.waited_for
 
 
-#: Called for each change, before the writer is answered; it must be quick.
+#: Called for each change, before the write is acknowledged; it must be quick.
 Observer = Callable[[StoreEvent], None]
 
 
@@ -107,10 +107,10 @@ class Table:
         self.window: deque[StoreEvent] = deque()
         self.window_start = version
         self._window_bytes = 0
-        #: Parts of the server that follow this table alone; they hear of a change before anybody else.
+        #: Parts of the server that follow this table alone; they are called first.
         self.observers: list[Observer] = []
         self.watchers: set[Watch] = set()
-        #: Of the selectors of those watchers that have many: each is looked at in each change.
+        #: The requirements of watchers with large selectors: each is checked with each change.
         self.requirements = 0
 
     def tell(self, observe: Observer) -> None:
@@ -119,7 +119,7 @@ class Table:
             observe(StoreEvent(entry, None, deleted=False))
 
     def attach(self, watch: Watch, requirements: int) -> None:
-        """Offer it each change from now on; `requirements` are those of its selector, where it has many."""
+        """Offer it each change from now on; `requirements` are those of its selector, if it has many."""
         self.watchers.add(watch)
         self.requirements += requirements
 
@@ -128,7 +128,7 @@ class Table:
         self.requirements -= requirements
 
     def select(self, selection: Selection) -> Sequence[Entry]:
-        """The entries the selection's key or prefix names, in key order; selectors are not applied yet."""
+        """The entries of the selection's key or prefix, in key order; selectors are not applied yet."""
         if selection.key:
             entry = self.entries.get(selection.key)
             return (entry,) if entry is not None else ()
@@ -166,7 +166,7 @@ class Table:
         return reversed(newest_first)
 
     def after(self, entries: Sequence[Entry], key: str) -> Sequence[Entry]:
-        """The part of a key-ordered list behind a key."""
+        """The part of a key-ordered list after a key."""
         return entries[bisect_right(entries, key, key=lambda entry: entry.key) :]
 
     def load(self, entry: Entry) -> None:
@@ -240,7 +240,7 @@ class Store:
     def table(self, storage_key: str) -> Table:
         table = self._tables.get(storage_key)
         if table is None:
-            # Nothing was ever written there since the start, so the window is complete from then on.
+            # Nothing was written there since the start, so the window is complete.
             table = self._tables[storage_key] = Table(max(self._started, self.storage.compacted))
         return table
 
@@ -255,12 +255,12 @@ class Store:
         return {watch for table in self._tables.values() for watch in table.watchers}
 
     def subscribe(self, observe: Observer) -> Callable[[], None]:
-        """Call `observe` for each change from now on. Returns the way to stop it."""
+        """Call `observe` for each change from now on. Returns a function that stops it."""
         self._subscribers.append(observe)
         return lambda: self._subscribers.remove(observe) if observe in self._subscribers else None
 
     def follow(self, observe: Observer, *tables: str) -> None:
-        """Call `observe` for each object of these tables, then for each change of theirs. The store is open."""
+        """Call `observe` for each object of these tables, then for each of their changes. The store is open."""
         for name in tables:
             table = self.table(name)
             table.tell(observe)
@@ -278,16 +278,16 @@ class Store:
         return [entry for entry in found if entry is not None]
 
     async def create(self, key: str, encode: Encode) -> Record:
-        """Raises Exists, or the error to answer when the storage failed."""
+        """Raises Exists, or the error response if the storage failed."""
         return await self._write(lambda: self.storage.create(key, encode))
 
     async def replace(self, key: str, expected: int, encode: Encode, *, urgent: bool = False) -> Record:
-        """Raises Changed, or the error to answer when the storage failed. What is urgent is tried on a full disk, too."""
+        """Raises Changed, or the error response if the storage failed. An urgent write is tried on a full disk, too."""
         urgent = urgent or key.startswith(_LEASES)
         return await self._write(lambda: self.storage.replace(key, expected, encode), urgent=urgent)
 
     async def delete(self, key: str, expected: int, encode: Encode) -> Record:
-        """Raises Changed, or the error to answer when the storage failed."""
+        """Raises Changed, or the error response if the storage failed."""
         return await self._write(lambda: self.storage.delete(key, expected, encode), urgent=True)
 
     async def _write(self, write: Callable[[], Awaitable[Record]], *, urgent: bool = False) -> Record:
@@ -297,7 +297,7 @@ class Store:
             raise _failed(error) from error
 
     async def discard(self, entry: Entry) -> None:
-        """Delete an entry nobody has a say in; one that changed meanwhile stays."""
+        """Delete an entry unconditionally, unless it changed meanwhile."""
         with contextlib.suppress(Changed):
             await self.delete(entry.key, entry.version, entry.at)
 
@@ -337,7 +337,7 @@ class Store:
         return events
 
     async def compact(self, version: int) -> None:
-        """Forget what happened up to `version`: older lists and watches get 410."""
+        """Drop history up to `version`: older lists and watches get 410."""
         await self.storage.compact(version)
         for table in self._tables.values():
             table.forget(min(version, self.version))
@@ -352,7 +352,7 @@ class Store:
             if not change.deleted:
                 self._index(entry)
             self.version = change.version
-            # One that is broken keeps neither the writer nor the others from the change.
+            # A failing observer must not keep the change from the writer or the others.
             for observe in (*table.observers, *self._subscribers):
                 try:
                     observe(event)

@@ -1,8 +1,8 @@
-"""Watcher: one watch stream, from its place in the past to live events.
+"""Watcher: one watch stream, from its starting version to live events.
 
-Runs no task: the store offers it events, its reader takes what has gathered. When something can be taken, the reader is woken
-once. What waits is bounded, for one reader here and over all of them by the store's `buffers`: a reader that does not keep up is
-cut off and resumes from its last version. Whoever took something holds it until it takes more.
+Runs no task: the store offers it events, its reader takes them. When events arrive, the reader is woken once. The backlog is
+bounded, per reader here and over all readers by the store's `buffers`: a reader that does not keep up is cut off and resumes
+from its last version. Events that were taken are held until the reader takes more.
 """
 
 import asyncio
@@ -27,19 +27,19 @@ __all__ = ["BUFFER", "Item", "Reader", "Renderer", "Watcher", "judge"]
 BUFFER = 4096
 #: Bytes of live events, too, since objects may be large.
 BUFFER_BYTES = 64 * 1024 * 1024
-#: A frame for the wire ends with the item that reaches this size; items are taken so many at a time.
+#: A frame ends with the item that reaches this size; items are taken so many at a time.
 FRAME_BYTES = 64 * 1024
 TAKE = 16
 BOOKMARK_PERIOD = 60.0
 
-#: An object that no longer matches is told as deleted: its last matching state at the version of the change.
+#: An object that no longer matches is sent as deleted: its last matching state at the version of the change.
 _LEFT = "LEFT"
-#: What is to be sent: the type, or `_LEFT`, and the entry or the event it comes from.
+#: What to send: the type, or `_LEFT`, and the entry or the event it comes from.
 Item = tuple[str, Entry | StoreEvent | bytes]
 
 
 class Renderer(Protocol):
-    """Turns each object into the shape that was asked for."""
+    """Renders each object in the requested form."""
 
     @property
     def shape(self) -> Hashable:
@@ -52,11 +52,11 @@ class Renderer(Protocol):
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """Who takes from a watcher, and how it hears of it."""
+    """The reader of a watcher, and how it is woken."""
 
-    #: Something can be taken, or the watch has ended.
+    #: Events can be taken, or the watch has ended.
     wake: Callable[[], None]
-    #: So much waited that it was dropped.
+    #: The backlog was too large and was dropped.
     cut: Callable[[], None]
 
 
@@ -85,7 +85,7 @@ class Watcher:
         self._first = True
         self._buffers = store.buffers
         self._buffers.holders.add(self)
-        #: Bytes that wait for this reader, and of these the ones that are its own alone.
+        #: Bytes that wait for this reader, and those of them that are its own alone.
         self.waiting = 0
         self._copied = self._unsent = 0
         self._taken: list[Item] = []
@@ -108,7 +108,7 @@ class Watcher:
         self._timeout_timer = loop.call_later(timeout, self._time_out) if timeout else None
 
     def close(self) -> None:
-        """The reader is gone, or the server stops: no more events; what was gathered can still be taken."""
+        """The reader is gone, or the server stops: no more events; the backlog can still be taken."""
         if self.ended:
             return
         self.ended = True
@@ -119,7 +119,7 @@ class Watcher:
         self._reader.wake()
 
     def drop(self) -> None:
-        """The reader is gone: as `close`, and nothing is kept for it."""
+        """The reader is gone: as `close`, and the backlog is dropped."""
         self._ready = None
         self._error = None
         for item in (*self._taken, *self._past, *self._live):
@@ -131,12 +131,12 @@ class Watcher:
         self.close()
 
     def cut(self) -> None:
-        """Too much waits for a reader that does not read."""
+        """The backlog of a reader that does not read is too large."""
         self.drop()
         self._reader.cut()
 
     def unsent(self, size: int) -> None:
-        """So many bytes of what was taken lie in the buffers of the reader's connection."""
+        """So many taken bytes are in the buffers of the reader's connection."""
         self._own(copied=self._copied, unsent=size)
 
     def fail(self, error: ApiError) -> None:
@@ -147,11 +147,11 @@ class Watcher:
 
     @property
     def exhausted(self) -> bool:
-        """Ended, and everything was taken."""
+        """Whether it has ended, and everything was taken."""
         return self.ended and self._ready is None and not self._live and self._error is None
 
     def take_events(self, limit: int = 512) -> list[Event]:
-        """The next events as values; raises the error that ended the stream once all before it was taken."""
+        """The next events as values; raises the error that ended the stream after all events before it."""
         self._let_go()
         out = [Event(_told(type), self._rendered(type, source)) for type, source in self._take(limit)]
         if not out and self._error is not None:
@@ -160,11 +160,11 @@ class Watcher:
         return out
 
     def take_frames(self, limit: int = 512) -> list[bytes]:
-        """The next events as lines of a watch stream, an error last; fewer when they are large."""
+        """The next events as lines of a watch stream, an error last; fewer if they are large."""
         out: list[bytes] = []
         size = read = copied = 0
         self._let_go()
-        # To render an object it is decoded, however little of it is shown: what was read counts as well.
+        # Rendering decodes the object, however little of it is shown: the bytes read count as well.
         most = TAKE if self._renderer is None else 1
         while len(out) < limit and max(size, read) < FRAME_BYTES and (items := self._take(min(most, limit - len(out)))):
             for type, source in items:
@@ -194,7 +194,7 @@ class Watcher:
         return out
 
     def _held(self, items: Iterable[Item]) -> Iterator[Item]:
-        """What lies in the store anyway waits there, and is held only while it is sent."""
+        """Objects that the store holds anyway are not copied, and are held only while they are sent."""
         for item in items:
             self._hold(item)
             yield item
@@ -264,7 +264,7 @@ class Watcher:
         return value if self._renderer is None else self._renderer.render(value, first=self._first)
 
     def _frame(self, type: str, source: Entry | StoreEvent | bytes) -> bytes:
-        """Of an event it is made once for all watches of the same shape."""
+        """For an event it is made once for all watches of the same form."""
         if isinstance(source, StoreEvent):
             shape = None if self._renderer is None else (self._renderer.shape, self._first)
             frame = self._shared(
@@ -282,7 +282,7 @@ class Watcher:
         return Entry.of(Record(previous.key, event.version, value))
 
     def _shared(self, event: StoreEvent, key: Hashable, make: Callable[[], bytes]) -> bytes:
-        """Held with the event, for as long as somebody waits for it."""
+        """Held with the event, as long as a watcher needs it."""
         value = event.frames.get(key)
         if value is None:
             value = event.frames[key] = make()
@@ -306,7 +306,7 @@ class Watcher:
 
 
 def judge(selection: Selection, event: StoreEvent) -> Item | None:
-    """What the change means to a selection: objects enter and leave it as their labels and fields change."""
+    """The change as a selection sees it: objects enter and leave it as their labels and fields change."""
     now = not event.deleted and selection.matches(event.entry)
     before = event.previous is not None and selection.matches(event.previous)
     if now:

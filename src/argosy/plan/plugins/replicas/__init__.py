@@ -1,1 +1,1 @@
-"""Replicas plugins: each runs one planner of `plan/replicas` over the clusters that were selected."""
+"""Replicas plugins: each runs one planner of `plan/replicas` over the selected clusters."""

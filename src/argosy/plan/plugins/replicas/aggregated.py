@@ -1,4 +1,4 @@
-"""Aggregated: as few clusters as have room for the replicas, those that run some already first."""
+"""Aggregated: as few clusters as have room for the replicas; clusters that already run some come first."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ from argosy.plan.scheduling.unit import Unit
 def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
     demand = demand_of(unit, fleet, rows)
     fits = demand.current + pods_free(unit, fleet, rows)
-    # Where most runs already, then in the order of selection.
+    # First the clusters that run most, then in the order of selection.
     preference = np.argsort(-demand.current, kind="stable")
     plan, overflow = planned(demand, partial(aggregated, fits=fits, preference=preference))
     used = f"{int((plan > 0).sum())} of {len(rows)} clusters are used"

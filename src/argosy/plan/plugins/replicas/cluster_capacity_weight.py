@@ -13,7 +13,7 @@ from argosy.plan.scheduling.unit import Unit
 
 
 def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
-    # In the order of names, whatever order they were selected in.
+    # In the order of names, whatever the order of selection.
     named = np.sort(rows)
     demand = demand_of(unit, fleet, named)
     weights, told = weights_of(unit, fleet, named)
@@ -25,7 +25,7 @@ def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
 
 
 def weights_of(unit: Unit, fleet: Fleet, rows: Rows) -> tuple[Column, str]:
-    """The weights of the clusters at these rows (in the order of names), and where they are from."""
+    """The weights of the clusters at these rows (in the order of names), and their origin."""
     if unit.weights:
         return fleet.column(unit.weights)[rows], "weights are those of the policy"
     resource = weighed_resource(unit)
@@ -42,14 +42,14 @@ def weights_of(unit: Unit, fleet: Fleet, rows: Rows) -> tuple[Column, str]:
             held, free = fleet.allocatable(resource)[rows], fleet.free(resource)[rows]
             weights = level_weights(held, np.where(fits, free, -held), added * per_replica)
             return np.where(fits, weights, 0), f"weights lead to the same level of {resource} everywhere"
-    # Objects that may choose from the same clusters share the weights.
+    # Objects that can be placed in the same clusters share the weights.
     question = ("weights", resource, rows.tobytes())
     weights = fleet.remembered(question, lambda: dynamic_weights(*amounts(fleet, rows, resource)))
     return weights, f"weights follow free {resource}"
 
 
 def weighed_resource(unit: Unit) -> str:
-    """What capacity is measured by: the scarcest the unit asks for."""
+    """The resource that capacity is measured by: the scarcest one the unit requests."""
     for resource in (GPU, RECLAIMED_MILLICPU):
         if unit.request.scalars.get(resource):
             return resource
@@ -59,7 +59,7 @@ def weighed_resource(unit: Unit) -> str:
 def amounts(fleet: Fleet, rows: Rows, resource: str) -> tuple[Column, Column]:
     """Allocatable and available of the clusters at these rows, in whole units: a started core counts as one.
 
-    A cluster that says nothing of cpu, memory or GPUs has none; of another resource it must say something.
+    A cluster that does not report cpu, memory or GPUs has none. Any other resource must be reported by all of them.
     """
     if resource not in (CPU, MEMORY, GPU) and not fleet.reports(resource)[rows].all():
         raise FrameworkError(f"no {resource} resource")

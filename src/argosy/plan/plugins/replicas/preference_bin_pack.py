@@ -1,4 +1,4 @@
-"""PreferenceBinPack: fill one cluster after another, in the order selection gave them."""
+"""PreferenceBinPack: fill one cluster after another, in the order of selection."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from argosy.plan.replicas.demand import Demand, demand_of, estimated_capacity, r
 from argosy.plan.scheduling.framework import Division, Replicas
 from argosy.plan.scheduling.unit import Unit
 
-WAITS = "pods are still finding their places: no new plan before it is known who has room"
+WAITS = "pods are still being scheduled: no new plan until it is known which clusters have room"
 
 
 def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
@@ -20,7 +20,7 @@ def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
 
 
 def _is_due(unit: Unit, fleet: Fleet, rows: Rows, demand: Demand) -> bool:
-    """Replicas that must leave a cluster do not wait for anything; else all pods must have been seen to fit or not."""
+    """Whether to plan anew. Replicas that must leave a cluster never wait; else all pods must be seen to fit or not to fit."""
     info = unit.migration_info if unit.auto_migration else None
     if info is None or (demand.current > demand.limited).any():
         return True

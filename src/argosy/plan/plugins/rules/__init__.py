@@ -1,1 +1,1 @@
-"""Plugins for the rules a policy can have beyond those of KubeAdmiral: each does nothing where the policy has no such rule."""
+"""Plugins for policy rules beyond KubeAdmiral's: each does nothing if the policy has no such rule."""

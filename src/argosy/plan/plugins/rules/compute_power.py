@@ -1,7 +1,7 @@
-"""ComputePower: cores of different generations do not do the same; count them by what they do, and keep a service on alike.
+"""ComputePower: cores of different generations differ in speed. Count cores by their power, and keep a service on similar ones.
 
-Power is declared per cluster (`fleet.declared`). Weights that follow capacity may count effective cores, and a service that
-runs somewhere prefers clusters whose cores are about as powerful as those it has.
+Power is declared per cluster (`fleet.declared`). Weights that follow capacity may count effective cores, and a running
+service prefers clusters whose cores have about the same power as those it runs on.
 """
 
 import numpy as np
@@ -11,18 +11,18 @@ from argosy.fleet.snapshot import Column, Fleet
 from argosy.plan.scheduling.framework import MAX_SCORE, Score
 from argosy.plan.scheduling.unit import Unit
 
-#: No cluster has more thousandths of cores; so a product with the power fits 64 bits.
+#: The largest number of millicores counted, so that a product with the power fits 64 bits.
 _MOST_MILLI = 2**42
 
 
 def counts_power(unit: Unit) -> bool:
-    """Whether the policy counts cores by what they do."""
+    """Whether the policy counts cores by their power."""
     rule = unit.rules.compute_power
     return rule is not None and rule.normalize_capacity
 
 
 def effective(unit: Unit, fleet: Fleet, milli: Column) -> Column:
-    """Thousandths of cores of all clusters, in cores of the fleet's reference where the policy asks for that."""
+    """Millicores of all clusters, in cores of the fleet's reference if the policy asks for that."""
     if not counts_power(unit):
         return milli
     cores: Column = np.clip(milli, -_MOST_MILLI, _MOST_MILLI) * fleet.power // POWER_OF_REFERENCE
@@ -30,7 +30,7 @@ def effective(unit: Unit, fleet: Fleet, milli: Column) -> Column:
 
 
 def score(unit: Unit, fleet: Fleet) -> Column:
-    """How near a cluster's power is to the mean of where the unit runs: the smaller in per cent of the larger."""
+    """How near a cluster's power is to the mean of the unit's clusters: the smaller in per cent of the larger."""
     rule = unit.rules.compute_power
     if rule is None or not rule.prefer_consistent:
         return fleet.zeros
@@ -38,7 +38,7 @@ def score(unit: Unit, fleet: Fleet) -> Column:
     power = fleet.power
     if not len(running) or (power == power[0]).all():
         return fleet.zeros
-    # Placed without a number, or with none: it still runs there.
+    # Placed without a number, or with 0: the object is there all the same.
     replicas = np.maximum(fleet.column({name: number or 1 for name, number in unit.current.items()})[running], 1)
     replicas = np.minimum(replicas, _MOST_MILLI // len(running))
     mean = int((power[running] * replicas).sum() // replicas.sum())

@@ -1,7 +1,7 @@
 """Cost: prefer clusters whose core-hours are cheap, and place nothing new above a price.
 
-Prices are declared per cluster (`fleet.declared`). Where the policy counts cores by their power, so does the price: what
-counts then is what an effective core costs.
+Prices are declared per cluster (`fleet.declared`). If the policy counts cores by their power, the price is that of an
+effective core.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ _NOT_DECLARED = -1
 
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
-    """What runs in a cluster stays there when its price rises."""
+    """A rising price moves nothing that already runs in the cluster."""
     rule = unit.rules.cost
     if rule is None or rule.max_price is None:
         return fleet.everyone
@@ -37,7 +37,7 @@ def score(unit: Unit, fleet: Fleet) -> Column:
 
 
 def normalize(prices: Column) -> Column:
-    """The cheapest price in per cent of a cluster's own; 0 where none is declared."""
+    """The lowest price in per cent of the cluster's own; 0 if it declares none."""
     declared = prices[prices != _NOT_DECLARED]
     if not len(declared):
         return np.zeros(len(prices), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""FailureDomain: keep away from domains in which many clusters are not ready: what fails there may fail the next one, too."""
+"""FailureDomain: avoid domains with many unready clusters: the same failure may hit the next cluster, too."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def feasible(unit: Unit, fleet: Fleet) -> Mask:
 
 
 def score(unit: Unit, fleet: Fleet) -> Column:
-    """100 outside failing domains; inside, the share of clusters that are ready. Nothing where no domain fails."""
+    """100 outside failing domains; inside, the percentage of ready clusters. All 0 if no domain fails."""
     rule = unit.rules.failure_domain
     if rule is None:
         return fleet.zeros
@@ -31,7 +31,7 @@ def score(unit: Unit, fleet: Fleet) -> Column:
 
 
 def _failing(fleet: Fleet, key: str, percent: int) -> tuple[Mask, Column]:
-    """Who is in a failing domain, and the share of ready clusters of each one's domain in per cent."""
+    """Which clusters are in a failing domain, and for each cluster the percentage of ready clusters in its domain."""
     codes = codes_of(fleet, key)
     ready = sums_in_domain(codes, fleet.ready.astype(np.int64))
     clusters = sums_in_domain(codes, np.ones(len(fleet), dtype=np.int64))

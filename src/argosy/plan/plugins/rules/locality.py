@@ -1,4 +1,4 @@
-"""Locality: prefer clusters near a place, told by labels from the nearest (its zone, say) to the farthest (its continent)."""
+"""Locality: prefer clusters near a place, given by labels from the nearest (its zone, say) to the farthest (its continent)."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from argosy.plan.scheduling.unit import Unit
 
 
 def score(unit: Unit, fleet: Fleet) -> Column:
-    """100 for the nearest, evenly less for each step away, 0 where no label matches."""
+    """100 for the nearest, evenly less for each step away, 0 if no label matches."""
     rule = unit.rules.locality
     if rule is None:
         return fleet.zeros

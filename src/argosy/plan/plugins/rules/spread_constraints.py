@@ -1,8 +1,8 @@
-"""SpreadConstraints: spread an object over regions, zones, providers: whatever a label of clusters tells apart.
+"""SpreadConstraints: spread an object over regions, zones, providers, or any other domains given by a cluster label.
 
-Clusters are chosen so that enough and not too many domains are used, and, duplicated, so that they differ little in clusters;
-divided replicas are given to the domains so that they differ little in replicas, whatever planner divides them.
-Constraints are over the domains in use; a domain whose clusters can take no replica does not count.
+Clusters are selected so that the number of domains is within bounds, and, if duplicated, so that domains differ little in
+clusters. Divided replicas are given to domains so that these differ little in replicas, with any planner. Constraints apply
+to the domains in use; a domain whose clusters can take no replica does not count.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ Divide = Callable[[Unit, Fleet, Rows], Division]
 
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
-    """A cluster that is in no domain would be outside all bounds."""
+    """A cluster without the label is in no domain and would escape all bounds."""
     allowed = fleet.everyone
     for constraint in unit.rules.spread:
         if constraint.when_unsatisfiable != SCHEDULE_ANYWAY:
@@ -43,7 +43,7 @@ def reason(unit: Unit, fleet: Fleet, row: int) -> str:
 
 
 def select(unit: Unit, fleet: Fleet, ranked: Ranked) -> Ranked:
-    """The best clusters that together hold the constraints. Raises FrameworkError where one cannot be held."""
+    """The best clusters that together satisfy the constraints. Raises FrameworkError if a constraint cannot be satisfied."""
     constraints = unit.rules.spread
     if not constraints or (unit.max_clusters is not None and unit.max_clusters <= 0):
         return ranked
@@ -70,7 +70,7 @@ def _limit(unit: Unit, fleet: Fleet, rows: Rows, constraint: TopologySpreadConst
 
 
 def within_bounds(divide: Divide, unit: Unit, fleet: Fleet, rows: Rows) -> Division:
-    """What the planner gives, with the bounds on domains held; of several constraints the later inside the earlier."""
+    """The planner's division with the bounds on domains kept. Of several constraints, later ones apply inside earlier ones."""
     bounds = [item for item in unit.rules.spread if item.max_skew is not None or item.min_domains is not None]
     if not bounds:
         return divide(unit, fleet, rows)
@@ -92,7 +92,7 @@ def _within(
 
 
 class _Domains:
-    """The division over the domains of one constraint: what each is to get, and what its planner makes of that."""
+    """The division over the domains of one constraint: what each should get, and what the planner makes of that."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class _Domains:
                 room[number] = placed[number]
 
     def _targets(self, room: list[int]) -> list[int]:
-        """Those of the domains that can take any at all."""
+        """The domains that can take any replica."""
         able = [number for number, most in enumerate(room) if most > 0]
         if not able:
             return [0] * len(room)

@@ -1,6 +1,6 @@
 """WorkloadAffinity: place an object where certain other workloads are, or where they are not.
 
-Looked at when the object is scheduled: what it runs beside already stays there, whatever other workloads do later.
+Rules are checked when the object is scheduled. Later changes of other workloads do not move it.
 """
 
 import numpy as np
@@ -15,9 +15,7 @@ from argosy.plan.scheduling.unit import Unit
 
 REASON_AFFINITY = "cluster(s) didn't match workload affinity rules"
 REASON_ANTI_AFFINITY = "cluster(s) didn't match workload anti-affinity rules"
-REMEDY = (
-    "workloads that the rules ask for must be placed in the cluster's domain, or those they keep apart from leave it"
-)
+REMEDY = "workloads that affinity requires must be placed in the cluster's domain, or those that anti-affinity excludes leave it"
 
 
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
@@ -37,7 +35,7 @@ def reasons(unit: Unit, fleet: Fleet, rows: Rows) -> Reasons:
 
 
 def score(unit: Unit, fleet: Fleet) -> Column:
-    """The weights of the preferred terms, once for each workload that matches in the domain."""
+    """The sum of the weights of the preferred terms, once per matching workload in the domain."""
     preferred = unit.rules.preferred
     if not preferred:
         return fleet.zeros
@@ -49,7 +47,7 @@ def score(unit: Unit, fleet: Fleet) -> Column:
 
 
 def normalize(scores: Column) -> Column:
-    """From the worst to the best; nothing where all are the same."""
+    """From the worst to the best; all 0 if all are the same."""
     if not len(scores):
         return scores
     worst, best = int(scores.min()), int(scores.max())
@@ -61,7 +59,7 @@ def _meets_affinity(unit: Unit, fleet: Fleet) -> Mask:
     for rule in unit.rules.affinity:
         codes, matching = _matching(unit, fleet, rule)
         if not matching.any() and _matches_itself(unit, rule):
-            # The first of those that want to be together: somebody has to begin.
+            # The first of a group that wants to be together may go anywhere.
             allowed = allowed & (codes >= 0)
         else:
             allowed = allowed & (matching > 0)
@@ -76,7 +74,7 @@ def _meets_anti_affinity(unit: Unit, fleet: Fleet) -> Mask:
 
 
 def _matching(unit: Unit, fleet: Fleet, rule: WorkloadRule) -> tuple[Codes, Column]:
-    """The domains, and for each cluster how many other workloads of its domain are meant."""
+    """The domains, and for each cluster the number of matching other workloads in its domain."""
     key = WorkloadKey(unit.group, unit.kind, unit.namespace, unit.name)
     placed = fleet.workloads.placed(rule.selector, rule.namespaces or (unit.namespace,), apart_from=key)
     codes = codes_of(fleet, rule.topology_key)

@@ -84,7 +84,7 @@ class DeploymentStrategy(BuiltinStrategy):
         _keep_labels(new, old)
 
     def generation_grows(self, new: Object, old: Object) -> bool:
-        """Annotations count: controllers and `kubectl rollout` have long read revisions and pauses from them."""
+        """Annotations count: controllers and `kubectl rollout` read revisions and pauses from them."""
         annotations = new["metadata"].get("annotations") or {}
         return super().generation_grows(new, old) or annotations != (old["metadata"].get("annotations") or {})
 

@@ -18,7 +18,7 @@ from argosy.server.registry import Object
 
 __all__ = ["StatefulSetStrategy"]
 
-#: All that may change after creation. Kubernetes' message lists them in another order.
+#: The fields that may change after creation. Kubernetes' message lists them in another order.
 MUTABLE = frozenset(
     {
         "replicas",
@@ -79,7 +79,7 @@ class StatefulSetStrategy(BuiltinStrategy):
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         spec = new["spec"]
-        # serviceName and claims cannot change, so what was stored before a rule existed is not held against an update.
+        # serviceName and claims cannot change, so an update is not refused for a value stored before a rule existed.
         errors = _policies(spec) + _numbers(spec) + _selector_and_template(spec)
         if any(not rules.same(spec.get(field), old["spec"].get(field)) for field in _fixed(spec) | _fixed(old["spec"])):
             errors.append(forbidden("spec", FIXED))
@@ -123,7 +123,7 @@ def _default_update_strategy(strategy: Object) -> None:
 
 
 def _drop_max_unavailable(new: Object, old: Object | None) -> None:
-    """Behind a feature gate that is off by default: kept only where a stored object has it already."""
+    """Behind a feature gate that is off by default: kept only if a stored object has it already."""
     stored = ((old or {}).get("spec") or {}).get("updateStrategy") or {}
     if (stored.get("rollingUpdate") or {}).get("maxUnavailable") is None:
         (new["spec"]["updateStrategy"].get("rollingUpdate") or {}).pop("maxUnavailable", None)
@@ -170,7 +170,7 @@ def _update_strategy(strategy: Mapping[str, Any], path: str) -> list[FieldError]
 
 
 def _internal(rolling: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """As messages show it: by the names of Kubernetes' internal type."""
+    """As messages show it: with the names of Kubernetes' internal type."""
     if rolling is None:
         return None
     return {"Partition": rolling.get("partition") or 0, "MaxUnavailable": rolling.get("maxUnavailable")}
@@ -193,7 +193,7 @@ def _selector_and_template(spec: Mapping[str, Any]) -> list[FieldError]:
 
 
 def _as_run(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The template as its pods will have it: hostname and subdomain are set anew, claims become volumes."""
+    """The template as its pods will have it: hostname and subdomain are replaced, claims become volumes."""
     template: dict[str, Any] = spec["template"]
     pod = {key: value for key, value in template["spec"].items() if key not in ("hostname", "subdomain")}
     claims = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()]

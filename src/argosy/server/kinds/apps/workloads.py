@@ -1,4 +1,4 @@
-"""What the kinds that run pods share: selectors against templates, amounts that may be percentages, status counters.
+"""Shared by the kinds that run pods: selectors against templates, amounts that may be percentages, status counters.
 
 Rules of single kinds are in `apps`, `statefulsets`, `daemonsets`, `batch` and `policy`.
 """
@@ -43,7 +43,7 @@ def name_warnings(obj: Object) -> list[str]:
 
 
 def selector_matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str] | None) -> bool | None:
-    """Whether a LabelSelector object selects these labels; None where the selector itself is wrong."""
+    """Whether a LabelSelector object selects these labels; None if the selector itself is invalid."""
     try:
         return selectors.from_label_selector(selector).matches(labels)
     except selectors.SelectorError:
@@ -51,7 +51,7 @@ def selector_matches(selector: Mapping[str, Any] | None, labels: Mapping[str, st
 
 
 def shown_selector(selector: Mapping[str, Any] | None) -> Any:
-    """A LabelSelector object as messages show it: labels first, nothing that is empty, but every key and operator."""
+    """A LabelSelector object as messages show it: labels first, without empty fields, but with every key and operator."""
     if selector is None:
         return None
     shown: Object = {}
@@ -67,7 +67,7 @@ def shown_selector(selector: Mapping[str, Any] | None) -> Any:
 
 
 def selector_kept(new: Object, old: Object) -> list[FieldError]:
-    """The selector of a workload is fixed: another one would leave its pods behind."""
+    """The selector of a workload is immutable: with another one its pods would be left behind."""
     selector, before = new["spec"].get("selector"), old["spec"].get("selector")
     if rules.same(selector, before):
         return []
@@ -94,7 +94,7 @@ def selects_template(spec: Mapping[str, Any], path: str) -> list[FieldError]:
 
 
 def shown_strategy(strategy: Mapping[str, Any]) -> Any:
-    """How a Deployment or DaemonSet rolls, as messages show it: by the names of Kubernetes' internal type."""
+    """The update strategy of a Deployment or DaemonSet, as messages show it: with the names of Kubernetes' internal type."""
     rolling = strategy.get("rollingUpdate")
     shown = {"Type": strategy["type"], "RollingUpdate": None}
     if rolling is not None:
@@ -123,7 +123,7 @@ def int_or_percent(value: int | str, path: str) -> list[FieldError]:
 
 
 def int_or_percent_value(value: int | str | None) -> int:
-    """The number in an amount or percentage; whatever cannot be read counts as 0, as Kubernetes counts it."""
+    """The number in an amount or percentage; an unreadable one counts as 0, as in Kubernetes."""
     if isinstance(value, int):
         return value
     digits = (value or "").removesuffix("%")
@@ -137,12 +137,12 @@ def not_above_100_percent(value: int | str, path: str) -> list[FieldError]:
 
 
 def counters(status: Mapping[str, Any], path: str, fields: Iterable[str]) -> list[FieldError]:
-    """Numbers of a status that count something."""
+    """Counters of a status."""
     return [error for field in fields for error in rules.nonnegative(status.get(field) or 0, f"{path}.{field}")]
 
 
 def collision_count_kept(new: Object, old: Object) -> list[FieldError]:
-    """Names of revisions are derived from it: going back would bring old names back."""
+    """Revision names are derived from it: decreasing it would reuse old names."""
     count = (new.get("status") or {}).get("collisionCount")
     before = (old.get("status") or {}).get("collisionCount")
     if before is None or (count is not None and count >= before):

@@ -88,15 +88,15 @@ class AutoscalerV1Strategy(AutoscalerStrategy):
     def default(self, obj: Object) -> None:
         fill(obj.setdefault("spec", {}), "minReplicas", 1)
         fill(obj["spec"], "maxReplicas", 0)
-        # The default metric depends on what the annotation holds, so the conversion fills it in. Behaviour that came in
-        # an annotation gets no defaults.
+        # The default metric depends on the annotation, so the conversion fills it in. Behaviour from an annotation gets no
+        # defaults.
         hpa_v1.to_v2(obj)
         for metric in obj["spec"]["metrics"]:
             _canonical(metric)
         hpa_v1.from_v2(obj)
 
     def prepare_create(self, obj: Object) -> None:
-        # Half of the status lives in annotations: what is dropped or kept is dropped or kept as a whole.
+        # Half of the status is in annotations: it is dropped or kept as a whole.
         hpa_v1.to_v2(obj)
         super().prepare_create(obj)
         hpa_v1.from_v2(obj)
@@ -135,7 +135,7 @@ def _scale_up() -> Object:
 
 
 def _scale_down() -> Object:
-    # No stabilisation window: the controller's own setting decides.
+    # No stabilisation window: the controller's own setting applies.
     return {"selectPolicy": "Max", "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]}
 
 
@@ -148,7 +148,7 @@ def _scaling_rules(given: Mapping[str, Any] | None, default: Object) -> Object:
 
 def _spec(spec: Mapping[str, Any], stored: Mapping[str, Any] | None) -> list[FieldError]:
     errors = []
-    # Scaling to zero is behind a gate; who has it keeps it.
+    # Scaling to zero is behind a feature gate; an object that has it keeps it.
     lowest = 0 if stored is not None and stored.get("minReplicas") == 0 else 1
     low, high = spec.get("minReplicas"), spec.get("maxReplicas") or 0
     if low is not None and low < lowest:

@@ -1,7 +1,7 @@
 """HorizontalPodAutoscalers in autoscaling/v1: converted to and from v2, in place.
 
-v1 has room for one number, the CPU target. All else travels in annotations, in the words older versions used, so that
-a v1 client that reads and writes back loses nothing.
+v1 has one number, the CPU target. Everything else is in annotations, in the form of older versions, so that a v1 client that
+reads and writes back loses nothing.
 """
 
 import copy
@@ -14,7 +14,7 @@ from argosy.server.registry import Object
 
 __all__ = ["DEFAULT_CPU_UTILIZATION", "as_v2", "cpu_metric", "from_v2", "to_v2"]
 
-#: What is aimed at where no metric is named at all.
+#: The default target if no metric is given.
 DEFAULT_CPU_UTILIZATION = 80
 
 PREFIX = "autoscaling.alpha.kubernetes.io"

@@ -1,4 +1,4 @@
-"""batch/v1: Jobs and CronJobs. What a failure, success or completion may be said to be is in `job_policies`."""
+"""batch/v1: Jobs and CronJobs. The rules for a Job's failure, success and replacement policies are in `job_policies`."""
 
 import re
 import zoneinfo
@@ -92,14 +92,14 @@ class JobStrategy(BuiltinStrategy):
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         spec, stored = new["spec"], old["spec"]
-        # Kubernetes checks the spec twice here, and tells what is wrong with it as often.
+        # Kubernetes checks the spec twice here, and reports each error twice.
         errors = self.validate(new) + _job(spec, "spec")
         errors += _completions_kept(spec, stored)
         errors += workloads.selector_kept(new, old)
         errors += _template_kept(new, old)
         for field in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
             value, before = spec.get(field), stored.get(field)
-            # An empty policy is a policy: that it is there counts, not only what is in it.
+            # An empty policy is a policy: its presence counts.
             if (value is None) != (before is None) or not rules.same(value, before):
                 errors.append(invalid(f"spec.{field}", value, rules.IMMUTABLE))
         return errors
@@ -121,7 +121,7 @@ class CronJobStrategy(BuiltinStrategy):
         fill(spec, "failedJobsHistoryLimit", 1)
         template = spec.setdefault("jobTemplate", {})
         template.setdefault("metadata", {})
-        # The Job's own defaults wait for the Job; only its pods' are filled in here.
+        # The Job's own defaults are set when the Job is created; only those of its pods are filled in here.
         _default_job_spec(template.setdefault("spec", {}))
         template["spec"]["template"].setdefault("metadata", {})
 
@@ -143,7 +143,7 @@ class CronJobStrategy(BuiltinStrategy):
 
 
 def _replacement(spec: Mapping[str, Any]) -> str:
-    """Who judges failures must see them all: then only what has failed is replaced, not what is on its way out."""
+    """A pod failure policy must see all failures: then only failed pods are replaced, not terminating ones."""
     return "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed"
 
 
@@ -205,7 +205,7 @@ def _job(spec: Mapping[str, Any], path: str) -> list[FieldError]:
 
 
 def _job_spec(spec: Mapping[str, Any], path: str) -> list[FieldError]:
-    """What holds for a Job and for the Jobs a CronJob makes alike."""
+    """The rules for a Job and for the Job template of a CronJob."""
     errors: list[FieldError] = []
     counts = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
     for field in (*counts, "backoffLimitPerIndex", "maxFailedIndexes"):
@@ -283,7 +283,7 @@ def _restart_policy(spec: Mapping[str, Any], template: Mapping[str, Any], path: 
 
 
 def _indexed_name(obj: Object) -> list[FieldError]:
-    """Pods of an indexed Job are named after it and their index: the longest name must still be one."""
+    """Pods of an indexed Job are named after it and their index: the longest name must be valid."""
     spec, name = obj["spec"], obj["metadata"].get("name", "")
     completions = spec.get("completions") or 0
     if spec["completionMode"] != "Indexed" or completions <= 0:
@@ -304,7 +304,7 @@ def _completions_kept(spec: Mapping[str, Any], stored: Mapping[str, Any]) -> lis
 
 
 def _template_kept(new: Object, old: Object) -> list[FieldError]:
-    """The template is fixed, but a suspended Job without pods may be scheduled and sized anew."""
+    """The template is immutable, but a suspended Job without pods may change its scheduling and resources."""
     template, stored = new["spec"]["template"], old["spec"]["template"]
     if not _is_at_rest(old):
         if old["spec"].get("suspend") and rules.same(template, stored):
@@ -394,5 +394,5 @@ def _time_zone(zone: str, path: str) -> list[FieldError]:
 
 @cache
 def _zones() -> frozenset[str]:
-    """The zones this machine knows. Empty where it has no database: then a well-formed name is taken on trust."""
+    """The time zones of this machine. Empty if it has no database: then any well-formed name is accepted."""
     return frozenset(zoneinfo.available_timezones())

@@ -1,6 +1,6 @@
 """Cron schedules as Kubernetes reads them: five fields, names of months and days, `@daily` and its kin, `@every`.
 
-Only whether a schedule can be read, with the reader's own words where it cannot; when it fires is not known here.
+Only checks whether a schedule is valid, with the parser's own message if not; it does not compute when it fires.
 """
 
 import re
@@ -12,7 +12,7 @@ __all__ = ["ScheduleError", "check"]
 
 
 class ScheduleError(ValueError):
-    """What is wrong with a schedule, in the words kube-apiserver passes on."""
+    """The error in a schedule, with kube-apiserver's message."""
 
 
 class _Field:
@@ -29,7 +29,7 @@ _EVERY: Final = "@every "
 
 
 def check(schedule: str) -> None:
-    """Raise ScheduleError where the schedule cannot be read. A leading TZ= or CRON_TZ= is stepped over."""
+    """Raise ScheduleError if the schedule cannot be parsed. A leading TZ= or CRON_TZ= is skipped."""
     spec = schedule
     if spec.startswith(("TZ=", "CRON_TZ=")):
         spec = spec.partition(" ")[2].strip()

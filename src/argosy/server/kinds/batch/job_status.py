@@ -1,6 +1,6 @@
-"""The status of a Job: what its controller may write, so that every reader can trust a finished Job to be finished.
+"""The status of a Job: what its controller may write, so that readers can trust a finished Job to be finished.
 
-Most rules look only at what a write changes: a status stored before a rule existed stays writable.
+Most rules check only what a write changes: a status stored before a rule existed stays writable.
 """
 
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ def _uncounted(status: Status) -> list[FieldError]:
 
 
 def _ends(status: Status, stored: Status) -> list[FieldError]:
-    """A Job ends one way."""
+    """A Job can end only one way."""
     complete, failed, failing = (is_true(status, kind) for kind in ("Complete", "Failed", "FailureTarget"))
     completed = complete != is_true(stored, "Complete")
     found = []
@@ -90,7 +90,7 @@ def _completion_time(status: Status, stored: Status) -> list[FieldError]:
 
 
 def _reached(status: Status, stored: Status) -> list[FieldError]:
-    """An end is announced before it is reached, so that pods can be let go in between."""
+    """An end is announced before it is reached, so that pods can terminate in between."""
     complete, failed = is_true(status, "Complete"), is_true(status, "Failed")
     announced = is_true(status, "SuccessCriteriaMet")
     found = []
@@ -159,7 +159,7 @@ def _indexes(status: Status, stored: Status, spec: Mapping[str, Any]) -> list[Fi
     completed, failed = status.get("completedIndexes") or "", status.get("failedIndexes")
     completed_anew = completed != (stored.get("completedIndexes") or "")
     failed_anew = failed != stored.get("failedIndexes")
-    # What was stored unreadable is not held against this write: its error is dropped.
+    # A stored value that is unreadable does not fail this write: its error is dropped.
     done = _intervals("completedIndexes", completed, completions, errors if completed_anew else [])
     lost = _intervals("failedIndexes", failed or "", completions, errors if failed_anew and limited else [])
     if completed_anew and completed and spec.get("completionMode") != "Indexed":
@@ -189,7 +189,7 @@ def _intervals(field: str, text: str, completions: int | None, errors: list[Fiel
 
 
 def _kept(status: Status, stored: Status, spec: Mapping[str, Any]) -> list[FieldError]:
-    """What was reached is never taken back."""
+    """A reached end is never revoked."""
     errors = []
     for condition in ("Failed", "Complete", "FailureTarget"):
         if is_true(stored, condition) and not is_true(status, condition):

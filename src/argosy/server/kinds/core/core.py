@@ -109,7 +109,7 @@ class SecretStrategy(StatuslessStrategy):
 
     def default(self, obj: Object) -> None:
         obj["type"] = obj.get("type") or "Opaque"
-        # Write-only: what is given in plain text is stored with the rest and never shown again.
+        # Write-only: plain text is stored with the rest and never shown again.
         plain = obj.pop("stringData", None)
         if plain:
             folded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
@@ -170,7 +170,7 @@ def _secret_type(obj: Object, data: dict[str, str]) -> list[FieldError]:
 
 
 def _json_object(text: str, path: str) -> list[FieldError]:
-    """The content is never part of the message."""
+    """The content never appears in the message."""
     try:
         value: Any = orjson.loads(base64.b64decode(text, validate=True))
     except (orjson.JSONDecodeError, binascii.Error) as error:
@@ -212,7 +212,7 @@ class EndpointsStrategy(StatuslessStrategy):
         return errors
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        # What was accepted once is not refused because of a change elsewhere in the object.
+        # A value that was accepted once is not refused because of a change elsewhere in the object.
         return [] if same(new.get("subsets"), old.get("subsets")) else self.validate(new)
 
     def warnings(self, obj: Object, old: Object | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Namespaces. Their content is emptied elsewhere; here they get the finalizer that makes deletion wait for it."""
+"""Namespaces. Their content is deleted elsewhere; here they get the finalizer that makes deletion wait for that."""
 
 from argosy.kube import names
 from argosy.kube.schema import Schemas
@@ -54,7 +54,7 @@ class NamespaceStrategy(BuiltinStrategy):
             obj["spec"]["finalizers"] = [*finalizers, FINALIZER]
 
     def begin_deletion(self, obj: Object, at: str) -> bool:
-        """Every namespace goes through Terminating; its life cycle then finishes it."""
+        """Every namespace goes through Terminating; its controller then finishes it."""
         obj["metadata"].setdefault("deletionTimestamp", at)
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
         return True

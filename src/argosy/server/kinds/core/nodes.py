@@ -1,4 +1,4 @@
-"""Nodes. No taint is added to new ones: that is for a node life-cycle controller to do and to take away again."""
+"""Nodes. New ones get no taint: a node life-cycle controller would have to add and remove it."""
 
 import ipaddress
 from typing import Any
@@ -65,7 +65,7 @@ class NodeStrategy(BuiltinStrategy):
         if "allocatable" not in status and "capacity" in status:
             status["allocatable"] = dict(status["capacity"])
         fill_condition_times(obj, "lastHeartbeatTime", "lastTransitionTime")
-        # Kubernetes always writes these out, and typed clients take them as given.
+        # Kubernetes always writes these, and typed clients rely on them.
         status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {"Port": 0})
         info = status.setdefault("nodeInfo", {})
         for name in _NODE_INFO:
@@ -113,7 +113,7 @@ class NodeStrategy(BuiltinStrategy):
 
 
 def _default_cidrs(spec: dict[str, Any]) -> None:
-    """podCIDR is the first of podCIDRs; where only one is given it makes the other."""
+    """podCIDR is the first of podCIDRs; if only one is given, it sets the other."""
     one, several = spec.get("podCIDR"), spec.get("podCIDRs")
     if one and (not several or several[0] != one):
         spec["podCIDRs"] = [one]

@@ -1,4 +1,4 @@
-"""Limit ranges and resource quotas: what they may say. Holding writes to them is admission's part."""
+"""Limit ranges and resource quotas: their validation. Enforcing them is part of admission."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -87,7 +87,7 @@ class LimitRangeStrategy(StatuslessStrategy):
 
 
 def _default_container_limits(item: Object) -> None:
-    """max makes the default limit; the default limit, or min, makes the default request."""
+    """max is the default of the default limit; the default limit, or min, is that of the default request."""
     limits = {**(item.get("max") or {}), **(item.get("default") or {})}
     requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
     if limits:

@@ -1,6 +1,6 @@
-"""Resource lists: the names a resource may have where, its amounts, and requests against limits.
+"""Resource lists: the allowed resource names in each place, amounts, and requests against limits.
 
-Shared by containers, pods, quotas, limit ranges, nodes and volumes. Reading quantities is `kube.quantity`'s job.
+Shared by containers, pods, quotas, limit ranges, nodes and volumes. `kube.quantity` parses quantities.
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -1,7 +1,7 @@
 """Persistent volumes and the claims for them.
 
-The protection finalizers a full cluster adds are left out: the controllers that would remove them are not part of this
-server, and a volume nobody can delete serves no one.
+The protection finalizers that a full cluster adds are left out: this server does not have the controllers that would remove
+them, and volumes could never be deleted.
 """
 
 import copy
@@ -277,9 +277,9 @@ def _claim_resource(name: str, path: str) -> list[FieldError]:
 
 
 def _match_data_sources(spec: Object, before: Object) -> None:
-    """dataSource and dataSourceRef are two names of one thing unless another namespace is meant."""
+    """dataSource and dataSourceRef mean the same, unless another namespace is named."""
     source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
-    # The older field always dropped what it did not know, and still does.
+    # The older field always dropped unknown values, and still does.
     if source is not None and ref is None and "dataSource" not in before and not _is_claim_or_snapshot(source):
         del spec["dataSource"]
         return

@@ -65,7 +65,7 @@ def _spec(spec: Mapping[str, Any], stored: Mapping[str, Any] | None) -> list[Fie
         errors.append(invalid("spec", spec.get("rules"), "either `defaultBackend` or `rules` must be specified"))
     if backend is not None:
         errors += _backend(backend, "spec.defaultBackend")
-    # Rules for wildcard hosts were not looked into once: an Ingress stored then may keep them.
+    # Rules for wildcard hosts were once not validated: an Ingress stored then may keep them.
     lenient = stored is not None and any(
         "*" in (rule.get("host") or "") and _http(rule, "") for rule in stored.get("rules") or ()
     )

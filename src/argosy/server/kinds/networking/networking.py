@@ -194,7 +194,7 @@ def _ip_block(block: Mapping[str, Any], path: str, stored_cidrs: Collection[str]
 
 
 def _network(cidr: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    """A network in the form older objects may have it: leading zeros and host bits are read over."""
+    """A network in the form of older objects: leading zeros and host bits are accepted."""
     if names.cidr_errors(cidr):
         return None
     address, _, length = cidr.partition("/")
@@ -204,7 +204,7 @@ def _network(cidr: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
 
 
 def _cidr(cidr: str, path: str, stored: Collection[str] = ()) -> list[FieldError]:
-    """A network as new objects must write it, so that every reader understands the same."""
+    """A network in the strict form for new objects, which all parsers understand alike."""
     if cidr in stored:
         return []
     network = _network(cidr)

@@ -1,1 +1,1 @@
-"""Pods: their spec, field by field, shared with every kind that has a pod template."""
+"""Pods: their spec, shared by all kinds that have a pod template."""

@@ -75,7 +75,7 @@ def _seccomp(value: str, path: str) -> list[FieldError]:
 
 
 def validate_profiles_match(annotations: dict[str, str], spec: Object, path: str) -> list[FieldError]:
-    """Where a profile is said in an annotation and in a field, both must say the same."""
+    """If a profile is given by annotation and by field, both must agree."""
     pod = spec.get("securityContext") or {}
     errors = []
     if _SECCOMP_POD in annotations and pod.get("seccompProfile") is not None:
@@ -106,7 +106,7 @@ def _match(annotation: str, profile: Object, path: str, what: str) -> list[Field
 
 
 def validate_annotation_changes(new: dict[str, str], old: dict[str, str], path: str) -> list[FieldError]:
-    """AppArmor and mirror annotations are fixed when the pod is created."""
+    """AppArmor and mirror annotations are immutable."""
     errors = []
     for key in old:
         if new.get(key) == old[key]:

@@ -46,7 +46,7 @@ _NOT_FOR_EPHEMERAL = (
 
 
 def validate_containers(spec: Object, path: str, volumes: Mapping[str, Object]) -> list[FieldError]:
-    """All containers of a spec; `volumes` are its sound volumes by name."""
+    """All containers of a spec; `volumes` are its valid volumes by name."""
     containers = spec.get("containers") or []
     if not containers:
         return [required(f"{path}.containers")]
@@ -189,7 +189,7 @@ def _host_ports(containers: list[Object], path: str) -> list[FieldError]:
 def _mounts(container: Object, path: str, volumes: Mapping[str, Object]) -> list[FieldError]:
     errors = []
     devices = container.get("volumeDevices") or []
-    # By name, as in Kubernetes: of several devices of one name only the last one's path counts.
+    # By name, as in Kubernetes: of several devices with one name only the last path counts.
     device_names = {device.get("name", ""): device.get("devicePath", "") for device in devices}
     device_paths = set(device_names.values())
     seen: set[str] = set()

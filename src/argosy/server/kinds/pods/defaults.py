@@ -1,6 +1,6 @@
-"""Defaults of pod specs: what kube-apiserver writes into a pod or a pod template that leaves things out.
+"""Defaults of pod specs: what kube-apiserver adds to a pod or a pod template.
 
-Pure and in place. What admission adds to pods (tolerations, priority, service account) is in `pods`.
+Pure and in place. Admission's additions to pods (tolerations, priority, service account) are in `pods`.
 """
 
 import re
@@ -25,7 +25,7 @@ __all__ = [
 
 Object = dict[str, Any]
 
-#: Go writes these out only when true, so an explicit false is the same as leaving them out.
+#: Go writes these only if true, so an explicit false is the same as an absent field.
 _PLAIN_BOOLEANS = ("hostNetwork", "hostPID", "hostIPC")
 _PLAIN_CONTAINER_BOOLEANS = ("stdin", "stdinOnce", "tty")
 
@@ -66,7 +66,7 @@ def default_pod_spec(spec: Object) -> None:
 
 
 def default_pod(spec: Object) -> None:
-    """Defaults of pods alone: templates keep what their author wrote, the pods made from them get these."""
+    """Defaults of pods only: templates stay as written, and their pods get these."""
     spec.setdefault("enableServiceLinks", True)
     for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
         resources = container["resources"]
@@ -81,7 +81,7 @@ def default_pod(spec: Object) -> None:
 
 
 def _default_pod_level(spec: Object) -> None:
-    """What a pod that sets some of its resources for all containers together leaves out, taken from the containers."""
+    """Defaults of pod-level resources that are partly set, taken from the containers."""
     resources: Object = spec["resources"]
     limits, requests = dict(resources.get("limits") or {}), dict(resources.get("requests") or {})
     if not limits and not requests:

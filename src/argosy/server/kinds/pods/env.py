@@ -31,7 +31,7 @@ FIELDS_IN_ENV = (
     "status.podIPs",
 )
 FIELDS_IN_VOLUMES = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
-#: Pod fields the downward API can name at all; which of them may be used depends on the place.
+#: Pod fields that the downward API supports; which of them are allowed depends on the place.
 _POD_FIELDS = frozenset(
     {*FIELDS_IN_ENV, *FIELDS_IN_VOLUMES, "spec.restartPolicy", "spec.schedulerName", "status.phase", "spec.host"}
 )

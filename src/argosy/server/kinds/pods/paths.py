@@ -17,7 +17,7 @@ def descending(path: str, at: str) -> list[FieldError]:
 
 
 def not_reserved(path: str, at: str) -> list[FieldError]:
-    """Names that start with two dots are the kubelet's own in projected volumes."""
+    """Names that start with two dots are reserved for the kubelet in projected volumes."""
     errors = descending(path, at)
     if path.startswith("..") and not path.startswith("../"):
         errors.append(invalid(at, path, "must not start with '..'"))

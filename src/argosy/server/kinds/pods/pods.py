@@ -1,9 +1,9 @@
 """Pods, their bindings, and pod templates as objects.
 
-A pod is admitted the way a cluster's default admission plugins would: tolerations for nodes that are gone for a while,
-priority 0, the service account `default`. Two things differ on purpose, since this server has no kubelet to mount a
-token: no token volume is added, and the service account need not exist. Priority classes other than the two built-in
-ones are looked up by whoever has the store (`apply_priority_class`).
+A pod is admitted as by a cluster's default admission plugins: tolerations for nodes that are unreachable for a while, priority
+0, the service account `default`. Two things differ on purpose, since this server has no kubelet to mount a token: no token
+volume is added, and the service account need not exist. Other priority classes than the two built-in ones are looked up where
+the store is available (`apply_priority_class`).
 """
 
 from typing import Any
@@ -159,7 +159,7 @@ class PodStrategy(BuiltinStrategy):
 
 
 class EphemeralContainersStrategy(PodStrategy):
-    """Writes to pods/ephemeralcontainers: nothing but that list changes."""
+    """Writes to pods/ephemeralcontainers: only that list changes."""
 
     def prepare_update(self, new: Object, old: Object) -> None:
         containers = (new.get("spec") or {}).get("ephemeralContainers")
@@ -173,7 +173,7 @@ class EphemeralContainersStrategy(PodStrategy):
 
 
 class ResizeStrategy(PodStrategy):
-    """Writes to pods/resize: nothing but resources and resize policies of existing containers change."""
+    """Writes to pods/resize: only resources and resize policies of existing containers change."""
 
     def prepare_update(self, new: Object, old: Object) -> None:
         spec = dict(old["spec"])
@@ -188,7 +188,7 @@ class ResizeStrategy(PodStrategy):
 
 
 class BindingStrategy(VirtualStrategy):
-    """A binding is an order to assign a pod to a node; it is carried out and not stored."""
+    """A binding assigns a pod to a node; it is executed and not stored."""
 
     def validate(self, obj: Object) -> list[FieldError]:
         target = obj.get("target") or {}
@@ -214,7 +214,7 @@ class PodTemplateStrategy(StatuslessStrategy):
 
 
 def _tolerate(spec: Object) -> None:
-    """Pods stay five minutes on a node that is not ready or unreachable unless they say otherwise."""
+    """By default pods stay five minutes on a node that is not ready or unreachable."""
     present = spec.get("tolerations") or []
     missing = [
         {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATION_SECONDS}
@@ -247,7 +247,7 @@ def missing_priority_class(pod: Object) -> str | None:
 
 
 def apply_priority_class(pod: Object, priority_class: Object) -> None:
-    """Give a pod the value and the policy of its class."""
+    """Set the value and the policy of a pod's class."""
     spec = pod["spec"]
     spec["priorityClassName"] = priority_class["metadata"]["name"]
     spec["priority"] = priority_class.get("value", 0)
@@ -255,7 +255,7 @@ def apply_priority_class(pod: Object, priority_class: Object) -> None:
 
 
 def _default_ips(status: Object) -> None:
-    """podIP and podIPs tell the same; where they differ the older field wins, since old writers know only that one."""
+    """podIP and podIPs must agree; if they differ the older field wins, since old writers know only that one."""
     ip, ips = status.get("podIP"), status.get("podIPs")
     if ip and (not ips or ips[0].get("ip") != ip):
         status["podIPs"] = [{"ip": ip}]
@@ -264,7 +264,7 @@ def _default_ips(status: Object) -> None:
 
 
 def _default_container_statuses(status: Object) -> None:
-    """What Kubernetes writes of every container, known or not."""
+    """What Kubernetes writes for every container, known or not."""
     for name in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
         for container in status.get(name) or ():
             container.setdefault("state", {})
@@ -276,7 +276,7 @@ def _default_container_statuses(status: Object) -> None:
 
 
 def _merge_label_keys(pod: Object) -> None:
-    """Turn matchLabelKeys into requirements on the values this very pod has."""
+    """Turn matchLabelKeys into requirements on this pod's own values."""
     labels = pod["metadata"].get("labels") or {}
     spec = pod["spec"]
     for constraint in spec.get("topologySpreadConstraints") or ():
@@ -301,7 +301,7 @@ def _require(term: Object, labels: dict[str, str]) -> None:
 
 
 def _with_resources(new: list[Object], old: list[Object]) -> list[Object]:
-    """The old containers with the new resources; other lists of containers are left for validation to refuse."""
+    """The old containers with the new resources; validation refuses changes in other lists of containers."""
     if [container.get("name") for container in new] != [container.get("name") for container in old]:
         return new
     kept = []

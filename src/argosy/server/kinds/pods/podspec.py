@@ -1,8 +1,7 @@
-"""Pod specs and pod templates: validation of all they hold, and the defaults of `pod_defaults` under one name.
+"""Pod specs and pod templates: their validation, and the defaults of `pod_defaults` under one name.
 
-Shared by pods and by everything that carries a template. Rules are split by concept into `containers`, `env`, `probes`,
-`pod_volumes`, `pod_scheduling` and `pod_security`; this module walks the spec. Nothing here knows of admission or of
-what may change later (see `pods`).
+Shared by pods and by everything that has a template. Rules are split by concept into `containers`, `env`, `probes`,
+`pod_volumes`, `pod_scheduling` and `pod_security`; this module walks the spec. Admission, and rules for updates, are in `pods`.
 """
 
 import re
@@ -70,7 +69,7 @@ _VALID_KEPT = 2048
 def validate_pod_template(
     template: Object, path: str, *, restart_policies: Collection[str] = RESTART_POLICIES
 ) -> list[FieldError]:
-    """Labels, annotations and spec of a template; a workload that allows fewer restart policies names them."""
+    """Labels, annotations and spec of a template; a workload may allow fewer restart policies."""
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     errors = labels(metadata.get("labels"), f"{path}.labels")
     errors += annotations(metadata.get("annotations"), f"{path}.annotations")
@@ -88,7 +87,7 @@ def validate_pod_template(
 
 
 def validate_whole_pod(pod: Object) -> list[FieldError]:
-    """Annotations and spec of a pod object, with the rules templates do not have."""
+    """Annotations and spec of a pod object, with the rules that templates do not have."""
     metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     errors = validate_pod_annotations(metadata.get("annotations") or {}, spec, "metadata.annotations")
     errors += validate_pod_spec(spec, "spec", pod_name=metadata.get("name", ""))
@@ -104,7 +103,7 @@ def validate_whole_pod(pod: Object) -> list[FieldError]:
 def validate_pod_spec(
     spec: Object, path: str, *, restart_policies: Collection[str] = RESTART_POLICIES, pod_name: str = ""
 ) -> list[FieldError]:
-    """Everything that is wrong with a pod spec that has its defaults."""
+    """All errors in a defaulted pod spec."""
     known = (sha256(orjson.dumps(spec)).digest(), tuple(restart_policies), pod_name if spec.get("volumes") else "")
     if known in _VALID:
         return []
@@ -178,7 +177,7 @@ def _resource_claims(claims: list[Object], path: str) -> list[FieldError]:
 
 
 def _pod_resources(spec: Object, path: str) -> list[FieldError]:
-    """Pod-level resources: of few kinds, and enough for the containers."""
+    """Pod-level resources: of few kinds, and sufficient for the containers."""
     resources = spec["resources"]
     if (spec.get("os") or {}).get("name") == "windows":
         return [forbidden(path, "may not be set for a windows pod")]
@@ -251,7 +250,7 @@ def _dns_config(spec: Object, path: str) -> list[FieldError]:
 
 
 def _search_path(search: str, path: str) -> list[FieldError]:
-    """A domain whose labels may hold underscores, unlike in other names."""
+    """A domain whose labels may contain underscores, unlike other names."""
     if len(search) > _MAX_SUBDOMAIN:
         return [invalid(path, search, f"must be no more than {_MAX_SUBDOMAIN} characters")]
     if re.fullmatch(_SEARCH_PATH, search):

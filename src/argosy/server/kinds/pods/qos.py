@@ -1,4 +1,4 @@
-"""The quality of service of a pod, which follows from what its containers, or the pod as a whole, ask for."""
+"""The quality of service class of a pod, by the requests and limits of its containers or of the pod as a whole."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +14,7 @@ _COMPUTE = ("cpu", "memory")
 
 
 def qos_class(spec: Object) -> str:
-    """Guaranteed, Burstable or BestEffort; pod-level resources, where given, decide alone."""
+    """Guaranteed, Burstable or BestEffort; pod-level resources, if given, decide alone."""
     if spec.get("resources"):
         holders = [spec]
     else:

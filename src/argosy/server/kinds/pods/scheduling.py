@@ -40,7 +40,7 @@ def validate_affinity(affinity: Object, path: str) -> list[FieldError]:
     for i, term in enumerate(node.get(_PREFERRED) or ()):
         where = f"{at}.{_PREFERRED}[{i}]"
         errors += _weight(term, where)
-        # Label values of preferences were never checked, and stay so for the objects that rely on it.
+        # Label values of preferences were never validated, and objects rely on that.
         errors += _node_term(term.get("preference") or {}, f"{where}.preference", check_values=False)
     for name in ("podAffinity", "podAntiAffinity"):
         errors += _pod_affinity(affinity.get(name) or {}, f"{path}.{name}")
@@ -126,7 +126,7 @@ def _pod_term(term: Object, path: str) -> list[FieldError]:
 
 
 def _label_keys(term: Object, path: str) -> list[FieldError]:
-    """`matchLabelKeys` and `mismatchLabelKeys` only make sense beside a selector and apart from each other."""
+    """`matchLabelKeys` and `mismatchLabelKeys` need a selector and must not overlap."""
     errors = []
     selector = term.get("labelSelector")
     match, mismatch = term.get("matchLabelKeys") or [], term.get("mismatchLabelKeys") or []
@@ -177,7 +177,7 @@ def _toleration(toleration: Object, path: str) -> list[FieldError]:
         if value:
             errors.append(invalid(at, value, "value must be empty when `operator` is 'Exists'"))
     else:
-        # Lt and Gt exist behind a gate that is off by default; the list given for them names them nevertheless.
+        # Lt and Gt are behind a feature gate that is off by default; the list of supported values names them nevertheless.
         more = ["Lt", "Gt"] if operator in ("Lt", "Gt") else []
         errors.append(not_supported(at, operator, ["Equal", "Exists", *more]))
     if effect and effect not in TAINT_EFFECTS:

@@ -1,4 +1,4 @@
-"""Security contexts of pods and containers, and what may not be combined with which operating system."""
+"""Security contexts of pods and containers, and which fields are not allowed for which operating system."""
 
 import re
 from collections.abc import Iterator
@@ -88,7 +88,7 @@ def containers_with_path(spec: Object, path: str) -> Iterator[tuple[Object, str]
 
 
 def validate_pod_security(spec: Object, path: str) -> list[FieldError]:
-    """The pod's own security context and the host namespaces it asks for."""
+    """The pod's own security context and its host namespaces."""
     context = spec.get("securityContext") or {}
     at = f"{path}.securityContext"
     errors = _identifiers(context, at, ("fsGroup", "runAsUser", "runAsGroup"))
@@ -233,7 +233,7 @@ def _windows_options(options: Object, path: str) -> list[FieldError]:
 
 
 def _host_users(spec: Object, path: str) -> list[FieldError]:
-    """A user namespace of its own rules out most of the host's; capitals as Kubernetes writes them."""
+    """A user namespace of its own excludes most host namespaces; capitals as Kubernetes writes them."""
     if spec.get("hostUsers", True):
         return []
     asked = [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
@@ -251,7 +251,7 @@ def _host_process(context: Object | None) -> bool | None:
 
 
 def _windows_host_process(spec: Object, path: str) -> list[FieldError]:
-    """Containers that run as processes of a Windows host do so all together, in its network."""
+    """HostProcess containers must be all or none of a pod's, and need the host network."""
     pod = _host_process(spec.get("securityContext"))
     errors = []
     on_host = []
@@ -272,7 +272,7 @@ def _windows_host_process(spec: Object, path: str) -> list[FieldError]:
 
 
 def validate_os(spec: Object, path: str) -> list[FieldError]:
-    """What a pod that names its operating system may not set."""
+    """Fields that a pod with this operating system may not set."""
     if spec.get("os") is None:
         return []
     system = spec["os"].get("name", "")

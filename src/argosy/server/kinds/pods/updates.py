@@ -1,4 +1,4 @@
-"""What may change in a pod that exists: few fields of its spec, and its status within limits."""
+"""Updates of existing pods: a few fields of the spec may change, and the status within limits."""
 
 import copy
 from typing import Any
@@ -42,7 +42,7 @@ _TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def validate_pod_update(new: Object, old: Object) -> list[FieldError]:
-    """Changes to the main resource, besides what holds for every pod."""
+    """Updates of the main resource, besides the rules for every pod."""
     errors = _annotations(new, old)
     spec, before = new["spec"], old["spec"]
     for name in ("containers", "initContainers"):
@@ -118,7 +118,7 @@ def _gates(spec: Object, before: Object) -> list[FieldError]:
 
 
 def _with_updatable_fields_of(spec: Object, before: Object) -> Object:
-    """The new spec with everything that may change set back: what still differs was not allowed to."""
+    """The new spec with all mutable fields set back: any remaining difference is not allowed."""
     munged = copy.deepcopy(spec)
     for name in ("containers", "initContainers"):
         for container, old in zip(munged.get(name) or (), before.get(name) or (), strict=True):
@@ -137,7 +137,7 @@ def _set_back(munged: Object, before: Object, name: str) -> None:
 
 
 def _gated_placement(munged: Object, before: Object) -> list[FieldError]:
-    """A pod the scheduler has not seen yet may be narrowed further; sets the fields back in `munged`."""
+    """A pod that is still gated may be restricted further; sets the fields back in `munged`."""
     errors = []
     selector, old_selector = munged.get("nodeSelector") or {}, before.get("nodeSelector") or {}
     if any(selector.get(key) != value for key, value in old_selector.items()):
@@ -193,7 +193,7 @@ def validate_ephemeral_containers_update(new: Object, old: Object) -> list[Field
 
 
 def validate_resize(new: Object, old: Object) -> list[FieldError]:
-    """Only cpu and memory of running containers change, and the quality of service does not."""
+    """Only cpu and memory of running containers may change, and not the quality of service class."""
     errors = []
     if qos_class(new["spec"]) != qos_class(old["spec"]):
         told = (new.get("status") or {}).get("qosClass", "")
@@ -247,7 +247,7 @@ def _conditions(conditions: list[Object], path: str) -> list[FieldError]:
 
 
 def _states(status: Object, before: Object, name: str, spec: Object, list_name: str) -> list[FieldError]:
-    """A container that ended stays ended, unless its restart policy lets it start again."""
+    """A terminated container stays terminated, unless its restart policy lets it start again."""
     containers = {container.get("name"): container for container in spec.get(list_name) or ()}
     now = {item.get("name"): item for item in status.get(name) or ()}
     errors = []

@@ -1,7 +1,7 @@
-"""Volumes of pods: exactly one source each, and what each source needs.
+"""Volumes of pods: exactly one source each, and the rules of each source.
 
-Most sources are a list of required fields and are written as a table; those with rules of their own have a function.
-The same sources serve persistent volumes (`volumes`), which differ in few of them.
+Most sources are a list of required fields and are written as a table; those with further rules have a function. Persistent
+volumes (`volumes`) share them, with few differences.
 """
 
 import re
@@ -20,7 +20,7 @@ __all__ = ["REQUIRED_FIELDS", "SOURCES", "csi_driver", "required_fields", "valid
 Object = dict[str, Any]
 Rule = Callable[[Object, str], list[FieldError]]
 
-#: Sources whose only rule is that these fields are there.
+#: Sources whose only rule is that these fields are set.
 REQUIRED_FIELDS: Mapping[str, tuple[str, ...]] = {
     "persistentVolumeClaim": ("claimName",),
     "glusterfs": ("endpoints", "path"),
@@ -44,7 +44,7 @@ _EUI_NAA = re.compile(r"^(eui.[A-Za-z0-9]{16}|naa.[A-Za-z0-9]{32})$")
 
 
 def validate_volumes(volumes: list[Object], path: str, pod_name: str) -> tuple[dict[str, Object], list[FieldError]]:
-    """The sound volumes by name, for mounts to refer to, and what is wrong with the others."""
+    """The valid volumes by name, for mounts to refer to, and the errors of the others."""
     sound: dict[str, Object] = {}
     errors: list[FieldError] = []
     created = {f"{pod_name}-{volume.get('name', '')}" for volume in volumes if pod_name and "ephemeral" in volume}
@@ -66,7 +66,7 @@ def validate_volumes(volumes: list[Object], path: str, pod_name: str) -> tuple[d
 
 
 def validate_source(volume: Object, path: str, sources: Mapping[str, Rule]) -> list[FieldError]:
-    """Exactly one of the sources, which keeps its own rules."""
+    """Exactly one of the sources, which is checked by its own rules."""
     used = [name for name in sources if volume.get(name) is not None]
     if not used:
         return [required(path, "must specify a volume type")]
@@ -76,7 +76,7 @@ def validate_source(volume: Object, path: str, sources: Mapping[str, Rule]) -> l
 
 
 def required_fields(*fields: str) -> Rule:
-    """The rule of a source that needs these fields and nothing else."""
+    """The rule of a source that only needs these fields."""
     return lambda source, path: [required(f"{path}.{name}") for name in fields if not source.get(name)]
 
 
@@ -369,7 +369,7 @@ _PROJECTIONS: Mapping[str, Callable[[Object, str, str], list[FieldError]]] = {
     "podCertificate": _projected_certificate,
 }
 
-#: In the order Kubernetes looks at them: the first one found is the volume's, the others are too many.
+#: In Kubernetes' order: the first one found is the volume's, the others are too many.
 SOURCES: Mapping[str, Rule] = {
     "emptyDir": _empty_dir,
     "hostPath": host_path,

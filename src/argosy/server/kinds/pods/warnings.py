@@ -1,4 +1,4 @@
-"""Warnings about pods and pod templates: accepted, but hardly what was meant. They go back to the writer as headers."""
+"""Warnings about pods and pod templates: accepted, but probably a mistake. They are returned in headers."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -34,17 +34,17 @@ _OLD_VOLUMES = {
 
 
 def pod_warnings(spec: Object) -> list[str]:
-    """About the spec of a pod."""
+    """For the spec of a pod."""
     return list(_all(spec, "spec"))
 
 
 def template_warnings(template: Object | None, path: str) -> list[str]:
-    """About the pods a template at `path` will make."""
+    """For the pods of a template at `path`."""
     return list(_all((template or {}).get("spec") or {}, f"{path}.spec"))
 
 
 def workload_warnings(obj: Object, old: Object | None, path: str) -> list[str]:
-    """About a workload's name when it is new, and about its pod template at `path` with every generation."""
+    """For a workload's name when it is new, and for its pod template at `path` with every generation."""
     if old is not None and obj["metadata"].get("generation") == old["metadata"].get("generation"):
         return []
     template: Any = obj
@@ -78,7 +78,7 @@ def _volumes(spec: Object, path: str) -> Iterator[str]:
 
 
 def source_warnings(volume: Object, path: str) -> list[str]:
-    """About the source of a volume, of a pod or a persistent one."""
+    """For the source of a volume, of a pod or a persistent one."""
     found = [(name, text) for name, text in _OLD_VOLUMES.items() if name in volume]
     return [f"{path}.{'storageOS' if name == 'storageos' else name}: {text}" for name, text in found]
 
@@ -116,7 +116,7 @@ def _fractions(container: Object, path: str) -> Iterator[str]:
 
 
 def _hidden_variables(container: Object, path: str) -> Iterator[str]:
-    """A variable may build on an earlier one of its name; otherwise the earlier one was written in vain."""
+    """A variable may refer to an earlier one of its name; otherwise the earlier one has no effect."""
     seen: set[str] = set()
     for i, variable in enumerate(container.get("env") or ()):
         name, value = variable.get("name", ""), variable.get("value", "")

@@ -1,1 +1,1 @@
-"""Services: their fields, their updates, and the addresses and ports handed out to them."""
+"""Services: their fields, their updates, and the allocation of addresses and ports."""

@@ -1,4 +1,4 @@
-"""Fields of services that depend on each other: the type and what it needs, cluster IPs and families."""
+"""Fields of services that depend on each other: the type and its fields, cluster IPs and families."""
 
 from collections.abc import Collection
 from typing import Any
@@ -28,7 +28,7 @@ def service_type(spec: Object) -> str:
 
 
 def cluster_ips(spec: Object) -> list[str]:
-    """clusterIPs, or what clusterIP alone stands for."""
+    """clusterIPs, or the one in clusterIP."""
     several = spec.get("clusterIPs") or []
     return list(several) if several or not spec.get("clusterIP") else [spec["clusterIP"]]
 
@@ -54,12 +54,12 @@ def needs_health_check(spec: Object) -> bool:
 
 
 def is_external(spec: Object) -> bool:
-    """Reachable from outside: by its type, or by addresses given to it."""
+    """Whether it is reachable from outside: by its type, or by its addresses."""
     return needs_node_port(spec) or (service_type(spec) == "ClusterIP" and bool(spec.get("externalIPs")))
 
 
 def validate_cluster_ips(spec: Object, known: Collection[str]) -> list[FieldError]:
-    """clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy among themselves; `known` are the addresses it had before."""
+    """clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy together; `known` are its previous addresses."""
     if service_type(spec) == "ExternalName":
         return []
     one, several = spec.get("clusterIP") or "", spec.get("clusterIPs") or []

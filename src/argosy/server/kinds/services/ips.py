@@ -1,9 +1,9 @@
-"""Cluster IPs and node ports: which are taken, and handing them out.
+"""Cluster IPs and node ports: which are in use, and their allocation.
 
-State, unlike everything else in this package: one `ServiceAllocator` lives as long as the server that owns it, and takes what
-the stored services hold at its start. A service gets its addresses before it is validated; whoever calls
-`allocate` gives back what it took when the write did not happen, and calls `release` for the old object when it did. Not
-thread-safe: the server core calls it from its one loop.
+Has state, unlike everything else in this package: one `ServiceAllocator` lives as long as its server, and starts with the
+addresses of the stored services. A service gets its addresses before it is validated. The caller of `allocate` releases them
+if the write did not happen, and calls `release` for the old object if it did. Not thread-safe: the server calls it from its one
+event loop.
 """
 
 import ipaddress
@@ -35,7 +35,7 @@ class Exhausted(Exception):
 
 
 class Refused(Exception):
-    """The service asks for what it cannot have."""
+    """The service asks for an address or port that it cannot have."""
 
     def __init__(self, errors: list[FieldError]) -> None:
         super().__init__("; ".join(map(str, errors)))
@@ -43,11 +43,11 @@ class Refused(Exception):
 
 
 class _Taken(ValueError):
-    """A wish that cannot be granted; the message says why."""
+    """A request that cannot be satisfied; the message says why."""
 
 
 class ServiceAllocator:
-    """Hands out cluster IPs of one network a family, the first being the default, and node ports of one range."""
+    """Allocates cluster IPs from one network per family, the first being the default, and node ports from one range."""
 
     def __init__(self, cidrs: Sequence[str] = DEFAULT_CIDRS, node_ports: range = DEFAULT_NODE_PORTS) -> None:
         networks = [ipaddress.ip_network(cidr) for cidr in cidrs]
@@ -55,15 +55,15 @@ class ServiceAllocator:
         self._ports = _Ports(node_ports)
 
     def take(self, service: Object) -> None:
-        """What a stored service holds is taken, in range or not, whether it was before or not."""
+        """Marks what a stored service holds as allocated, in range or not, even if it already is."""
         for address in _held_ips(service):
             self._take(address)
         self._ports.taken.update(_held_ports(service))
 
     def allocate(self, service: Object, old: Object | None = None, *, dry_run: bool = False) -> list[str | int]:
-        """Fill in families, addresses and ports, keeping those of `old`; what was taken for it. Raises Refused, Exhausted.
+        """Fill in families, addresses and ports, keeping those of `old`; returns the allocations. Raises Refused, Exhausted.
 
-        In a dry run a service that asks for no address gets the one nobody has, that of the network.
+        In a dry run a service without an address of its own gets the network address, which nobody has.
         """
         errors = self._families(service, old)
         if errors:
@@ -78,7 +78,7 @@ class ServiceAllocator:
         return taken
 
     def release(self, service: Object, kept: Object | None = None) -> None:
-        """Give back what `service` holds and `kept`, the object that stays, does not."""
+        """Release what `service` holds and `kept`, the object that stays, does not."""
         ips, ports = set(_held_ips(service)), set(_held_ports(service))
         if kept is not None:
             ips -= set(_held_ips(kept))
@@ -102,7 +102,7 @@ class ServiceAllocator:
         return self._ranges.get(family) or next(iter(self._ranges.values()))
 
     def _families(self, service: Object, old: Object | None) -> list[FieldError]:
-        """ipFamilyPolicy and ipFamilies, from what is asked for and what this server has."""
+        """ipFamilyPolicy and ipFamilies, from the request and this server's networks."""
         spec = service["spec"]
         if not needs_cluster_ip(spec):
             return []
@@ -163,7 +163,7 @@ class ServiceAllocator:
             return
         given = cluster_ips(spec)
         if not all(map(_is_address, given)):
-            # Nothing to take: validation says what is wrong with them.
+            # Nothing to allocate: validation reports the error.
             return
         families: list[str] = spec["ipFamilies"]
         first = _first_to_allocate(spec, (old or {}).get("spec") or {})
@@ -183,7 +183,7 @@ class ServiceAllocator:
                 raise Refused([invalid("spec.clusterIPs", asked, f"{failed}: {reason}")]) from None
             taken.append(given[i])
             if not dry_run and not service["metadata"].get("name"):
-                # An address is recorded as the service's by its name; one without a name is told this and nothing else.
+                # Allocations are recorded by the service's name; without a name only this error is reported.
                 why = f'IPAddress.networking.k8s.io "{given[i]}" is invalid: {required("spec.parentRef.name")}'
                 raise Refused([invalid("spec.clusterIPs", asked, f"{failed}: {why}")])
         spec["clusterIP"], spec["clusterIPs"] = given[0], given
@@ -209,7 +209,7 @@ class ServiceAllocator:
         *,
         automatic: bool,
     ) -> None:
-        """TCP and UDP of the same port share a node port unless told otherwise."""
+        """TCP and UDP of the same port share a node port by default."""
         number, asked = port.get("port", 0), port.get("nodePort") or 0
         if not asked and not automatic:
             return
@@ -231,7 +231,7 @@ class ServiceAllocator:
 
 
 class _Addresses:
-    """One network. Its lower end is left to those who ask for an address by name, as long as there is room above."""
+    """One network. Its lower end is reserved for requested addresses, as long as there is room above."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -281,7 +281,7 @@ class _Ports:
 
 
 def _first_to_allocate(spec: Object, before: Object) -> int:
-    """Which of the families is the first to get an address. One that is changed is not taken: validation refuses it."""
+    """The index of the first family that needs an address. A changed address is not allocated: validation refuses it."""
     if not before or not needs_cluster_ip(before):
         return 0
     families = len(spec["ipFamilies"])
@@ -298,12 +298,12 @@ def _is_address(text: str) -> bool:
 
 
 def _free(numbers: range, taken: set[int]) -> int | None:
-    """A random free number: an address given back is not reused at once by a service that is not its successor."""
+    """A random free number, so that a released address is not reused at once by another service."""
     size = len(numbers)
     if not size:
         return None
     start = chance.randrange(size)
-    # No more than one longer than what is taken need be looked at, however large a network is.
+    # However large the network is, only one more number than are allocated need be checked.
     for step in range(min(size, len(taken) + 1)):
         number = numbers[(start + step) % size]
         if number not in taken:
@@ -314,7 +314,7 @@ def _free(numbers: range, taken: set[int]) -> int | None:
 def _default_policy(spec: Object, old: Object) -> str:
     if old.get("ipFamilyPolicy"):
         return str(old["ipFamilyPolicy"])
-    # A headless service without a selector may be given endpoints of any family by whoever makes them.
+    # A headless service without a selector may get endpoints of any family.
     return "RequireDualStack" if is_headless(spec) and not spec.get("selector") else "SingleStack"
 
 

@@ -1,7 +1,7 @@
-"""Services. Addresses and node ports are handed out by `ServiceAllocator`, which the server core asks before validation.
+"""Services. `ServiceAllocator` allocates addresses and node ports; the server calls it before validation.
 
-Order of a write: `default`, `prepare_*`, `ServiceAllocator.allocate`, `validate*`. On update, what the server once gave
-(cluster IP, node ports) is kept where the client leaves it out, and dropped where the new type has no use for it.
+Order of a write: `default`, `prepare_*`, `ServiceAllocator.allocate`, `validate*`. On update, allocated values (cluster IP,
+node ports) are kept if the client leaves them out, and dropped if the new type does not use them.
 """
 
 import ipaddress
@@ -279,7 +279,7 @@ def _affinity(spec: Object) -> list[FieldError]:
 
 
 def validate_endpoint_ip(address: str, path: str) -> list[FieldError]:
-    """An address traffic may be sent to: not one that only has a meaning on the node itself."""
+    """An address that traffic may be sent to: not one that is only valid on the node itself."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -351,7 +351,7 @@ def _traffic(spec: Object) -> list[FieldError]:
 
 
 def validate_load_balancer(ingress: list[Object], before: list[Object], path: str) -> list[FieldError]:
-    """Addresses a load balancer got, in the status of services and of ingresses."""
+    """Load balancer addresses in the status of services and ingresses."""
     known = [entry.get("ip") for entry in before]
     errors = []
     for i, entry in enumerate(ingress):

@@ -1,4 +1,4 @@
-"""Changes of services: what the server gave before is kept or dropped, and what may not change once set."""
+"""Updates of services: which allocated values are kept or dropped, and which fields are immutable."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 
 def keep_allocated(spec: Object, before: Object) -> None:
-    """What the server gave stays where the client says nothing, so that nobody has to read before writing."""
+    """Allocated values are kept if the client leaves them out, so that it need not read before writing."""
     if needs_cluster_ip(before) and needs_cluster_ip(spec):
         for name in ("clusterIP", "clusterIPs"):
             if not spec.get(name) and before.get(name):
@@ -55,7 +55,7 @@ def follow_cluster_ip(spec: Object, before: Object) -> None:
 
 
 def drop_unneeded(spec: Object, before: Object) -> None:
-    """Changing the type takes away what the old type needed and the client merely sent back."""
+    """A change of the type removes the fields of the old type that the client merely sent back."""
     if needs_cluster_ip(before) and not needs_cluster_ip(spec):
         if _same_addresses(spec, before):
             spec.pop("clusterIP", None)

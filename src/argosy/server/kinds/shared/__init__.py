@@ -1,1 +1,1 @@
-"""What kinds of several groups share: the frame of a built-in kind, small rules, defaults, zero values."""
+"""Shared by kinds of several groups: the base of a built-in kind, small rules, defaults, zero values."""

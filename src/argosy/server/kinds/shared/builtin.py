@@ -1,4 +1,4 @@
-"""What every built-in kind shares: decoding through the schema tables, and the shape of its declaration.
+"""The base of all built-in kinds: decoding through the schema tables, and the form of their declaration.
 
 Rules of single kinds are not here: each API group has its own module with `kinds(schemas) -> list[Kind]`.
 """
@@ -12,7 +12,7 @@ __all__ = ["BuiltinStrategy", "StatuslessStrategy", "VirtualStrategy", "declare"
 
 
 class BuiltinStrategy(Strategy):
-    """A built-in kind with a spec and a status. `type` is None where the tables of an older minor lack the kind."""
+    """A built-in kind with a spec and a status. `type` is None if the tables of an older minor lack the kind."""
 
     def __init__(self, type: Type | None) -> None:
         self.type = type
@@ -36,7 +36,7 @@ class BuiltinStrategy(Strategy):
 
 
 class StatuslessStrategy(BuiltinStrategy):
-    """A kind without a status subresource: what is written is what is stored, and no generation is kept."""
+    """A kind without a status subresource: objects are stored as written, and there is no generation."""
 
     generation = False
 
@@ -48,7 +48,7 @@ class StatuslessStrategy(BuiltinStrategy):
 
 
 class VirtualStrategy(StatuslessStrategy):
-    """A kind that is only answered, never stored (bindings, reviews)."""
+    """A kind that is never stored (bindings, reviews)."""
 
     unconditional_update = False
 

@@ -1,4 +1,4 @@
-"""Filling in what an object leaves out."""
+"""Setting defaults."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ __all__ = ["fill", "fill_condition_times", "fill_conditions"]
 
 
 def fill(values: Object, field: str, default: Any) -> None:
-    """Default one field; null is absent to Kubernetes."""
+    """Default one field; Kubernetes treats null as absent."""
     if values.get(field) is None:
         values[field] = default
 
@@ -22,7 +22,7 @@ def fill_conditions(obj: Object) -> None:
 
 
 def fill_condition_times(obj: Object, *fields: str) -> None:
-    """Times of conditions are always written; one that nobody gave says null."""
+    """Times of conditions are always written; an absent one is null."""
     for condition in (obj.get("status") or {}).get("conditions") or ():
         for field in fields:
             condition.setdefault(field, None)

@@ -11,7 +11,7 @@ PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
 
 def prefixed_path(value: str, path: str) -> list[FieldError]:
-    """`acme.io/foo`: who owns a name, and which of theirs it is."""
+    """`acme.io/foo`: the owner's domain, and a name within it."""
     if not value:
         return [required(path)]
     host, _, rest = value.partition("/")

@@ -1,7 +1,7 @@
 """Small rules many kinds share: names, labels, selectors, numbers, ports, addresses, immutability.
 
-Each takes a value and its path and returns field errors in kube-apiserver's words; none knows a kind. Object metadata
-itself (metadata.name, labels, owner references) is checked by the server core, not here.
+Each takes a value and its path and returns field errors in kube-apiserver's words; none is specific to a kind. The server core
+validates object metadata (metadata.name, labels, owner references), not this module.
 """
 
 import ipaddress
@@ -67,7 +67,7 @@ def dns_subdomain(value: str, path: str) -> list[FieldError]:
 
 
 def segments(reference: Mapping[str, Any], path: str, fields: Iterable[str]) -> list[FieldError]:
-    """Required parts of a reference, each fit for a segment of a URL's path."""
+    """Required parts of a reference, each valid as a segment of a URL path."""
     errors = []
     for field in fields:
         value = reference.get(field) or ""
@@ -82,7 +82,7 @@ def qualified_name(value: str, path: str) -> list[FieldError]:
     return messages(value, path, names.qualified_name_errors(value))
 
 
-#: Label keys are qualified names; the name says which rule a caller means.
+#: Label keys are qualified names; the name says which rule is meant.
 label_name = qualified_name
 
 
@@ -177,7 +177,7 @@ def immutable(new: Any, old: Any, path: str) -> list[FieldError]:
 
 
 def same(new: Any, old: Any) -> bool:
-    """Equal where an absent field, null, "" and an empty list or map are one and the same, as they are to Kubernetes."""
+    """Equality in which an absent field, null, "" and an empty list or map are the same, as in Kubernetes."""
     return bool(new == old or _trimmed(new) == _trimmed(old))
 
 
@@ -198,7 +198,7 @@ def _trimmed(value: Any) -> Any:
 
 
 def ip(value: str, path: str, *, known: Collection[str] = ()) -> list[FieldError]:
-    """An address; those an object had before (`known`) are kept even if today's stricter rule would refuse them."""
+    """An address; previous ones (`known`) are kept even if today's stricter rule would refuse them."""
     if value in known:
         return []
     wrong = names.ip_errors(value)
@@ -229,7 +229,7 @@ def _strict_address(value: str, zeros: str, mapped: str) -> list[str]:
 
 
 def dual_stack(values: Collection[str], parse: Callable[[str], Any] = ipaddress.ip_address) -> bool:
-    """Whether there are at most two addresses or networks, and none of the same family."""
+    """At most two addresses or networks, of different families."""
     try:
         families = [parse(value).version for value in values]
     except ValueError:
@@ -238,7 +238,7 @@ def dual_stack(values: Collection[str], parse: Callable[[str], Any] = ipaddress.
 
 
 def repeated(values: Iterable[Hashable]) -> list[bool]:
-    """For each value whether it was there before."""
+    """For each value whether it occurred before."""
     seen: set[Hashable] = set()
     found = []
     for value in values:
@@ -248,7 +248,7 @@ def repeated(values: Iterable[Hashable]) -> list[bool]:
 
 
 def unique(values: Iterable[str], path: str) -> list[FieldError]:
-    """One Duplicate for every value that was there before."""
+    """One Duplicate for every value that occurred before."""
     seen: set[str] = set()
     errors = []
     for i, value in enumerate(values):

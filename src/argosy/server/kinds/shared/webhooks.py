@@ -1,4 +1,4 @@
-"""Where a webhook is called: URLs and service references of admission webhooks and CRD conversion."""
+"""The client configuration of webhooks: URLs and service references of admission webhooks and CRD conversion."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -50,7 +50,7 @@ def _url(url: str, path: str) -> list[FieldError]:
 
 
 def _service(service: Mapping[str, Any], path: str) -> list[FieldError]:
-    # Each is reported under the other's name: Kubernetes' own check takes them in the wrong order.
+    # Each is reported under the other's name, as Kubernetes' own check does by mistake.
     swapped = {"namespace": "name", "name": "namespace"}
     errors = [required(f"{path}.{shown}") for field, shown in swapped.items() if not service.get(field)]
     port = service.get("port") or 0

@@ -1,8 +1,8 @@
 """Zero values: fields of built-in kinds that Kubernetes leaves out of an object when they are false, 0, "" or empty.
 
-Which ones they are follows from Go's types (a pointer keeps its zero), so they are a table, made by
-`scripts/distill_zero_values.py`. Scalars are dropped when an object is read: to Kubernetes they are not there. Empty lists and
-maps are, until the object is stored, and are dropped then.
+Which ones they are follows from Go's types (a pointer keeps its zero), so there is a table, made by
+`scripts/distill_zero_values.py`. Scalars are dropped when an object is read, since Kubernetes does not see them. Empty lists
+and maps are dropped only when the object is stored.
 """
 
 from functools import lru_cache
