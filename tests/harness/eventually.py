@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import math
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -18,7 +17,7 @@ LONGEST = math.inf
 async def eventually(probe: Callable[[], T | Awaitable[T]], timeout: float = PATIENCE, why: str = "") -> T:
     """The probe's first true value. An error in the probe counts as "not yet"; the last one is shown on failure."""
     timeout = min(timeout, LONGEST)
-    deadline = time.monotonic() + timeout
+    deadline = _now() + timeout
     last: Any = None
     while True:
         try:
@@ -30,17 +29,22 @@ async def eventually(probe: Callable[[], T | Awaitable[T]], timeout: float = PAT
             last = value
         except Exception as error:
             last = error
-        if time.monotonic() > deadline:
+        if _now() > deadline:
             raise AssertionError(f"{why or 'the condition'} did not come true within {timeout} s; last seen: {last!r}")
         await asyncio.sleep(0.01)
 
 
 async def holds(probe: Callable[[], bool | Awaitable[bool]], seconds: float) -> None:
     """The probe stays true for a while: for what must *not* happen."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    deadline = _now() + seconds
+    while _now() < deadline:
         value = probe()
         if inspect.isawaitable(value):
             value = await value
         assert value, "it happened although it must not"
         await asyncio.sleep(0.02)
+
+
+def _now() -> float:
+    """The loop's time, which is virtual in some tests."""
+    return asyncio.get_running_loop().time()

@@ -22,6 +22,10 @@ T = TypeVar("T")
 _THREAD = (0.0005, 0.01)
 
 
+#: Loops that ended stay, with all that was under way on them: a task that is collected runs its `finally`.
+_ENDED: list["WorldLoop"] = []
+
+
 class Stuck(Exception):
     """Nothing can run, and nothing ever will."""
 
@@ -36,8 +40,6 @@ class Process:
         #: What became ready while the process was stopped.
         self.held: list[asyncio.Handle] = []
         self.tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
-        #: Of a dead process: a task that nobody refers to is closed, which would run its `finally`.
-        self.remains: list[asyncio.Task[Any]] = []
 
     def __repr__(self) -> str:
         return self.name
@@ -58,6 +60,8 @@ class WorldLoop(base_events.BaseEventLoop):
         self.set_exception_handler(self._unhandled)
         #: What no task or callback handled.
         self.errors: list[str] = []
+        #: Kept until the loop goes: a task that nobody refers to is closed, and would do things in its `finally`.
+        self._remains: list[asyncio.Task[Any]] = []
 
     def time(self) -> float:
         return self._virtual
@@ -76,7 +80,12 @@ class WorldLoop(base_events.BaseEventLoop):
     def kill_process(self, process: Process) -> None:
         """As SIGKILL: nothing of it ever runs again."""
         process.alive = False
-        process.remains = list(process.tasks)
+        self._remains.extend(process.tasks)
+
+    def end(self) -> None:
+        """Everything stops where it is, for good."""
+        self._remains.extend(asyncio.all_tasks(self))
+        _ENDED.append(self)
 
     # What asyncio asks of a loop.
 

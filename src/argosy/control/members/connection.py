@@ -48,7 +48,7 @@ class MemberConnection:
     def __init__(self, member: str, transport: Transport, *, on_rejected: Callable[[], None] = lambda: None):
         self.name = f"member {member}"
         self._line = _Line(transport)
-        self._retired: set[_Line] = set()
+        self._retired: dict[_Line, None] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._on_rejected = on_rejected
         #: Whether the last answer was 401.
@@ -66,7 +66,7 @@ class MemberConnection:
         old, self._line = self._line, _Line(transport)
         self.rejected = False
         self._refusals.clear()
-        self._retired.add(old)
+        self._retired[old] = None
         self._close_if_idle(old)
 
     async def send(self, request: Request) -> Response:
@@ -122,7 +122,7 @@ class MemberConnection:
 
     def _close_if_idle(self, line: _Line) -> None:
         if line.idle and line in self._retired:
-            self._retired.discard(line)
+            self._retired.pop(line)
             task = asyncio.ensure_future(line.transport.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)

@@ -109,7 +109,7 @@ class Table:
         self._window_bytes = 0
         #: Parts of the server that follow this table alone; they are called first.
         self.observers: list[Observer] = []
-        self.watchers: set[Watch] = set()
+        self.watchers: dict[Watch, None] = {}
         #: The requirements of watchers with large selectors: each is checked with each change.
         self.requirements = 0
 
@@ -120,11 +120,11 @@ class Table:
 
     def attach(self, watch: Watch, requirements: int) -> None:
         """Offer it each change from now on; `requirements` are those of its selector, if it has many."""
-        self.watchers.add(watch)
+        self.watchers[watch] = None
         self.requirements += requirements
 
     def detach(self, watch: Watch, requirements: int) -> None:
-        self.watchers.discard(watch)
+        self.watchers.pop(watch, None)
         self.requirements -= requirements
 
     def select(self, selection: Selection) -> Sequence[Entry]:
@@ -230,8 +230,9 @@ class Store:
     def close_watches(self) -> None:
         """The server stops: /readyz says so, and every watch ends."""
         self._open = False
-        for watch in self.watchers():
-            watch.close()
+        for table in self._tables.values():
+            for watch in tuple(table.watchers):
+                watch.close()
 
     def problem(self) -> str | None:
         """For /readyz."""

@@ -1,0 +1,150 @@
+"""A world: an API server, its controllers and members, the network between them, and a user. All of it follows from the seed."""
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
+from random import Random
+from typing import TextIO, TypeVar
+
+from argosy.api import keys, resources
+from argosy.cli.local.guard import Guard
+from argosy.control.install.installer import install
+from argosy.control.options import Options
+from argosy.control.timings import Timings
+from argosy.kube import chance, clock
+from argosy.kube.client import Client
+from argosy.server.auth.tokens import new_key
+from argosy.sim.spec import MemberSpec, NodePool
+from argosy.sim.timings import Timings as SimulatedTimings
+from tests.harness.eventually import eventually
+from tests.harness.user import SECRETS, cluster_secret, federated_cluster
+from tests.world.clocks import ProcessClock
+from tests.world.disk import Disk
+from tests.world.loop import WorldLoop
+from tests.world.network import Network, Wire
+from tests.world.places import ADMIN, PLANE, Controllers, Place, Server, address, token
+from tests.world.trace import Trace
+
+__all__ = ["World", "play"]
+
+T = TypeVar("T")
+USER = "user"
+
+
+class World:
+    def __init__(
+        self,
+        loop: WorldLoop,
+        seed: str,
+        *,
+        members: Sequence[MemberSpec],
+        controllers: int = 2,
+        timings: Timings = Timings(),
+        pods: SimulatedTimings | None = None,
+        options: Options = Options(),
+        plane: Disk | None = None,
+        output: TextIO | None = None,
+    ):
+        """`plane` is the disk of an earlier one."""
+        self.loop = loop
+        self.seed = seed
+        self.trace = Trace(loop.time, output)
+        self.network = Network(loop, Random(f"{seed}/network"), self.trace)
+        pods = pods or SimulatedTimings()
+        self.plane = Server(
+            loop, self.network, seed, PLANE, plane or Disk(), signing_key=_key(), admission=(Guard,), timings=pods
+        )
+        self.members = {
+            spec.name: Server(
+                loop, self.network, seed, spec.name, Disk(), signing_key=_key(), spec=spec, timings=pods
+            )
+            for spec in members
+        }
+        self.controllers = [
+            Controllers(loop, self.network, seed, f"controllers-{number}", timings=timings, options=options)
+            for number in range(1, controllers + 1)
+        ]
+        self.user = Client(Wire(self.network, USER, PLANE, ADMIN))
+
+    @property
+    def places(self) -> list[Place]:
+        return [self.plane, *self.members.values(), *self.controllers]
+
+    async def open(self) -> None:
+        """Everything runs, and the members are joined and ready, when this returns."""
+        for place in self.places:
+            await place.start()
+        for name in self.members:
+            await self.join(name)
+        for name in self.members:
+            await eventually(lambda name=name: self.is_ready(name), 60.0, f"{name} is ready")
+
+    def administrator(self, place: str) -> Client:
+        """Of a member, or of the control plane. Nothing happens to what he sends."""
+        return Client(Wire(self.network, "administrator", place, ADMIN))
+
+    async def join(self, name: str) -> None:
+        data = {keys.SECRET_CA: b"none", keys.SECRET_BOOTSTRAP_TOKEN: token(name).encode()}
+        encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
+        await self.user.create(SECRETS, cluster_secret(name, encoded))
+        await self.user.create(resources.FEDERATED_CLUSTERS, federated_cluster(name, address(name)))
+
+    async def is_ready(self, name: str) -> bool:
+        cluster = await self.user.get(resources.FEDERATED_CLUSTERS, name)
+        conditions = (cluster.get("status") or {}).get("conditions") or ()
+        states = {each["type"]: each["status"] for each in conditions}
+        return states.get("Joined") == states.get("Ready") == "True"
+
+
+def play(
+    seed: str | int,
+    work: Callable[[World], Awaitable[T]],
+    *,
+    members: Sequence[MemberSpec] | None = None,
+    output: TextIO | None = None,
+    **options: object,
+) -> tuple[World, T]:
+    """A world of this seed, from its beginning to the end of `work`."""
+    specs = members if members is not None else [MemberSpec(f"m{number}", (NodePool(3),)) for number in (1, 2, 3)]
+    seed, installed = str(seed), _installed()
+
+    async def made(loop: WorldLoop) -> tuple[World, T]:
+        world = World(loop, seed, members=specs, plane=installed.copy(), output=output, **options)  # type: ignore[arg-type]
+        await world.open()
+        return world, await work(world)
+
+    return _run(seed, made)
+
+
+def _run(seed: str, work: Callable[[WorldLoop], Awaitable[T]]) -> T:
+    loop = WorldLoop(Random(f"{seed}/order"))
+
+    async def begin() -> T:
+        clock.set_clock(ProcessClock(loop))
+        chance.set_source(Random(f"{seed}/{USER}"))
+        return await work(loop)
+
+    try:
+        return loop.run_until_complete(begin())
+    finally:
+        loop.end()
+
+
+@cache
+def _installed() -> Disk:
+    """The disk of a control plane on which Argosy was installed."""
+
+    async def made(loop: WorldLoop) -> Disk:
+        world = World(loop, "installation", members=(), controllers=0)
+        await world.plane.start()
+        await install(world.user)
+        return world.plane.disk.copy()
+
+    return _run("installation", made)
+
+
+@cache
+def _key() -> bytes:
+    """Nothing in a world is signed with it."""
+    return new_key()
