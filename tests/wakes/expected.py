@@ -116,11 +116,11 @@ _TESTS = [
     ),
     (
         "federate/propagationpolicies.core.kubeadmiral.io/a policy it names changed",
-        f"{_CONTROL}rules.py::test_a_missing_policy_holds_and_its_creation_releases",
+        f"{_CONTROL}wakes.py::test_what_waits_for_its_policy_goes_on_when_that_is_there[PropagationPolicy-patient]",
     ),
     (
         "federate/clusterpropagationpolicies.core.kubeadmiral.io/a policy it names changed",
-        f"{_CONTROL}wakes.py::test_a_missing_cluster_policy_holds_and_its_creation_releases",
+        f"{_CONTROL}wakes.py::test_what_waits_for_its_policy_goes_on_when_that_is_there[ClusterPropagationPolicy-patient]",
     ),
     (
         "federate/overridepolicies.core.kubeadmiral.io/a policy it names changed",
