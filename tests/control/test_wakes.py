@@ -22,7 +22,7 @@ from argosy.server.embedded import EmbeddedServer
 from argosy.server.http.listener import serve
 from tests.control.test_placement_rules import reclaim
 from tests.control.test_shards import ShardedFederation
-from tests.harness.eventually import eventually, holds
+from tests.harness.eventually import eventually
 from tests.harness.federation import (
     CONFIGMAPS,
     DEPLOYMENTS,
@@ -108,7 +108,7 @@ async def test_what_waits_for_its_policy_goes_on_when_that_is_there(fed, kind):
     }[kind]
     await fed.deploy(replicas=2, policy="", **{label: "late"})
     await eventually(lambda: _held(fed, "PolicyNotFound"))
-    await eventually(lambda: _quiet(fed), why="members have told all of themselves")
+    await eventually(fed.quiet)
     policy = {
         "apiVersion": keys.API_VERSION,
         "kind": kind,
@@ -462,12 +462,6 @@ async def _paused(fed, resource, name, federated):
 
     await eventually(seen)
     await eventually(fed.inside.idle)
-
-
-async def _quiet(fed, seconds=2.0):
-    """Nothing is worked on for a while."""
-    await holds(fed.inside.idle, seconds)
-    return True
 
 
 async def _settled(fed):
