@@ -95,16 +95,27 @@ async def test_what_katalyst_reclaims_is_followed_in_a_cluster_that_left_and_cam
 # Federate.
 
 
-async def test_a_missing_cluster_policy_holds_and_its_creation_releases(fed):
-    await fed.deploy(replicas=2, policy="", **{keys.CLUSTER_PROPAGATION_POLICY_LABEL: "fleet-wide"})
+@pytest.mark.parametrize("fed", [PATIENT], indirect=True, ids=["patient"])
+@pytest.mark.parametrize("kind", ["PropagationPolicy", "ClusterPropagationPolicy"])
+async def test_what_waits_for_its_policy_goes_on_when_that_is_there(fed, kind):
+    resource, label, namespace = {
+        "PropagationPolicy": (resources.PROPAGATION_POLICIES, keys.PROPAGATION_POLICY_LABEL, "default"),
+        "ClusterPropagationPolicy": (
+            resources.CLUSTER_PROPAGATION_POLICIES,
+            keys.CLUSTER_PROPAGATION_POLICY_LABEL,
+            None,
+        ),
+    }[kind]
+    await fed.deploy(replicas=2, policy="", **{label: "late"})
     await eventually(lambda: _held(fed, "PolicyNotFound"))
+    await eventually(fed.quiet)
     policy = {
         "apiVersion": keys.API_VERSION,
-        "kind": "ClusterPropagationPolicy",
-        "metadata": {"name": "fleet-wide"},
+        "kind": kind,
+        "metadata": {"name": "late"} | ({"namespace": namespace} if namespace else {}),
         "spec": {"schedulingMode": "Divide", **weights(m1=1)},
     }
-    await fed.client.create(resources.CLUSTER_PROPAGATION_POLICIES, policy)
+    await fed.client.create(resource, policy)
     await fed.eventually_replicas({"m1": 2})
 
 

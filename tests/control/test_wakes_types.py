@@ -52,7 +52,7 @@ async def test_what_a_type_says_of_replicas_counts_for_objects_that_are_there(fe
 
 
 async def test_a_deletion_that_was_confirmed_while_there_was_no_type_goes_on_with_it(fed):
-    """The source is gone: nothing of it tells that its type is back."""
+    """Its source and its copy are gone: nothing else tells that its type is back."""
     await fed.policy(**weights(m1=1))
     await fed.deploy(replicas=2)
     await fed.eventually_replicas({"m1": 2})
@@ -76,10 +76,15 @@ async def test_a_deletion_that_was_confirmed_while_there_was_no_type_goes_on_wit
     seen = fed.inside.caches.federated[True]
     confirmed = "default/web-deployments.apps"
     await eventually(lambda: keys.CONFIRM_DELETION in seen.get(confirmed).metadata.annotations)
-    await eventually(fed.inside.idle)
+    await fed.member("m1").delete(DEPLOYMENTS, "web", "default")
+    await eventually(fed.quiet)
     config["metadata"] = {"name": "deployments.apps"}
     await fed.client.create(TYPES, config)
-    await fed.eventually_replicas({})
+
+    async def gone():
+        return not await fed.exists(resources.FEDERATED_OBJECTS, "web-deployments.apps", "default")
+
+    await eventually(gone)
 
 
 async def test_rights_in_members_follow_the_types_at_once():

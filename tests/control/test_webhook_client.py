@@ -246,7 +246,7 @@ async def test_a_retired_client_answers_what_it_was_asked_and_closes(server, cli
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({"versions": ["v2"]}, "no payload version is supported: it has v2, and v1alpha1 or v1alpha1-batch is needed"),
+        ({"versions": ["v2"]}, "no payload version is supported: it has v2, but v1alpha1 or v1alpha1-batch is needed"),
         ({"versions": []}, "it has none"),
         ({"url": "ftp://x"}, "urlPrefix must start with http:// or https://"),
         ({"url": "http://"}, "urlPrefix must start with"),

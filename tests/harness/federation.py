@@ -24,7 +24,7 @@ from argosy.kube.http import HttpTransport
 from argosy.plan.plugins import IN_TREE
 from argosy.plan.scheduling.profile import Registry
 from argosy.server.embedded import EmbeddedServer
-from tests.harness.eventually import eventually
+from tests.harness.eventually import eventually, holds
 from tests.harness.inside import Inside
 from tests.harness.user import (
     CONFIGMAPS,
@@ -170,6 +170,11 @@ class Federation(User):
     def inside(self) -> Inside:
         assert self.manager is not None
         return Inside(self.manager)
+
+    async def quiet(self, seconds: float = 2.0) -> bool:
+        """Nothing was worked on for so long: for `eventually`. Members that were just joined have told all of themselves."""
+        await holds(self.inside.idle, seconds)
+        return True
 
     def ready_clusters(self) -> list[str]:
         return sorted(cluster.name for cluster in self.inside.caches.clusters.values() if cluster.ready)

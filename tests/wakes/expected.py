@@ -116,11 +116,11 @@ _TESTS = [
     ),
     (
         "federate/propagationpolicies.core.kubeadmiral.io/a policy it names changed",
-        f"{_CONTROL}rules.py::test_a_missing_policy_holds_and_its_creation_releases",
+        f"{_CONTROL}wakes.py::test_what_waits_for_its_policy_goes_on_when_that_is_there[PropagationPolicy-patient]",
     ),
     (
         "federate/clusterpropagationpolicies.core.kubeadmiral.io/a policy it names changed",
-        f"{_CONTROL}wakes.py::test_a_missing_cluster_policy_holds_and_its_creation_releases",
+        f"{_CONTROL}wakes.py::test_what_waits_for_its_policy_goes_on_when_that_is_there[ClusterPropagationPolicy-patient]",
     ),
     (
         "federate/overridepolicies.core.kubeadmiral.io/a policy it names changed",
@@ -156,7 +156,7 @@ _TESTS = [
     ),
     (
         "federate/copies in members/replicas come back to a recovered cluster",
-        f"{_SCENARIOS}a_workload_leaves_a_failed_cluster_and_comes_back_a_replica_at_a_time",
+        f"{_CONTROL}wakes_failback.py::test_the_next_replica_returns_when_the_one_before_is_available",
     ),
     (
         "federate/profiles/its policy's profile changed",
@@ -168,7 +168,7 @@ _TESTS = [
     ),
     (
         "dispatch/federated objects/it changed",
-        f"{_CONTROL}propagation.py::test_a_deployment_is_divided_and_reported_back[local]",
+        f"{_CONTROL}propagation.py::test_an_image_change_reaches_every_member[local]",
     ),
     (
         "dispatch/source objects/its source came, or says more of its deletion",
