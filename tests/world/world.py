@@ -1,6 +1,5 @@
 """A world: an API server, its controllers and members, the network between them, and a user. All of it follows from the seed."""
 
-import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
@@ -56,9 +55,7 @@ class World:
             loop, self.network, seed, PLANE, plane or Disk(), signing_key=_key(), admission=(Guard,), timings=pods
         )
         self.members = {
-            spec.name: Server(
-                loop, self.network, seed, spec.name, Disk(), signing_key=_key(), spec=spec, timings=pods
-            )
+            spec.name: Server(loop, self.network, seed, spec.name, Disk(), signing_key=_key(), spec=spec, timings=pods)
             for spec in members
         }
         self.controllers = [
