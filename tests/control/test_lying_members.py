@@ -24,7 +24,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 LIAR, HONEST = "m1", "m2"
 #: Smaller than by default, so that an endless answer comes to its end sooner.
 LIMITS = AnswerLimits(object=2**20, page=4 * 2**20)
-TIMINGS = msgspec.structs.replace(WATCHFUL, health_period=0.3, retry_most=0.3, member_write=5.0, member_silence=2.0)
+#: Watches are short: what a member told with too high a version is found out after two of them without news.
+TIMINGS = msgspec.structs.replace(
+    WATCHFUL, health_period=0.3, retry_most=0.3, member_write=5.0, member_silence=2.0, watch_liveness=5.0
+)
 
 
 class Doubtful(Federation):
