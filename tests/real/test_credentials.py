@@ -267,7 +267,7 @@ async def test_a_proxy_that_refuses_is_one_line(files: Files, options: dict[str,
 async def test_a_proxy_that_is_not_there_is_one_line(files: Files) -> None:
     async with files.client({"token": "x"}, **{"proxy-url": f"http://127.0.0.1:{closed_port()}"}) as client:
         with pytest.raises(TransportError, match="the proxy cannot be reached: "):
-            await client.request("GET", "/version", timeout=1.0)
+            await client.request("GET", "/version", timeout=3.0)
 
 
 async def test_another_name_in_the_certificate(files: Files) -> None:

@@ -135,7 +135,7 @@ class HttpTransport:
         timeout = request.timeout if request.timeout is not None else self._timeout
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        failures = 0
+        failures, failed = 0, ""
         renewed = False
         while True:
             if (told := await self._held()) is not None:
@@ -150,14 +150,16 @@ class HttpTransport:
                 if _malformed(error):
                     raise BadAnswer(f"{self._base}: {request.path} did not answer in HTTP: {_shown(error)}") from None
                 if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
-                    raise TransportError(f"{self._base}: no answer within {timeout:g} s") from None
+                    before = f"; the try before failed: {failed}" if failed else ""
+                    raise TransportError(f"{self._base}: no answer within {timeout:g} s{before}") from None
                 if request.guard is not None:  # the guard may have ended the attempt
                     request.guard()
                 failures += 1
                 delay = self._backoff.delay(failures)
                 may_retry = (request.method in SAFE or isinstance(error, NOTHING_SENT)) and not _hopeless(error)
+                failed = describe(error)
                 if not may_retry or failures > MAX_RETRIES or loop.time() + delay >= deadline:
-                    raise TransportError(f"{self._base}: {describe(error)}") from error
+                    raise TransportError(f"{self._base}: {failed}") from error
             else:
                 if answer.status == 401:
                     if self.connection.credentials is None or renewed:

@@ -18,6 +18,7 @@ from argosy.kube.credentials import Credential
 from argosy.kube.errors import ApiError, Gone, NotFound, TransportError, Unauthorized
 from argosy.kube.http import HttpTransport
 from argosy.kube.transport import Event, Request
+from tests.harness.eventually import eventually
 
 Answer = bytes | None
 
@@ -147,6 +148,16 @@ async def test_a_server_that_says_nothing_is_given_up_on() -> None:
     async with talking_to(peer) as transport:
         with pytest.raises(TransportError, match=r"no answer within 0\.05 s"):
             await transport.send(Request("GET", "/x", timeout=0.05))
+
+
+async def test_who_ran_out_of_time_says_how_the_try_before_failed() -> None:
+    peer = Peer(None)
+    async with talking_to(peer) as transport:
+        asked = asyncio.create_task(transport.send(Request("GET", "/x", timeout=2.0)))
+        await eventually(lambda: peer.requests)
+        peer.hang = True
+        with pytest.raises(TransportError, match=r"no answer within 2 s; the try before failed: \S+"):
+            await asked
 
 
 async def test_redirects_are_not_followed() -> None:
