@@ -26,7 +26,7 @@ from tests.world.network import Network, Watching, Wire
 from tests.world.places import ADMIN, PLANE, Controllers, Place, Server, address, token
 from tests.world.trace import Trace
 
-__all__ = ["World", "play"]
+__all__ = ["World", "play", "prepare"]
 
 T = TypeVar("T")
 USER = "user"
@@ -128,6 +128,12 @@ def play(
         return world, await work(world)
 
     return _run(seed, made)
+
+
+def prepare() -> None:
+    """What all worlds begin with, made once."""
+    _installed()
+    _key()
 
 
 def _run(seed: str, work: Callable[[WorldLoop], Awaitable[T]]) -> T:
