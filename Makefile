@@ -12,7 +12,7 @@ COUNT ?= 200
 # Tests wait more than they compute.
 WORKERS ?= 4
 
-.PHONY: help venv dev up down test test-fast kubernetes test-real test-skew wake-mutants faults kills fuzz lint format bench lock clean
+.PHONY: help venv dev up down test test-fast kubernetes test-real test-skew wake-mutants faults kills fuzz world lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -76,6 +76,9 @@ kills: dev ## SIGKILLs of an API server under load: make kills COUNT=200 SEED=1
 
 fuzz: dev ## odd requests to a control plane and odd answers of a member: make fuzz MINUTES=10 SEED=1
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(BARS)
+
+world: dev ## whole federations on virtual time, by seed: make world SEEDS=100, SEED=7 or MINUTES=2
+	@$(BIN)/python -m tests.world $(if $(SEED),--seed $(SEED),$(if $(SEEDS),--seeds $(SEEDS),--minutes $(MINUTES)))
 
 lint: dev ## style, types and the direction of imports
 	@$(BIN)/ruff check .

@@ -1,51 +1,91 @@
-"""Play a world: `python -m tests.world --seed 1`. Prints the hash of its trace: the same for the same seed, always."""
+"""Play worlds, and shrink what fails: `python -m tests.world --seeds 100`, `--seed 7`, `--minutes 2`, `--script FILE --seed 7`.
+
+Fresh seeds follow from the time. A seed that fails is shrunk to a short script, which is printed with the command that plays it.
+"""
 
 import argparse
-import asyncio
+import itertools
+import logging
 import os
 import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
 
-from argosy.api import keys, resources
-from tests.harness.eventually import eventually
-from tests.harness.user import DEPLOYMENTS, deployment
-from tests.world.world import World, play
+from tests.world.isolated import isolated, together
+from tests.world.run import Outcome
+from tests.world.script import Script, dump, load, written
+from tests.world.shrink import shrunk
 
-
-async def story(world: World) -> None:
-    """A few workloads, while everything that can crash does so once."""
-    policy = {
-        "apiVersion": keys.API_VERSION,
-        "kind": "PropagationPolicy",
-        "metadata": {"name": "policy", "namespace": "default"},
-        "spec": {"schedulingMode": "Divide"},
-    }
-    await world.user.create(resources.PROPAGATION_POLICIES, policy)
-    for number in range(5):
-        await world.user.create(DEPLOYMENTS, deployment(f"web-{number}", 6, "policy"))
-    for place in world.places:
-        place.crash()
-        await asyncio.sleep(5)
-        await place.start()
-        await asyncio.sleep(5)
-    await eventually(lambda: arrived(world), 300, "all replicas are ready")
+#: Failures that are shrunk; more of them are only counted.
+MOST = 3
 
 
-async def arrived(world: World) -> bool:
-    found = (await world.user.list(DEPLOYMENTS, "default")).items
-    return [(each.get("status") or {}).get("readyReplicas") for each in found] == [6] * 5
+def main() -> int:
+    arguments = _arguments()
+    logging.getLogger().addHandler(logging.NullHandler())
+    if arguments.seed is not None:
+        script = load(arguments.script.read_text()) if arguments.script else written(str(arguments.seed))
+        outcome = isolated(arguments.seed, script, arguments.trace)
+        print(_told(arguments.seed, script, outcome))
+        return 1 if outcome.failures else 0
+    return _many(_seeds(arguments), arguments.jobs)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.world", description=__doc__)
-    parser.add_argument("--seed", default="1")
-    parser.add_argument("--trace", type=argparse.FileType("w"), help="a file for everything that was said")
-    arguments = parser.parse_args()
-    world, _ = play(arguments.seed, story, output=arguments.trace)
-    print(f"{world.trace.digest} after {world.trace.requests} requests in {world.loop.time():.1f} s")
-    sys.stdout.flush()
-    # Everything stopped where it was; nobody is to tidy up.
-    os._exit(0)
+def _many(seeds: Iterator[int], jobs: int) -> int:
+    began, played, virtual, real = time.monotonic(), 0, 0.0, 0.0
+    failed: list[int] = []
+    for seed, outcome in together(((seed, written(str(seed))) for seed in seeds), jobs):
+        played, virtual, real = played + 1, virtual + outcome.virtual, real + outcome.real
+        if outcome.failures:
+            failed.append(seed)
+            print(_told(seed, written(str(seed)), outcome), flush=True)
+            if len(failed) <= MOST:
+                _shrink(seed, outcome)
+    seconds = time.monotonic() - began
+    print(f"{played} worlds in {seconds:.0f} s: {virtual / max(real, 0.001):.0f} virtual seconds a second and core")
+    if failed:
+        print(f"{len(failed)} failed: {', '.join(map(str, failed))}")
+    return 1 if failed else 0
+
+
+def _shrink(seed: int, outcome: Outcome) -> None:
+    script = shrunk(written(str(seed)), lambda script: bool(isolated(seed, script).failures))
+    path = Path(f"world-{seed}.jsonl")
+    path.write_text(dump(script) + "\n")
+    print(f"seed {seed} fails with {len(script)} steps:\n{dump(script)}")
+    print("\n".join(isolated(seed, script).failures))
+    print(f"again: python -m tests.world --seed {seed} --script {path}", flush=True)
+
+
+def _told(seed: int, script: Script, outcome: Outcome) -> str:
+    speed = outcome.virtual / max(outcome.real, 0.001)
+    head = f"seed {seed}: {len(script)} steps, {outcome.requests} requests, {outcome.virtual:.0f} s at {speed:.0f} a second"
+    return "\n  ".join([f"{head}, {outcome.digest[:16]}", *outcome.failures])
+
+
+def _seeds(arguments: argparse.Namespace) -> Iterator[int]:
+    first = arguments.first if arguments.first is not None else int(time.time()) * 1000
+    numbers = itertools.count(first)
+    if arguments.minutes is None:
+        return itertools.islice(numbers, arguments.seeds)
+    until = time.monotonic() + arguments.minutes * 60
+    return itertools.takewhile(lambda _: time.monotonic() < until, numbers)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.world", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seed", type=int, help="play this one alone")
+    parser.add_argument("--script", type=Path, help="... with the steps of this file")
+    parser.add_argument("--trace", type=Path, help="... and write down everything that is said")
+    parser.add_argument("--seeds", type=int, default=100, help="how many (default: %(default)s)")
+    parser.add_argument("--first", type=int, help="the first of them (default: by the time)")
+    parser.add_argument("--minutes", type=float, help="play for so long instead")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="at a time (default: %(default)s)")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

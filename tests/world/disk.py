@@ -21,6 +21,8 @@ class Disk(MemoryStorage):
     def __init__(self) -> None:
         super().__init__()
         self.full = False
+        #: Called with each change, as it is written.
+        self.observers: list[Callable[[Change], None]] = []
 
     def skip(self) -> None:
         self._version += _SKIPPED
@@ -31,6 +33,12 @@ class Disk(MemoryStorage):
         other._version = other._compacted = self._version
         other._records, other._keys = dict(self._records), list(self._keys)
         return other
+
+    def _commit(self, key: str, previous: Record | None, encode: Encode, *, deleted: bool) -> Record:
+        record = super()._commit(key, previous, encode, deleted=deleted)
+        for observe in self.observers:
+            observe(Change(key, record.version, record.value, deleted, previous))
+        return record
 
     @property
     def records(self) -> dict[str, Record]:

@@ -47,6 +47,9 @@ class Link(msgspec.Struct):
 class Watching(Protocol):
     """Whoever sees all that is said: the judge, and the trace."""
 
+    def sent(self, client: str, server: str, request: Request) -> None:
+        """At the moment the client sends it."""
+
     def answered(self, client: str, server: str, request: Request, answer: object) -> None:
         """At the moment the server answered; whether the client will hear of it is another matter."""
 
@@ -78,6 +81,14 @@ class Network:
     def link(self, source: str, target: str) -> Link:
         return self._links.setdefault((source, target), Link())
 
+    def heal(self) -> None:
+        """All links are as they were at first."""
+        self._links.clear()
+
+    def server(self, address: str) -> Server | None:
+        host = self._hosts.get(address)
+        return host.server if host is not None else None
+
     def listen(self, address: str, process: Process, server: Server, context: Context) -> None:
         self._hosts[address] = Host(process, server, context, self.loop.create_future())
 
@@ -100,6 +111,7 @@ class Network:
         self, client: str, server: str, request: Request, work: Callable[[Host], Coroutine[Any, Any, T]]
     ) -> "asyncio.Future[T]":
         """Send a request. The future is the client's; what is on the way goes on without it."""
+        self.watching.sent(client, server, request)
         result: asyncio.Future[T] = self.loop.create_future()
         self.loop.create_task(self._fly(client, server, request, work, result), context=self._context.copy())
         return result

@@ -66,7 +66,17 @@ class Place(ABC):
         name = f"{self.name}/{self._runs}"
         self.process = Process(name)
         self.context = self._context(self.process, Random(f"{self._seed}/{name}"))
-        await self._loop.create_task(self._main(), context=self.context)
+        process = self.process
+        try:
+            await self._loop.create_task(self._main(), context=self.context)
+        except BaseException:
+            if self.process is process:
+                self.crash()
+            raise
+
+    @property
+    def runs(self) -> bool:
+        return self.process is not None and not self.process.stopped
 
     def crash(self) -> None:
         assert self.process is not None

@@ -21,6 +21,9 @@ class Trace:
     def digest(self) -> str:
         return self._hash.hexdigest()
 
+    def sent(self, client: str, server: str, request: Request) -> None:
+        """What is sent shows in its answer."""
+
     def answered(self, client: str, server: str, request: Request, answer: object) -> None:
         self.requests += 1
         asked = f"{request.method} {request.path} {request.query} {request.body!r}"

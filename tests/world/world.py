@@ -13,6 +13,7 @@ from argosy.control.options import Options
 from argosy.control.timings import Timings
 from argosy.kube import chance, clock
 from argosy.kube.client import Client
+from argosy.kube.transport import Event, Request
 from argosy.server.auth.tokens import new_key
 from argosy.sim.spec import MemberSpec, NodePool
 from argosy.sim.timings import Timings as SimulatedTimings
@@ -21,11 +22,11 @@ from tests.harness.user import SECRETS, cluster_secret, federated_cluster
 from tests.world.clocks import ProcessClock
 from tests.world.disk import Disk
 from tests.world.loop import WorldLoop
-from tests.world.network import Network, Wire
+from tests.world.network import Network, Watching, Wire
 from tests.world.places import ADMIN, PLANE, Controllers, Place, Server, address, token
 from tests.world.trace import Trace
 
-__all__ = ["World", "play"]
+__all__ = ["World", "play", "prepare"]
 
 T = TypeVar("T")
 USER = "user"
@@ -49,7 +50,8 @@ class World:
         self.loop = loop
         self.seed = seed
         self.trace = Trace(loop.time, output)
-        self.network = Network(loop, Random(f"{seed}/network"), self.trace)
+        self.watching: list[Watching] = [self.trace]
+        self.network = Network(loop, Random(f"{seed}/network"), self)
         pods = pods or SimulatedTimings()
         self.plane = Server(
             loop, self.network, seed, PLANE, plane or Disk(), signing_key=_key(), admission=(Guard,), timings=pods
@@ -63,6 +65,20 @@ class World:
             for number in range(1, controllers + 1)
         ]
         self.user = Client(Wire(self.network, USER, PLANE, ADMIN))
+
+    # Whatever is said, all who watch are told.
+
+    def sent(self, client: str, server: str, request: Request) -> None:
+        for each in self.watching:
+            each.sent(client, server, request)
+
+    def answered(self, client: str, server: str, request: Request, answer: object) -> None:
+        for each in self.watching:
+            each.answered(client, server, request, answer)
+
+    def told(self, client: str, server: str, request: Request, events: list[Event]) -> None:
+        for each in self.watching:
+            each.told(client, server, request, events)
 
     @property
     def places(self) -> list[Place]:
@@ -112,6 +128,12 @@ def play(
         return world, await work(world)
 
     return _run(seed, made)
+
+
+def prepare() -> None:
+    """What all worlds begin with, made once."""
+    _installed()
+    _key()
 
 
 def _run(seed: str, work: Callable[[WorldLoop], Awaitable[T]]) -> T:

@@ -1,0 +1,123 @@
+"""When faults have stopped, everything becomes as it should be: members hold what is placed there and no more, and it is told.
+
+Read from the stores themselves, so that no cache, watch or status can make it look well.
+"""
+
+from collections.abc import Mapping
+
+from argosy.api import keys
+from tests.world.disk import Disk
+from tests.world.judge.objects import Object, federated_key, found, listed
+
+__all__ = ["differences"]
+
+_TABLES = ("apps/deployments", "core/configmaps")
+
+
+def differences(plane: Disk, members: Mapping[str, Disk]) -> list[str]:
+    """What is not as it should be, a sentence each."""
+    wrong: list[str] = []
+    wanted: set[tuple[str, str]] = set()
+    for table in _TABLES:
+        for name, source in listed(plane, table).items():
+            if keys.PROPAGATION_POLICY_LABEL not in (source["metadata"].get("labels") or {}):
+                continue
+            key = f"{table}/{name}"
+            federated = found(plane, federated_key(key))
+            if "deletionTimestamp" in source["metadata"]:
+                wrong.append(f"{key} is still being deleted")
+            elif federated is None:
+                wrong.append(f"{key} has no federated object")
+            else:
+                clusters = _placed(federated)
+                wanted |= {(cluster, key) for cluster in clusters}
+                # What is held, for want of its policy say, is carried nowhere: members keep what they have.
+                held = keys.HELD in federated["metadata"]["annotations"]
+                wrong += [] if held else _copies(key, source, federated, clusters, members)
+    wrong += _left_over(wanted, members)
+    return wrong
+
+
+def _copies(
+    key: str, source: Object, federated: Object, clusters: Mapping[str, int | None], members: Mapping[str, Disk]
+) -> list[str]:
+    wrong: list[str] = []
+    replicas: list[int] = []
+    for cluster, number in clusters.items():
+        copy = found(members[cluster], key)
+        if copy is None:
+            wrong.append(f"{key} is to be in {cluster} and is not")
+            continue
+        spec = copy.get("spec") or {}
+        if number is not None and spec.get("replicas") != number:
+            wrong.append(f"{key} is to have {number} replicas in {cluster}, and has {spec.get('replicas')}")
+        if "spec" in source:
+            replicas.append(spec.get("replicas", 1))
+            if spec["template"]["spec"]["containers"][0]["image"] != _image(source):
+                wrong.append(f"{key} has another image in {cluster}")
+        elif copy.get("data") != source.get("data"):
+            wrong.append(f"{key} has other data in {cluster}")
+    wrong += _status(key, federated, clusters)
+    if "spec" in source and clusters and not wrong:
+        wrong += _told(key, source, clusters, replicas)
+    return wrong
+
+
+def _status(key: str, federated: Object, clusters: Mapping[str, int | None]) -> list[str]:
+    status, generation = federated.get("status") or {}, federated["metadata"]["generation"]
+    wrong = []
+    if clusters and status.get("syncedGeneration") != generation:
+        wrong.append(f"{key}: generation {status.get('syncedGeneration')} of {generation} was carried out")
+    states = {each["cluster"]: each.get("status") for each in status.get("clusters") or ()}
+    if set(states.values()) - {"OK"} or states.keys() != clusters.keys():
+        wrong.append(f"{key}: its status is {states}, and it is placed in {sorted(clusters)}")
+    if keys.TO_BE_REMOVED in federated["metadata"]["annotations"]:
+        wrong.append(f"{key}: {federated['metadata']['annotations'][keys.TO_BE_REMOVED]} is still to be removed")
+    return wrong
+
+
+def _told(key: str, source: Object, clusters: Mapping[str, int | None], replicas: list[int]) -> list[str]:
+    """The source's status: all replicas, everywhere."""
+    wrong = []
+    divided, whole = None not in clusters.values(), source["spec"]["replicas"]
+    if divided and sum(replicas) != whole:
+        wrong.append(f"{key}: {whole} replicas are asked for, and members are to run {replicas}")
+    status = source.get("status") or {}
+    fields = ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas")
+    told = {field: status.get(field, 0) for field in fields}
+    if set(told.values()) != {sum(replicas)}:
+        wrong.append(f"{key}: its status tells of {told}, and there are {sum(replicas)}")
+    if status.get("observedGeneration") != source["metadata"]["generation"]:
+        wrong.append(f"{key}: its status is of generation {status.get('observedGeneration')}")
+    return wrong
+
+
+def _left_over(wanted: set[tuple[str, str]], members: Mapping[str, Disk]) -> list[str]:
+    wrong = []
+    for cluster, disk in members.items():
+        for table in _TABLES:
+            for name, copy in listed(disk, table).items():
+                managed = (copy["metadata"].get("labels") or {}).get(keys.MANAGED_LABEL) == "true"
+                if managed and (cluster, f"{table}/{name}") not in wanted:
+                    wrong.append(f"{table}/{name} is in {cluster} and nobody wants it there")
+    return wrong
+
+
+def _placed(federated: Object) -> dict[str, int | None]:
+    """Replicas by cluster, None where the template's own count."""
+    spec = federated["spec"]
+    clusters = [
+        each["cluster"] for placement in spec.get("placements") or () for each in placement.get("placement") or ()
+    ]
+    numbers: dict[str, int] = {}
+    for override in spec.get("overrides") or ():
+        for each in override.get("clusters") or ():
+            for patch in each.get("patches") or ():
+                if patch["path"] == "/spec/replicas":
+                    numbers[each["cluster"]] = patch["value"]
+    return {cluster: numbers.get(cluster) for cluster in clusters}
+
+
+def _image(source: Object) -> str:
+    image: str = source["spec"]["template"]["spec"]["containers"][0]["image"]
+    return image

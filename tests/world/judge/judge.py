@@ -1,0 +1,43 @@
+"""The judge of one world: all lines, and what they found."""
+
+from functools import partial
+
+from argosy.server.storage.base import Change
+from tests.world.judge.causes import Causes
+from tests.world.judge.durable import Durable
+from tests.world.judge.leadership import Leadership
+from tests.world.judge.line import Line
+from tests.world.judge.log import UnexpectedErrors
+from tests.world.judge.silent import Silent
+from tests.world.world import World
+
+__all__ = ["Judge"]
+
+#: Of what is broken again and again so much is told.
+_MOST = 10
+
+
+class Judge:
+    def __init__(self, world: World):
+        self._world = world
+        self.failures: list[str] = []
+        disks = {server.name: server.disk for server in (world.plane, *world.members.values())}
+        self.silent = Silent(self.broken)
+        self.lines: list[Line] = [
+            Durable(self.broken, disks),
+            Leadership(self.broken, world.plane.disk),
+            Causes(self.broken, world.loop.time),
+            self.silent,
+        ]
+        self.log = UnexpectedErrors(self.broken)
+        world.watching.extend(self.lines)
+        for name, disk in disks.items():
+            disk.observers.append(partial(self._stored, name))
+
+    def broken(self, what: str) -> None:
+        if len(self.failures) < _MOST:
+            self.failures.append(f"{self._world.loop.time():.3f} {what}")
+
+    def _stored(self, server: str, change: Change) -> None:
+        for line in self.lines:
+            line.stored(server, change)

@@ -1,0 +1,49 @@
+"""What lines read of stores and requests: keys and objects."""
+
+from typing import Any
+
+import orjson
+
+from argosy.kube.transport import Request
+from argosy.server.http.request import parse_target
+from argosy.server.storage.base import Record
+from tests.world.disk import Disk
+
+__all__ = ["Object", "body_of", "federated_key", "found", "key_of", "listed"]
+
+Object = dict[str, Any]
+_FEDERATED = "core.kubeadmiral.io/federatedobjects"
+
+
+def body_of(record: Record | None) -> Object | None:
+    return orjson.loads(record.value) if record is not None else None
+
+
+def found(disk: Disk, key: str) -> Object | None:
+    return body_of(disk.records.get(key))
+
+
+def listed(disk: Disk, table: str) -> dict[str, Object]:
+    """By namespace and name."""
+    prefix = f"{table}/"
+    return {
+        key.removeprefix(prefix): orjson.loads(record.value)
+        for key, record in disk.records.items()
+        if key.startswith(prefix)
+    }
+
+
+def key_of(request: Request) -> str | None:
+    """The store's key of the object that a request names."""
+    target = parse_target(request)
+    if target is None or not target.name:
+        return None
+    parts = [target.group or "core", target.plural, target.namespace, target.name]
+    return "/".join(part for part in parts if part)
+
+
+def federated_key(key: str) -> str:
+    """The federated object's, of a source or a copy in a namespace."""
+    group, plural, namespace, name = key.split("/")
+    kind = plural if group == "core" else f"{plural}.{group}"
+    return f"{_FEDERATED}/{namespace}/{name}-{kind}"

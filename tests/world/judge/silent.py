@@ -1,0 +1,27 @@
+"""When nothing happens, nothing is written but leases and each cluster's heartbeat."""
+
+from collections.abc import Callable
+
+from argosy.kube.transport import Request
+from tests.world.judge.line import Line
+
+__all__ = ["Silent"]
+
+_READS = frozenset({"GET", "HEAD"})
+_HEARTBEATS = ("/leases/", "/federatedclusters/")
+
+
+class Silent(Line):
+    """Judges only between `begin` and the end."""
+
+    def __init__(self, broken: Callable[[str], None]):
+        super().__init__(broken)
+        self._begun = False
+
+    def begin(self) -> None:
+        self._begun = True
+
+    def sent(self, client: str, server: str, request: Request) -> None:
+        writes = client.startswith("controllers") and request.method not in _READS
+        if self._begun and writes and not any(each in request.path for each in _HEARTBEATS):
+            self.broken(f"{client} sent {request.method} {request.path} to {server} although nothing happens")

@@ -1,0 +1,67 @@
+"""One run: a script in a world, judged from its beginning to the silence at its end."""
+
+import asyncio
+import logging
+import time
+from typing import TextIO
+
+import msgspec
+
+from tests.world.judge.converged import differences
+from tests.world.judge.judge import Judge
+from tests.world.player import Player
+from tests.world.script import Script
+from tests.world.world import World, play
+
+__all__ = ["Outcome", "run"]
+
+#: Virtual seconds within which everything becomes well once faults have stopped: a member that was away counts as such for 100,
+#: and its health is looked at every 30.
+PATIENCE = 400.0
+#: Seconds after that until the last timer has run, and for how long it is silent then.
+SETTLED = 120.0
+SILENCE = 65.0
+
+
+class Outcome(msgspec.Struct):
+    failures: list[str]
+    #: The hash of all that was said.
+    digest: str
+    requests: int
+    #: Seconds in the world, and in ours.
+    virtual: float
+    real: float
+
+
+def run(seed: str | int, script: Script, output: TextIO | None = None) -> Outcome:
+    """Leaves everything where it stopped: for a process that ends with it."""
+    judges: list[Judge] = []
+    began = time.monotonic()
+
+    async def judged(world: World) -> None:
+        judge = Judge(world)
+        judges.append(judge)
+        logging.getLogger().addHandler(judge.log)
+        await Player(world).play(script)
+        await _converge(world, judge)
+        if not judge.failures:
+            await asyncio.sleep(SETTLED)
+            judge.silent.begin()
+            await asyncio.sleep(SILENCE)
+        judge.failures += world.loop.errors
+
+    world, _ = play(seed, judged, output=output)
+    return Outcome(
+        judges[0].failures, world.trace.digest, world.trace.requests, world.loop.time(), time.monotonic() - began
+    )
+
+
+async def _converge(world: World, judge: Judge) -> None:
+    members = {name: member.disk for name, member in world.members.items()}
+    until = world.loop.time() + PATIENCE
+    while left := differences(world.plane.disk, members):
+        if world.loop.time() > until:
+            for each in left:
+                judge.broken(each)
+            return
+        await asyncio.sleep(2.0)
