@@ -33,9 +33,11 @@ class Stuck(Exception):
 class Process:
     """A group of tasks that live, stop and die together."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, gone: "asyncio.Future[None] | None" = None):
+        """`gone` is done when the process is dead."""
         self.name = name
         self.alive = True
+        self.gone = gone
         self.stopped = False
         #: What became ready while the process was stopped.
         self.held: list[asyncio.Handle] = []
@@ -80,6 +82,8 @@ class WorldLoop(base_events.BaseEventLoop):
     def kill_process(self, process: Process) -> None:
         """As SIGKILL: nothing of it ever runs again."""
         process.alive = False
+        if process.gone is not None:
+            process.gone.set_result(None)
         self._remains.extend(process.tasks)
 
     def end(self) -> None:

@@ -5,7 +5,7 @@ answers in its own process. Latencies and losses are drawn; two requests overtak
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from contextvars import Context
@@ -29,6 +29,10 @@ T = TypeVar("T")
 #: Seconds until a client gives up, where it does not say.
 _TIMEOUT = 30.0
 _REFUSALS = (429, 503)
+#: What finds a link cut is sent again after so many seconds, then after twice as many, and so on up to the second.
+_SENT_AGAIN, _SELDOM = 0.2, 60.0
+#: What a stream carries: None is its end.
+Item = Event | Exception | None
 
 
 class Link(msgspec.Struct):
@@ -77,6 +81,8 @@ class Network:
         self._hosts: dict[str, Host] = {}
         self._links: dict[tuple[str, str], Link] = {}
         self._streams: dict[Stream, None] = {}
+        #: How often a client of that name has gone.
+        self._left: Counter[str] = Counter()
 
     def link(self, source: str, target: str) -> Link:
         return self._links.setdefault((source, target), Link())
@@ -99,10 +105,11 @@ class Network:
             host.gone.set_result(None)
         for stream in list(self._streams):
             if stream.server == address:
-                self.later(address, stream.client, stream.reset)
+                stream.break_off()
 
     def leave(self, client: str) -> None:
         """A client is gone, and its connections with it."""
+        self._left[client] += 1
         for stream in list(self._streams):
             if stream.client == client:
                 stream.close()
@@ -125,36 +132,49 @@ class Network:
         result: "asyncio.Future[T]",
     ) -> None:
         there, back = self.link(client, server), self.link(server, client)
-        if not await self._arrives(there):
-            return self._lost(there, result)
+        left = self._left[client]
+        if not await self.arrives(there):
+            return _fail(result, TransportError(f"{server}: connection reset"))
+        if result.done() and self._chance.random() < 0.5:
+            return None  # given up on the way: what was not sent yet never is
+        answer, error = await self._answer(client, server, there, request, work)
+        arrived = await self.arrives(back)
+        if not arrived:
+            error = TransportError(f"{server}: connection reset")
+        if error is not None:
+            _fail(result, error)
+        elif not result.done():
+            result.set_result(answer)  # type: ignore[arg-type]
+        nobody_there = error is not None or result.cancelled() or self._left[client] != left
+        if isinstance(answer, Stream) and nobody_there:
+            answer.close()
+        return None
+
+    async def _answer(
+        self, client: str, server: str, link: Link, request: Request, work: Callable[[Host], Coroutine[Any, Any, T]]
+    ) -> tuple[T | None, BaseException | None]:
+        """What the server makes of it, or what its machine says in its place."""
         host = self._hosts.get(server)
         if host is None:
-            return _fail(result, TransportError(f"{server}: connection refused"))
-        if there.refused and self._chance.random() < there.refused:
-            code = self._chance.choice(_REFUSALS)
-            return _fail(result, _refusal(code))
+            return None, TransportError(f"{server}: connection refused")
+        if link.refused and self._chance.random() < link.refused:
+            return None, _refusal(self._chance.choice(_REFUSALS))
         task = self.loop.create_task(work(host), context=host.context.copy())
         await asyncio.wait({task, host.gone}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            return _fail(result, TransportError(f"{server}: connection reset"))
-        answer, error = (None, task.exception()) if task.exception() is not None else (task.result(), None)
-        self.watching.answered(client, server, request, error if error is not None else answer)
-        if not await self._arrives(back):
-            return self._lost(back, result)
-        if error is not None:
-            return _fail(result, error)
-        if not result.done():
-            result.set_result(answer)  # type: ignore[arg-type]
-        return None
+            return None, TransportError(f"{server}: connection reset")
+        error = task.exception()
+        self.watching.answered(client, server, request, error if error is not None else task.result())
+        return (None, error) if error is not None else (task.result(), None)
 
-    async def _arrives(self, link: Link) -> bool:
+    async def arrives(self, link: Link) -> bool:
+        """Whether it does, at last. While the link is cut it is sent again and again, as TCP does, less and less often."""
         await asyncio.sleep(self._chance.uniform(*link.latency))
-        return not link.cut and not (link.loss and self._chance.random() < link.loss)
-
-    def _lost(self, link: Link, result: "asyncio.Future[Any]") -> None:
-        """On a link that is cut nobody hears of it; else the connection breaks."""
-        if not link.cut:
-            _fail(result, TransportError("connection reset"))
+        again = _SENT_AGAIN
+        while link.cut:
+            await asyncio.sleep(again)
+            again = min(2 * again, _SELDOM)
+        return not (link.loss and self._chance.random() < link.loss)
 
     # Watches.
 
@@ -164,18 +184,13 @@ class Network:
     def closed(self, stream: "Stream") -> None:
         self._streams.pop(stream, None)
 
-    def later(self, source: str, target: str, call: Callable[..., None], *arguments: Any) -> None:
-        self.loop.call_later(self.delay(source, target), call, *arguments, context=self._context)
+    def send(self, source: str, target: str, call: Callable[[bool], None]) -> "asyncio.Task[None]":
+        """Call it at the other end, with whether the connection has held."""
 
-    def at(self, when: float, call: Callable[..., None], *arguments: Any) -> None:
-        self.loop.call_at(when, call, *arguments, context=self._context)
+        async def fly() -> None:
+            call(await self.arrives(self.link(source, target)))
 
-    def delay(self, source: str, target: str) -> float:
-        return self._chance.uniform(*self.link(source, target).latency)
-
-    def breaks(self, source: str, target: str) -> bool:
-        link = self.link(source, target)
-        return link.cut or (link.loss > 0 and self._chance.random() < link.loss)
+        return self.loop.create_task(fly(), context=self._context.copy())
 
 
 class Wire:
@@ -266,17 +281,18 @@ class Wire:
 
 
 class Stream:
-    """One watch: the server's end in its process, the client's in its own, and the events between them."""
+    """One watch: the server's end in its process, the client's in its own, and the events between them, in their order."""
 
     def __init__(self, network: Network, client: str, server: str, request: Request):
         self.client = client
         self.server = server
         self._network = network
         self._request = request
-        self._arrived: deque[Event | Exception | None] = deque()
+        self._sent: deque[list[Item]] = deque()
+        self._carrying: asyncio.Task[None] | None = None
+        self._arrived: deque[Item] = deque()
         self._news = asyncio.Event()
-        self._due = 0.0
-        self._broken = False
+        self._closed = False
         self._watcher: Watcher | None = None
 
     async def open(self, host: Host, user: User) -> None:
@@ -284,43 +300,53 @@ class Stream:
         ready = asyncio.Event()
         self._watcher = await host.server.watch(self._request, user, Reader(wake=ready.set, cut=ready.set))
         self._network.opened(self)
-        self._pump = asyncio.ensure_future(self._send(self._watcher, ready))
+        self._pump = asyncio.ensure_future(self._send_all(self._watcher, ready))
 
-    async def _send(self, watcher: Watcher, ready: asyncio.Event) -> None:
-        while not self._broken:
+    async def _send_all(self, watcher: Watcher, ready: asyncio.Event) -> None:
+        while not self._closed:
             ready.clear()
             try:
                 events = watcher.take_events()
             except ApiError as error:
-                return self._deliver([error])
+                return self._send([error])
             if events:
-                self._deliver(list(events))
+                self._send(list(events))
                 await asyncio.sleep(0)
                 continue
             if watcher.exhausted:
-                return self._deliver([None])
+                return self._send([None])
             await ready.wait()
         return None
 
-    def _deliver(self, items: "list[Event | Exception | None]") -> None:
-        network = self._network
-        if network.breaks(self.server, self.client):
-            self._broken = True
-            if not network.link(self.server, self.client).cut:
-                network.later(self.server, self.client, self.reset)
-            return
-        self._due = max(self._due, network.loop.time() + network.delay(self.server, self.client))
-        network.at(self._due, self._arrive, items)
+    def break_off(self) -> None:
+        """The server is gone."""
+        self._send([self._reset()])
 
-    def _arrive(self, items: "list[Event | Exception | None]") -> None:
+    def _send(self, items: "list[Item]") -> None:
+        self._sent.append(items)
+        if self._carrying is None:
+            self._carry()
+
+    def _carry(self) -> None:
+        """One after the other: nothing overtakes anything here."""
+        self._carrying = self._network.send(self.server, self.client, self._arrive)
+
+    def _arrive(self, held: bool) -> None:
+        self._carrying = None
+        if self._closed:
+            return
+        items = [item for some in self._sent for item in some] if held else [self._reset()]
+        self._sent.clear()
+        if not held:
+            self._closed = True  # for the server; the client is told
         events = [item for item in items if isinstance(item, Event)]
         if events:
             self._network.watching.told(self.client, self.server, self._request, events)
         self._arrived.extend(items)
         self._news.set()
 
-    def reset(self) -> None:
-        self._arrive([TransportError(f"{self.server}: connection reset")])
+    def _reset(self) -> TransportError:
+        return TransportError(f"{self.server}: connection reset")
 
     async def events(self) -> AsyncIterator[Event]:
         """In the client's process."""
@@ -337,10 +363,11 @@ class Stream:
 
     def close(self) -> None:
         """The client has enough; the server hears of it later."""
-        self._broken = True
+        self._closed = True
         self._network.closed(self)
-        if self._watcher is not None:
-            self._network.later(self.client, self.server, self._watcher.drop)
+        watcher = self._watcher
+        if watcher is not None:
+            self._network.send(self.client, self.server, lambda held: watcher.drop())
 
 
 def _fail(result: "asyncio.Future[Any]", error: BaseException) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from contextvars import Context
 from random import Random
 
+import msgspec
+
 from argosy.api import keys
 from argosy.api.shards import WHOLE, Shard, lease_name
 from argosy.cli.local.leasefence import LeaseFence
@@ -64,15 +66,14 @@ class Place(ABC):
         assert self.process is None
         self._runs += 1
         name = f"{self.name}/{self._runs}"
-        self.process = Process(name)
-        self.context = self._context(self.process, Random(f"{self._seed}/{name}"))
-        process = self.process
-        try:
-            await self._loop.create_task(self._main(), context=self.context)
-        except BaseException:
-            if self.process is process:
-                self.crash()
-            raise
+        process = self.process = Process(name, self._loop.create_future())
+        self.context = self._context(process, Random(f"{self._seed}/{name}"))
+        main = self._loop.create_task(self._main(), context=self.context)
+        assert process.gone is not None
+        await asyncio.wait({main, process.gone}, return_when=asyncio.FIRST_COMPLETED)
+        if main.done() and main.exception() is not None:
+            self.crash()
+            main.result()
 
     @property
     def runs(self) -> bool:
@@ -148,7 +149,13 @@ class Server(Place):
             self.machines.start()
             await self.machines.nodes.register(list(self._spec.nodes()))
         assert self.process is not None
+        self._assembly = assembly
         self._network.listen(self.name, self.process, assembly.server, self.context)
+
+    async def shut_down(self) -> None:
+        """In order, and for good."""
+        self._network.hang_up(self.name)
+        await self._loop.create_task(self._assembly.stop(), context=self.context)
 
 
 class Controllers(Place):
@@ -168,15 +175,21 @@ class Controllers(Place):
         super().__init__(loop, network, seed, name)
         self._timings = timings
         self._shard = shard
-        self._options = options
+        self._options = msgspec.structs.replace(options, shard=shard)
         self.manager: Manager | None = None
 
     async def _main(self) -> None:
         self._client = Client(Wire(self._network, self.name, PLANE, ADMIN))
-        self._running = asyncio.ensure_future(ShardElection(self._client, self._shard).run(self._elector, self._lead))
+        running = asyncio.ensure_future(ShardElection(self._client, self._shard).run(self._elector, self._lead))
+        running.add_done_callback(self._ended)
+
+    def _ended(self, running: "asyncio.Future[None]") -> None:
+        """They run until they are killed."""
+        self._loop.errors.append(f"{self.process} ended: {running.exception()!r}")
 
     def _elector(self) -> LeaderElector:
-        return LeaderElector(self._client, keys.SYSTEM_NAMESPACE, lease_name(self._shard), self.name)
+        """Each process has an identity of its own: who comes back waits for the lease as everybody does."""
+        return LeaderElector(self._client, keys.SYSTEM_NAMESPACE, lease_name(self._shard), str(self.process))
 
     async def _lead(self, elector: LeaderElector) -> None:
         self.manager = Manager(

@@ -1,6 +1,7 @@
 """The player: carries out a script in a world, each step at its time, and in the end makes everything well again."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
@@ -28,7 +29,8 @@ class Player:
     def __init__(self, world: World):
         self._world = world
         self._places = {place.name: place for place in world.places}
-        self._faults: set[asyncio.Task[None]] = set()
+        #: How many faults of a kind there are on a link now.
+        self._faults: Counter[tuple[str, str, str]] = Counter()
         self._actions: dict[type, Callable[[Any], Coroutine[Any, Any, None]]] = {
             steps.Deploy: self._deploy,
             steps.Configure: self._configure,
@@ -173,10 +175,13 @@ class Player:
         await self._while(step.client, step.server, step.seconds, "refused", step.share)
 
     async def _while(self, source: str, target: str, seconds: float, field: str, value: object) -> None:
-        link = self._world.network.link(source, target)
+        link, fault = self._world.network.link(source, target), (source, target, field)
         setattr(link, field, value)
+        self._faults[fault] += 1
         await asyncio.sleep(seconds)
-        setattr(link, field, getattr(Link(), field))
+        self._faults[fault] -= 1
+        if not self._faults[fault]:
+            setattr(link, field, getattr(Link(), field))
 
     async def _forget(self, step: steps.Forget) -> None:
         server = self._world.network.server(step.server)

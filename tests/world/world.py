@@ -158,6 +158,7 @@ def _installed() -> Disk:
         world = World(loop, "installation", members=(), controllers=0)
         await world.plane.start()
         await install(world.user)
+        await world.plane.shut_down()
         return world.plane.disk.copy()
 
     return _run("installation", made)

@@ -37,7 +37,8 @@ def randrange(stop: int) -> int:
 
 def sample(items: Sequence[T]) -> list[T]:
     """All of them, in some order."""
-    return _source.get().sample(items, len(items))
+    # Drawn from the source once: the system is slow to ask for each item.
+    return Random(_source.get().getrandbits(64)).sample(items, len(items))
 
 
 def text(alphabet: str, length: int) -> str:

@@ -1,6 +1,7 @@
 """Work of large requests in threads: in turn, bounded, and counted until it ends."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import AsyncIterator, Callable
 
@@ -45,6 +46,23 @@ async def test_work_runs_beside_the_loop_and_its_errors_come_back(offload: Offlo
     with pytest.raises(ValueError, match="no"):
         await offload.run("a", broken)
     await eventually(lambda: offload.running == 0)
+
+
+async def test_an_error_that_nobody_waits_for_is_not_logged(offload: Offload, caplog: pytest.LogCaptureFixture) -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def broken() -> None:
+        begun.set()
+        end.wait(30)
+        raise ValueError("no")
+
+    task = asyncio.create_task(offload.run("a", broken))
+    await eventually(begun.is_set)
+    task.cancel()
+    end.set()
+    await eventually(lambda: offload.running == 0)
+    gc.collect()
+    assert not caplog.records
 
 
 async def test_users_take_turns(offload: Offload) -> None:

@@ -29,7 +29,7 @@ def install(
     ] = Manifests.LINES,
     controllers_user: Annotated[
         list[str] | None,
-        typer.Option(help="A user that may run the controllers, besides the service account; repeatable."),
+        typer.Option(help="A user as whom the controllers may run, besides the service account; repeatable."),
     ] = None,
     skip_existing: Annotated[
         bool, typer.Option("--skip-existing", help="Do not exclude existing objects from federation.")

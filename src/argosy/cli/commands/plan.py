@@ -47,7 +47,7 @@ def plan(
     ] = None,
     lose_cluster: Annotated[
         list[str] | None,
-        typer.Option("--lose-cluster", metavar="CLUSTER", help="Suppose that a cluster fails."),
+        typer.Option("--lose-cluster", metavar="CLUSTER", help="Suppose that a cluster fails and is given up."),
     ] = None,
     cordon: Annotated[
         list[str] | None, typer.Option("--cordon", metavar="CLUSTER", help="Suppose that a cluster gets no new work.")

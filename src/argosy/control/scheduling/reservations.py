@@ -48,7 +48,7 @@ class ReservedFleet:
         self._collector = collector
         self._fleet = fleet
         self._peers = peers
-        #: A reservation ended without replicas: its room is free again.
+        #: A reservation ended without replicas: its room, if the cluster is still there, is free again.
         self.released: Signal[None] = Signal("reservations that ended")
         self._reservations: Reservations[SourceKey] = Reservations()
         self._known: tuple[Fleet, int, int, Fleet] | None = None

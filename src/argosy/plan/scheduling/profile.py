@@ -81,7 +81,7 @@ class Registry(msgspec.Struct, frozen=True):
         unusable, contents = dict(self.unusable), {}
         for remote in remotes:
             if self.points_of(remote.name):
-                unusable[remote.name] = "a webhook has the name of another plugin"
+                unusable[remote.name] = "a webhook has the name of another plugin: give it a name of its own"
             for phase in remote.phases:
                 added[phase][remote.name] = Remote(remote.name, phase)
             contents[remote.name] = remote.content

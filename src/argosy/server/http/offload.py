@@ -103,9 +103,9 @@ class Offload:
             self._metrics.offload_worked.observe(clock.monotonic() - started)
             self.running -= 1
             self._next()
+            error = result.exception()  # in any case: asyncio logs an exception that nobody retrieves
             if job.done.done():  # cancelled
                 return
-            error = result.exception()
             if error is not None:
                 job.done.set_exception(error)
             else:
