@@ -124,6 +124,10 @@ async def test_a_status_that_cannot_be_written_costs_the_others_nothing(
         await fed.member(HONEST).patch(DEPLOYMENTS, "web", {"status": status}, fed.namespace, subresource="status")
         await eventually(lambda: _collected(fed, HONEST, number), why="what the honest member says is collected")
         await eventually(lambda: _says(fed, "AnswersReadable=False"), why="and whose fault it is")
+    # What was told of an object counts until there is news of it, of a higher version than the lie's.
+    for replicas in (1, 2):
+        told = {"status": {"replicas": replicas, "observedGeneration": number}}
+        await fed.member(LIAR).patch(DEPLOYMENTS, "web", told, fed.namespace, subresource="status")
     await eventually(lambda: _is_well(fed), 180, "the cluster is well again")
     assert not _unhandled(caplog.records)
 
