@@ -10,7 +10,7 @@ GROUND ?= c
 MINUTES ?= 10
 COUNT ?= 200
 # Tests wait more than they compute.
-WORKERS ?= 4
+WORKERS ?= 3
 
 .PHONY: help venv dev up down test test-fast kubernetes test-real test-skew wake-mutants faults kills fuzz world lint format bench lock clean
 .DEFAULT_GOAL := help
