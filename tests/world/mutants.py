@@ -24,12 +24,13 @@ from argosy.kube import clock
 from argosy.kube.cache import Cache, Relist
 from argosy.kube.client import Client
 from argosy.kube.lease import LeaderElector
-from argosy.plan.copies import placement
+from argosy.plan.pipeline import run as pipeline
 from argosy.server.storage.base import Encode, Record
 from argosy.server.watchcache.store import Store
 from tests.world.isolated import isolated, together
 from tests.world.script import Script, dump, written
 from tests.world.shrink import shrunk
+from tests.world.world import prepare
 
 __all__ = ["MUTANTS"]
 
@@ -68,7 +69,7 @@ def unconditional_delete() -> None:
 
 def no_note() -> None:
     """A cluster leaves the placements without the note of its removal."""
-    placement.with_removals_noted = lambda annotations, before, after: dict(annotations)  # type: ignore[assignment]
+    pipeline.with_removals_noted = lambda annotations, before, after: dict(annotations)  # type: ignore[assignment]
 
 
 def forgets_own_writes() -> None:
@@ -109,15 +110,14 @@ def unsynced_status() -> None:
 
 def early_acknowledgement() -> None:
     """A write is acknowledged before it is durable."""
-    create, late = Store.create, set[asyncio.Future[Record]]()
+    replace, late = Store.replace, set[asyncio.Future[Record]]()
 
-    async def careless(self: Store, key: str, encode: Encode) -> Record:
+    async def careless(self: Store, key: str, expected: int, encode: Encode, *, urgent: bool = False) -> Record:
+        late.add(asyncio.ensure_future(replace(self, key, expected, encode, urgent=urgent)))
         version = self.storage.version + 1
-        record = Record(key, version, encode(version))
-        late.add(asyncio.ensure_future(create(self, key, encode)))
-        return record
+        return Record(key, version, encode(version))
 
-    Store.create = careless  # type: ignore[method-assign]
+    Store.replace = careless  # type: ignore[method-assign]
 
 
 MUTANTS: dict[str, Callable[[], None]] = {
@@ -158,6 +158,7 @@ def _apart(name: str, seeds: int) -> int:
 
 def _search(name: str, seeds: int) -> int:
     """One row of the table: the mistake, the seed that finds it, how long its script is, and what the judge says."""
+    prepare()  # without the mistake
     MUTANTS[name]()
     told = (MUTANTS[name].__doc__ or name).rstrip(".")
     scripts = ((seed, written(str(seed))) for seed in itertools.count(1))

@@ -8,7 +8,7 @@ from argosy.api import keys
 from argosy.kube.transport import Request
 from argosy.server.storage.base import Change
 from tests.world.judge.line import Line
-from tests.world.judge.objects import federated_key, key_of
+from tests.world.judge.objects import key_of
 from tests.world.places import PLANE
 
 __all__ = ["Paused"]
@@ -18,7 +18,6 @@ _HEARD = 20.0
 _READS = frozenset({"GET", "HEAD"})
 _FLEET = f"core/namespaces/{keys.SYSTEM_NAMESPACE}"
 _CLUSTERS = "core.kubeadmiral.io/federatedclusters/"
-_FEDERATED = "core.kubeadmiral.io/federatedobjects/"
 _COPIES = ("apps/deployments/", "core/configmaps/")
 
 
@@ -30,7 +29,7 @@ class Paused(Line):
         self._since: dict[str, float] = {}
 
     def stored(self, server: str, change: Change) -> None:
-        if server != PLANE or not (change.key == _FLEET or change.key.startswith((_CLUSTERS, _FEDERATED))):
+        if server != PLANE or not (change.key == _FLEET or change.key.startswith((_CLUSTERS, *_COPIES))):
             return
         annotations = orjson.loads(change.value)["metadata"].get("annotations") or {}
         if annotations.get(keys.PAUSED) == "true" and not change.deleted:
@@ -42,10 +41,10 @@ class Paused(Line):
         if server == PLANE or not client.startswith("controllers") or request.method in _READS:
             return
         key = key_of(request) or ""
-        paused = [_FLEET, f"{_CLUSTERS}{server}"]
-        if key.startswith(_COPIES):
-            paused.append(federated_key(key))
-        for each in paused:
+        if not key.startswith(_COPIES):
+            return
+        # A copy has its source's key.
+        for each in (_FLEET, f"{_CLUSTERS}{server}", key):
             since = self._since.get(each)
-            if key.startswith(_COPIES) and since is not None and self._time() - since > _HEARD:
+            if since is not None and self._time() - since > _HEARD:
                 self.broken(f"{client} sent {request.method} {request.path} to {server}, and {each} is paused")
