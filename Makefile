@@ -12,7 +12,7 @@ COUNT ?= 200
 # Tests wait more than they compute.
 WORKERS ?= 3
 
-.PHONY: help venv dev up down test test-fast kubernetes test-real test-skew wake-mutants faults kills fuzz world lint format bench lock clean
+.PHONY: help venv dev up down test test-fast kubernetes test-real test-skew wake-mutants faults kills fuzz world world-mutants lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -79,6 +79,9 @@ fuzz: dev ## odd requests to a control plane and odd answers of a member: make f
 
 world: dev ## whole federations on virtual time, by seed: make world SEEDS=100, SEED=7 or MINUTES=2
 	@$(BIN)/python -m tests.world $(if $(SEED),--seed $(SEED),$(if $(SEEDS),--seeds $(SEEDS),--minutes $(MINUTES)))
+
+world-mutants: dev ## plant mistakes in the product, and see that the world finds each
+	@$(BIN)/python -m tests.world.mutants $(NAMES)
 
 lint: dev ## style, types and the direction of imports
 	@$(BIN)/ruff check .

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from argosy.kube.challenge import Challenge
-from argosy.kube.errors import ApiError, TransportError
+from argosy.kube.errors import ApiError, NotFound, TransportError, from_response
 from argosy.kube.transport import Event, Page, Request, Response
 from argosy.server import status
 from argosy.server.app import Server
@@ -28,6 +28,8 @@ __all__ = ["Link", "Network", "Watching", "Wire"]
 T = TypeVar("T")
 #: Seconds until a client gives up, where it does not say.
 _TIMEOUT = 30.0
+#: Somebody who sits at the machines: he sees them as they are.
+ADMINISTRATOR = "administrator"
 _REFUSALS = (429, 503)
 #: What finds a link cut is sent again after so many seconds, then after twice as many, and so on up to the second.
 _SENT_AGAIN, _SELDOM = 0.2, 60.0
@@ -46,6 +48,9 @@ class Link(msgspec.Struct):
     loss: float = 0.0
     #: The share of requests that are answered with 429 or 503, unread.
     refused: float = 0.0
+
+
+_PAGE_NOT_FOUND = Response(404, {"content-type": "text/plain; charset=utf-8"}, b"404 page not found\n")
 
 
 class Watching(Protocol):
@@ -81,6 +86,8 @@ class Network:
         self._hosts: dict[str, Host] = {}
         self._links: dict[tuple[str, str], Link] = {}
         self._streams: dict[Stream, None] = {}
+        #: Addresses at which something else answers.
+        self.impostors: Counter[str] = Counter()
         #: How often a client of that name has gone.
         self._left: Counter[str] = Counter()
 
@@ -90,6 +97,7 @@ class Network:
     def heal(self) -> None:
         """All links are as they were at first."""
         self._links.clear()
+        self.impostors.clear()
 
     def server(self, address: str) -> Server | None:
         host = self._hosts.get(address)
@@ -154,6 +162,8 @@ class Network:
         self, client: str, server: str, link: Link, request: Request, work: Callable[[Host], Coroutine[Any, Any, T]]
     ) -> tuple[T | None, BaseException | None]:
         """What the server makes of it, or what its machine says in its place."""
+        if self.impostors[server] and client != ADMINISTRATOR:
+            return None, from_response(_PAGE_NOT_FOUND.status, _PAGE_NOT_FOUND.headers, _PAGE_NOT_FOUND.body)
         host = self._hosts.get(server)
         if host is None:
             return None, TransportError(f"{server}: connection refused")
@@ -219,6 +229,8 @@ class Wire:
 
         try:
             return await self._exchange(request, work)
+        except NotFound as error:
+            return status.as_response(error) if error.status.get("details") else _PAGE_NOT_FOUND
         except ApiError as error:
             return status.as_response(error)
 

@@ -10,7 +10,7 @@ from argosy.api import keys, resources
 from argosy.kube.client import Patch
 from argosy.kube.errors import ApiError, NotFound, TransportError
 from argosy.server.storage.base import StorageError
-from tests.harness.user import CONFIGMAPS, DEPLOYMENTS, deployment
+from tests.harness.user import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, deployment
 from tests.world import script as steps
 from tests.world.network import Link
 from tests.world.places import Place
@@ -41,11 +41,15 @@ class Player:
             steps.Rule: self._rule,
             steps.Taint: self._taint,
             steps.Tamper: self._tamper,
+            steps.Replace: self._replace,
+            steps.Pause: self._pause,
             steps.Crash: self._crash,
             steps.Stop: self._stop,
             steps.Cut: self._cut,
             steps.Lose: self._lose,
             steps.Refuse: self._refuse,
+            steps.Slow: self._slow,
+            steps.Impostor: self._impostor,
             steps.Forget: self._forget,
             steps.SetClock: self._set_clock,
             steps.FillDisk: self._fill_disk,
@@ -138,6 +142,45 @@ class Player:
         else:
             await client.patch(DEPLOYMENTS, step.name, {"spec": {"replicas": step.replicas}}, NAMESPACE)
 
+    async def _replace(self, step: steps.Replace) -> None:
+        client = self._world.administrator(step.member)
+        with suppress(NotFound):
+            await client.delete(DEPLOYMENTS, step.name, NAMESPACE)
+        await client.create(DEPLOYMENTS, deployment(step.name, 1, "", NAMESPACE))
+        await asyncio.sleep(step.seconds)
+        await self._until_done(lambda: self._take_away(step))
+
+    async def _take_away(self, step: steps.Replace) -> None:
+        """Unless it is one of ours by now."""
+        client = self._world.administrator(step.member)
+        with suppress(NotFound):
+            found = await client.get(DEPLOYMENTS, step.name, NAMESPACE)
+            if (found["metadata"].get("labels") or {}).get(keys.MANAGED_LABEL) != "true":
+                await client.delete(DEPLOYMENTS, step.name, NAMESPACE)
+
+    async def _pause(self, step: steps.Pause) -> None:
+        await self._annotate(step, "true")
+        await asyncio.sleep(step.seconds)
+        await self._until_done(lambda: self._annotate(step, None))
+
+    async def _annotate(self, step: steps.Pause, value: str | None) -> None:
+        change = {"metadata": {"annotations": {keys.PAUSED: value}}}
+        resource, name, namespace = {
+            "fleet": (NAMESPACES, keys.SYSTEM_NAMESPACE, None),
+            "cluster": (resources.FEDERATED_CLUSTERS, step.name, None),
+            "deployment": (DEPLOYMENTS, step.name, NAMESPACE),
+        }[step.what]
+        with suppress(NotFound):
+            await self._world.user.patch(resource, name, change, namespace, kind=Patch.MERGE)
+
+    async def _until_done(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """A user who does not give up."""
+        while True:
+            try:
+                return await work()
+            except TROUBLE:
+                await asyncio.sleep(_AGAIN)
+
     # Faults.
 
     async def _crash(self, step: steps.Crash) -> None:
@@ -182,6 +225,15 @@ class Player:
         self._faults[fault] -= 1
         if not self._faults[fault]:
             setattr(link, field, getattr(Link(), field))
+
+    async def _slow(self, step: steps.Slow) -> None:
+        await self._while(step.source, step.target, step.seconds, "latency", (step.latency / 2, step.latency))
+
+    async def _impostor(self, step: steps.Impostor) -> None:
+        impostors = self._world.network.impostors
+        impostors[step.server] += 1
+        await asyncio.sleep(step.seconds)
+        impostors[step.server] -= 1
 
     async def _forget(self, step: steps.Forget) -> None:
         server = self._world.network.server(step.server)

@@ -11,6 +11,7 @@ MEMBERS = ("m1", "m2", "m3")
 CONTROLLERS = ("controllers-1", "controllers-2")
 PLANE = "plane"
 POLICIES = ("even", "weighted", "copies")
+PAUSED = ("fleet", "cluster", "deployment")
 #: Virtual seconds of users and faults, before the quiet that follows.
 SHORTEST, LONGEST = 30.0, 150.0
 
@@ -81,6 +82,22 @@ class Tamper(_At, frozen=True):
     replicas: int | None
 
 
+class Replace(_At, frozen=True):
+    """Somebody puts a Deployment of his own in a copy's place, and takes it away again."""
+
+    member: str
+    name: str
+    seconds: float
+
+
+class Pause(_At, frozen=True):
+    """The fleet, a cluster or a Deployment is paused, and resumed."""
+
+    what: str
+    name: str
+    seconds: float
+
+
 # Faults. Those with seconds end by themselves.
 
 
@@ -120,6 +137,20 @@ class Refuse(_At, frozen=True):
     seconds: float
 
 
+class Slow(_At, frozen=True):
+    source: str
+    target: str
+    latency: float
+    seconds: float
+
+
+class Impostor(_At, frozen=True):
+    """Something that is no API server answers in its place: 404 to everything."""
+
+    server: str
+    seconds: float
+
+
 class Forget(_At, frozen=True):
     """A server compacts its history: watches that resume get 410."""
 
@@ -145,11 +176,15 @@ Step = (
     | Rule
     | Taint
     | Tamper
+    | Replace
+    | Pause
     | Crash
     | Stop
     | Cut
     | Lose
     | Refuse
+    | Slow
+    | Impostor
     | Forget
     | SetClock
     | FillDisk
@@ -211,16 +246,24 @@ def _step(chance: Random, at: float, names: list[str], maps: list[str]) -> Step:
         (2, _rule(chance, at)),
         (1, Taint(at=at, cluster=chance.choice(MEMBERS), effect=chance.choice(("", "NoSchedule", "NoExecute")))),
         (1, Tamper(at=at, member=chance.choice(MEMBERS), name=name, replicas=chance.choice((None, 0, 7)))),
+        (1, Replace(at=at, member=chance.choice(MEMBERS), name=name, seconds=seconds)),
+        (1, Pause(at=at, what=(what := chance.choice(PAUSED)), name=_paused(chance, what, name), seconds=seconds)),
         (3, Crash(at=at, place=place, seconds=seconds)),
         (2, Stop(at=at, place=place, seconds=seconds)),
         (2, Cut(at=at, source=source, target=target, seconds=seconds)),
         (2, Lose(at=at, source=source, target=target, share=chance.choice((0.05, 0.3)), seconds=seconds)),
         (1, Refuse(at=at, client=source, server=target, share=chance.choice((0.1, 0.5)), seconds=seconds)),
+        (1, Slow(at=at, source=source, target=target, latency=round(chance.uniform(0.1, 5.0), 3), seconds=seconds)),
+        (1, Impostor(at=at, server=chance.choice(MEMBERS), seconds=seconds)),
         (1, Forget(at=at, server=chance.choice((PLANE, *MEMBERS)))),
         (1, SetClock(at=at, place=place, seconds=round(chance.uniform(-120, 120), 3))),
         (1, FillDisk(at=at, seconds=seconds)),
     ]
     return chance.choices([step for _, step in steps], [weight for weight, _ in steps])[0]
+
+
+def _paused(chance: Random, what: str, name: str) -> str:
+    return {"fleet": "", "cluster": chance.choice(MEMBERS), "deployment": name}[what]
 
 
 def _rule(chance: Random, at: float) -> Rule:

@@ -22,7 +22,7 @@ from tests.harness.user import SECRETS, cluster_secret, federated_cluster
 from tests.world.clocks import ProcessClock
 from tests.world.disk import Disk
 from tests.world.loop import WorldLoop
-from tests.world.network import Network, Watching, Wire
+from tests.world.network import ADMINISTRATOR, Network, Watching, Wire
 from tests.world.places import ADMIN, PLANE, Controllers, Place, Server, address, token
 from tests.world.trace import Trace
 
@@ -95,7 +95,7 @@ class World:
 
     def administrator(self, place: str) -> Client:
         """Of a member, or of the control plane. Nothing happens to what he sends."""
-        return Client(Wire(self.network, "administrator", place, ADMIN))
+        return Client(Wire(self.network, ADMINISTRATOR, place, ADMIN))
 
     async def join(self, name: str) -> None:
         data = {keys.SECRET_CA: b"none", keys.SECRET_BOOTSTRAP_TOKEN: token(name).encode()}

@@ -5,10 +5,13 @@ from functools import partial
 from argosy.server.storage.base import Change
 from tests.world.judge.causes import Causes
 from tests.world.judge.durable import Durable
+from tests.world.judge.foreign import Foreign
 from tests.world.judge.leadership import Leadership
 from tests.world.judge.line import Line
 from tests.world.judge.log import UnexpectedErrors
+from tests.world.judge.paused import Paused
 from tests.world.judge.silent import Silent
+from tests.world.judge.statuses import Statuses
 from tests.world.world import World
 
 __all__ = ["Judge"]
@@ -27,6 +30,9 @@ class Judge:
             Durable(self.broken, disks),
             Leadership(self.broken, world.plane.disk),
             Causes(self.broken, world.loop.time),
+            Foreign(self.broken),
+            Paused(self.broken, world.loop.time),
+            Statuses(self.broken, {name: member.disk for name, member in world.members.items()}, world.loop.time),
             self.silent,
         ]
         self.log = UnexpectedErrors(self.broken)

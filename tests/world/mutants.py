@@ -1,0 +1,180 @@
+"""Mistakes planted in the product, each of which the world has to find: `python -m tests.world.mutants [NAME ...]`.
+
+A mistake is a change of one function, made in a process of its own. For each the first seed that fails is searched, and its
+script shrunk; the table at the end is for docs/testing.md. Ends with 1 if one is not found.
+"""
+
+import argparse
+import asyncio
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from argosy.api.federated import FederatedObject
+from argosy.control import fence
+from argosy.control.aggregate import Aggregate
+from argosy.control.collect import Collector
+from argosy.control.copies.operations import Operations
+from argosy.control.copies.pause import Pause
+from argosy.kube import clock
+from argosy.kube.cache import Cache, Relist
+from argosy.kube.client import Client
+from argosy.kube.lease import LeaderElector
+from argosy.plan.pipeline import run as pipeline
+from argosy.server.storage.base import Encode, Record
+from argosy.server.watchcache.store import Store
+from tests.world.isolated import isolated, together
+from tests.world.script import Script, dump, written
+from tests.world.shrink import shrunk
+from tests.world.world import prepare
+
+__all__ = ["MUTANTS"]
+
+ROOT = Path(__file__).parents[2]
+SEEDS = 500
+
+
+def no_fence() -> None:
+    """No fence before a send."""
+
+    async def send(self: Any, request: Any) -> Any:
+        return await self._transport.send(request)
+
+    fence._Fenced.send = send  # type: ignore[method-assign]
+
+
+def wrong_clock() -> None:
+    """A lease deadline on the wall clock."""
+    made = LeaderElector.__init__
+
+    def init(self: LeaderElector, *arguments: Any, **options: Any) -> None:
+        made(self, *arguments, **{**options, "clock": clock.time})
+
+    LeaderElector.__init__ = init  # type: ignore[method-assign]
+
+
+def unconditional_delete() -> None:
+    """A delete without uid and resourceVersion."""
+    delete = Client.delete
+
+    async def careless(self: Client, *arguments: Any, **options: Any) -> Any:
+        return await delete(self, *arguments, **{**options, "uid": "", "resource_version": ""})
+
+    Client.delete = careless  # type: ignore[method-assign]
+
+
+def no_note() -> None:
+    """A cluster leaves the placements without the note of its removal."""
+    pipeline.with_removals_noted = lambda annotations, before, after: dict(annotations)  # type: ignore[assignment]
+
+
+def forgets_own_writes() -> None:
+    """A stale cache is read after an own write."""
+    Cache.remember = lambda self, raw, origin="": None  # type: ignore[method-assign]
+
+
+def any_404() -> None:
+    """A 404 of anything is taken for absence."""
+    Operations._take_absence = lambda self, *arguments: None  # type: ignore[method-assign]
+
+
+def no_pause() -> None:
+    """A pause is ignored."""
+    Pause.fleet = lambda self: False  # type: ignore[method-assign]
+    Pause.cluster = lambda self, cluster: False  # type: ignore[method-assign]
+    Pause.object = lambda self, annotations: False  # type: ignore[method-assign]
+
+
+def lost_at_relist() -> None:
+    """What is missing in a list anew stays in the cache."""
+    Relist._gone = lambda self: iter(())  # type: ignore[method-assign]
+
+
+def unsynced_status() -> None:
+    """A status is merged from a cache that is not synced."""
+    synced, seen = Collector.synced, Aggregate._seen
+
+    def anyway(self: Aggregate, key: Any, config: Any, federated: FederatedObject) -> Any:
+        Collector.synced = lambda self, cluster, type: True  # type: ignore[method-assign]
+        try:
+            return seen(self, key, config, federated)
+        finally:
+            Collector.synced = synced  # type: ignore[method-assign]
+
+    Aggregate._seen = anyway  # type: ignore[method-assign]
+
+
+def early_acknowledgement() -> None:
+    """A write is acknowledged before it is durable."""
+    replace, late = Store.replace, set[asyncio.Future[Record]]()
+
+    async def careless(self: Store, key: str, expected: int, encode: Encode, *, urgent: bool = False) -> Record:
+        late.add(asyncio.ensure_future(replace(self, key, expected, encode, urgent=urgent)))
+        version = self.storage.version + 1
+        return Record(key, version, encode(version))
+
+    Store.replace = careless  # type: ignore[method-assign]
+
+
+MUTANTS: dict[str, Callable[[], None]] = {
+    each.__name__: each
+    for each in (
+        no_fence,
+        wrong_clock,
+        unconditional_delete,
+        no_note,
+        forgets_own_writes,
+        any_404,
+        no_pause,
+        lost_at_relist,
+        unsynced_status,
+        early_acknowledgement,
+    )
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.world.mutants", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(MUTANTS)}")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="tried at most (default: %(default)s)")
+    parser.add_argument("--one", action="store_true", help="in this process")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.names) - MUTANTS.keys():
+        parser.error(f"no such mutant: {', '.join(sorted(unknown))}")
+    if arguments.one:
+        return _search(arguments.names[0], arguments.seeds)
+    codes = [_apart(name, arguments.seeds) for name in arguments.names or MUTANTS]
+    return max(codes)
+
+
+def _apart(name: str, seeds: int) -> int:
+    command = [sys.executable, "-m", "tests.world.mutants", "--one", name, "--seeds", str(seeds)]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def _search(name: str, seeds: int) -> int:
+    """One row of the table: the mistake, the seed that finds it, how long its script is, and what the judge says."""
+    prepare()  # without the mistake
+    MUTANTS[name]()
+    told = (MUTANTS[name].__doc__ or name).rstrip(".")
+    scripts = ((seed, written(str(seed))) for seed in itertools.count(1))
+    for seed, outcome in together(itertools.islice(scripts, seeds), os.cpu_count() or 1):
+        if outcome.failures:
+            script = _shortened(seed)
+            failures = isolated(seed, script).failures
+            print(f"| {told} | {seed} | {len(script)} | {failures[0]} |\n{dump(script)}\n", flush=True)
+            return 0
+    print(f"| {told} | NOT FOUND in {seeds} seeds | | |", flush=True)
+    return 1
+
+
+def _shortened(seed: int) -> Script:
+    return shrunk(written(str(seed)), lambda script: bool(isolated(seed, script).failures), 60)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
