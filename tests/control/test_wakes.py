@@ -230,6 +230,11 @@ async def test_a_deletion_ends_when_the_last_copy_is_gone(fed):
         return list(copies) == ["m1"] and "deletionTimestamp" in copies["m1"]["metadata"]
 
     await eventually(only_held)
+
+    async def reported():
+        return await fed.propagation() == {"m1": "WaitingForRemoval"}
+
+    await eventually(reported, why="dispatch has done all it can")
     dispatch = fed.inside.queue("dispatch")
     await eventually(lambda: dispatch.delayed and not dispatch.processing)
     await member.patch(DEPLOYMENTS, "web", {"metadata": {"finalizers": None}}, "default", kind=Patch.MERGE)

@@ -95,8 +95,11 @@ class Network:
         return self._links.setdefault((source, target), Link())
 
     def heal(self) -> None:
-        """All links are as they were at first."""
-        self._links.clear()
+        """All links are as they were at first, also for what is on its way."""
+        well = Link()
+        for link in self._links.values():
+            for field in Link.__struct_fields__:
+                setattr(link, field, getattr(well, field))
         self.impostors.clear()
 
     def server(self, address: str) -> Server | None:

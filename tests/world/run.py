@@ -21,6 +21,8 @@ PATIENCE = 400.0
 #: Seconds after that until the last timer has run, and for how long it is silent then.
 SETTLED = 120.0
 SILENCE = 65.0
+#: Between two looks, in virtual seconds: this costs nobody's time.
+LOOK = 2.0
 
 
 class Outcome(msgspec.Struct):
@@ -64,4 +66,4 @@ async def _converge(world: World, judge: Judge) -> None:
             for each in left:
                 judge.broken(each)
             return
-        await asyncio.sleep(2.0)
+        await asyncio.sleep(LOOK)

@@ -1,4 +1,7 @@
-"""The trace: one hash over everything that was said. The same seed gives the same, wherever and whenever it is played."""
+"""The trace: one hash over everything that was said. The same seed gives the same on one machine.
+
+Events name the host that reports them, so that another machine gives another hash.
+"""
 
 import hashlib
 from collections.abc import Callable
