@@ -14,8 +14,9 @@ from pathlib import Path
 
 from tests.world.isolated import isolated, together
 from tests.world.run import Outcome
-from tests.world.script import Script, dump, load, written
-from tests.world.shrink import shrunk
+from tests.world.script import written
+from tests.world.shrink import alike, shrunk
+from tests.world.steps import Script, dump, load
 
 #: Failures that are shrunk; more of them are only counted.
 MOST = 3
@@ -50,7 +51,7 @@ def _many(seeds: Iterator[int], jobs: int) -> int:
 
 
 def _shrink(seed: int, outcome: Outcome) -> None:
-    script = shrunk(written(str(seed)), lambda script: bool(isolated(seed, script).failures))
+    script = shrunk(written(str(seed)), lambda script: alike(outcome.failures, isolated(seed, script).failures))
     path = Path(f"world-{seed}.jsonl")
     path.write_text(dump(script) + "\n")
     print(f"seed {seed} fails with {len(script)} steps:\n{dump(script)}")

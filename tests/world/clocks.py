@@ -16,9 +16,22 @@ class ProcessClock(Clock):
         self._loop = loop
         self.ahead = ahead
         self.drift = drift
+        #: Seconds that the machine has slept, and since when it does now.
+        self._slept = 0.0
+        self._asleep: float | None = None
+
+    def fall_asleep(self) -> None:
+        """The whole machine: only `elapsed` and the time of day go on."""
+        if self._asleep is None:
+            self._asleep = self._loop.time()
+
+    def wake_up(self) -> None:
+        if self._asleep is not None:
+            self._slept += self._loop.time() - self._asleep
+            self._asleep = None
 
     def monotonic(self) -> float:
-        return self._loop.time()
+        return self._loop.time() - self._slept
 
     def elapsed(self) -> float:
         return self._loop.time()

@@ -34,6 +34,13 @@ class Disk(MemoryStorage):
         other._records, other._keys = dict(self._records), list(self._keys)
         return other
 
+    def become(self, backup: "Disk") -> None:
+        """Hold what the backup holds. Versions go on from here, and nobody resumes from before."""
+        self._records, self._keys = dict(backup._records), list(backup._keys)
+        self._changes.clear()
+        self._version += _SKIPPED
+        self._compacted = self._version
+
     def _commit(self, key: str, previous: Record | None, encode: Encode, *, deleted: bool) -> Record:
         record = super()._commit(key, previous, encode, deleted=deleted)
         for observe in self.observers:

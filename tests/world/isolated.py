@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from tests.world.run import Outcome, run
-from tests.world.script import Script
+from tests.world.steps import Script
 from tests.world.world import prepare
 
 __all__ = ["isolated", "together"]

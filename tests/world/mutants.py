@@ -28,8 +28,9 @@ from argosy.plan.pipeline import run as pipeline
 from argosy.server.storage.base import Encode, Record
 from argosy.server.watchcache.store import Store
 from tests.world.isolated import isolated, together
-from tests.world.script import Script, dump, written
+from tests.world.script import written
 from tests.world.shrink import shrunk
+from tests.world.steps import Script, dump
 from tests.world.world import prepare
 
 __all__ = ["MUTANTS"]

@@ -21,7 +21,7 @@ from argosy.server import status
 from argosy.server.app import Server
 from argosy.server.auth.identity import User
 from argosy.server.watchcache.watcher import Reader, Watcher
-from tests.world.loop import Process, WorldLoop
+from tests.world.loop import WorldLoop
 
 __all__ = ["Link", "Network", "Watching", "Wire"]
 
@@ -62,6 +62,9 @@ class Watching(Protocol):
     def answered(self, client: str, server: str, request: Request, answer: object) -> None:
         """At the moment the server answered; whether the client will hear of it is another matter."""
 
+    def heard(self, client: str, server: str, request: Request, answer: object) -> None:
+        """The answer has arrived."""
+
     def told(self, client: str, server: str, request: Request, events: list[Event]) -> None:
         """Events of a watch have arrived."""
 
@@ -69,7 +72,6 @@ class Watching(Protocol):
 class Host(NamedTuple):
     """A server at its address."""
 
-    process: Process
     server: Server
     #: Of the process.
     context: Context
@@ -86,10 +88,14 @@ class Network:
         self._hosts: dict[str, Host] = {}
         self._links: dict[tuple[str, str], Link] = {}
         self._streams: dict[Stream, None] = {}
+        #: Servers that are gone with their machines, until something answers there again.
+        self._vanished: dict[str, list[Host]] = {}
         #: Addresses at which something else answers.
         self.impostors: Counter[str] = Counter()
         #: How often a client of that name has gone.
         self._left: Counter[str] = Counter()
+        #: Servers whose watches tell nothing, each with when they do again.
+        self._muted: dict[str, asyncio.Future[None]] = {}
 
     def link(self, source: str, target: str) -> Link:
         return self._links.setdefault((source, target), Link())
@@ -101,22 +107,46 @@ class Network:
             for field in Link.__struct_fields__:
                 setattr(link, field, getattr(well, field))
         self.impostors.clear()
+        for server in list(self._muted):
+            self.unmute(server)
 
     def server(self, address: str) -> Server | None:
         host = self._hosts.get(address)
         return host.server if host is not None else None
 
-    def listen(self, address: str, process: Process, server: Server, context: Context) -> None:
-        self._hosts[address] = Host(process, server, context, self.loop.create_future())
+    def listen(self, address: str, server: Server, context: Context) -> None:
+        for host in self._vanished.pop(address, ()):
+            host.gone.set_result(None)
+        self._hosts[address] = Host(server, context, self.loop.create_future())
 
-    def hang_up(self, address: str) -> None:
-        """Nobody listens there any more. Clients on connections to it are told, as the system does for a process that ended."""
+    def hang_up(self, address: str, *, silent: bool = False) -> None:
+        """Nobody listens there any more. Clients on connections to it are told, as the system does for a process that ended.
+
+        With `silent` they are not, as the system is gone too: who waits for an answer is told when there is one again, and who
+        waits for events never.
+        """
         host = self._hosts.pop(address, None)
-        if host is not None:
+        if host is not None and silent:
+            self._vanished.setdefault(address, []).append(host)
+        elif host is not None:
             host.gone.set_result(None)
         for stream in list(self._streams):
             if stream.server == address:
-                stream.break_off()
+                stream.fall_silent() if silent else stream.break_off()
+
+    def mute(self, server: str) -> None:
+        """Watches there tell nothing from now on."""
+        self._muted.setdefault(server, self.loop.create_future())
+
+    def unmute(self, server: str) -> None:
+        """They end, with what they had to tell; new ones tell everything."""
+        muted = self._muted.pop(server, None)
+        if muted is None:
+            return
+        for stream in list(self._streams):
+            if stream.server == server:
+                stream.lose()
+        muted.set_result(None)
 
     def leave(self, client: str) -> None:
         """A client is gone, and its connections with it."""
@@ -155,6 +185,7 @@ class Network:
         if error is not None:
             _fail(result, error)
         elif not result.done():
+            self.watching.heard(client, server, request, answer)
             result.set_result(answer)  # type: ignore[arg-type]
         nobody_there = error is not None or result.cancelled() or self._left[client] != left
         if isinstance(answer, Stream) and nobody_there:
@@ -201,7 +232,10 @@ class Network:
         """Call it at the other end, with whether the connection has held."""
 
         async def fly() -> None:
-            call(await self.arrives(self.link(source, target)))
+            held = await self.arrives(self.link(source, target))
+            if source in self._muted:
+                await self._muted[source]
+            call(held)
 
         return self.loop.create_task(fly(), context=self._context.copy())
 
@@ -336,6 +370,15 @@ class Stream:
     def break_off(self) -> None:
         """The server is gone."""
         self._send([self._reset()])
+
+    def fall_silent(self) -> None:
+        """The server is gone, and nobody is told."""
+        self._closed = True
+
+    def lose(self) -> None:
+        """What was to be told is lost, with the connection."""
+        self._sent.clear()
+        self.break_off()
 
     def _send(self, items: "list[Item]") -> None:
         self._sent.append(items)

@@ -79,11 +79,12 @@ class Place(ABC):
     def runs(self) -> bool:
         return self.process is not None and not self.process.stopped
 
-    def crash(self) -> None:
+    def crash(self, *, silent: bool = False) -> None:
+        """With `silent` nobody is told: the machine is gone as well."""
         assert self.process is not None
         self._loop.kill_process(self.process)
         self.process = None
-        self._network.hang_up(self.name)
+        self._network.hang_up(self.name, silent=silent)
         self._network.leave(self.name)
 
     def pause(self) -> None:
@@ -131,7 +132,6 @@ class Server(Place):
         self._admission = admission
         self._spec = spec
         self._timings = timings
-        self.machines: ControllerManager | None = None
 
     async def _main(self) -> None:
         storage = DiskStorage(self.disk, Random(f"{self._seed}/{self.process}/disk"))
@@ -145,12 +145,11 @@ class Server(Place):
         )
         await assembly.start()
         if self._spec is not None:
-            self.machines = ControllerManager(Cluster(assembly.access, self._timings))
-            self.machines.start()
-            await self.machines.nodes.register(list(self._spec.nodes()))
-        assert self.process is not None
+            machines = ControllerManager(Cluster(assembly.access, self._timings))
+            machines.start()
+            await machines.nodes.register(list(self._spec.nodes()))
         self._assembly = assembly
-        self._network.listen(self.name, self.process, assembly.server, self.context)
+        self._network.listen(self.name, assembly.server, self.context)
 
     async def shut_down(self) -> None:
         """In order, and for good."""
@@ -174,13 +173,12 @@ class Controllers(Place):
     ):
         super().__init__(loop, network, seed, name)
         self._timings = timings
-        self._shard = shard
+        self.shard = shard
         self._options = msgspec.structs.replace(options, shard=shard)
-        self.manager: Manager | None = None
 
     async def _main(self) -> None:
         self._client = Client(Wire(self._network, self.name, PLANE, ADMIN))
-        running = asyncio.ensure_future(ShardElection(self._client, self._shard).run(self._elector, self._lead))
+        running = asyncio.ensure_future(ShardElection(self._client, self.shard).run(self._elector, self._lead))
         running.add_done_callback(self._ended)
 
     def _ended(self, running: "asyncio.Future[None]") -> None:
@@ -189,20 +187,17 @@ class Controllers(Place):
 
     def _elector(self) -> LeaderElector:
         """Each process has an identity of its own: who comes back waits for the lease as everybody does."""
-        return LeaderElector(self._client, keys.SYSTEM_NAMESPACE, lease_name(self._shard), str(self.process))
+        return LeaderElector(self._client, keys.SYSTEM_NAMESPACE, lease_name(self.shard), str(self.process))
 
     async def _lead(self, elector: LeaderElector) -> None:
-        self.manager = Manager(
+        manager = Manager(
             self._client,
             options=self._options,
             timings=self._timings,
             fence=LeaseFence(elector),
             connect=self._connect,
         )
-        try:
-            await self.manager.run()
-        finally:
-            self.manager = None
+        await manager.run()
 
     def _connect(self, name: str, connection: Connection, challenge: Challenge | None) -> Client:
         host = connection.server.removeprefix("https://").partition(":")[0]

@@ -1,25 +1,23 @@
 """The player: carries out a script in a world, each step at its time, and in the end makes everything well again."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
 from argosy.api import keys, resources
 from argosy.kube.client import Patch
-from argosy.kube.errors import ApiError, NotFound, TransportError
-from argosy.server.storage.base import StorageError
+from argosy.kube.errors import AlreadyExists, ApiError, NotFound, TransportError
 from tests.harness.user import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, deployment
-from tests.world import script as steps
-from tests.world.network import Link
-from tests.world.places import Place
-from tests.world.script import Script, Step
+from tests.world import steps
+from tests.world.faults import Faults
+from tests.world.script import NAMESPACES as TEAMS
+from tests.world.script import namespace_of
+from tests.world.steps import Script, Step
 from tests.world.world import World
 
 __all__ = ["Player"]
 
-NAMESPACE = "default"
 #: What a user gets to see when something is down.
 TROUBLE = (ApiError, TransportError)
 _AGAIN = 2.0
@@ -28,9 +26,7 @@ _AGAIN = 2.0
 class Player:
     def __init__(self, world: World):
         self._world = world
-        self._places = {place.name: place for place in world.places}
-        #: How many faults of a kind there are on a link now.
-        self._faults: Counter[tuple[str, str, str]] = Counter()
+        self._faults = Faults(world)
         self._actions: dict[type, Callable[[Any], Coroutine[Any, Any, None]]] = {
             steps.Deploy: self._deploy,
             steps.Configure: self._configure,
@@ -43,34 +39,20 @@ class Player:
             steps.Tamper: self._tamper,
             steps.Replace: self._replace,
             steps.Pause: self._pause,
-            steps.Crash: self._crash,
-            steps.Stop: self._stop,
-            steps.Cut: self._cut,
-            steps.Lose: self._lose,
-            steps.Refuse: self._refuse,
-            steps.Slow: self._slow,
-            steps.Impostor: self._impostor,
-            steps.Forget: self._forget,
-            steps.SetClock: self._set_clock,
-            steps.FillDisk: self._fill_disk,
+            steps.Leave: self._leave,
+            **self._faults.actions,
         }
 
     async def play(self, script: Script) -> None:
         """To the last step, and then until everything is well: what still runs then runs as it should."""
         began = self._world.loop.time()
+        for name in TEAMS:
+            manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            with suppress(AlreadyExists):
+                await self._world.user.create(NAMESPACES, manifest)
         tasks = [asyncio.create_task(self._at(began + step.at, step)) for step in script]
         await asyncio.gather(*tasks)
-        await self.heal()
-
-    async def heal(self) -> None:
-        world = self._world
-        world.network.heal()
-        world.plane.disk.full = False
-        for place in self._places.values():
-            if place.process is not None and place.process.stopped:
-                place.resume()
-        for place in self._places.values():
-            await self._until_started(place)
+        await self._faults.heal()
 
     async def _at(self, when: float, step: Step) -> None:
         await asyncio.sleep(when - self._world.loop.time())
@@ -80,51 +62,61 @@ class Player:
     # Users.
 
     async def _deploy(self, step: steps.Deploy) -> None:
-        await self._world.user.create(DEPLOYMENTS, deployment(step.name, step.replicas, step.policy, NAMESPACE))
+        manifest = deployment(step.name, step.replicas, step.policy, namespace_of(step.name))
+        if step.cpu:
+            manifest["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": step.cpu}}
+        await self._world.user.create(DEPLOYMENTS, manifest)
 
     async def _configure(self, step: steps.Configure) -> None:
         labels = {keys.PROPAGATION_POLICY_LABEL: step.policy}
         manifest = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": step.name, "namespace": NAMESPACE, "labels": labels},
+            "metadata": {"name": step.name, "namespace": namespace_of(step.name), "labels": labels},
             "data": {"value": step.value},
         }
         try:
             change = {"data": {"value": step.value}, "metadata": {"labels": labels}}
-            await self._world.user.patch(CONFIGMAPS, step.name, change, NAMESPACE, kind=Patch.MERGE)
+            await self._world.user.patch(CONFIGMAPS, step.name, change, namespace_of(step.name), kind=Patch.MERGE)
         except NotFound:
             await self._world.user.create(CONFIGMAPS, manifest)
 
     async def _scale(self, step: steps.Scale) -> None:
-        await self._world.user.patch(DEPLOYMENTS, step.name, {"spec": {"replicas": step.replicas}}, NAMESPACE)
+        await self._world.user.patch(
+            DEPLOYMENTS, step.name, {"spec": {"replicas": step.replicas}}, namespace_of(step.name)
+        )
 
     async def _roll(self, step: steps.Roll) -> None:
         containers = [{"name": "main", "image": step.image}]
         change = {"spec": {"template": {"spec": {"containers": containers}}}}
-        await self._world.user.patch(DEPLOYMENTS, step.name, change, NAMESPACE, kind=Patch.STRATEGIC)
+        await self._world.user.patch(DEPLOYMENTS, step.name, change, namespace_of(step.name), kind=Patch.STRATEGIC)
 
     async def _delete(self, step: steps.Delete) -> None:
-        await self._world.user.delete(DEPLOYMENTS if step.kind == "Deployment" else CONFIGMAPS, step.name, NAMESPACE)
+        await self._world.user.delete(
+            DEPLOYMENTS if step.kind == "Deployment" else CONFIGMAPS, step.name, namespace_of(step.name)
+        )
 
     async def _follow(self, step: steps.Follow) -> None:
         change = {"metadata": {"labels": {keys.PROPAGATION_POLICY_LABEL: step.policy}}}
-        await self._world.user.patch(DEPLOYMENTS, step.name, change, NAMESPACE, kind=Patch.MERGE)
+        await self._world.user.patch(DEPLOYMENTS, step.name, change, namespace_of(step.name), kind=Patch.MERGE)
 
     async def _rule(self, step: steps.Rule) -> None:
+        """In all namespaces."""
+        await asyncio.gather(*(self._rule_in(namespace, step) for namespace in TEAMS))
+
+    async def _rule_in(self, namespace: str, step: steps.Rule) -> None:
         user, policies = self._world.user, resources.PROPAGATION_POLICIES
         if step.spec is None:
-            await user.delete(policies, step.policy, NAMESPACE)
+            await user.delete(policies, step.policy, namespace)
             return
-        metadata = {"name": step.policy, "namespace": NAMESPACE}
         manifest = {
             "apiVersion": keys.API_VERSION,
             "kind": "PropagationPolicy",
-            "metadata": metadata,
+            "metadata": {"name": step.policy, "namespace": namespace},
             "spec": step.spec,
         }
         try:
-            found = await user.get(policies, step.policy, NAMESPACE)
+            found = await user.get(policies, step.policy, namespace)
         except NotFound:
             await user.create(policies, manifest)
         else:
@@ -138,15 +130,15 @@ class Player:
     async def _tamper(self, step: steps.Tamper) -> None:
         client = self._world.administrator(step.member)
         if step.replicas is None:
-            await client.delete(DEPLOYMENTS, step.name, NAMESPACE)
+            await client.delete(DEPLOYMENTS, step.name, namespace_of(step.name))
         else:
-            await client.patch(DEPLOYMENTS, step.name, {"spec": {"replicas": step.replicas}}, NAMESPACE)
+            await client.patch(DEPLOYMENTS, step.name, {"spec": {"replicas": step.replicas}}, namespace_of(step.name))
 
     async def _replace(self, step: steps.Replace) -> None:
         client = self._world.administrator(step.member)
         with suppress(NotFound):
-            await client.delete(DEPLOYMENTS, step.name, NAMESPACE)
-        await client.create(DEPLOYMENTS, deployment(step.name, 1, "", NAMESPACE))
+            await client.delete(DEPLOYMENTS, step.name, namespace_of(step.name))
+        await client.create(DEPLOYMENTS, deployment(step.name, 1, "", namespace_of(step.name)))
         await asyncio.sleep(step.seconds)
         await self._until_done(lambda: self._take_away(step))
 
@@ -154,9 +146,9 @@ class Player:
         """Unless it is one of ours by now."""
         client = self._world.administrator(step.member)
         with suppress(NotFound):
-            found = await client.get(DEPLOYMENTS, step.name, NAMESPACE)
+            found = await client.get(DEPLOYMENTS, step.name, namespace_of(step.name))
             if (found["metadata"].get("labels") or {}).get(keys.MANAGED_LABEL) != "true":
-                await client.delete(DEPLOYMENTS, step.name, NAMESPACE)
+                await client.delete(DEPLOYMENTS, step.name, namespace_of(step.name))
 
     async def _pause(self, step: steps.Pause) -> None:
         await self._annotate(step, "true")
@@ -165,13 +157,20 @@ class Player:
 
     async def _annotate(self, step: steps.Pause, value: str | None) -> None:
         change = {"metadata": {"annotations": {keys.PAUSED: value}}}
-        resource, name, namespace = {
-            "fleet": (NAMESPACES, keys.SYSTEM_NAMESPACE, None),
-            "cluster": (resources.FEDERATED_CLUSTERS, step.name, None),
-            "deployment": (DEPLOYMENTS, step.name, NAMESPACE),
-        }[step.what]
+        user = self._world.user
         with suppress(NotFound):
-            await self._world.user.patch(resource, name, change, namespace, kind=Patch.MERGE)
+            if step.what == "fleet":
+                await user.patch(NAMESPACES, keys.SYSTEM_NAMESPACE, change, kind=Patch.MERGE)
+            elif step.what == "cluster":
+                await user.patch(resources.FEDERATED_CLUSTERS, step.name, change, kind=Patch.MERGE)
+            else:
+                await user.patch(DEPLOYMENTS, step.name, change, namespace_of(step.name), kind=Patch.MERGE)
+
+    async def _leave(self, step: steps.Leave) -> None:
+        world = self._world
+        await world.user.delete(resources.FEDERATED_CLUSTERS, step.cluster)
+        await asyncio.sleep(step.seconds)
+        await self._until_done(lambda: world.join(step.cluster))
 
     async def _until_done(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """A user who does not give up."""
@@ -180,71 +179,3 @@ class Player:
                 return await work()
             except TROUBLE:
                 await asyncio.sleep(_AGAIN)
-
-    # Faults.
-
-    async def _crash(self, step: steps.Crash) -> None:
-        place = self._places[step.place]
-        if not place.runs:
-            return
-        place.crash()
-        await asyncio.sleep(step.seconds)
-        await self._until_started(place)
-
-    async def _until_started(self, place: Place) -> None:
-        while place.process is None:
-            try:
-                await place.start()
-            except (StorageError, *TROUBLE):
-                await asyncio.sleep(_AGAIN)
-
-    async def _stop(self, step: steps.Stop) -> None:
-        place = self._places[step.place]
-        if not place.runs:
-            return
-        stopped = place.process
-        place.pause()
-        await asyncio.sleep(step.seconds)
-        if place.process is stopped and stopped is not None and stopped.stopped:
-            place.resume()
-
-    async def _cut(self, step: steps.Cut) -> None:
-        await self._while(step.source, step.target, step.seconds, "cut", True)
-
-    async def _lose(self, step: steps.Lose) -> None:
-        await self._while(step.source, step.target, step.seconds, "loss", step.share)
-
-    async def _refuse(self, step: steps.Refuse) -> None:
-        await self._while(step.client, step.server, step.seconds, "refused", step.share)
-
-    async def _while(self, source: str, target: str, seconds: float, field: str, value: object) -> None:
-        link, fault = self._world.network.link(source, target), (source, target, field)
-        setattr(link, field, value)
-        self._faults[fault] += 1
-        await asyncio.sleep(seconds)
-        self._faults[fault] -= 1
-        if not self._faults[fault]:
-            setattr(link, field, getattr(Link(), field))
-
-    async def _slow(self, step: steps.Slow) -> None:
-        await self._while(step.source, step.target, step.seconds, "latency", (step.latency / 2, step.latency))
-
-    async def _impostor(self, step: steps.Impostor) -> None:
-        impostors = self._world.network.impostors
-        impostors[step.server] += 1
-        await asyncio.sleep(step.seconds)
-        impostors[step.server] -= 1
-
-    async def _forget(self, step: steps.Forget) -> None:
-        server = self._world.network.server(step.server)
-        if server is not None:
-            await server.store.compact(server.store.version)
-
-    async def _set_clock(self, step: steps.SetClock) -> None:
-        self._places[step.place].clock.ahead += step.seconds
-
-    async def _fill_disk(self, step: steps.FillDisk) -> None:
-        disk = self._world.plane.disk
-        disk.full = True
-        await asyncio.sleep(step.seconds)
-        disk.full = False

@@ -7,10 +7,12 @@ from typing import TextIO
 
 import msgspec
 
+from argosy.sim.spec import MemberSpec, NodePool
 from tests.world.judge.converged import differences
 from tests.world.judge.judge import Judge
 from tests.world.player import Player
-from tests.world.script import Script
+from tests.world.script import MEMBERS, laid_out
+from tests.world.steps import Script
 from tests.world.world import World, play
 
 __all__ = ["Outcome", "run"]
@@ -52,7 +54,9 @@ def run(seed: str | int, script: Script, output: TextIO | None = None) -> Outcom
             await asyncio.sleep(SILENCE)
         judge.failures += world.loop.errors
 
-    world, _ = play(seed, judged, output=output)
+    layout = laid_out(str(seed))
+    members = [MemberSpec(name, (NodePool(3, cpu=str(layout.cpu)),)) for name in MEMBERS]
+    world, _ = play(seed, judged, members=members, shards=layout.shards, output=output)
     return Outcome(
         judges[0].failures, world.trace.digest, world.trace.requests, world.loop.time(), time.monotonic() - began
     )
@@ -61,7 +65,7 @@ def run(seed: str | int, script: Script, output: TextIO | None = None) -> Outcom
 async def _converge(world: World, judge: Judge) -> None:
     members = {name: member.disk for name, member in world.members.items()}
     until = world.loop.time() + PATIENCE
-    while left := differences(world.plane.disk, members):
+    while left := differences(world.plane.disk, members, judge.departures.since()):
         if world.loop.time() > until:
             for each in left:
                 judge.broken(each)

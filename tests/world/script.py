@@ -1,277 +1,194 @@
-"""The script: what users do and what goes wrong, as a list of steps that follows from a seed and can be cut and replayed."""
+"""Scripts by seed. Each seed favours other steps and other names: what rarely meets by chance meets where little else happens."""
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import msgspec
 
-__all__ = ["Script", "Step", "dump", "load", "written"]
+from tests.world import steps
+from tests.world.steps import Script, Step
+
+__all__ = ["Layout", "laid_out", "namespace_of", "written"]
 
 MEMBERS = ("m1", "m2", "m3")
 CONTROLLERS = ("controllers-1", "controllers-2")
 PLANE = "plane"
+#: Whose buckets are of different shards.
+NAMESPACES = ("default", "shop")
 POLICIES = ("even", "weighted", "copies")
+#: For workloads that request CPU: room is never exceeded, or found by trying.
+LIMITED = ("within", "moving")
 PAUSED = ("fleet", "cluster", "deployment")
 #: Virtual seconds of users and faults, before the quiet that follows.
 SHORTEST, LONGEST = 30.0, 150.0
+#: Of a step that comes together with the one before it.
+_TOGETHER, _MOMENT = 0.35, 0.4
+#: How much more or less often than usual a seed has a kind of step.
+_FAVOUR = (0.0, 0.3, 1.0, 1.0, 4.0)
 
 
-class _At(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True):
-    #: Virtual seconds after the world has opened.
-    at: float
+class Layout(msgspec.Struct, frozen=True):
+    """How the control plane is run. It is the seed's, also where a script is cut."""
 
+    #: One controllers process of two leads, or each has its shard.
+    shards: int = 1
+    #: CPUs of each of a member's three nodes.
+    cpu: int = 4
 
-# Users.
 
+def laid_out(seed: str) -> Layout:
+    chance = Random(f"{seed}/layout")
+    return Layout(2 if chance.random() < 0.25 else 1, chance.choice((2, 4)))
 
-class Deploy(_At, frozen=True):
-    name: str
-    replicas: int
-    policy: str
 
+def namespace_of(name: str) -> str:
+    """Of a workload or a ConfigMap: half of them each."""
+    return NAMESPACES[int(name.rpartition("-")[2]) % len(NAMESPACES)]
 
-class Configure(_At, frozen=True):
-    """Create or change a ConfigMap."""
 
-    name: str
-    value: str
-    policy: str
-
-
-class Scale(_At, frozen=True):
-    name: str
-    replicas: int
-
-
-class Roll(_At, frozen=True):
-    name: str
-    image: str
-
-
-class Delete(_At, frozen=True):
-    kind: str
-    name: str
-
-
-class Follow(_At, frozen=True):
-    """Name another policy."""
-
-    name: str
-    policy: str
-
-
-class Rule(_At, frozen=True):
-    """Create or change a policy; without a spec it is deleted."""
-
-    policy: str
-    spec: dict[str, Any] | None
-
-
-class Taint(_At, frozen=True):
-    """Without an effect the taint is taken away."""
-
-    cluster: str
-    effect: str
-
-
-class Tamper(_At, frozen=True):
-    """Somebody changes a copy in a member: to this many replicas, or deletes it."""
-
-    member: str
-    name: str
-    replicas: int | None
-
-
-class Replace(_At, frozen=True):
-    """Somebody puts a Deployment of his own in a copy's place, and takes it away again."""
-
-    member: str
-    name: str
-    seconds: float
-
-
-class Pause(_At, frozen=True):
-    """The fleet, a cluster or a Deployment is paused, and resumed."""
-
-    what: str
-    name: str
-    seconds: float
-
-
-# Faults. Those with seconds end by themselves.
-
-
-class Crash(_At, frozen=True):
-    place: str
-    seconds: float
-
-
-class Stop(_At, frozen=True):
-    place: str
-    seconds: float
-
-
-class Cut(_At, frozen=True):
-    """Nothing arrives, in one direction."""
-
-    source: str
-    target: str
-    seconds: float
-
-
-class Lose(_At, frozen=True):
-    """Some requests, answers and streams are lost, with their connections."""
-
-    source: str
-    target: str
-    share: float
-    seconds: float
-
-
-class Refuse(_At, frozen=True):
-    """Some requests are answered with 429 or 503."""
-
-    client: str
-    server: str
-    share: float
-    seconds: float
-
-
-class Slow(_At, frozen=True):
-    source: str
-    target: str
-    latency: float
-    seconds: float
-
-
-class Impostor(_At, frozen=True):
-    """Something that is no API server answers in its place: 404 to everything."""
-
-    server: str
-    seconds: float
-
-
-class Forget(_At, frozen=True):
-    """A server compacts its history: watches that resume get 410."""
-
-    server: str
-
-
-class SetClock(_At, frozen=True):
-    place: str
-    seconds: float
-
-
-class FillDisk(_At, frozen=True):
-    seconds: float
-
-
-Step = (
-    Deploy
-    | Configure
-    | Scale
-    | Roll
-    | Delete
-    | Follow
-    | Rule
-    | Taint
-    | Tamper
-    | Replace
-    | Pause
-    | Crash
-    | Stop
-    | Cut
-    | Lose
-    | Refuse
-    | Slow
-    | Impostor
-    | Forget
-    | SetClock
-    | FillDisk
-)
-Script = tuple[Step, ...]
-
-
-def dump(script: Script) -> str:
-    """One line for each step."""
-    return "\n".join(msgspec.json.encode(step).decode() for step in script)
-
-
-def load(text: str) -> Script:
-    decoder = msgspec.json.Decoder(Step)
-    return tuple(decoder.decode(line) for line in text.splitlines() if line.strip())
-
-
-def written(seed: str, *, workloads: int = 6, pause: float = 4.0) -> Script:
+def written(seed: str, *, workloads: int = 6, pause: float = 4.0, seconds: float | None = None) -> Script:
     """The script of a seed: a step every `pause` seconds, more or less, on so many workloads."""
     chance = Random(f"{seed}/script")
-    names = [f"web-{number}" for number in range(workloads)]
-    maps = [f"map-{number}" for number in range(max(1, workloads // 3))]
-    steps: list[Step] = [Rule(at=0.0, policy=policy, spec=_spec(chance, policy)) for policy in POLICIES]
-    steps += [
-        Deploy(at=0.0, name=name, replicas=chance.randint(0, 9), policy=chance.choice(POLICIES)) for name in names
-    ]
-    steps += [Configure(at=0.0, name=name, value="0", policy=chance.choice(POLICIES)) for name in maps]
-    end, now = chance.uniform(SHORTEST, LONGEST), 1.0
-    while (now := now + chance.expovariate(1 / pause)) < end:
-        steps.append(_step(chance, round(now, 3), names, maps))
-    return tuple(steps)
+    end = seconds if seconds is not None else chance.uniform(SHORTEST, LONGEST)
+    return tuple(_Author(chance, workloads).script(end, pause))
 
 
-def _spec(chance: Random, policy: str) -> dict[str, Any]:
-    if policy == "copies":
-        return {"schedulingMode": "Duplicate", **({"maxClusters": 2} if chance.random() < 0.3 else {})}
-    spec: dict[str, Any] = {"schedulingMode": "Divide"}
-    if policy == "weighted":
-        chosen = chance.sample(MEMBERS, chance.randint(1, 3))
-        weights = [{"cluster": name, "preferences": {"weight": chance.randint(1, 5)}} for name in sorted(chosen)]
-        spec["placement"] = weights
-    if chance.random() < 0.5:
-        spec["reschedulePolicy"] = {"replicaRescheduling": {"avoidDisruption": chance.random() < 0.5}}
-    return spec
+class _Author:
+    def __init__(self, chance: Random, workloads: int):
+        self._chance = chance
+        limited = workloads // 3
+        self._free = [f"web-{number}" for number in range(workloads - limited)]
+        self._limited = [f"fit-{number}" for number in range(limited)]
+        self._maps = [f"map-{number}" for number in range(max(1, workloads // 3))]
+        self._favour = {make: weight * chance.choice(_FAVOUR) for make, weight in self._kinds().items()}
+        #: What the last step was about: one that comes together with it is about the same, where it can.
+        self._name = chance.choice(self._names)
+        self._member = chance.choice(MEMBERS)
 
+    @property
+    def _names(self) -> list[str]:
+        return self._free + self._limited
 
-def _step(chance: Random, at: float, names: list[str], maps: list[str]) -> Step:
-    name, seconds = chance.choice(names), round(chance.uniform(0.1, 40.0), 3)
-    source, target = chance.choice(_ways(chance))
-    place = chance.choice((PLANE, *MEMBERS, *CONTROLLERS, *CONTROLLERS))
-    steps: list[tuple[float, Step]] = [
-        (4, Scale(at=at, name=name, replicas=chance.randint(0, 12))),
-        (2, Roll(at=at, name=name, image=f"nginx:{chance.randint(1, 99)}")),
-        (2, Deploy(at=at, name=name, replicas=chance.randint(0, 9), policy=chance.choice(POLICIES))),
-        (2, Delete(at=at, kind="Deployment", name=name)),
-        (1, Configure(at=at, name=chance.choice(maps), value=str(at), policy=chance.choice(POLICIES))),
-        (1, Delete(at=at, kind="ConfigMap", name=chance.choice(maps))),
-        (1, Follow(at=at, name=name, policy=chance.choice(POLICIES))),
-        (2, _rule(chance, at)),
-        (1, Taint(at=at, cluster=chance.choice(MEMBERS), effect=chance.choice(("", "NoSchedule", "NoExecute")))),
-        (1, Tamper(at=at, member=chance.choice(MEMBERS), name=name, replicas=chance.choice((None, 0, 7)))),
-        (1, Replace(at=at, member=chance.choice(MEMBERS), name=name, seconds=seconds)),
-        (1, Pause(at=at, what=(what := chance.choice(PAUSED)), name=_paused(chance, what, name), seconds=seconds)),
-        (3, Crash(at=at, place=place, seconds=seconds)),
-        (2, Stop(at=at, place=place, seconds=seconds)),
-        (2, Cut(at=at, source=source, target=target, seconds=seconds)),
-        (2, Lose(at=at, source=source, target=target, share=chance.choice((0.05, 0.3)), seconds=seconds)),
-        (1, Refuse(at=at, client=source, server=target, share=chance.choice((0.1, 0.5)), seconds=seconds)),
-        (1, Slow(at=at, source=source, target=target, latency=round(chance.uniform(0.1, 5.0), 3), seconds=seconds)),
-        (1, Impostor(at=at, server=chance.choice(MEMBERS), seconds=seconds)),
-        (1, Forget(at=at, server=chance.choice((PLANE, *MEMBERS)))),
-        (1, SetClock(at=at, place=place, seconds=round(chance.uniform(-120, 120), 3))),
-        (1, FillDisk(at=at, seconds=seconds)),
-    ]
-    return chance.choices([step for _, step in steps], [weight for weight, _ in steps])[0]
+    def script(self, end: float, pause: float) -> list[Step]:
+        chance = self._chance
+        script: list[Step] = [steps.Rule(at=0.0, policy=each, spec=self._spec(each)) for each in (*POLICIES, *LIMITED)]
+        script += [self._deploy(0.0, name) for name in self._names]
+        script += [self._configure(0.0, name) for name in self._maps]
+        now = 1.0
+        while True:
+            if chance.random() < _TOGETHER:
+                now += chance.uniform(0.0, _MOMENT)
+            else:
+                now += chance.expovariate((1 - _TOGETHER) / pause)
+                self._name, self._member = chance.choice(self._names), chance.choice(MEMBERS)
+            if now >= end:
+                return script
+            kinds = list(self._favour)
+            script.append(chance.choices(kinds, [self._favour[kind] or 0.02 for kind in kinds])[0](round(now, 3)))
 
+    def _kinds(self) -> dict[Callable[[float], Step], float]:
+        chance = self._chance
+        return {
+            lambda at: steps.Scale(at=at, name=self._name, replicas=chance.randint(0, 12)): 4,
+            lambda at: steps.Roll(at=at, name=self._name, image=f"nginx:{chance.randint(1, 99)}"): 2,
+            lambda at: self._deploy(at, self._name): 2,
+            lambda at: steps.Delete(at=at, kind="Deployment", name=self._name): 2,
+            lambda at: self._configure(at, chance.choice(self._maps)): 1,
+            lambda at: steps.Delete(at=at, kind="ConfigMap", name=chance.choice(self._maps)): 1,
+            lambda at: steps.Follow(at=at, name=self._name, policy=self._policy(self._name)): 2,
+            self._rule: 2,
+            lambda at: steps.Taint(
+                at=at, cluster=self._member, effect=chance.choice(("", "NoSchedule", "NoExecute"))
+            ): 1,
+            lambda at: steps.Tamper(
+                at=at, member=self._member, name=self._name, replicas=chance.choice((None, None, 0, 7))
+            ): 1,
+            lambda at: steps.Replace(at=at, member=self._member, name=self._name, seconds=self._seconds()): 1,
+            self._pause: 1,
+            lambda at: steps.Leave(at=at, cluster=self._member, seconds=self._seconds()): 0.3,
+            lambda at: steps.Crash(
+                at=at, place=self._place(), seconds=self._seconds(), silent=chance.random() < 0.25
+            ): 3,
+            lambda at: steps.Restore(at=at, server=self._member, age=self._seconds()): 0.3,
+            lambda at: steps.Stop(at=at, place=self._place(), seconds=self._seconds()): 2,
+            lambda at: steps.Suspend(at=at, place=chance.choice(CONTROLLERS), seconds=self._seconds()): 1,
+            lambda at: steps.Cut(at=at, **self._way(), seconds=self._seconds()): 2,
+            lambda at: steps.Lose(at=at, **self._way(), share=chance.choice((0.05, 0.3)), seconds=self._seconds()): 2,
+            self._refuse: 1,
+            lambda at: steps.Slow(
+                at=at, **self._way(), latency=round(chance.uniform(0.1, 5.0), 3), seconds=self._seconds()
+            ): 1.5,
+            lambda at: steps.Impostor(at=at, server=self._member, seconds=self._seconds()): 1,
+            lambda at: steps.Gap(at=at, server=self._server(), seconds=self._seconds() / 2): 1.5,
+            lambda at: steps.SetClock(at=at, place=self._place(), seconds=round(chance.uniform(-120, 120), 3)): 1,
+            lambda at: steps.FillDisk(at=at, seconds=self._seconds()): 0.5,
+        }
 
-def _paused(chance: Random, what: str, name: str) -> str:
-    return {"fleet": "", "cluster": chance.choice(MEMBERS), "deployment": name}[what]
+    # Users.
 
+    def _policy(self, name: str) -> str:
+        return self._chance.choice(LIMITED if name in self._limited else POLICIES)
 
-def _rule(chance: Random, at: float) -> Rule:
-    policy = chance.choice(POLICIES)
-    return Rule(at=at, policy=policy, spec=None if chance.random() < 0.15 else _spec(chance, policy))
+    def _deploy(self, at: float, name: str) -> steps.Deploy:
+        cpu = "1" if name in self._limited else ""
+        return steps.Deploy(at=at, name=name, replicas=self._chance.randint(0, 9), policy=self._policy(name), cpu=cpu)
 
+    def _configure(self, at: float, name: str) -> steps.Configure:
+        return steps.Configure(at=at, name=name, value=str(at), policy=self._chance.choice(POLICIES))
 
-def _ways(chance: Random) -> list[tuple[str, str]]:
-    """Between controllers and servers, there or back."""
-    ways = [(client, server) for client in CONTROLLERS for server in (PLANE, *MEMBERS)]
-    return ways if chance.random() < 0.5 else [(server, client) for client, server in ways]
+    def _rule(self, at: float) -> steps.Rule:
+        policy = self._chance.choice((*POLICIES, *LIMITED))
+        return steps.Rule(at=at, policy=policy, spec=None if self._chance.random() < 0.15 else self._spec(policy))
+
+    def _spec(self, policy: str) -> dict[str, Any]:
+        chance = self._chance
+        if policy == "copies":
+            return {"schedulingMode": "Duplicate", **({"maxClusters": 2} if chance.random() < 0.3 else {})}
+        spec: dict[str, Any] = {"schedulingMode": "Divide"}
+        if policy == "weighted":
+            chosen = chance.sample(MEMBERS, chance.randint(1, 3))
+            spec["placement"] = [
+                {"cluster": name, "preferences": {"weight": chance.randint(1, 5)}} for name in sorted(chosen)
+            ]
+        if policy == "within":
+            spec["limitReplicasToAvailable"] = True
+        if policy == "moving":
+            when = {"podUnschedulableFor": chance.choice(("5s", "30s"))}
+            spec["autoMigration"] = {"when": when, "keepUnschedulableReplicas": chance.random() < 0.3}
+        if chance.random() < 0.5:
+            spec["reschedulePolicy"] = {
+                "replicaRescheduling": {"avoidDisruption": chance.random() < 0.5},
+                **({"rescheduleWhen": {"policyContentChanged": True}} if chance.random() < 0.7 else {}),
+            }
+        if chance.random() < 0.05:  # mistakes
+            spec.update(chance.choice(({"clusterSelector": {"no": "such"}}, {"schedulingProfile": "missing"})))
+        return spec
+
+    def _pause(self, at: float) -> steps.Pause:
+        what = self._chance.choice(PAUSED)
+        name = {"fleet": "", "cluster": self._member, "deployment": self._name}[what]
+        return steps.Pause(at=at, what=what, name=name, seconds=self._seconds())
+
+    # Faults.
+
+    def _seconds(self) -> float:
+        return round(self._chance.uniform(0.1, 40.0), 3)
+
+    def _server(self) -> str:
+        return self._chance.choice((PLANE, self._member))
+
+    def _place(self) -> str:
+        return self._chance.choice((PLANE, self._member, *CONTROLLERS, *CONTROLLERS))
+
+    def _refuse(self, at: float) -> steps.Refuse:
+        client, server = self._chance.choice(CONTROLLERS), self._server()
+        return steps.Refuse(
+            at=at, client=client, server=server, share=self._chance.choice((0.1, 0.5)), seconds=self._seconds()
+        )
+
+    def _way(self) -> dict[str, str]:
+        """Between controllers and a server, there or back."""
+        ends = [self._chance.choice(CONTROLLERS), self._server()]
+        self._chance.shuffle(ends)
+        return {"source": ends[0], "target": ends[1]}

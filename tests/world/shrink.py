@@ -1,10 +1,18 @@
 """Shrinking: the shortest script found that still fails."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 
-from tests.world.script import Script
+from tests.world.steps import Script
 
-__all__ = ["shrunk"]
+__all__ = ["alike", "shrunk"]
+
+_NUMBERS = re.compile(r"[\d.]+")
+
+
+def alike(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether two runs broke the same promise, times and numbers apart."""
+    return bool({_NUMBERS.sub("", each) for each in first} & {_NUMBERS.sub("", each) for each in second})
 
 
 def shrunk(script: Script, fails: Callable[[Script], bool], tries: int = 200) -> Script:

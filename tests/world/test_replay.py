@@ -5,8 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.world.script import dump, load, written
+from tests.world.script import written
 from tests.world.shrink import shrunk
+from tests.world.steps import dump, load
 
 ROOT = Path(__file__).parents[2]
 

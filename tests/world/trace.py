@@ -32,6 +32,9 @@ class Trace:
         asked = f"{request.method} {request.path} {request.query} {request.body!r}"
         self._note(f"{client} -> {server}: {asked}: {_shown(answer)}")
 
+    def heard(self, client: str, server: str, request: Request, answer: object) -> None:
+        """What is heard shows in what is sent next."""
+
     def told(self, client: str, server: str, request: Request, events: list[Event]) -> None:
         self._note(f"{server} -> {client}: {request.path}: {events}")
 

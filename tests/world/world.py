@@ -2,17 +2,20 @@
 
 import base64
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from random import Random
 from typing import TextIO, TypeVar
 
 from argosy.api import keys, resources
+from argosy.api.shards import Shard
 from argosy.cli.local.guard import Guard
 from argosy.control.install.installer import install
 from argosy.control.options import Options
 from argosy.control.timings import Timings
 from argosy.kube import chance, clock
 from argosy.kube.client import Client
+from argosy.kube.errors import AlreadyExists
 from argosy.kube.transport import Event, Request
 from argosy.server.auth.tokens import new_key
 from argosy.sim.spec import MemberSpec, NodePool
@@ -40,13 +43,14 @@ class World:
         *,
         members: Sequence[MemberSpec],
         controllers: int = 2,
+        shards: int = 1,
         timings: Timings = Timings(),
         pods: SimulatedTimings | None = None,
         options: Options = Options(),
         plane: Disk | None = None,
         output: TextIO | None = None,
     ):
-        """`plane` is the disk of an earlier one."""
+        """`plane` is the disk of an earlier one. With shards, each controllers process has one."""
         self.loop = loop
         self.seed = seed
         self.trace = Trace(loop.time, output)
@@ -61,9 +65,19 @@ class World:
             for spec in members
         }
         self.controllers = [
-            Controllers(loop, self.network, seed, f"controllers-{number}", timings=timings, options=options)
-            for number in range(1, controllers + 1)
+            Controllers(
+                loop,
+                self.network,
+                seed,
+                f"controllers-{number + 1}",
+                timings=timings,
+                shard=Shard(number % shards, shards),
+                options=options,
+            )
+            for number in range(controllers)
         ]
+        #: What each member has.
+        self.cpus = {spec.name: sum(int(pool.cpu) * pool.count for pool in spec.pools) for spec in members}
         self.user = Client(Wire(self.network, USER, PLANE, ADMIN))
 
     # Whatever is said, all who watch are told.
@@ -75,6 +89,10 @@ class World:
     def answered(self, client: str, server: str, request: Request, answer: object) -> None:
         for each in self.watching:
             each.answered(client, server, request, answer)
+
+    def heard(self, client: str, server: str, request: Request, answer: object) -> None:
+        for each in self.watching:
+            each.heard(client, server, request, answer)
 
     def told(self, client: str, server: str, request: Request, events: list[Event]) -> None:
         for each in self.watching:
@@ -100,7 +118,8 @@ class World:
     async def join(self, name: str) -> None:
         data = {keys.SECRET_CA: b"none", keys.SECRET_BOOTSTRAP_TOKEN: token(name).encode()}
         encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
-        await self.user.create(SECRETS, cluster_secret(name, encoded))
+        with suppress(AlreadyExists):
+            await self.user.create(SECRETS, cluster_secret(name, encoded))
         await self.user.create(resources.FEDERATED_CLUSTERS, federated_cluster(name, address(name)))
 
     async def is_ready(self, name: str) -> bool:

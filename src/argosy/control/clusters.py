@@ -343,8 +343,7 @@ class Clusters(Loop[str]):
         except Conflict:
             raise
         except (CredentialsError, join.NotTheMember, ApiError, TransportError, TimeoutError) as error:
-            # A cluster that never joined, as far as is known, need not be reached.
-            if cluster.status.join_performed:
+            if _may_hold_us(cluster, error):
                 message = str(error) or "the member did not answer in time"
                 if isinstance(error, WrongCluster | join.NotTheMember):
                     message = f"{message}; {_GIVE_UP.format(name=cluster.name)}"
@@ -468,3 +467,15 @@ def _was_ready(cluster: FederatedCluster) -> bool:
 
 def _is_ready(status: ClusterStatus) -> bool:
     return any(each.type == texts.READY and each.status == "True" for each in status.conditions)
+
+
+def _may_hold_us(cluster: FederatedCluster, error: Exception) -> bool:
+    """Whether a member that could not be left may still belong to us, and could then join nobody else.
+
+    A cluster that never joined, as far as is known, need not be reached. Nor one that was being left and lets us in no more: the
+    account goes with the namespace.
+    """
+    if cluster.status.join_performed:
+        return True
+    locked_out = isinstance(error, CredentialsError | Unauthorized | Forbidden | join.NotTheMember)
+    return bool(recorded(cluster).namespace_uid) and not locked_out

@@ -3,19 +3,19 @@
 Read from the stores themselves, so that no cache, watch or status can make it look well.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from argosy.api import keys
 from tests.world.disk import Disk
-from tests.world.judge.objects import Object, federated_key, found, listed
+from tests.world.judge.objects import Object, federated_key, found, listed, placed
 
 __all__ = ["differences"]
 
 _TABLES = ("apps/deployments", "core/configmaps")
 
 
-def differences(plane: Disk, members: Mapping[str, Disk]) -> list[str]:
-    """What is not as it should be, a sentence each."""
+def differences(plane: Disk, members: Mapping[str, Disk], departed: Collection[str] = ()) -> list[str]:
+    """What is not as it should be, a sentence each. Clusters that had departed may hold what nobody wants any more."""
     wrong: list[str] = []
     wanted: set[tuple[str, str]] = set()
     for table in _TABLES:
@@ -29,12 +29,12 @@ def differences(plane: Disk, members: Mapping[str, Disk]) -> list[str]:
             elif federated is None:
                 wrong.append(f"{key} has no federated object")
             else:
-                clusters = _placed(federated)
+                clusters = placed(federated)
                 wanted |= {(cluster, key) for cluster in clusters}
                 # What is held, for want of its policy say, is carried nowhere: members keep what they have.
                 held = keys.HELD in federated["metadata"]["annotations"]
                 wrong += [] if held else _copies(key, source, federated, clusters, members)
-    wrong += _left_over(wanted, members)
+    wrong += _left_over(wanted, {name: disk for name, disk in members.items() if name not in departed})
     return wrong
 
 
@@ -83,7 +83,13 @@ def _told(key: str, source: Object, clusters: Mapping[str, int | None], replicas
     if divided and sum(replicas) != whole:
         wrong.append(f"{key}: {whole} replicas are asked for, and members are to run {replicas}")
     status = source.get("status") or {}
-    fields = ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas")
+    # Pods that request something may have to wait for room.
+    waits = "resources" in source["spec"]["template"]["spec"]["containers"][0]
+    fields = (
+        ("replicas", "updatedReplicas")
+        if waits
+        else ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    )
     told = {field: status.get(field, 0) for field in fields}
     if set(told.values()) != {sum(replicas)}:
         wrong.append(f"{key}: its status tells of {told}, and there are {sum(replicas)}")
@@ -101,21 +107,6 @@ def _left_over(wanted: set[tuple[str, str]], members: Mapping[str, Disk]) -> lis
                 if managed and (cluster, f"{table}/{name}") not in wanted:
                     wrong.append(f"{table}/{name} is in {cluster} and nobody wants it there")
     return wrong
-
-
-def _placed(federated: Object) -> dict[str, int | None]:
-    """Replicas by cluster, None where the template's own count."""
-    spec = federated["spec"]
-    clusters = [
-        each["cluster"] for placement in spec.get("placements") or () for each in placement.get("placement") or ()
-    ]
-    numbers: dict[str, int] = {}
-    for override in spec.get("overrides") or ():
-        for each in override.get("clusters") or ():
-            for patch in each.get("patches") or ():
-                if patch["path"] == "/spec/replicas":
-                    numbers[each["cluster"]] = patch["value"]
-    return {cluster: numbers.get(cluster) for cluster in clusters}
 
 
 def _image(source: Object) -> str:

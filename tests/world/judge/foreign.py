@@ -8,13 +8,12 @@ from argosy.api import keys
 from argosy.kube.transport import Request, Response
 from argosy.server.storage.base import Change, Record
 from tests.world.judge.line import Line
-from tests.world.judge.objects import key_of
+from tests.world.judge.objects import READS, key_of
 from tests.world.places import PLANE
 
 __all__ = ["Foreign"]
 
 _COPIES = ("apps/deployments/", "core/configmaps/")
-_READS = frozenset({"GET", "HEAD"})
 
 
 class Foreign(Line):
@@ -28,7 +27,7 @@ class Foreign(Line):
             self._ours[server, change.key] = change.previous is None or _managed(change.previous)
 
     def answered(self, client: str, server: str, request: Request, answer: object) -> None:
-        if server == PLANE or not client.startswith("controllers") or request.method in _READS:
+        if server == PLANE or not client.startswith("controllers") or request.method in READS:
             return
         key = key_of(request) or ""
         done = isinstance(answer, Response) and answer.status == 200

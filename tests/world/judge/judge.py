@@ -3,13 +3,18 @@
 from functools import partial
 
 from argosy.server.storage.base import Change
+from tests.world.judge.busy import Busy
 from tests.world.judge.causes import Causes
+from tests.world.judge.departures import Departures
 from tests.world.judge.durable import Durable
 from tests.world.judge.foreign import Foreign
 from tests.world.judge.leadership import Leadership
 from tests.world.judge.line import Line
 from tests.world.judge.log import UnexpectedErrors
+from tests.world.judge.ownwrites import OwnWrites
 from tests.world.judge.paused import Paused
+from tests.world.judge.placements import Placements
+from tests.world.judge.reported import Reported
 from tests.world.judge.silent import Silent
 from tests.world.judge.statuses import Statuses
 from tests.world.world import World
@@ -25,14 +30,26 @@ class Judge:
         self._world = world
         self.failures: list[str] = []
         disks = {server.name: server.disk for server in (world.plane, *world.members.values())}
+        self._processes = {place.name: place for place in world.places}
         self.silent = Silent(self.broken)
+        self.departures = Departures(self.broken, world.loop.time)
         self.lines: list[Line] = [
             Durable(self.broken, disks),
-            Leadership(self.broken, world.plane.disk),
+            Leadership(self.broken, world.plane.disk, {each.name: each.shard for each in world.controllers}),
+            OwnWrites(self.broken, world.loop.time, lambda name: str(self._processes[name].process)),
+            Busy(self.broken, world.loop.time),
+            Placements(self.broken, world.loop.time, world.plane.disk, world.cpus, world.controllers[0].shard.count),
+            Reported(self.broken, world.loop.time),
             Causes(self.broken, world.loop.time),
             Foreign(self.broken),
             Paused(self.broken, world.loop.time),
-            Statuses(self.broken, {name: member.disk for name, member in world.members.items()}, world.loop.time),
+            Statuses(
+                self.broken,
+                {name: member.disk for name, member in world.members.items()},
+                world.loop.time,
+                self.departures,
+            ),
+            self.departures,
             self.silent,
         ]
         self.log = UnexpectedErrors(self.broken)

@@ -1,29 +1,42 @@
-"""Who does not hold the lease writes nothing, to members or to the control plane: not after a stop, not with a wrong clock."""
+"""Who does not hold the lease of its shard writes nothing, and nobody writes in namespaces of another shard.
 
-from collections.abc import Callable
+Not after a stop or a sleep, and not with a wrong clock. Members and the control plane alike.
+"""
+
+from collections.abc import Callable, Mapping
 
 from argosy.api import keys
-from argosy.api.shards import WHOLE, lease_name
+from argosy.api.shards import Shard, lease_name
 from argosy.kube.transport import Request
+from argosy.server.http.request import parse_target
 from tests.world.disk import Disk
 from tests.world.judge.line import Line
-from tests.world.judge.objects import found
+from tests.world.judge.objects import READS, found
 
 __all__ = ["Leadership"]
 
-_READS = frozenset({"GET", "HEAD"})
-_LEASE = f"coordination.k8s.io/leases/{keys.SYSTEM_NAMESPACE}/{lease_name(WHOLE)}"
+_LEASES = f"coordination.k8s.io/leases/{keys.SYSTEM_NAMESPACE}"
+#: Events of objects without a namespace are in the default one.
+_ANYBODYS = frozenset({"events"})
 
 
 class Leadership(Line):
-    def __init__(self, broken: Callable[[str], None], plane: Disk):
+    def __init__(self, broken: Callable[[str], None], plane: Disk, shards: Mapping[str, Shard]):
+        """`shards` are those of the controllers, by name."""
         super().__init__(broken)
         self._plane = plane
+        self._shards = shards
 
     def sent(self, client: str, server: str, request: Request) -> None:
-        if not client.startswith("controllers") or request.method in _READS or "/leases" in request.path:
+        shard = self._shards.get(client)
+        if shard is None or request.method in READS or "/leases" in request.path:
             return
-        lease = found(self._plane, _LEASE)
+        lease = found(self._plane, f"{_LEASES}/{lease_name(shard)}")
         holder = (lease or {}).get("spec", {}).get("holderIdentity") or ""
         if holder.partition("/")[0] != client:
             self.broken(f"{client} sent {request.method} {request.path} to {server} while {holder} held the lease")
+        target = parse_target(request)
+        if target is None or target.namespace in ("", None, keys.SYSTEM_NAMESPACE) or target.plural in _ANYBODYS:
+            return
+        if not shard.owns(target.namespace):
+            self.broken(f"{client} of shard {shard} sent {request.method} {request.path} to {server}")

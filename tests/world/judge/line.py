@@ -20,6 +20,9 @@ class Line:
     def answered(self, client: str, server: str, request: Request, answer: object) -> None:
         """A request that the server has answered, whether the client will hear of it or not."""
 
+    def heard(self, client: str, server: str, request: Request, answer: object) -> None:
+        """An answer that has arrived."""
+
     def told(self, client: str, server: str, request: Request, events: list[Event]) -> None:
         """Events of a watch that have arrived."""
 

@@ -9,9 +9,10 @@ from argosy.server.http.request import parse_target
 from argosy.server.storage.base import Record
 from tests.world.disk import Disk
 
-__all__ = ["Object", "body_of", "federated_key", "found", "key_of", "listed"]
+__all__ = ["READS", "Object", "body_of", "federated_key", "found", "key_of", "listed", "placed"]
 
 Object = dict[str, Any]
+READS = frozenset({"GET", "HEAD"})
 _FEDERATED = "core.kubeadmiral.io/federatedobjects"
 
 
@@ -47,3 +48,18 @@ def federated_key(key: str) -> str:
     group, plural, namespace, name = key.split("/")
     kind = plural if group == "core" else f"{plural}.{group}"
     return f"{_FEDERATED}/{namespace}/{name}-{kind}"
+
+
+def placed(federated: Object) -> dict[str, int | None]:
+    """Replicas by cluster, None where the template's own count."""
+    spec = federated["spec"]
+    clusters = [
+        each["cluster"] for placement in spec.get("placements") or () for each in placement.get("placement") or ()
+    ]
+    numbers: dict[str, int] = {}
+    for override in spec.get("overrides") or ():
+        for each in override.get("clusters") or ():
+            for patch in each.get("patches") or ():
+                if patch["path"] == "/spec/replicas":
+                    numbers[each["cluster"]] = patch["value"]
+    return {cluster: numbers.get(cluster) for cluster in clusters}

@@ -8,14 +8,13 @@ from argosy.api import keys
 from argosy.kube.transport import Request
 from argosy.server.storage.base import Change
 from tests.world.judge.line import Line
-from tests.world.judge.objects import key_of
+from tests.world.judge.objects import READS, key_of
 from tests.world.places import PLANE
 
 __all__ = ["Paused"]
 
 #: Seconds until everybody has heard of it: a watch may have to be opened anew, more than once.
 _HEARD = 20.0
-_READS = frozenset({"GET", "HEAD"})
 _FLEET = f"core/namespaces/{keys.SYSTEM_NAMESPACE}"
 _CLUSTERS = "core.kubeadmiral.io/federatedclusters/"
 _COPIES = ("apps/deployments/", "core/configmaps/")
@@ -38,7 +37,7 @@ class Paused(Line):
             self._since.pop(change.key, None)
 
     def sent(self, client: str, server: str, request: Request) -> None:
-        if server == PLANE or not client.startswith("controllers") or request.method in _READS:
+        if server == PLANE or not client.startswith("controllers") or request.method in READS:
             return
         key = key_of(request) or ""
         if not key.startswith(_COPIES):

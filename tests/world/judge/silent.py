@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from argosy.kube.transport import Request
 from tests.world.judge.line import Line
+from tests.world.judge.objects import READS
 
 __all__ = ["Silent"]
 
-_READS = frozenset({"GET", "HEAD"})
 _HEARTBEATS = ("/leases/", "/federatedclusters/")
 
 
@@ -22,6 +22,6 @@ class Silent(Line):
         self._begun = True
 
     def sent(self, client: str, server: str, request: Request) -> None:
-        writes = client.startswith("controllers") and request.method not in _READS
+        writes = client.startswith("controllers") and request.method not in READS
         if self._begun and writes and not any(each in request.path for each in _HEARTBEATS):
             self.broken(f"{client} sent {request.method} {request.path} to {server} although nothing happens")

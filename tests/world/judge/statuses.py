@@ -8,6 +8,7 @@ import msgspec
 from argosy.kube.transport import Request, Response
 from argosy.server.storage.base import Change
 from tests.world.disk import Disk
+from tests.world.judge.departures import Departures
 from tests.world.judge.line import Line
 from tests.world.judge.objects import found, key_of
 from tests.world.places import PLANE
@@ -28,9 +29,16 @@ class _Told(msgspec.Struct):
 
 
 class Statuses(Line):
-    def __init__(self, broken: Callable[[str], None], members: Mapping[str, Disk], time: Callable[[], float]):
+    def __init__(
+        self,
+        broken: Callable[[str], None],
+        members: Mapping[str, Disk],
+        time: Callable[[], float],
+        departures: Departures,
+    ):
         super().__init__(broken)
         self._members = members
+        self._departures = departures
         self._time = time
         #: Ready replicas in all members together, from those moments on.
         self._ready: dict[str, deque[tuple[float, int]]] = {}
@@ -50,6 +58,8 @@ class Statuses(Line):
         key = key_of(request) or ""
         if not key.startswith(_DEPLOYMENTS) or not isinstance(answer, Response) or answer.status != 200:
             return
+        if self._departures.since(self._time() - _BEHIND):
+            return  # replicas in a cluster that left are not counted
         told = msgspec.json.decode(answer.body, type=_Told).status.ready_replicas
         limit, states = self._time() - _BEHIND, list(self._ready.get(key, ()))
         recent = [ready for since, ready in states if since >= limit]

@@ -1,0 +1,29 @@
+"""Which clusters have left: what they hold is nobody's business then."""
+
+from collections.abc import Callable
+
+from argosy.server.storage.base import Change
+from tests.world.judge.line import Line
+from tests.world.places import PLANE
+
+__all__ = ["Departures"]
+
+_CLUSTERS = "core.kubeadmiral.io/federatedclusters/"
+
+
+class Departures(Line):
+    """Finds nothing broken; other lines ask it."""
+
+    def __init__(self, broken: Callable[[str], None], time: Callable[[], float]):
+        super().__init__(broken)
+        self._time = time
+        #: When each of them was deleted last.
+        self._left: dict[str, float] = {}
+
+    def stored(self, server: str, change: Change) -> None:
+        if server == PLANE and change.key.startswith(_CLUSTERS) and b'"deletionTimestamp"' in change.value:
+            self._left[change.key.removeprefix(_CLUSTERS)] = self._time()
+
+    def since(self, moment: float = 0.0) -> list[str]:
+        """Clusters that have left since."""
+        return [cluster for cluster, at in self._left.items() if at >= moment]

@@ -1,0 +1,60 @@
+"""Who has written reads it: no write is based on an older version than the one that the same process was told of its last."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from argosy.kube.transport import Request, Response
+from tests.world.judge.line import Line
+from tests.world.judge.objects import READS, key_of
+
+__all__ = ["OwnWrites"]
+
+#: Seconds that a pass may take from its reading to its sending.
+_UNDER_WAY = 0.1
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str = ""
+    resource_version: str = ""
+
+
+class _Object(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    preconditions: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+class _Told(NamedTuple):
+    version: int
+    at: float
+
+
+class OwnWrites(Line):
+    def __init__(self, broken: Callable[[str], None], time: Callable[[], float], process: Callable[[str], str]):
+        """`process` is the one that runs at a place now."""
+        super().__init__(broken)
+        self._time = time
+        self._process = process
+        self._told: dict[tuple[str, str, str], _Told] = {}
+
+    def heard(self, client: str, server: str, request: Request, answer: object) -> None:
+        if not _counts(client, request) or not isinstance(answer, Response) or answer.status not in (200, 201):
+            return
+        version, key = msgspec.json.decode(answer.body, type=_Object).metadata.resource_version, key_of(request)
+        if version and key is not None:
+            self._told[self._process(client), server, key] = _Told(int(version), self._time())
+
+    def sent(self, client: str, server: str, request: Request) -> None:
+        key = key_of(request) if _counts(client, request) else None
+        told = self._told.get((self._process(client), server, key)) if key is not None else None
+        if told is None or self._time() - told.at < _UNDER_WAY or not (request.body or b"").startswith(b"{"):
+            return
+        body = msgspec.json.decode(request.body or b"", type=_Object)
+        version = body.metadata.resource_version or body.preconditions.resource_version
+        if version and int(version) < told.version:
+            self.broken(f"{client} sent {request.method} for version {version} of {key} and had written {told.version}")
+
+
+def _counts(client: str, request: Request) -> bool:
+    return client.startswith("controllers") and request.method not in READS and "/leases/" not in request.path
