@@ -119,7 +119,7 @@ class Faults:
 
     async def _gap(self, step: steps.Gap) -> None:
         network = self._world.network
-        network.mute(step.server)
+        network.muted[step.server] = None
         await asyncio.sleep(step.seconds)
         server = network.server(step.server)
         if server is not None:

@@ -6,20 +6,24 @@ are no sockets and no threads: what is given to an executor runs on the loop, a 
 """
 
 import asyncio
+import gc
 import heapq
 from asyncio import base_events
 from collections import deque
 from collections.abc import Callable
-from contextvars import Context, ContextVar
+from contextvars import Context, ContextVar, copy_context
 from random import Random
 from typing import Any, TypeVar
-from weakref import WeakSet
 
 __all__ = ["PROCESS", "Process", "Stuck", "WorldLoop"]
 
 T = TypeVar("T")
 #: How long a thread takes for what it is given, in virtual seconds.
 _THREAD = (0.0005, 0.01)
+#: Cancelled timers that may lie about.
+_FEW = 100
+#: Turns between two collections of garbage.
+_COLLECTED = 200_000
 
 
 #: Loops that ended stay, with all that was under way on them: a task that is collected runs its `finally`.
@@ -41,7 +45,6 @@ class Process:
         self.stopped = False
         #: What became ready while the process was stopped.
         self.held: list[asyncio.Handle] = []
-        self.tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
 
     def __repr__(self) -> str:
         return self.name
@@ -58,7 +61,10 @@ class WorldLoop(base_events.BaseEventLoop):
         self._chance = chance
         self._virtual = 0.0
         self.turns = 0
-        self.set_task_factory(_task)
+        #: Ordered by time, then by when they were set: comparing handles would cost more than all else here.
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._set = 0
+        self._cancelled_timers = 0
         self.set_exception_handler(self._unhandled)
         #: What no task or callback handled.
         self.errors: list[str] = []
@@ -84,50 +90,108 @@ class WorldLoop(base_events.BaseEventLoop):
         process.alive = False
         if process.gone is not None:
             process.gone.set_result(None)
-        self._remains.extend(process.tasks)
+        # Those of others are among them, and end as ever.
+        self._remains.extend(asyncio.all_tasks(self))
 
     def end(self) -> None:
         """Everything stops where it is, for good."""
         self._remains.extend(asyncio.all_tasks(self))
         _ENDED.append(self)
 
-    # What asyncio asks of a loop.
+    # What asyncio asks of a loop. This is what most callbacks cost: the ways of the base class are cut short.
+
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.Handle:  # type: ignore[override]
+        handle = _Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_later(
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:  # type: ignore[override]
+        return self.call_at(self._virtual + delay, callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:  # type: ignore[override]
+        handle = _Timer(when, callback, args, self, context)
+        self._set += 1
+        heapq.heappush(self._timers, (when, self._set, handle))
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Most time-outs are. They go when they are the most."""
+        self._cancelled_timers += 1
+        if self._cancelled_timers > _FEW and self._cancelled_timers > len(self._timers) // 2:
+            self._timers = [each for each in self._timers if not each[2]._cancelled]
+            heapq.heapify(self._timers)
+            self._cancelled_timers = 0
+
+    def run_forever(self) -> None:
+        """Garbage is collected now and then, at the same moments in each run: what is collected may do things in its end."""
+        enabled = gc.isenabled()
+        gc.disable()
+        try:
+            super().run_forever()
+        finally:
+            if enabled:
+                gc.enable()
 
     def _run_once(self) -> None:
-        self.turns += 1
-        scheduled, ready = self._scheduled, self._ready
-        while scheduled and scheduled[0]._cancelled:
-            heapq.heappop(scheduled)._scheduled = False
-            self._timer_cancelled_count -= 1
-        if not ready and not self._stopping:
-            if not scheduled:
+        """Many turns."""
+        ready = self._ready
+        while not self._stopping:
+            self.turns += 1
+            if not self.turns % _COLLECTED:
+                gc.collect()
+            self._add_due(ready)
+            if len(ready) == 1:
+                self._run(ready.popleft())
+            else:
+                for handle in self._turn(ready):
+                    self._run(handle)
+
+    def _add_due(self, ready: "deque[asyncio.Handle]") -> None:
+        timers = self._timers
+        if not ready:
+            while timers and timers[0][2]._cancelled:
+                heapq.heappop(timers)
+            if not timers:
                 raise Stuck("no task of the world can ever go on")
-            self._virtual = max(self._virtual, scheduled[0]._when)
-        while scheduled and scheduled[0]._when <= self._virtual:
-            handle = heapq.heappop(scheduled)
-            handle._scheduled = False
+            self._virtual = max(self._virtual, timers[0][0])
+        while timers and timers[0][0] <= self._virtual:
+            handle = heapq.heappop(timers)[2]
             if not handle._cancelled:
                 ready.append(handle)
-        for handle in self._turn(ready):
-            process = handle._context.get(PROCESS, WORLD)
-            if handle._cancelled or not process.alive:
-                continue
-            if process.stopped:
-                process.held.append(handle)
-                continue
-            handle._run()
+
+    def _run(self, handle: asyncio.Handle) -> None:
+        context = handle._context
+        process = context.get(PROCESS, WORLD)
+        if handle._cancelled or not process.alive:
+            return
+        if process.stopped:
+            process.held.append(handle)
+            return
+        try:
+            context.run(handle._callback, *handle._args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self.call_exception_handler({"message": f"error in {handle._callback}", "exception": error})
 
     def _turn(self, ready: "deque[asyncio.Handle]") -> list[asyncio.Handle]:
         """What runs in this turn: processes in an order that is drawn, the callbacks of each in theirs."""
-        if len(ready) == 1:
-            return [ready.popleft()]
         groups: dict[Process, list[asyncio.Handle]] = {}
         for handle in ready:
-            groups.setdefault(handle._context.get(PROCESS, WORLD), []).append(handle)
+            process = handle._context.get(PROCESS, WORLD)
+            if process in groups:
+                groups[process].append(handle)
+            else:
+                groups[process] = [handle]
         ready.clear()
         order = list(groups.values())
-        if len(order) > 1:
-            self._chance.shuffle(order)
+        if len(order) == 1:
+            return order[0]
+        self._chance.shuffle(order)
         return [handle for group in order for handle in group]
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> "asyncio.Future[T]":  # type: ignore[override]
@@ -157,7 +221,31 @@ class WorldLoop(base_events.BaseEventLoop):
         self.errors.append(f"{context.get('message')}: {error!r}")
 
 
-def _task(loop: asyncio.AbstractEventLoop, work: Any, context: Context | None = None) -> "asyncio.Task[Any]":
-    task = asyncio.Task(work, loop=loop, context=context)
-    (PROCESS.get() if context is None else context.get(PROCESS, WORLD)).tasks.add(task)
-    return task
+class _Handle(asyncio.Handle):
+    """Without what is for debugging."""
+
+    __slots__ = ()
+
+    def __init__(self, callback: Any, args: Any, loop: WorldLoop, context: Context | None):
+        self._context = context if context is not None else copy_context()
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+
+
+class _Timer(asyncio.TimerHandle):
+    __slots__ = ()
+
+    def __init__(self, when: float, callback: Any, args: Any, loop: WorldLoop, context: Context | None):
+        self._context = context if context is not None else copy_context()
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+        self._when = when
+        self._scheduled = True

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from contextvars import Context
 from random import Random
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -75,8 +75,14 @@ class Host(NamedTuple):
     server: Server
     #: Of the process.
     context: Context
-    #: Done when nobody listens here any more.
-    gone: "asyncio.Future[None]"
+    #: What it is at work on. Whoever waits for that is told when nobody listens here any more.
+    flights: "dict[Flight[Any], None]"
+
+    def break_off(self) -> None:
+        flights = list(self.flights)
+        self.flights.clear()
+        for flight in flights:
+            flight.break_off()
 
 
 class Network:
@@ -84,7 +90,8 @@ class Network:
         self.loop = loop
         self.watching = watching
         self._chance = chance
-        self._context = Context()
+        #: Nobody's.
+        self.context = Context()
         self._hosts: dict[str, Host] = {}
         self._links: dict[tuple[str, str], Link] = {}
         self._streams: dict[Stream, None] = {}
@@ -94,8 +101,8 @@ class Network:
         self.impostors: Counter[str] = Counter()
         #: How often a client of that name has gone.
         self._left: Counter[str] = Counter()
-        #: Servers whose watches tell nothing, each with when they do again.
-        self._muted: dict[str, asyncio.Future[None]] = {}
+        #: Servers whose watches tell nothing now.
+        self.muted: dict[str, None] = {}
 
     def link(self, source: str, target: str) -> Link:
         return self._links.setdefault((source, target), Link())
@@ -107,7 +114,7 @@ class Network:
             for field in Link.__struct_fields__:
                 setattr(link, field, getattr(well, field))
         self.impostors.clear()
-        for server in list(self._muted):
+        for server in list(self.muted):
             self.unmute(server)
 
     def server(self, address: str) -> Server | None:
@@ -116,8 +123,8 @@ class Network:
 
     def listen(self, address: str, server: Server, context: Context) -> None:
         for host in self._vanished.pop(address, ()):
-            host.gone.set_result(None)
-        self._hosts[address] = Host(server, context, self.loop.create_future())
+            host.break_off()
+        self._hosts[address] = Host(server, context, {})
 
     def hang_up(self, address: str, *, silent: bool = False) -> None:
         """Nobody listens there any more. Clients on connections to it are told, as the system does for a process that ended.
@@ -129,24 +136,18 @@ class Network:
         if host is not None and silent:
             self._vanished.setdefault(address, []).append(host)
         elif host is not None:
-            host.gone.set_result(None)
+            host.break_off()
         for stream in list(self._streams):
             if stream.server == address:
                 stream.fall_silent() if silent else stream.break_off()
 
-    def mute(self, server: str) -> None:
-        """Watches there tell nothing from now on."""
-        self._muted.setdefault(server, self.loop.create_future())
-
     def unmute(self, server: str) -> None:
-        """They end, with what they had to tell; new ones tell everything."""
-        muted = self._muted.pop(server, None)
-        if muted is None:
-            return
-        for stream in list(self._streams):
-            if stream.server == server:
-                stream.lose()
-        muted.set_result(None)
+        """Its watches end, with what they had to tell; new ones tell everything."""
+        if server in self.muted:
+            del self.muted[server]
+            for stream in list(self._streams):
+                if stream.server == server:
+                    stream.lose()
 
     def leave(self, client: str) -> None:
         """A client is gone, and its connections with it."""
@@ -160,65 +161,37 @@ class Network:
     ) -> "asyncio.Future[T]":
         """Send a request. The future is the client's; what is on the way goes on without it."""
         self.watching.sent(client, server, request)
-        result: asyncio.Future[T] = self.loop.create_future()
-        self.loop.create_task(self._fly(client, server, request, work, result), context=self._context.copy())
-        return result
+        return Flight(self, client, server, request, work).result
 
-    async def _fly(
-        self,
-        client: str,
-        server: str,
-        request: Request,
-        work: Callable[[Host], Coroutine[Any, Any, T]],
-        result: "asyncio.Future[T]",
-    ) -> None:
-        there, back = self.link(client, server), self.link(server, client)
-        left = self._left[client]
-        if not await self.arrives(there):
-            return _fail(result, TransportError(f"{server}: connection reset"))
-        if result.done() and self._chance.random() < 0.5:
-            return None  # given up on the way: what was not sent yet never is
-        answer, error = await self._answer(client, server, there, request, work)
-        arrived = await self.arrives(back)
-        if not arrived:
-            error = TransportError(f"{server}: connection reset")
-        if error is not None:
-            _fail(result, error)
-        elif not result.done():
-            self.watching.heard(client, server, request, answer)
-            result.set_result(answer)  # type: ignore[arg-type]
-        nobody_there = error is not None or result.cancelled() or self._left[client] != left
-        if isinstance(answer, Stream) and nobody_there:
-            answer.close()
-        return None
+    def send(self, source: str, target: str, call: Callable[[bool], None]) -> None:
+        """Call it at the other end, with whether it has arrived. While the link is cut it is sent again and again, as TCP
+        does, less and less often."""
+        link = self.link(source, target)
+        self._later(self._chance.uniform(*link.latency), self._try, link, _SENT_AGAIN, call)
 
-    async def _answer(
-        self, client: str, server: str, link: Link, request: Request, work: Callable[[Host], Coroutine[Any, Any, T]]
-    ) -> tuple[T | None, BaseException | None]:
-        """What the server makes of it, or what its machine says in its place."""
-        if self.impostors[server] and client != ADMINISTRATOR:
-            return None, from_response(_PAGE_NOT_FOUND.status, _PAGE_NOT_FOUND.headers, _PAGE_NOT_FOUND.body)
-        host = self._hosts.get(server)
-        if host is None:
-            return None, TransportError(f"{server}: connection refused")
-        if link.refused and self._chance.random() < link.refused:
-            return None, _refusal(self._chance.choice(_REFUSALS))
-        task = self.loop.create_task(work(host), context=host.context.copy())
-        await asyncio.wait({task, host.gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            return None, TransportError(f"{server}: connection reset")
-        error = task.exception()
-        self.watching.answered(client, server, request, error if error is not None else task.result())
-        return (None, error) if error is not None else (task.result(), None)
+    def _try(self, link: Link, again: float, call: Callable[[bool], None]) -> None:
+        if link.cut:
+            self._later(again, self._try, link, min(2 * again, _SELDOM), call)
+        else:
+            call(not (link.loss and self._chance.random() < link.loss))
 
-    async def arrives(self, link: Link) -> bool:
-        """Whether it does, at last. While the link is cut it is sent again and again, as TCP does, less and less often."""
-        await asyncio.sleep(self._chance.uniform(*link.latency))
-        again = _SENT_AGAIN
-        while link.cut:
-            await asyncio.sleep(again)
-            again = min(2 * again, _SELDOM)
-        return not (link.loss and self._chance.random() < link.loss)
+    def _later(self, seconds: float, call: Callable[..., None], *arguments: Any) -> None:
+        """In nobody's process: callbacks, since tasks would cost as much as what they carry."""
+        self.loop.call_later(seconds, call, *arguments, context=self.context)
+
+    def gone(self, client: str) -> int:
+        """How often a client of that name has."""
+        return self._left[client]
+
+    def host(self, address: str) -> Host | None:
+        return self._hosts.get(address)
+
+    def happens(self, share: float) -> bool:
+        return self._chance.random() < share
+
+    def refusal(self) -> ApiError:
+        code = self._chance.choice(_REFUSALS)
+        return status.too_many_requests() if code == 429 else status.unavailable("the server is overloaded")
 
     # Watches.
 
@@ -228,16 +201,94 @@ class Network:
     def closed(self, stream: "Stream") -> None:
         self._streams.pop(stream, None)
 
-    def send(self, source: str, target: str, call: Callable[[bool], None]) -> "asyncio.Task[None]":
-        """Call it at the other end, with whether the connection has held."""
 
-        async def fly() -> None:
-            held = await self.arrives(self.link(source, target))
-            if source in self._muted:
-                await self._muted[source]
-            call(held)
+class Flight(Generic[T]):
+    """One request: there, at the server, and back. Nobody can stop it."""
 
-        return self.loop.create_task(fly(), context=self._context.copy())
+    def __init__(
+        self,
+        network: Network,
+        client: str,
+        server: str,
+        request: Request,
+        work: Callable[[Host], Coroutine[Any, Any, T]],
+    ):
+        self._network = network
+        self._client = client
+        self._server = server
+        self._request = request
+        self._work = work
+        self._left = network.gone(client)
+        #: The client's.
+        self.result: asyncio.Future[T] = network.loop.create_future()
+        self._host: Host | None = None
+        self._answer: T | None = None
+        self._error: BaseException | None = None
+        network.send(client, server, self._arrived)
+
+    def _arrived(self, held: bool) -> None:
+        """At the server, or at its machine, which speaks in its place."""
+        network = self._network
+        if not held:
+            return self._fail(self._reset())
+        if self.result.done() and network.happens(0.5):
+            return None  # given up on the way: what was not sent yet never is
+        if network.impostors[self._server] and self._client != ADMINISTRATOR:
+            return self._return(
+                None, from_response(_PAGE_NOT_FOUND.status, _PAGE_NOT_FOUND.headers, _PAGE_NOT_FOUND.body)
+            )
+        host = self._host = network.host(self._server)
+        if host is None:
+            return self._return(None, TransportError(f"{self._server}: connection refused"))
+        link = network.link(self._client, self._server)
+        if link.refused and network.happens(link.refused):
+            return self._return(None, network.refusal())
+        host.flights[self] = None
+        task = network.loop.create_task(self._work(host), context=host.context.copy())
+        task.add_done_callback(self._answered, context=network.context)
+        return None
+
+    def _answered(self, task: "asyncio.Task[T]") -> None:
+        assert self._host is not None
+        if self not in self._host.flights:
+            return  # the connection is gone
+        del self._host.flights[self]
+        error = task.exception()
+        answer = task.result() if error is None else None
+        self._network.watching.answered(
+            self._client, self._server, self._request, error if error is not None else answer
+        )
+        self._return(answer, error)
+
+    def break_off(self) -> None:
+        """The server is gone in the middle of it."""
+        self._return(None, self._reset())
+
+    def _return(self, answer: T | None, error: BaseException | None) -> None:
+        self._answer, self._error = answer, error
+        self._network.send(self._server, self._client, self._returned)
+
+    def _returned(self, held: bool) -> None:
+        """At the client."""
+        result, answer, error = self.result, self._answer, self._error
+        if not held:
+            error = self._reset()
+        if error is not None:
+            self._fail(error)
+        elif not result.done():
+            self._network.watching.heard(self._client, self._server, self._request, answer)
+            result.set_result(answer)  # type: ignore[arg-type]
+        nobody_there = error is not None or result.cancelled() or self._network.gone(self._client) != self._left
+        if isinstance(answer, Stream) and nobody_there:
+            answer.close()
+
+    def _fail(self, error: BaseException) -> None:
+        if not self.result.done():
+            self.result.set_exception(error)
+            self.result.exception()  # nobody may be there to look
+
+    def _reset(self) -> TransportError:
+        return TransportError(f"{self._server}: connection reset")
 
 
 class Wire:
@@ -309,7 +360,7 @@ class Wire:
     async def _meet(self, request: Request) -> None:
         """Ask a server that was not talked to before who it is."""
         challenge = self._challenge
-        if challenge is None or (self._met is not None and not self._met.gone.done()):
+        if challenge is None or (self._met is not None and self._met is self._network.host(self.name)):
             return
         question = Request("GET", challenge.path, headers=request.headers)
         met: list[Host] = []
@@ -338,7 +389,7 @@ class Stream:
         self._network = network
         self._request = request
         self._sent: deque[list[Item]] = deque()
-        self._carrying: asyncio.Task[None] | None = None
+        self._carrying = False
         self._arrived: deque[Item] = deque()
         self._news = asyncio.Event()
         self._closed = False
@@ -378,19 +429,20 @@ class Stream:
     def lose(self) -> None:
         """What was to be told is lost, with the connection."""
         self._sent.clear()
+        self._carrying = False
         self.break_off()
 
     def _send(self, items: "list[Item]") -> None:
-        self._sent.append(items)
-        if self._carrying is None:
-            self._carry()
-
-    def _carry(self) -> None:
         """One after the other: nothing overtakes anything here."""
-        self._carrying = self._network.send(self.server, self.client, self._arrive)
+        self._sent.append(items)
+        if not self._carrying:
+            self._carrying = True
+            self._network.send(self.server, self.client, self._arrive)
 
     def _arrive(self, held: bool) -> None:
-        self._carrying = None
+        if self.server in self._network.muted:
+            return
+        self._carrying = False
         if self._closed:
             return
         items = [item for some in self._sent for item in some] if held else [self._reset()]
@@ -426,13 +478,3 @@ class Stream:
         watcher = self._watcher
         if watcher is not None:
             self._network.send(self.client, self.server, lambda held: watcher.drop())
-
-
-def _fail(result: "asyncio.Future[Any]", error: BaseException) -> None:
-    if not result.done():
-        result.set_exception(error)
-        result.exception()  # nobody may be there to look
-
-
-def _refusal(code: int) -> ApiError:
-    return status.too_many_requests() if code == 429 else status.unavailable("the server is overloaded")

@@ -15,7 +15,7 @@ from tests.world.script import MEMBERS, laid_out
 from tests.world.steps import Script
 from tests.world.world import World, play
 
-__all__ = ["Outcome", "run"]
+__all__ = ["Outcome", "converge", "run"]
 
 #: Virtual seconds within which everything becomes well once faults have stopped: a member that was away counts as such for 100,
 #: and its health is looked at every 30.
@@ -47,7 +47,7 @@ def run(seed: str | int, script: Script, output: TextIO | None = None) -> Outcom
         judges.append(judge)
         logging.getLogger().addHandler(judge.log)
         await Player(world).play(script)
-        await _converge(world, judge)
+        await converge(world, judge)
         if not judge.failures:
             await asyncio.sleep(SETTLED)
             judge.silent.begin()
@@ -62,7 +62,7 @@ def run(seed: str | int, script: Script, output: TextIO | None = None) -> Outcom
     )
 
 
-async def _converge(world: World, judge: Judge) -> None:
+async def converge(world: World, judge: Judge) -> None:
     members = {name: member.disk for name, member in world.members.items()}
     until = world.loop.time() + PATIENCE
     while left := differences(world.plane.disk, members, judge.departures.since()):

@@ -29,23 +29,37 @@ class Trace:
 
     def answered(self, client: str, server: str, request: Request, answer: object) -> None:
         self.requests += 1
-        asked = f"{request.method} {request.path} {request.query} {request.body!r}"
-        self._note(f"{client} -> {server}: {asked}: {_shown(answer)}")
+        asked = f"{client} -> {server}: {request.method} {request.path} {request.query} "
+        self._note(asked, [request.body, *_shown(answer)])
 
     def heard(self, client: str, server: str, request: Request, answer: object) -> None:
         """What is heard shows in what is sent next."""
 
     def told(self, client: str, server: str, request: Request, events: list[Event]) -> None:
-        self._note(f"{server} -> {client}: {request.path}: {events}")
+        self._note(f"{server} -> {client}: {request.path} ", [part for event in events for part in _event(event)])
 
-    def _note(self, text: str) -> None:
-        line = f"{self._time():.6f} {text}\n"
-        self._hash.update(line.encode())
+    def _note(self, text: str, parts: list[bytes]) -> None:
+        """Bodies are hashed as they are: to write them out would cost more than to hash them."""
+        line = b"%.6f %b%b\n" % (self._time(), text.encode(), b" ".join(parts))
+        self._hash.update(line)
         if self._output is not None:
-            self._output.write(line)
+            self._output.write(line.decode(errors="backslashreplace"))
 
 
-def _shown(answer: object) -> str:
-    if isinstance(answer, Response | Page):
-        return repr(answer)
-    return repr(answer) if isinstance(answer, Exception) else "a stream"
+def _event(event: Event) -> tuple[bytes, bytes]:
+    return event.type.encode(), event.object
+
+
+def _shown(answer: object) -> list[bytes]:
+    if isinstance(answer, Response):
+        return [f"{answer.status} {answer.headers}".encode(), answer.body]
+    if isinstance(answer, Page):
+        rest = (
+            answer.resource_version,
+            answer.continue_token,
+            answer.remaining,
+            answer.shard_selector,
+            answer.warnings,
+        )
+        return [repr(rest).encode(), *answer.items]
+    return [(repr(answer) if isinstance(answer, Exception) else "a stream").encode()]

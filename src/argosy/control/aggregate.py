@@ -274,7 +274,7 @@ class Aggregate(Loop[SourceKey]):
             body["metadata"] = {"annotations": _difference(source, annotations)}
         if status is not None:
             before = source.get("status") or {}
-            body["status"] = {**dict.fromkeys(before.keys() - status.keys()), **status}
+            body["status"] = {**dict.fromkeys(key for key in before if key not in status), **status}
         if body:
             # With the version it was computed for: else the response would show a user's write in between as if it were ours.
             body["metadata"] = {**body.get("metadata", {}), "resourceVersion": source["metadata"]["resourceVersion"]}
@@ -331,7 +331,7 @@ class Aggregate(Loop[SourceKey]):
 def _difference(source: dict[str, Any], annotations: dict[str, str]) -> dict[str, str | None]:
     before = source["metadata"].get("annotations") or {}
     changed: dict[str, str | None] = {k: v for k, v in annotations.items() if before.get(k) != v}
-    return {**changed, **dict.fromkeys(before.keys() - annotations.keys())}
+    return {**changed, **dict.fromkeys(key for key in before if key not in annotations)}
 
 
 def _is_about_size(error: ApiError) -> bool:

@@ -50,7 +50,8 @@ class Collector:
         self._shard = shard
         self._selector = ",".join(part for part in (MANAGED, shard.member_selector()) if part)
         self._informers: dict[tuple[str, str], Informer[HasMetadata]] = {}
-        self._wanted: set[str] = set()
+        #: Names of types, in the order in which they came.
+        self._wanted: dict[str, None] = {}
         self.changes: Signal[CopyChange] = Signal("copies in members")
 
     def follows(self) -> Iterable[Follow[Any]]:
@@ -61,7 +62,7 @@ class Collector:
         """Objects of this type are placed somewhere: watch the type in every member, now and later."""
         if config.name in self._wanted:
             return
-        self._wanted.add(config.name)
+        self._wanted[config.name] = None
         for member in self._members:
             self._start(member, config)
 
@@ -132,4 +133,4 @@ class Collector:
                 if new is not None:
                     self._start(member, new)
         if new is None:
-            self._wanted.discard(old.name)
+            self._wanted.pop(old.name, None)

@@ -97,9 +97,9 @@ class Federate(Loop[SourceKey]):
         self._finalized = JustFinalized(timings.longest_request)
         self._writer = SourceWriter(client, caches, self._finalized, recorder, metrics)
         self._suspended: SuspendedPasses[SourceKey] = SuspendedPasses(plugins.answer, queue.add)
-        self._unplaced: set[SourceKey] = set()
+        self._unplaced: dict[SourceKey, None] = {}
         #: Those of them whose rules look at other workloads.
-        self._waiting_for_others: set[SourceKey] = set()
+        self._waiting_for_others: dict[SourceKey, None] = {}
 
     @classmethod
     def of(cls, shared: ControllerContext, migrate: Migrate) -> "Federate":
@@ -176,8 +176,8 @@ class Federate(Loop[SourceKey]):
     def _of_source(self, told: SourceChange) -> list[SourceKey]:
         key, change = told.key, told.change
         if change.new is None:
-            self._unplaced.discard(key)
-            self._waiting_for_others.discard(key)
+            self._unplaced.pop(key, None)
+            self._waiting_for_others.pop(key, None)
             self._suspended.forget(key)
             for marks in self._marks:
                 marks.drop(key)
@@ -336,14 +336,14 @@ class Federate(Loop[SourceKey]):
 
     def _remember_unplaced(self, key: SourceKey, outcome: Outcome) -> None:
         if outcome.held is not None and outcome.held.reason == HeldReason.UNSCHEDULABLE:
-            self._unplaced.add(key)
+            self._unplaced[key] = None
         else:
-            self._unplaced.discard(key)
+            self._unplaced.pop(key, None)
         rules = outcome.decision.unit.rules if outcome.decision is not None else NO_RULES
         if key in self._unplaced and (rules.affinity or rules.anti_affinity):
-            self._waiting_for_others.add(key)
+            self._waiting_for_others[key] = None
         else:
-            self._waiting_for_others.discard(key)
+            self._waiting_for_others.pop(key, None)
 
     def _wake_when_a_wish_ends(self, key: SourceKey, federated: Object) -> None:
         """A custom migration expires at a given time."""

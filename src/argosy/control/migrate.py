@@ -78,7 +78,7 @@ class Migrate(Loop[SourceKey]):
         self.found: Signal[SourceKey] = Signal("what members can run of a workload")
         self._infos: dict[SourceKey, AutoMigrationInfo] = {}
         #: By cluster, the workloads with an estimate there.
-        self._capped: dict[str, set[SourceKey]] = {}
+        self._capped: dict[str, dict[SourceKey, None]] = {}
         self._present: dict[tuple[str, SourceKey], _Present] = {}
         #: The workload of a ReplicaSet, as far as known.
         self._made_for: dict[tuple[str, str], SourceKey] = {}
@@ -269,11 +269,11 @@ class Migrate(Loop[SourceKey]):
             if cluster not in info.estimated_capacity:
                 self._uncap(cluster, key)
         for cluster in info.estimated_capacity:
-            self._capped.setdefault(cluster, set()).add(key)
+            self._capped.setdefault(cluster, {})[key] = None
 
     def _uncap(self, cluster: str, key: SourceKey) -> None:
-        capped = self._capped.get(cluster, set())
-        capped.discard(key)
+        capped = self._capped.get(cluster, {})
+        capped.pop(key, None)
         if not capped:
             self._capped.pop(cluster, None)
 
