@@ -46,6 +46,8 @@ class Ground:
         self.allocatable = {name: number * 1000 for name, number in cores.items()}
         self.requested = dict.fromkeys(cores, 0)
         self.placed: dict[str, dict[str, int]] = {}
+        #: Replicas that no cluster had room for, by what was known.
+        self.short: dict[str, int] = {}
         self._rules = rules
         self._lag = lag
         self._reported = dict(self.requested)
@@ -56,10 +58,14 @@ class Ground:
 
     def decide(self, workload: Workload) -> dict[str, int]:
         before = self.placed.get(workload.name, {})
-        fleet = self._fleet.with_reserved(self._reservations.without(workload.name))
+        # As the control plane does: what is limited to available room is not given its own room twice.
+        own = self._rules.within_available
+        reserved = self._reservations.totals if own else self._reservations.without(workload.name)
+        fleet = self._fleet.with_reserved(reserved)
         decision = schedule(self._unit(workload, before), fleet)
         after = {name: number or 0 for name, number in decision.placements.items()}
         self.placed[workload.name] = after
+        self.short[workload.name] = decision.waiting
         for name in before.keys() | after.keys():
             self.requested[name] += (after.get(name, 0) - before.get(name, 0)) * workload.request
         request = {"cpu": workload.request, "memory": workload.request * _MEMORY_PER_MILLI}
@@ -167,7 +173,7 @@ def scale(ground: Ground, chance: random.Random, some: list[Workload], most: flo
         started, stopped = sum(c for c in changes if c > 0), -sum(c for c in changes if c < 0)
         needed += started + stopped
         needless += stopped if wanted >= workload.replicas else started
-        needless += abs(wanted - sum(after.values()))
+        needless += abs(wanted - sum(after.values()) - ground.short[workload.name])
     return needed, needless
 
 

@@ -76,6 +76,21 @@ async def test_one_that_is_bounded_by_what_is_available_is_not_given_its_own_roo
     assert all(taken[name] <= cores * 1000 for name, cores in zip(fed.names, CPUS, strict=True)), taken
 
 
+async def test_what_fits_nowhere_waits_and_is_started_when_there_is_room(fed):
+    await fed.policy(schedulingMode="Divide", limitReplicasToAvailable=True, **KEEPING)
+    await fed.client.create(DEPLOYMENTS, _workload("web", 40), "default")
+    await eventually(lambda: _reserved(fed) == 40_000)
+    await fed.client.create(DEPLOYMENTS, _workload("api", 12), "default")
+    await eventually(lambda: _reserved(fed) == 48_000, why="8 of them fit")
+    taken = fed.inside.reserved.totals["cpu"]
+    assert taken == {name: cores * 1000 for name, cores in zip(fed.names, CPUS, strict=True)}
+    held = (await fed.federated("api-deployments.apps"))["metadata"]["annotations"][keys.HELD]
+    assert "4 of 12 replicas wait for room" in held
+    await fed.client.delete(DEPLOYMENTS, "web", "default")
+    await eventually(lambda: _reserved(fed) == 12_000, why="the rest is started")
+    assert keys.HELD not in (await fed.federated("api-deployments.apps"))["metadata"]["annotations"]
+
+
 async def test_a_cluster_that_leaves_reserves_nothing(fed):
     await fed.policy(schedulingMode="Duplicate")
     await fed.client.create(DEPLOYMENTS, _workload("web", 1), "default")

@@ -155,6 +155,6 @@ def rules(selector_term: dict[str, Any]) -> dict[str, Any]:
             ("topologyKey",),
         ),
         "limitReplicasToAvailable": boolean(
-            "A cluster is given no more new replicas than what they request is available there, unless none has room."
+            "A cluster is given no more new replicas than what they request is available there. The rest waits for room."
         ),
     }

@@ -119,7 +119,7 @@ def _scheduled(
     again = unanswered or evacuation.incomplete or waits
     record = triggers.text_unanswered if again else triggers.text
     state = state.with_annotations({**state.annotations, keys.SCHEDULING_TRIGGERS: record})
-    if decision.unschedulable:
+    if decision.unschedulable or decision.waiting:
         state = state.holding(HeldReason.UNSCHEDULABLE, decision.message, _EVENT)
     for annotation, why in sorted(unit.ignored.items()):
         state = state.noting("Warning", _EVENT, f"annotation {annotation} is ignored: {why}")

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, cast
 
 import numpy as np
 
-from argosy.fleet.snapshot import CPU, LARGEST, MEMORY, Column, Fleet, Rows
+from argosy.fleet.snapshot import LARGEST, Column, Fleet, Rows
 from argosy.kube.taints import NO_SCHEDULE
 from argosy.plan.scheduling.framework import FrameworkError
 from argosy.plan.scheduling.unit import Unit
@@ -25,6 +25,7 @@ __all__ = [
     "demand_of",
     "estimated_capacity",
     "planned",
+    "pods_assured",
     "pods_free",
     "replicas_today",
     "steps",
@@ -94,7 +95,9 @@ def demand_of(unit: Unit, fleet: Fleet, rows: Rows) -> Demand:
             most = ready_alone
     least = _stated(fleet, rows, unit.min_replicas, 0)
     if unit.rules.within_available:
-        most = np.minimum(most, current + pods_free(unit, fleet, rows))
+        holds = current + pods_assured(unit, fleet, rows)
+        # A minimum is not started where it does not fit.
+        least, most = np.minimum(least, holds), np.minimum(most, holds)
         if unit.avoid_disruption and int(current.sum()) <= total:
             # A full cluster's share is what it runs: the others have room only for the rest.
             least = np.maximum(least, np.minimum(current, most))
@@ -113,13 +116,16 @@ def demand_of(unit: Unit, fleet: Fleet, rows: Rows) -> Demand:
 
 def pods_free(unit: Unit, fleet: Fleet, rows: Rows) -> Column:
     """How many more of its pods each cluster has room for, by what a pod requests."""
-    request = unit.pod_request
-    wanted = {CPU: request.milli_cpu, MEMORY: request.memory, **request.scalars}
     pods: Column = np.full(len(rows), MOST_REPLICAS, dtype=np.int64)
-    for resource, amount in wanted.items():
-        if amount > 0:
-            pods = np.minimum(pods, np.maximum(fleet.free(resource)[rows], 0) // amount)
+    for resource, amount in unit.pod_request.amounts.items():
+        pods = np.minimum(pods, np.maximum(fleet.free(resource)[rows], 0) // amount)
     return pods
+
+
+def pods_assured(unit: Unit, fleet: Fleet, rows: Rows) -> Column:
+    """The same, by figures that are current: where they are old, nobody knows of any room."""
+    pods = pods_free(unit, fleet, rows)
+    return np.where(fleet.stale[rows], 0, pods) if fleet.stale.any() else pods
 
 
 def _stated(fleet: Fleet, rows: Rows, numbers: Mapping[str, int], default: int) -> Column:

@@ -44,6 +44,7 @@ DEFAULT = DEFAULT_PROFILE
 NO_REPLICAS_ASSIGNED = "no cluster may take any of the {total} replicas: weights, maximums or capacities are 0"
 NO_CLUSTER_ALLOWED = "maxClusters is 0: the object is placed nowhere"
 NOTHING_TO_DIVIDE = "0 replicas are wanted and the object was not placed before"
+WAIT_FOR_ROOM = "{waiting} of {total} replicas wait for room: no cluster that may take them has it available"
 SHARES_KEPT = "clusters keep the ordinals or completions they have, and the others get the rest"
 
 
@@ -62,6 +63,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     sticky: bool = False
     #: Replicas that found no cluster because of maximums and capacities.
     shortfall: int = 0
+    #: Those of them that are started as soon as a cluster has room.
+    waiting: int = 0
 
     # How the decision was made; None for steps that were not reached.
     evaluation: Evaluation | None = None
@@ -163,7 +166,7 @@ def decide(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, 
             raise FrameworkError(unit.unreadable)
         if unit.sticky and unit.current:
             kept = yield from _planned(partial(_scaled_in_place, unit, fleet), profile)
-            return Decision(unit=unit, fleet=fleet, kept=kept, sticky=True)
+            return _sticky(unit, fleet, kept)
         return (yield from _decided(unit, fleet, profile))
     except FrameworkError as error:
         message = str(error)
@@ -172,6 +175,14 @@ def decide(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, 
     except FrameworkError:
         kept = unit.current  # a planner that failed cannot scale either
     return Decision(unit=unit, fleet=fleet, kept=kept, unschedulable=True, message=message)
+
+
+def _sticky(unit: Unit, fleet: Fleet, kept: Mapping[str, int | None]) -> Decision:
+    waiting = 0
+    if unit.divides and unit.rules.within_available:
+        waiting = max((unit.desired_replicas or 0) - sum(number or 0 for number in kept.values()), 0)
+    message = WAIT_FOR_ROOM.format(waiting=waiting, total=unit.desired_replicas) if waiting else ""
+    return Decision(unit=unit, fleet=fleet, kept=kept, sticky=True, message=message, shortfall=waiting, waiting=waiting)
 
 
 def _decided(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Decision]:
@@ -240,13 +251,9 @@ def _divided(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ranked, p
         return _scaled_to_zero(unit, fleet, evaluation, ranked)
     divide = _replicas_plugin(unit, profile).divide
     if unit.rules.spread:
-        division = spread_constraints.within_bounds(divide, unit, fleet, ranked.rows)
-    else:
-        division = divide(unit, fleet, ranked.rows)
-    if unit.rules.within_available and int(division.replicas.sum()) < total:
-        # Pending pods that a cluster reports are better than replicas that are never started.
-        unbounded = msgspec.structs.replace(unit.rules, within_available=False)
-        return _divided(msgspec.structs.replace(unit, rules=unbounded), fleet, evaluation, ranked, profile)
+        divide = partial(spread_constraints.within_bounds, divide)
+    division = divide(unit, fleet, ranked.rows)
+    waiting = _waiting(division, divide, unit, fleet, ranked.rows)
     numbers = division.replicas + division.overflow
     # In the order of rows, which is the order of names; a cluster without replicas gets no object.
     of_fleet = np.zeros(len(fleet), dtype=np.int64)
@@ -259,9 +266,10 @@ def _divided(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ranked, p
             evaluation=evaluation,
             kept=_held(unit, fleet, profile),
             unschedulable=True,
-            message=NO_REPLICAS_ASSIGNED.format(total=total),
+            message=(WAIT_FOR_ROOM if waiting else NO_REPLICAS_ASSIGNED).format(waiting=total, total=total),
             division=division,
             shortfall=total,
+            waiting=waiting,
         )
     return Decision(
         unit=unit,
@@ -271,7 +279,24 @@ def _divided(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ranked, p
         replicas=of_fleet[rows],
         division=division,
         shortfall=max(total - int(division.replicas.sum()), 0),
+        message=WAIT_FOR_ROOM.format(waiting=waiting, total=total) if waiting else "",
+        waiting=waiting,
     )
+
+
+def _waiting(fitting: Division, divide: spread_constraints.Divide, unit: Unit, fleet: Fleet, rows: Rows) -> int:
+    """How many replicas wait for room alone: without that limit, they could be started on top of this division."""
+    fits = fitting.replicas.tolist()
+    if not unit.rules.within_available or sum(fits) >= (unit.desired_replicas or 0):
+        return 0
+    unlimited = msgspec.structs.replace(
+        unit,
+        rules=msgspec.structs.replace(unit.rules, within_available=False),
+        current=dict(zip(fleet.names_of(rows), fits, strict=True)),
+        avoid_disruption=True,
+    )
+    possible = int(divide(unlimited, fleet, rows).replicas.sum())
+    return max(possible - int(sum(fits)), 0)
 
 
 def _scaled_to_zero(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ranked) -> Decision:

@@ -5,7 +5,7 @@ import numpy as np
 from argosy.fleet.katalyst import RECLAIMED_MILLICPU
 from argosy.fleet.snapshot import CPU, GPU, MEMORY, Column, Fleet, Rows
 from argosy.plan.plugins.rules import compute_power
-from argosy.plan.replicas.demand import demand_of, pods_free, steps
+from argosy.plan.replicas.demand import demand_of, pods_assured, replicas_today, steps
 from argosy.plan.replicas.weighted import plan_replicas, stays, tie_breaks
 from argosy.plan.replicas.weights import dynamic_weights, level_weights
 from argosy.plan.scheduling.framework import Division, FrameworkError, Replicas
@@ -28,6 +28,15 @@ def weights_of(unit: Unit, fleet: Fleet, rows: Rows) -> tuple[Column, str]:
     """The weights of the clusters at these rows (in the order of names), and their origin."""
     if unit.weights:
         return fleet.column(unit.weights)[rows], "weights are those of the policy"
+    weights, told = _by_capacity(unit, fleet, rows)
+    if unit.rules.within_available:
+        # Without any weight, what runs in a full cluster, or has room in one that weighs nothing, would go elsewhere.
+        holds = fleet.column(replicas_today(unit))[rows] + pods_assured(unit, fleet, rows)
+        weights = np.where(holds > 0, np.maximum(weights, 1), 0)
+    return weights, told
+
+
+def _by_capacity(unit: Unit, fleet: Fleet, rows: Rows) -> tuple[Column, str]:
     resource = weighed_resource(unit)
     if resource == CPU and compute_power.counts_power(unit):
         told = "weights follow free cpu by its power"
@@ -38,10 +47,10 @@ def weights_of(unit: Unit, fleet: Fleet, rows: Rows) -> tuple[Column, str]:
         added = (unit.desired_replicas or 0) - sum(number or 0 for number in unit.current.values())
         per_replica = unit.pod_request.milli_cpu if resource == CPU else unit.request.scalars.get(resource, 0)
         if added > 0 and per_replica > 0:
-            fits = pods_free(unit, fleet, rows) > 0
+            fits = pods_assured(unit, fleet, rows) > 0
             held, free = fleet.allocatable(resource)[rows], fleet.free(resource)[rows]
             weights = level_weights(held, np.where(fits, free, -held), added * per_replica)
-            return np.where(fits, weights, 0), f"weights lead to the same level of {resource} everywhere"
+            return weights, f"weights lead to the same level of {resource} everywhere"
     # Objects that can be placed in the same clusters share the weights.
     question = ("weights", resource, rows.tobytes())
     weights = fleet.remembered(question, lambda: dynamic_weights(*amounts(fleet, rows, resource)))
