@@ -5,6 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.harness.membership import Party
+from tests.harness.virtual import loop_factories
+
+#: Virtual time, unless a test says why not.
+pytest_asyncio_loop_factories = loop_factories
 
 
 @pytest.fixture

@@ -12,10 +12,13 @@ import pytest
 
 from argosy.api import keys, resources
 from argosy.server.auth.certificates import Authority
-from argosy.server.embedded import ADMIN, EmbeddedServer
+from argosy.server.embedded import ADMIN
 from tests.harness.federation import SECRETS
 from tests.harness.membership import Party, encoded
+from tests.harness.servers import new_server
 from tests.harness.user import cluster_secret, exists, federated_cluster
+
+pytestmark = pytest.mark.real_time("whoever would like to have credentials listens on a socket")
 
 TOKEN = "the-token-of-a-member"
 
@@ -56,7 +59,7 @@ class Tokens(Party):
     def __init__(self, *, verified: bool = True, **options: Any):
         super().__init__(accounts=False, **options)
         self._verified = verified
-        self.servers["m1"] = EmbeddedServer(tokens={TOKEN: ADMIN})
+        self.servers["m1"] = new_server(tokens={TOKEN: ADMIN})
 
     async def join(self, name: str, **spec: Any) -> None:
         data = {keys.SECRET_BOOTSTRAP_TOKEN: TOKEN.encode()}

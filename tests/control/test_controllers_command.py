@@ -20,6 +20,7 @@ from argosy.kube.lease import LeaderElector
 from argosy.server.auth.identity import User
 from argosy.server.embedded import EmbeddedServer
 from tests.harness.eventually import eventually
+from tests.harness.servers import new_server
 
 
 @pytest.mark.parametrize(
@@ -45,12 +46,14 @@ def test_shards_without_leases_are_refused() -> None:
     assert str(_shard("0/1", leader_elect=False)) == "0/1"
 
 
+@pytest.mark.real_time("probes are asked over HTTP")
 async def test_probes_on_an_address_this_machine_does_not_have_are_refused() -> None:
     with pytest.raises(Failure, match=r"203.0.113.1 port 0 cannot be used for probes: ") as failure:
         await Probes().open("203.0.113.1", 0)
     assert "--probe-address" in failure.value.hint
 
 
+@pytest.mark.real_time("probes are asked over HTTP")
 async def test_probes_tell_what_is_waited_for() -> None:
     probes = Probes()
     await probes.open("127.0.0.1", 0)
@@ -101,7 +104,7 @@ async def test_argosy_up_does_not_wait_for_one_that_was_killed() -> None:
 
 @contextlib.asynccontextmanager
 async def _plane() -> AsyncIterator[EmbeddedServer]:
-    server = EmbeddedServer(None)
+    server = new_server()
     await server.start()
     await install(server.client(), chosen=access.INSTALLATION)
     yield server

@@ -9,6 +9,7 @@ from argosy.control.manager import Manager
 from argosy.kube.errors import NotFound
 from tests.harness.eventually import eventually, holds
 from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, Federation
+from tests.harness.virtual_server import connector
 
 OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "default"}}
 
@@ -35,7 +36,7 @@ class FencedFederation(Federation):
 
     async def start_controllers(self) -> None:
         self._manager_client = self.plane.client()
-        self.manager = Manager(self._manager_client, timings=self.timings, fence=self.gate)
+        self.manager = Manager(self._manager_client, timings=self.timings, fence=self.gate, connect=connector())
         self._run = asyncio.create_task(self.manager.run())
         await eventually(self.manager.ready.is_set, why="controllers ready")
 

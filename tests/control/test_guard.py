@@ -13,11 +13,12 @@ from argosy.plan.pipeline.run import STEPS
 from argosy.server.auth.identity import User
 from argosy.server.embedded import EmbeddedServer
 from tests.harness import guarding
+from tests.harness.servers import new_server
 
 
 @pytest.fixture
 async def plane() -> AsyncIterator[EmbeddedServer]:
-    server = EmbeddedServer(admission=(Guard,))
+    server = new_server(admission=(Guard,))
     await server.start()
     try:
         await install(server.client(), chosen=access.INSTALLATION)

@@ -13,12 +13,15 @@ from tests.harness.federation import QUICK, add_node
 from tests.harness.membership import Double, Party, changing, encoded
 from tests.harness.relay import Relay
 from tests.harness.router import Router
+from tests.harness.servers import new_server
 from tests.harness.user import DEPLOYMENTS, NAMESPACES, SECRETS, cluster_secret, exists, federated_cluster
 
 REASON = "ClusterIdentityChanged"
 TOKEN = "a-token-of-both"
 #: Asked again after so long; the default is for production.
 TIMINGS = msgspec.structs.replace(QUICK, identity_period=0.2, identity_recheck=0.3)
+reroutes = pytest.mark.real_time("it is a matter of single connections where a relay leads")
+routes = pytest.mark.real_time("the router is one of HTTP")
 
 
 class Rerouted(Party):
@@ -47,6 +50,7 @@ async def _prepared(double: Double, server: EmbeddedServer) -> None:
 
 
 @pytest.mark.parametrize("cut", [True, False], ids=["cut", "kept"])
+@reroutes
 async def test_another_cluster_at_the_address_is_not_written_to(cut):
     """Whether connections that are open go on, to the right one, or end."""
     async with Rerouted() as fed:
@@ -83,6 +87,7 @@ async def test_another_cluster_at_the_address_is_not_written_to(cut):
             assert double.writes == []
 
 
+@reroutes
 async def test_nor_is_one_that_carries_the_mark_of_the_member():
     """As a backup of the member's objects does that is restored in another cluster."""
     async with Rerouted() as fed:
@@ -100,6 +105,7 @@ async def test_nor_is_one_that_carries_the_mark_of_the_member():
             assert double.writes == []
 
 
+@reroutes
 async def test_nor_by_controllers_that_come_later():
     """What the member is known by is on record."""
     async with Rerouted() as fed:
@@ -123,6 +129,7 @@ async def test_nor_by_controllers_that_come_later():
 
 
 @pytest.mark.parametrize("marked", [True, False], ids=["marked", "fresh"])
+@reroutes
 async def test_nor_is_it_left_in_the_place_of_the_member(marked):
     """What carries the mark is not deleted there, and what does not have it does not let the member go."""
     async with Rerouted() as fed:
@@ -152,6 +159,7 @@ async def test_nor_is_it_left_in_the_place_of_the_member(marked):
             assert double.writes == []
 
 
+@reroutes
 async def test_a_member_of_an_earlier_version_is_known_from_its_first_use_on():
     async with Rerouted() as fed:
         await fed.stop_controllers()
@@ -171,7 +179,7 @@ class Again(Party):
 
     def __init__(self) -> None:
         super().__init__(accounts=False, timings=TIMINGS)
-        self.servers["m1"] = EmbeddedServer(tokens={TOKEN: ADMIN})
+        self.servers["m1"] = new_server(tokens={TOKEN: ADMIN})
 
     async def join(self, name: str, **spec: Any) -> None:
         server = self.servers[name]
@@ -197,7 +205,7 @@ class Routed(Party):
 
     def __init__(self, **options: Any):
         super().__init__(accounts=False, **options)
-        self.servers["m1"] = EmbeddedServer(tokens={TOKEN: ADMIN})
+        self.servers["m1"] = new_server(tokens={TOKEN: ADMIN})
         self.router = Router(self.servers["m1"])
 
     async def join(self, name: str, **spec: Any) -> None:
@@ -213,6 +221,7 @@ class Routed(Party):
         await self.router.__aexit__()
 
 
+@routes
 async def test_who_answers_is_asked_again_on_connections_that_live():
     asked_each_time = msgspec.structs.replace(TIMINGS, identity_period=0.0)
     async with Routed(timings=asked_each_time) as fed:
@@ -231,6 +240,7 @@ async def test_who_answers_is_asked_again_on_connections_that_live():
             await fed.eventually_replicas({"m1": 1}, "web")
 
 
+@routes
 async def test_what_another_cluster_does_not_have_is_not_taken_for_gone():
     """It answers for the first time when it is asked for the copy."""
     async with Routed(timings=TIMINGS) as fed:

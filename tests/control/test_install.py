@@ -17,8 +17,8 @@ from argosy.control.permissions import missing
 from argosy.kube.errors import Forbidden
 from argosy.kube.resource import Resource
 from argosy.server.auth.identity import User
-from argosy.server.embedded import EmbeddedServer
 from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, NAMESPACES
+from tests.harness.servers import new_server
 
 ROLES = Resource(rights.GROUP, "v1", "clusterroles", "ClusterRole", False)
 BINDINGS = Resource(rights.GROUP, "v1", "clusterrolebindings", "ClusterRoleBinding", False)
@@ -28,7 +28,7 @@ CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "Cust
 
 @pytest.fixture
 async def plane():
-    server = EmbeddedServer()
+    server = new_server()
     await server.start()
     yield server
     await server.stop()

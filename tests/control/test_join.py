@@ -76,6 +76,7 @@ async def test_a_member_that_is_still_leaving_is_waited_for(party):
 
 
 @pytest.mark.parametrize("uid", [{}, {"uid": None}, {"uid": ""}], ids=str)
+@pytest.mark.real_time("lies are bytes on a socket")
 async def test_a_cluster_without_a_uid_to_be_known_by_does_not_join_and_is_told(uid, caplog):
     async def unknown(asked):
         status, body = await asked.truth()

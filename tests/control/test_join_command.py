@@ -12,6 +12,8 @@ from tests.harness.federation import DEPLOYMENTS, NAMESPACES, SECRETS
 from tests.harness.membership import Outsider, Party
 from tests.harness.user import exists
 
+pytestmark = pytest.mark.real_time("the commands are processes")
+
 OWNED = {"apiVersion": keys.API_VERSION, "kind": "FederatedCluster", "name": "m1"}
 
 

@@ -6,7 +6,7 @@ from argosy.api import keys, resources
 from argosy.server.embedded import EmbeddedServer
 from tests.harness.federation import DEPLOYMENTS, EVENTS, NAMESPACES
 from tests.harness.membership import Outsider, Party
-from tests.harness.relay import Relay
+from tests.harness.servers import new_relay, new_server
 from tests.harness.user import exists
 
 
@@ -29,7 +29,7 @@ async def test_a_rotated_certificate_is_used_and_nothing_is_listed_again():
 async def test_a_secret_of_no_use_cuts_nothing_and_is_told():
     async with Party(accounts=False) as fed:
         await fed.policy()
-        stranger = EmbeddedServer()
+        stranger = new_server()
         before = await fed.secret()
         pair = stranger.authority.issue("admin", groups=["system:masters"])
         await fed.put(**{keys.SECRET_CLIENT_CERTIFICATE: pair.certificate, keys.SECRET_CLIENT_KEY: pair.key})
@@ -106,7 +106,7 @@ async def test_nor_by_controllers_that_never_saw_the_one_that_joined(owner):
 
 @of_others
 async def test_nor_when_it_did_not_answer_at_first(owner):
-    async with Party(accounts=False) as fed, Outsider() as other, Relay("127.0.0.1", other.port) as relay:
+    async with Party(accounts=False) as fed, Outsider() as other, new_relay(other.port) as relay:
         await fed.policy()
         await fed.propagates()
         await fed.stop_controllers()
@@ -121,7 +121,7 @@ async def test_nor_when_it_did_not_answer_at_first(owner):
 
 
 async def test_one_that_did_not_answer_at_first_is_used_when_it_does():
-    async with Party(accounts=False) as fed, Relay("127.0.0.1", fed.servers["m1"].port) as relay:
+    async with Party(accounts=False) as fed, new_relay(fed.servers["m1"].port) as relay:
         await fed.policy()
         await fed.propagates("before")
         await fed.stop_controllers()

@@ -19,7 +19,7 @@ from tests.harness.eventually import eventually
 from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, WATCHFUL, Federation
 from tests.harness.liar import Liar, Tell
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real_time("lies are bytes on a socket")]
 
 LIAR, HONEST = "m1", "m2"
 #: Smaller than by default, so that an endless answer comes to its end sooner.

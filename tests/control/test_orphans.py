@@ -20,6 +20,8 @@ from argosy.server.auth.identity import Attributes, Authorizer, Decision
 from tests.harness.federation import CONFIGMAPS, SERVICES
 from tests.harness.membership import Party
 
+pytestmark = pytest.mark.real_time("the command has a client of its own, over HTTPS")
+
 DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False)
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints")

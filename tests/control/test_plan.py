@@ -35,7 +35,7 @@ from tests.harness import candidates
 from tests.harness.ground import Ground, World, simulated_ground
 from tests.harness.user import DEPLOYMENTS, deployment, federated_cluster
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real_time("members listen on sockets")]
 
 PLANS = 200
 #: Deployments and the ConfigMap of a run.

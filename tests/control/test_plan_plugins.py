@@ -9,6 +9,8 @@ from argosy.kube.client import Patch
 from tests.harness.federation import Federation, deployment
 from tests.harness.webhook import webhook_process
 
+pytestmark = pytest.mark.real_time("the plugin is a process that is asked over HTTP")
+
 
 @pytest.fixture
 async def fed():

@@ -46,6 +46,8 @@ from tests.harness.eventually import PATIENCE, eventually
 from tests.harness.federation import QUICK, Federation
 from tests.harness.package import Package
 
+pytestmark = pytest.mark.real_time("the workers are processes")
+
 #: Long enough for a process on a busy machine to answer, short enough to be waited for.
 TIMINGS = msgspec.structs.replace(QUICK, plugin_answer=2.0, plugin_load=PATIENCE, plugin_retry=0.3, breaker_open=0.1)
 #: What a plugin that hangs is given, and what the API server may take at most meanwhile; without one it takes a few milliseconds.

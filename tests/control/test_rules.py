@@ -2,12 +2,12 @@
 
 import asyncio
 import json
-import time
 
 import msgspec
 import pytest
 
 from argosy.api import keys, resources
+from argosy.kube import clock
 from argosy.kube.client import Patch
 from argosy.kube.errors import NotFound
 from tests.harness.eventually import eventually, holds
@@ -21,6 +21,7 @@ from tests.harness.federation import (
     add_node,
     deployment,
 )
+from tests.harness.servers import new_server
 
 ALL = {"schedulingMode": "Duplicate"}
 
@@ -81,11 +82,11 @@ async def test_a_deployment_on_three_members_costs_at_most_four_writes(fed):
 
 async def quiet(counters: list[Writes], seconds: float) -> None:
     """Until nothing has been written for so long."""
-    count, since = -1, time.monotonic()
-    while time.monotonic() - since < seconds:
+    count, since = -1, clock.monotonic()
+    while clock.monotonic() - since < seconds:
         now = sum(len(each.keys) for each in counters)
         if now != count:
-            count, since = now, time.monotonic()
+            count, since = now, clock.monotonic()
         await asyncio.sleep(0.02)
 
 
@@ -296,8 +297,7 @@ async def test_an_unreachable_member_loses_nothing(fed):
     await fed.deploy(replicas=4)
     await fed.eventually_replicas({"m1": 2, "m2": 2})
     await settled(fed)
-    port = fed.servers["m2"].port
-    await fed.servers["m2"]._listener.close(grace=0.1)
+    await fed.servers["m2"].close_door()
     await eventually(lambda: fed.ready_clusters() == ["m1", "m3"])
     await fed.scale("web", 6)
 
@@ -306,12 +306,7 @@ async def test_an_unreachable_member_loses_nothing(fed):
         return clusters == {"m1": "OK", "m2": "ClusterNotReady"}
 
     await eventually(waiting)
-    server = fed.servers["m2"]
-    from argosy.server.auth.certificates import server_context
-    from argosy.server.http.listener import serve
-
-    context = server_context(server.authority.server_pair(["127.0.0.1", "localhost"]), server.authority.certificate)
-    server._listener = await serve(server.server, "127.0.0.1", port, context)
+    await fed.servers["m2"].open_door()
     await eventually(lambda: fed.ready_clusters() == ["m1", "m2", "m3"])
     await fed.eventually_replicas({"m1": 3, "m2": 3})
 
@@ -397,9 +392,8 @@ async def test_a_member_of_another_federation_is_not_taken(fed):
         "kind": "Namespace",
         "metadata": {"name": keys.SYSTEM_NAMESPACE, "annotations": {keys.FEDERATED_CLUSTER_UID: "somebody-else"}},
     }
-    from argosy.server.embedded import EmbeddedServer
 
-    stranger = EmbeddedServer()
+    stranger = new_server()
     await stranger.start()
     try:
         await stranger.client().create(NAMESPACES, namespace)

@@ -15,12 +15,13 @@ from argosy.kube.client import Client
 from argosy.kube.lease import LEASES, LeaderElector
 from argosy.server.embedded import EmbeddedServer
 from tests.harness.eventually import eventually, holds
+from tests.harness.servers import new_server
 from tests.harness.user import NAMESPACES
 
 
 @pytest.fixture
 async def server():
-    server = EmbeddedServer(None)
+    server = new_server()
     await server.start()
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": keys.SYSTEM_NAMESPACE}}
     await server.client().create(NAMESPACES, namespace)

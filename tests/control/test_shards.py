@@ -25,6 +25,7 @@ from tests.harness.eventually import eventually, holds
 from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, QUICK, Federation
 from tests.harness.inside import Inside
 from tests.harness.user import deployment, exists
+from tests.harness.virtual_server import connector
 
 MANAGED = f"{keys.MANAGED_LABEL}=true"
 #: Several managers in one process have no time for a member that must answer within a quarter of a second.
@@ -88,8 +89,10 @@ class ShardedFederation(Federation):
         await self.start_controllers()
 
     def _manager(self, shard: Shard) -> Manager:
+        connect_to = connector() or http_connector()
+
         def connect(name: str, connection: Connection, challenge: Challenge | None) -> Client:
-            return self._noting(shard, name, http_connector()(name, connection, challenge))
+            return self._noting(shard, name, connect_to(name, connection, challenge))
 
         client = self._noting(shard, "", self.plane.client())
         return Manager(client, options=Options(shard=shard), timings=self.timings, connect=connect)

@@ -1,15 +1,13 @@
 """Members that take every request and answer none: they hold up nobody, and get what they missed when they are back."""
 
-import asyncio
 import contextlib
 
 import msgspec
 import pytest
 
-from argosy.server.auth.certificates import server_context
-from argosy.server.http.listener import serve
 from tests.harness.eventually import eventually
 from tests.harness.federation import DEPLOYMENTS, QUICK, Federation
+from tests.harness.virtual_server import VirtualServer
 
 #: Health is shown late, as in production: for a while a hung member counts as ready. Nobody here waits as long as for a
 #: write to it.
@@ -22,25 +20,13 @@ ON_M1 = {"schedulingMode": "Duplicate", "placement": [{"cluster": "m1"}]}
 async def hung(fed: Federation, name: str):
     """In place of the member's server one that reads and never answers."""
     server = fed.servers[name]
-    port = server.port
-    await server._listener.close(grace=0.1)
-    held: set[asyncio.StreamWriter] = set()
-
-    async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        held.add(writer)
-        with contextlib.suppress(OSError):
-            while await reader.read(65536):
-                pass
-
-    context = server_context(server.authority.server_pair(["127.0.0.1", "localhost"]), server.authority.certificate)
-    silent = await asyncio.start_server(swallow, "127.0.0.1", port, ssl=context)
+    assert isinstance(server, VirtualServer)
+    await server.hang()
     try:
         yield
     finally:
-        silent.close()
-        for writer in held:
-            writer.transport.abort()
-        server._listener = await serve(server.server, "127.0.0.1", port, context)
+        await server.close_door()
+        await server.open_door()
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from argosy.kube.cache import Cache
 from argosy.kube.queue import Result, WorkQueue
 from tests.harness.eventually import eventually
 from tests.harness.federation import QUICK, Federation
+from tests.harness.virtual_server import connector
 
 DOCS = Path(__file__).parents[2] / "docs" / "loops.md"
 
@@ -80,7 +81,12 @@ class Remarkable(Loop[SourceKey]):
 async def test_another_loop_is_its_own_file_and_one_line() -> None:
     async with Federation(1) as fed:
         await fed.stop_controllers()
-        manager = Manager(fed.client, timings=QUICK, loops=lambda shared: [*loops_of(shared), Remarkable(shared)])
+        manager = Manager(
+            fed.client,
+            timings=QUICK,
+            connect=connector(),
+            loops=lambda shared: [*loops_of(shared), Remarkable(shared)],
+        )
         (loop,) = (each for each in manager.loops if isinstance(each, Remarkable))
         running = asyncio.create_task(manager.run())
         try:

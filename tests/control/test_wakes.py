@@ -17,9 +17,6 @@ from argosy.fleet.health import probe_failed
 from argosy.fleet.katalyst import CUSTOM_NODE_RESOURCES, PLUGIN, RECLAIMED_MILLICPU
 from argosy.fleet.snapshot import GPU
 from argosy.kube.client import Patch
-from argosy.server.auth.certificates import server_context
-from argosy.server.embedded import EmbeddedServer
-from argosy.server.http.listener import serve
 from tests.control.test_placement_rules import reclaim
 from tests.control.test_shards import ShardedFederation
 from tests.harness.eventually import eventually
@@ -35,6 +32,7 @@ from tests.harness.federation import (
     add_node,
 )
 from tests.harness.inside import Inside
+from tests.harness.servers import new_server
 from tests.harness.user import deployment, federated_cluster, weights
 from tests.harness.webhook import WebhookServer
 
@@ -135,6 +133,7 @@ async def test_a_changed_override_reaches_members(fed, kind):
     await eventually(lambda: _images(fed, "nginx:1.29", "mirror/nginx:2"))
 
 
+@pytest.mark.real_time("webhooks are asked over HTTP")
 async def test_who_waits_for_a_webhook_that_hangs_asks_the_one_in_its_place(fed):
     hanging, answering = WebhookServer(), WebhookServer()
     hanging.behaviour = {"mode": "hang"}
@@ -271,16 +270,13 @@ async def test_what_a_member_refused_is_carried_when_it_answers_again(fed):
     await fed.deploy(replicas=1)
     await fed.eventually_replicas({"m1": 1, "m2": 1})
     await _settled(fed)
-    server = fed.servers["m2"]
-    port = server.port
-    await server._listener.close(grace=0.1)
+    await fed.servers["m2"].close_door()
     await fed.scale("web", 2)
 
     await fed.eventually_replicas({"m1": 2, "m2": 1})
     dispatch = fed.inside.queue("dispatch")
     await eventually(lambda: dispatch.delayed and not dispatch.processing)
-    context = server_context(server.authority.server_pair(["127.0.0.1", "localhost"]), server.authority.certificate)
-    server._listener = await serve(server.server, "127.0.0.1", port, context)
+    await fed.servers["m2"].open_door()
     await fed.deploy("other", replicas=1)
     await fed.eventually_replicas({"m1": 1, "m2": 1}, "other")
     await fed.eventually_replicas({"m1": 2, "m2": 2})
@@ -384,7 +380,7 @@ async def test_of_a_paused_object_it_is_told_which_members_cannot_be_read(fed):
 @contextlib.asynccontextmanager
 async def _another(fed, name):
     """One more member."""
-    server = EmbeddedServer()
+    server = new_server()
     await server.start()
     try:
         await add_node(server.client(), f"{name}-node", cpu=16)

@@ -3,7 +3,7 @@
 import msgspec
 
 from argosy.api import keys
-from tests.control.test_identity import ADMIN, REASON, TIMINGS, TOKEN, Routed, _prepared
+from tests.control.test_identity import ADMIN, REASON, TIMINGS, TOKEN, Routed, _prepared, routes
 from tests.harness.federation import QUICK
 from tests.harness.membership import ACCOUNTS, Double, Party
 
@@ -24,6 +24,7 @@ async def test_a_token_is_replaced_as_soon_as_it_is_refused():
         await party.eventually(replaced)
 
 
+@routes
 async def test_another_cluster_is_told_as_soon_as_it_answers():
     timings = msgspec.structs.replace(TIMINGS, identity_period=0.0, **SELDOM)
     async with Routed(timings=timings) as fed:

@@ -14,6 +14,7 @@ from tests.harness.eventually import eventually
 from tests.harness.federation import DEPLOYMENTS, QUICK, Federation
 from tests.harness.membership import Party, widget_type
 from tests.harness.user import weights
+from tests.harness.virtual_server import connector
 
 TYPES = resources.FEDERATED_TYPE_CONFIGS
 #: Members are not looked at again by themselves.
@@ -100,7 +101,7 @@ async def test_a_type_that_the_controllers_have_no_rights_to_is_told():
     async with Federation(0) as fed:
         await fed.stop_controllers()
         account = Identity(rights.username(rights.SERVICE_ACCOUNT), ("system:authenticated",))
-        running = asyncio.create_task(Manager(fed.plane.client(account), timings=QUICK).run())
+        running = asyncio.create_task(Manager(fed.plane.client(account), timings=QUICK, connect=connector()).run())
         try:
             source = {"group": "example.com", "version": "v1", "kind": "Widget", "pluralName": "widgets"}
             config = {

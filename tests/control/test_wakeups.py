@@ -1,7 +1,6 @@
 """No change is missed, whoever writes at the same moment; and nobody works without a reason."""
 
 import contextlib
-import datetime
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -11,6 +10,7 @@ from argosy.api import keys, resources
 from argosy.api.types import FederatedCluster
 from argosy.control.members.probe import Observation, Prober
 from argosy.fleet.health import probe_failed
+from argosy.kube import clock
 from argosy.kube.client import Client
 from argosy.kube.errors import NotFound
 from argosy.kube.informer import Informer
@@ -304,7 +304,7 @@ async def test_a_cluster_that_was_not_ready_at_first_is_soon_and_gets_what_waits
 
     monkeypatch.setattr(Prober, "observe", observed)
     await fed.stop_controllers()
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
     told = {"lastProbeTime": now, "lastTransitionTime": now, "reason": "ClusterJoined", "message": "it joined"}
     joined = {"type": "Joined", "status": "True", **told}
     status = {"status": {"conditions": [joined], "apiResourceTypes": None, "resources": None}}

@@ -21,6 +21,8 @@ from argosy.plugins import cluster
 from tests.harness.eventually import eventually, holds
 from tests.harness.webhook import MISBEHAVIOURS, webhook_process, webhook_server
 
+pytestmark = pytest.mark.real_time("this is about HTTP")
+
 CLUSTERS = {f"c{number:02}": cluster(f"c{number:02}") for number in range(60)}
 FLEET = Fleet.of(CLUSTERS.values())
 NEW = Unit(name="web", current={})

@@ -14,6 +14,8 @@ from tests.harness.eventually import eventually
 from tests.harness.federation import DEPLOYMENTS, QUICK, Federation
 from tests.harness.webhook import webhook_process
 
+pytestmark = pytest.mark.real_time("the plugin is a process that is asked over HTTP")
+
 EVERYWHERE = {"schedulingMode": "Duplicate", "schedulingProfile": "profile"}
 #: Fewer than there are objects with questions in some of the tests.
 WORKERS = 3

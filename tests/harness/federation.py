@@ -1,4 +1,5 @@
-"""A federation in one process for tests: an embedded control plane, the controllers, and members over real HTTPS.
+"""A federation in one process for tests: an embedded control plane, the controllers, and members over HTTPS, or over the virtual
+network where the test runs on virtual time.
 
 Members here are bare API servers with nodes; where pods must run, tests use the simulated members instead.
 """
@@ -12,8 +13,6 @@ from typing import Any
 import msgspec
 
 from argosy.api import keys, resources
-from argosy.cli.local.guard import Guard
-from argosy.control.install.installer import install
 from argosy.control.manager import Manager
 from argosy.control.options import Options
 from argosy.control.scheduling.plugin_workers import PluginWorkers
@@ -23,9 +22,10 @@ from argosy.kube.client import Client
 from argosy.kube.http import HttpTransport
 from argosy.plan.plugins import IN_TREE
 from argosy.plan.scheduling.profile import Registry
-from argosy.server.embedded import EmbeddedServer
+from argosy.server.embedded import ADMIN, EmbeddedServer
 from tests.harness.eventually import eventually, holds
 from tests.harness.inside import Inside
+from tests.harness.servers import new_plane, new_server, set_up
 from tests.harness.user import (
     CONFIGMAPS,
     DEPLOYMENTS,
@@ -39,6 +39,7 @@ from tests.harness.user import (
     deployment,
     federated_cluster,
 )
+from tests.harness.virtual_server import VirtualServer, connector, wire
 
 __all__ = [
     "CONFIGMAPS",
@@ -80,6 +81,8 @@ WATCHFUL = msgspec.structs.replace(QUICK, health_threshold=0.4)
 
 def http_client(server: EmbeddedServer) -> Client:
     """A client over the wire, with the administrator's certificate."""
+    if isinstance(server, VirtualServer):
+        return wire(server, "user", ADMIN)
     pair = server.authority.client_pair("admin", "admin", ["system:masters"])
     connection = config.Connection(
         server=server.url,
@@ -113,8 +116,8 @@ class Federation(User):
         self.data = data
         self.names = [f"m{number}" for number in range(1, members + 1)]
         self._cpus = dict(zip(self.names, cpus or (16,) * members, strict=True))
-        self.plane = EmbeddedServer(data / "plane" if data else None, admission=(Guard,))
-        self.servers = {name: EmbeddedServer(data / name if data else None) for name in self.names}
+        self.plane = new_plane(data / "plane" if data else None)
+        self.servers = {name: new_server(data / name if data else None) for name in self.names}
         self.manager: Manager | None = None
         self._run: asyncio.Task[None] | None = None
 
@@ -123,7 +126,7 @@ class Federation(User):
         for name, server in self.servers.items():
             await server.start()
             await add_node(server.client(), f"{name}-node", cpu=self._cpus[name])
-        await install(self.client)
+        await set_up(self.plane)
         await self.start_controllers()
         for name in self.names:
             await self.join(name)
@@ -152,7 +155,12 @@ class Federation(User):
         client = self.plane.client() if self.transport == "local" else http_client(self.plane)
         self._manager_client = client
         self.manager = Manager(
-            client, options=self.options, timings=self.timings, plugins=self.plugins, workers=self.workers
+            client,
+            options=self.options,
+            timings=self.timings,
+            connect=connector(),
+            plugins=self.plugins,
+            workers=self.workers,
         )
         self._run = asyncio.create_task(self.manager.run())
         await eventually(lambda: self.manager is not None and self.manager.ready.is_set(), why="controllers ready")

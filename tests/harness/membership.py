@@ -22,6 +22,7 @@ from argosy.kube.resource import Resource
 from argosy.server.auth.identity import Attributes, Authorizer, Decision, User
 from argosy.server.embedded import EmbeddedServer
 from tests.harness.federation import Federation
+from tests.harness.servers import new_server
 from tests.harness.user import NAMESPACES, SECRETS, exists
 
 __all__ = [
@@ -188,7 +189,7 @@ class Outsider:
     """A cluster that is no member yet."""
 
     async def __aenter__(self) -> EmbeddedServer:
-        self._server = EmbeddedServer()
+        self._server = new_server()
         await self._server.start()
         return self._server
 
@@ -208,7 +209,7 @@ class Double(Outsider):
         self.writes: list[tuple[str, str, str]] = []
 
     async def __aenter__(self) -> EmbeddedServer:
-        self._server = server = EmbeddedServer(tokens=self._tokens, authority=self._of.authority)
+        self._server = server = new_server(tokens=self._tokens, authority=self._of.authority)
         server.server.authorizer = _Noting(server.rbac, self.writes)
         await server.start()
         return server

@@ -27,11 +27,12 @@ class Disk(MemoryStorage):
     def skip(self) -> None:
         self._version += _SKIPPED
 
-    def copy(self) -> "Disk":
-        """A backup, of this moment."""
+    def copy(self, under: str = "") -> "Disk":
+        """A backup, of this moment: of everything, or of what is under a key."""
         other = Disk()
         other._version = other._compacted = self._version
-        other._records, other._keys = dict(self._records), list(self._keys)
+        other._keys = [key for key in self._keys if key.startswith(under)]
+        other._records = {key: self._records[key] for key in other._keys}
         return other
 
     def become(self, backup: "Disk") -> None:

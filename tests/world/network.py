@@ -23,7 +23,7 @@ from argosy.server.auth.identity import User
 from argosy.server.watchcache.watcher import Reader, Watcher
 from tests.world.loop import WorldLoop
 
-__all__ = ["Link", "Network", "Watching", "Wire"]
+__all__ = ["Link", "Login", "Network", "Watching", "Wire"]
 
 T = TypeVar("T")
 #: Seconds until a client gives up, where it does not say.
@@ -35,6 +35,8 @@ _REFUSALS = (429, 503)
 _SENT_AGAIN, _SELDOM = 0.2, 60.0
 #: What a stream carries: None is its end.
 Item = Event | Exception | None
+#: What a server makes of credentials: the user of a request. Raises what the client gets to hear.
+Login = Callable[[Server, Request], User]
 
 
 class Link(msgspec.Struct):
@@ -125,6 +127,10 @@ class Network:
         for host in self._vanished.pop(address, ()):
             host.break_off()
         self._hosts[address] = Host(server, context, {})
+
+    def refuse(self, address: str) -> None:
+        """Nobody listens there any more; what is under way goes on."""
+        self._hosts.pop(address, None)
 
     def hang_up(self, address: str, *, silent: bool = False) -> None:
         """Nobody listens there any more. Clients on connections to it are told, as the system does for a process that ended.
@@ -299,10 +305,13 @@ class Wire:
         network: Network,
         client: str,
         server: str,
-        who: User | Mapping[str, str],
+        who: User | Mapping[str, str] | Login,
         challenge: Challenge | None = None,
     ):
-        """`who` is a user, or the headers by which the server finds that out. `client` and `server` are names of places."""
+        """`who` is a user, or how the server finds that out: by headers, or otherwise.
+
+        `client` and `server` are names of places.
+        """
         self.name = server
         self._network = network
         self._client = client
@@ -377,6 +386,8 @@ class Wire:
     def _user(self, host: Host, request: Request) -> User:
         if isinstance(self._who, User):
             return self._who
+        if callable(self._who):
+            return self._who(host.server, request)
         return host.server.authenticate(self._who, None, lambda: request)
 
 

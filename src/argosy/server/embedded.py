@@ -44,16 +44,21 @@ class EmbeddedServer:
         limits: Limits | None = None,
         admission: Sequence[MakePlugin] = (),
         authority: Authority | None = None,
+        storage: Storage | None = None,
         accept_data_loss: bool = False,
     ):
-        """`admission` are further plugins besides the server's own; `authority` replaces the one kept in the folder."""
+        """`admission` are further plugins besides the server's own.
+
+        `authority` and `storage` replace those that are kept in the folder.
+        """
         self.host = host
         self.port = port
         self._names = ("127.0.0.1", "localhost", host, *names)
         if data is not None:
             refuse_half(data)
         self.authority = authority or (Authority.open(data / "pki") if data else Authority.ephemeral())
-        storage: Storage = SqliteStorage(data / "store", accept_data_loss=accept_data_loss) if data else MemoryStorage()
+        if storage is None:
+            storage = SqliteStorage(data / "store", accept_data_loss=accept_data_loss) if data else MemoryStorage()
         self._assembly = Assembly(
             storage,
             ca=self.authority.certificate,
