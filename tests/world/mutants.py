@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from argosy.api.federated import FederatedObject
+from argosy.api.shards import Shard
 from argosy.control import fence
 from argosy.control.aggregate import Aggregate
 from argosy.control.collect import Collector
 from argosy.control.copies.operations import Operations
 from argosy.control.copies.pause import Pause
+from argosy.control.scheduling.reservations import ReservedFleet
 from argosy.kube import clock
 from argosy.kube.cache import Cache, Relist
 from argosy.kube.client import Client
@@ -49,11 +51,11 @@ def no_fence() -> None:
 
 
 def wrong_clock() -> None:
-    """A lease deadline on the wall clock."""
+    """A lease deadline on a clock that stands still while the machine sleeps."""
     made = LeaderElector.__init__
 
     def init(self: LeaderElector, *arguments: Any, **options: Any) -> None:
-        made(self, *arguments, **{**options, "clock": clock.time})
+        made(self, *arguments, **{**options, "clock": clock.monotonic})
 
     LeaderElector.__init__ = init  # type: ignore[method-assign]
 
@@ -109,6 +111,22 @@ def unsynced_status() -> None:
     Aggregate._seen = anyway  # type: ignore[method-assign]
 
 
+def no_reservations() -> None:
+    """Reservations are forgotten after a restart."""
+    changed = ReservedFleet._federated_changed
+
+    def later(self: ReservedFleet, change: Any) -> None:
+        if change.old is not None:
+            changed(self, change)
+
+    ReservedFleet._federated_changed = later  # type: ignore[method-assign]
+
+
+def any_namespace() -> None:
+    """A shard acts on another's namespace."""
+    Shard.owns = lambda self, namespace: True  # type: ignore[method-assign]
+
+
 def early_acknowledgement() -> None:
     """A write is acknowledged before it is durable."""
     replace, late = Store.replace, set[asyncio.Future[Record]]()
@@ -133,6 +151,8 @@ MUTANTS: dict[str, Callable[[], None]] = {
         no_pause,
         lost_at_relist,
         unsynced_status,
+        no_reservations,
+        any_namespace,
         early_acknowledgement,
     )
 }

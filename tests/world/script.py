@@ -18,7 +18,7 @@ PLANE = "plane"
 NAMESPACES = ("default", "shop")
 POLICIES = ("even", "weighted", "copies")
 #: For workloads that request CPU: room is never exceeded, or found by trying.
-LIMITED = ("within", "moving")
+LIMITED = ("within", "within", "moving")
 PAUSED = ("fleet", "cluster", "deployment")
 #: Virtual seconds of users and faults, before the quiet that follows.
 SHORTEST, LONGEST = 30.0, 150.0
@@ -57,7 +57,7 @@ def written(seed: str, *, workloads: int = 6, pause: float = 4.0, seconds: float
 class _Author:
     def __init__(self, chance: Random, workloads: int):
         self._chance = chance
-        limited = workloads // 3
+        limited = workloads // 2
         self._free = [f"web-{number}" for number in range(workloads - limited)]
         self._limited = [f"fit-{number}" for number in range(limited)]
         self._maps = [f"map-{number}" for number in range(max(1, workloads // 3))]
@@ -72,7 +72,9 @@ class _Author:
 
     def script(self, end: float, pause: float) -> list[Step]:
         chance = self._chance
-        script: list[Step] = [steps.Rule(at=0.0, policy=each, spec=self._spec(each)) for each in (*POLICIES, *LIMITED)]
+        script: list[Step] = [
+            steps.Rule(at=0.0, policy=each, spec=self._spec(each)) for each in (*POLICIES, *sorted({*LIMITED}))
+        ]
         script += [self._deploy(0.0, name) for name in self._names]
         script += [self._configure(0.0, name) for name in self._maps]
         now = 1.0

@@ -36,7 +36,7 @@ class Judge:
         self.lines: list[Line] = [
             Durable(self.broken, disks),
             Leadership(self.broken, world.plane.disk, {each.name: each.shard for each in world.controllers}),
-            OwnWrites(self.broken, world.loop.time, lambda name: str(self._processes[name].process)),
+            OwnWrites(self.broken, disks, world.loop.time, lambda name: str(self._processes[name].process)),
             Busy(self.broken, world.loop.time),
             Placements(self.broken, world.loop.time, world.plane.disk, world.cpus, world.controllers[0].shard.count),
             Reported(self.broken, world.loop.time),

@@ -6,7 +6,7 @@ Not after a stop or a sleep, and not with a wrong clock. Members and the control
 from collections.abc import Callable, Mapping
 
 from argosy.api import keys
-from argosy.api.shards import Shard, lease_name
+from argosy.api.shards import BUCKETS, Shard, bucket_of, lease_name
 from argosy.kube.transport import Request
 from argosy.server.http.request import parse_target
 from tests.world.disk import Disk
@@ -38,5 +38,5 @@ class Leadership(Line):
         target = parse_target(request)
         if target is None or target.namespace in ("", None, keys.SYSTEM_NAMESPACE) or target.plural in _ANYBODYS:
             return
-        if not shard.owns(target.namespace):
+        if bucket_of(target.namespace) * shard.count // BUCKETS != shard.index:
             self.broken(f"{client} of shard {shard} sent {request.method} {request.path} to {server}")

@@ -1,11 +1,12 @@
 """Who has written reads it: no write is based on an older version than the one that the same process was told of its last."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from argosy.kube.transport import Request, Response
+from tests.world.disk import Disk
 from tests.world.judge.line import Line
 from tests.world.judge.objects import READS, key_of
 
@@ -31,9 +32,16 @@ class _Told(NamedTuple):
 
 
 class OwnWrites(Line):
-    def __init__(self, broken: Callable[[str], None], time: Callable[[], float], process: Callable[[str], str]):
+    def __init__(
+        self,
+        broken: Callable[[str], None],
+        disks: Mapping[str, Disk],
+        time: Callable[[], float],
+        process: Callable[[str], str],
+    ):
         """`process` is the one that runs at a place now."""
         super().__init__(broken)
+        self._disks = disks
         self._time = time
         self._process = process
         self._told: dict[tuple[str, str, str], _Told] = {}
@@ -50,6 +58,9 @@ class OwnWrites(Line):
         told = self._told.get((self._process(client), server, key)) if key is not None else None
         if told is None or self._time() - told.at < _UNDER_WAY or not (request.body or b"").startswith(b"{"):
             return
+        stored = self._disks[server].records.get(key or "")
+        if stored is not None and stored.version < told.version:
+            return  # it was restored from a backup
         body = msgspec.json.decode(request.body or b"", type=_Object)
         version = body.metadata.resource_version or body.preconditions.resource_version
         if version and int(version) < told.version:
