@@ -72,6 +72,17 @@ class Amounts:
                 changed._amounts[column] = np.clip(left, -LARGEST, LARGEST)
         return changed
 
+    def at_most(self, bounds: Mapping[str, Column]) -> "Amounts":
+        """With these amounts where more is reported."""
+        changed = object.__new__(Amounts)
+        changed._column, changed._present = self._column, self._present
+        changed._amounts = self._amounts.copy()
+        for resource, most in bounds.items():
+            column = self._column.get(resource)
+            if column is not None:
+                changed._amounts[column] = np.minimum(self._amounts[column], most)
+        return changed
+
     def only(self, rows: Rows) -> "Amounts":
         """For these clusters, in this order."""
         changed = object.__new__(Amounts)

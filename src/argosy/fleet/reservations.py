@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from argosy.fleet.capacity import Requests
 
-__all__ = ["Copy", "Reservations", "outstanding"]
+__all__ = ["Copy", "Reservations", "asked", "outstanding"]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -32,8 +32,12 @@ def outstanding(placed: int, copy: Copy | None) -> int:
     """
     if copy is None:
         return 0
-    coming = placed if copy.wanted is None else min(placed, copy.wanted)
-    return max(coming - copy.replicas, 0)
+    return max(asked(placed, copy) - copy.replicas, 0)
+
+
+def asked(placed: int, copy: Copy | None) -> int:
+    """How many replicas the cluster has to hold in the end."""
+    return placed if copy is None or copy.wanted is None else min(placed, copy.wanted)
 
 
 class _Workload(NamedTuple):
@@ -43,6 +47,11 @@ class _Workload(NamedTuple):
     placed: tuple[int, ...]
     #: Only positive numbers.
     coming: dict[str, int]
+    #: Replicas that the cluster has to hold, where there are fewer than placed.
+    fewer: dict[str, int]
+
+    def asked(self, position: int) -> int:
+        return self.fewer.get(self.clusters[position], self.placed[position])
 
 
 class Reservations(Generic[K]):
@@ -52,7 +61,9 @@ class Reservations(Generic[K]):
         self._workloads: dict[K, _Workload] = {}
         #: The reserved amounts, by resource and cluster, without zeros.
         self.totals: dict[str, dict[str, int]] = {}
-        #: `version` grows with every change of the totals, `released` with every change that leaves more room.
+        #: What all placements together ask for, whether it runs or not, in the same form.
+        self.committed: dict[str, dict[str, int]] = {}
+        #: `version` grows with every change of these, `released` with every change that leaves more room.
         self.version = 0
         self.released = 0
         self._shared: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -70,12 +81,17 @@ class Reservations(Generic[K]):
             self._shared.clear()
         clusters = self._shared.setdefault(clusters, clusters)
         coming = before.coming if before is not None else {}
-        workload = _Workload(request, clusters, tuple(placed[name] for name in clusters), coming)
+        held = {name: before.asked(at) for at, name in enumerate(before.clusters)} if before is not None else {}
+        workload = _Workload(request, clusters, tuple(placed[name] for name in clusters), coming, {})
         self._workloads[key] = workload
-        for cluster in coming.keys() - set(clusters):
-            self._set(workload, cluster, 0)
+        for cluster in [name for name in coming if name not in clusters]:
+            self._reserve(workload, cluster, 0)
         for cluster, number in zip(clusters, workload.placed, strict=True):
-            self._set(workload, cluster, outstanding(number, seen(cluster)))
+            copy = seen(cluster)
+            self._reserve(workload, cluster, outstanding(number, copy))
+            self._commit(workload, cluster, held.pop(cluster, 0), number, copy)
+        for cluster, number in held.items():
+            self._add(self.committed, workload.request, cluster, -number)
 
     def observe(self, key: K, cluster: str, copy: Copy | None) -> None:
         """A workload's copy in one cluster has changed."""
@@ -84,21 +100,23 @@ class Reservations(Generic[K]):
             return
         position = bisect_left(workload.clusters, cluster)
         if position < len(workload.clusters) and workload.clusters[position] == cluster:
-            self._set(workload, cluster, outstanding(workload.placed[position], copy))
+            self._observe(workload, position, copy)
 
     def observe_all(self, key: K, seen: Callable[[str], Copy | None]) -> None:
         """All copies of a workload may have changed."""
         workload = self._workloads.get(key)
         if workload is not None:
-            for cluster, number in zip(workload.clusters, workload.placed, strict=True):
-                self._set(workload, cluster, outstanding(number, seen(cluster)))
+            for position, cluster in enumerate(workload.clusters):
+                self._observe(workload, position, seen(cluster))
 
     def drop(self, key: K) -> None:
         """The workload is gone, or placed nowhere."""
         workload = self._workloads.pop(key, None)
         if workload is not None:
             for cluster in list(workload.coming):
-                self._set(workload, cluster, 0)
+                self._reserve(workload, cluster, 0)
+            for position, cluster in enumerate(workload.clusters):
+                self._add(self.committed, workload.request, cluster, -workload.asked(position))
 
     def without(self, key: K) -> dict[str, dict[str, int]]:
         """The totals without those of this workload, which are free for its own decision."""
@@ -114,7 +132,12 @@ class Reservations(Generic[K]):
                 others[resource] = column
         return others
 
-    def _set(self, workload: _Workload, cluster: str, number: int) -> None:
+    def _observe(self, workload: _Workload, position: int, copy: Copy | None) -> None:
+        cluster, number, before = workload.clusters[position], workload.placed[position], workload.asked(position)
+        self._reserve(workload, cluster, outstanding(number, copy))
+        self._commit(workload, cluster, before, number, copy)
+
+    def _reserve(self, workload: _Workload, cluster: str, number: int) -> None:
         change = number - workload.coming.get(cluster, 0)
         if not change:
             return
@@ -122,18 +145,28 @@ class Reservations(Generic[K]):
             workload.coming[cluster] = number
         else:
             del workload.coming[cluster]
-        for resource, amount in workload.request.items():
-            if amount:
-                self._add(resource, cluster, change * amount)
-        self.version += 1
-        self.released += change < 0
+        self._add(self.totals, workload.request, cluster, change)
 
-    def _add(self, resource: str, cluster: str, amount: int) -> None:
-        column = self.totals.setdefault(resource, {})
-        total = column.get(cluster, 0) + amount
-        if total:
-            column[cluster] = total
-            return
-        del column[cluster]
-        if not column:
-            del self.totals[resource]
+    def _commit(self, workload: _Workload, cluster: str, before: int, placed: int, copy: Copy | None) -> None:
+        number = asked(placed, copy)
+        if number < placed:
+            workload.fewer[cluster] = number
+        else:
+            workload.fewer.pop(cluster, None)
+        if number != before:
+            self._add(self.committed, workload.request, cluster, number - before)
+
+    def _add(self, sums: dict[str, dict[str, int]], request: Requests, cluster: str, replicas: int) -> None:
+        self.version += 1
+        self.released += replicas < 0
+        for resource, amount in request.items():
+            if not amount:
+                continue
+            column = sums.setdefault(resource, {})
+            total = column.get(cluster, 0) + replicas * amount
+            if total:
+                column[cluster] = total
+                continue
+            column.pop(cluster, None)
+            if not column:
+                del sums[resource]

@@ -142,6 +142,18 @@ class Fleet:
         taken = {resource: self.column(dict(amounts)) for resource, amounts in reserved.items()}
         return self.with_available(self.amounts_available.less(taken))
 
+    def with_committed(self, committed: Mapping[str, Mapping[str, int]]) -> "Fleet":
+        """The same fleet, with no more available than these amounts leave of each cluster, by resource and cluster.
+
+        Whatever members report: figures stored before a restart can be older than the placements.
+        """
+        if not committed:
+            return self
+        left = {
+            resource: self.allocatable(resource) - self.column(dict(taken)) for resource, taken in committed.items()
+        }
+        return self.with_available(self.amounts_available.at_most(left))
+
     def with_available(self, amounts: Amounts) -> "Fleet":
         """The same fleet with these amounts available, whatever members report."""
         return Fleet(self._facts, self._available.with_amounts(amounts), self.workloads)

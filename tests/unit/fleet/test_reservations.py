@@ -3,7 +3,7 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from argosy.fleet.reservations import Copy, Reservations, outstanding
+from argosy.fleet.reservations import Copy, Reservations, asked, outstanding
 from argosy.plan.scheduling.schedule import schedule
 from tests.unit.plan.scheduling import cluster, fleet, unit
 
@@ -26,12 +26,12 @@ events = st.lists(
 )
 
 
-def recounted(placed, seen, apart_from=None):
+def recounted(placed, seen, apart_from=None, count_of=outstanding):
     """The definition: a walk over everything."""
     totals = {}
     for key, (request, numbers) in placed.items():
         for where, count in numbers.items():
-            coming = 0 if key == apart_from else outstanding(count, seen.get((key, where)))
+            coming = 0 if key == apart_from else count_of(count, seen.get((key, where)))
             for resource, amount in request.items():
                 if coming * amount:
                     column = totals.setdefault(resource, {})
@@ -69,6 +69,7 @@ def test_totals_are_what_a_slow_recount_says(sequence):
                 for key in WORKLOADS:
                     reservations.observe(key, where, None)
         assert reservations.totals == recounted(placed, seen)
+        assert reservations.committed == recounted(placed, seen, count_of=asked)
         for key in WORKLOADS:
             others = reservations.without(key)
             nothing_left_out = {r: {w: n for w, n in column.items() if n} for r, column in others.items()}

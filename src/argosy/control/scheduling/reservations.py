@@ -51,7 +51,7 @@ class ReservedFleet:
         #: A reservation ended without replicas: its room, if the cluster is still there, is free again.
         self.released: Signal[None] = Signal("reservations that ended")
         self._reservations: Reservations[SourceKey] = Reservations()
-        self._known: tuple[Fleet, int, int, Fleet] | None = None
+        self._known: dict[bool, tuple[Fleet, int, int, Fleet]] = {}
 
     def follows(self) -> Iterable[Follow[Any]]:
         why = "what was placed is reserved until it runs"
@@ -71,17 +71,19 @@ class ReservedFleet:
     def fleet(self, key: SourceKey, *, own: bool = False) -> Fleet:
         """The fleet for a decision about this source: its own reservations count as free.
 
-        With `own` they count as taken: an object limited to available room must not be given the same room twice.
+        With `own` they count as taken: an object limited to available room must not be given the same room twice. Nor does it
+        get more than all placements leave of a cluster: what members told before a restart, or on another watch, may be older.
         """
         snapshot, reservations = self._fleet.snapshot, self._reservations
         others, heard = (self._peers.totals, self._peers.version) if self._peers is not None else ({}, 0)
         reserved = reservations.totals if own else reservations.without(key)
         if reserved is not reservations.totals:
             return snapshot.with_reserved(added(reserved, others))
-        known = self._known
+        known = self._known.get(own)
         if known is None or known[0] is not snapshot or known[1:3] != (reservations.version, heard):
             fleet = snapshot.with_reserved(added(reserved, others))
-            known = self._known = (snapshot, reservations.version, heard, fleet)
+            fleet = fleet.with_committed(reservations.committed) if own else fleet
+            known = self._known[own] = (snapshot, reservations.version, heard, fleet)
         return known[3]
 
     @contextlib.contextmanager
