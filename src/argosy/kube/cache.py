@@ -2,7 +2,8 @@
 
 Objects are kept as projections, and as bytes only on request. Versions of an object only move forward: an event older than the
 cached version (because the response to our own write came first) changes nothing. That order is valid within one history of
-the server. A list older than what was already seen means that the server was restored from a backup, and replaces everything.
+the server. A list older than what was already seen means that the server was restored from a backup, and replaces everything; so
+does an object that is older in a newer list.
 
 Servers are not trusted. Anything without the identity of an object, or outside of the request, is a DecodeError. An object that
 only does not fit its projection, or is too large or too deep, is skipped (`unreadable`); too many of them are a DecodeError,
@@ -355,7 +356,8 @@ class Relist(Generic[T]):
         if self._rewound:
             wanted = cached is None or cached.metadata.resource_version != metadata.resource_version
         else:
-            wanted = not cache._is_known(key, metadata, False) or self._is_beyond(key)
+            known = cache._is_known(key, metadata, False)
+            wanted = not known or self._is_beyond(key) or self._is_after(key, metadata)
         if wanted:
             if cached is None:
                 cache._unfinished.add(key)
@@ -394,6 +396,17 @@ class Relist(Generic[T]):
         """Whether a cached object has a version from the future: only our own writes are ahead of a list."""
         cached = self._cache._objects.get(key)
         return cached is not None and self._is_newer(cached) and self._cache._written.get(key) != self._cache._lists
+
+    def _is_after(self, key: str, metadata: Identity) -> bool:
+        """Whether the list was read after what is cached was written: then it is right, also with an older version."""
+        cached = self._cache._objects.get(key)
+        if cached is None:
+            known = self._cache._forgotten.get(key)
+        elif cached.metadata.resource_version == metadata.resource_version:
+            return False
+        else:
+            known = version_number(cached.metadata.resource_version)
+        return known is not None and self._number is not None and known <= self._number
 
 
 def _weighed(obj: Identified, raw: bytes) -> int:

@@ -148,6 +148,16 @@ def test_a_server_restored_from_a_backup_is_believed() -> None:
     assert versions(made)["n/a"] == "21"
 
 
+def test_a_server_restored_from_a_backup_whose_versions_go_on_is_believed() -> None:
+    """As with `etcdutl snapshot restore --bump-revision`."""
+    made, _ = cache()
+    listed(made, 50, raw("a", 40))
+    made.remember(raw("a", 60))
+    made.forget("n/b", "61")
+    listed(made, 1000, raw("a", 10), raw("b", 11))
+    assert versions(made) == {"n/a": "10", "n/b": "11"}
+
+
 def test_bookmarks_move_the_version_forward_only() -> None:
     made, changes = cache()
     listed(made, 5)

@@ -11,12 +11,13 @@ from tests.world.judge.objects import Object, federated_key, found, listed, plac
 
 __all__ = ["differences"]
 
+_CLUSTERS = "core.kubeadmiral.io/federatedclusters"
 _TABLES = ("apps/deployments", "core/configmaps")
 
 
 def differences(plane: Disk, members: Mapping[str, Disk], departed: Collection[str] = ()) -> list[str]:
     """What is not as it should be, a sentence each. Clusters that had departed may hold what nobody wants any more."""
-    wrong: list[str] = []
+    wrong = [f"{name} is not ready" for name in members if not _ready(found(plane, f"{_CLUSTERS}/{name}"))]
     wanted: set[tuple[str, str]] = set()
     for table in _TABLES:
         for name, source in listed(plane, table).items():
@@ -38,6 +39,11 @@ def differences(plane: Disk, members: Mapping[str, Disk], departed: Collection[s
     return wrong
 
 
+def _ready(cluster: Object | None) -> bool:
+    conditions = ((cluster or {}).get("status") or {}).get("conditions") or ()
+    return {("Joined", "True"), ("Ready", "True")} <= {(each["type"], each["status"]) for each in conditions}
+
+
 def _copies(
     key: str, source: Object, federated: Object, clusters: Mapping[str, int | None], members: Mapping[str, Disk]
 ) -> list[str]:
@@ -49,9 +55,10 @@ def _copies(
             wrong.append(f"{key} is to be in {cluster} and is not")
             continue
         spec = copy.get("spec") or {}
-        if number is not None and spec.get("replicas") != number:
-            wrong.append(f"{key} is to have {number} replicas in {cluster}, and has {spec.get('replicas')}")
         if "spec" in source:
+            wanted = number if number is not None else source["spec"]["replicas"]
+            if spec.get("replicas") != wanted:
+                wrong.append(f"{key} is to have {wanted} replicas in {cluster}, and has {spec.get('replicas')}")
             replicas.append(spec.get("replicas", 1))
             if spec["template"]["spec"]["containers"][0]["image"] != _image(source):
                 wrong.append(f"{key} has another image in {cluster}")
