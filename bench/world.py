@@ -15,11 +15,12 @@ from collections.abc import Iterator
 import msgspec
 
 from bench.report import Report, parser, percentile
-from tests.world import script as steps
+from tests.world import steps
 from tests.world.judge.judge import Judge
 from tests.world.player import Player
 from tests.world.run import converge
-from tests.world.script import Script, Step, written
+from tests.world.script import written
+from tests.world.steps import Script, Step
 from tests.world.world import World, play, prepare
 
 WORKLOADS = 50
@@ -27,13 +28,15 @@ WORKLOADS = 50
 PAUSE = 10.0
 FAULTS = (
     steps.Crash,
+    steps.Restore,
     steps.Stop,
+    steps.Suspend,
     steps.Cut,
     steps.Lose,
     steps.Refuse,
     steps.Slow,
     steps.Impostor,
-    steps.Forget,
+    steps.Gap,
     steps.SetClock,
     steps.FillDisk,
 )

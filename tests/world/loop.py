@@ -144,13 +144,23 @@ class WorldLoop(base_events.BaseEventLoop):
             if not self.turns % _COLLECTED:
                 gc.collect()
             self._add_due(ready)
-            if len(ready) == 1:
-                self._run(ready.popleft())
-            else:
-                for handle in self._turn(ready):
-                    self._run(handle)
+            for handle in (ready.popleft(),) if len(ready) == 1 else self._turn(ready):
+                context = handle._context
+                process = context.get(PROCESS, WORLD)
+                if handle._cancelled or not process.alive:
+                    continue
+                if process.stopped:
+                    process.held.append(handle)
+                    continue
+                try:
+                    context.run(handle._callback, *handle._args)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:
+                    self.call_exception_handler({"message": f"error in {handle._callback}", "exception": error})
 
     def _add_due(self, ready: "deque[asyncio.Handle]") -> None:
+        """When nothing can run, time goes on."""
         timers = self._timers
         if not ready:
             while timers and timers[0][2]._cancelled:
@@ -162,21 +172,6 @@ class WorldLoop(base_events.BaseEventLoop):
             handle = heapq.heappop(timers)[2]
             if not handle._cancelled:
                 ready.append(handle)
-
-    def _run(self, handle: asyncio.Handle) -> None:
-        context = handle._context
-        process = context.get(PROCESS, WORLD)
-        if handle._cancelled or not process.alive:
-            return
-        if process.stopped:
-            process.held.append(handle)
-            return
-        try:
-            context.run(handle._callback, *handle._args)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            self.call_exception_handler({"message": f"error in {handle._callback}", "exception": error})
 
     def _turn(self, ready: "deque[asyncio.Handle]") -> list[asyncio.Handle]:
         """What runs in this turn: processes in an order that is drawn, the callbacks of each in theirs."""

@@ -1,7 +1,7 @@
 """A world: an API server, its controllers and members, the network between them, and a user. All of it follows from the seed."""
 
 import base64
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from random import Random
@@ -33,6 +33,7 @@ __all__ = ["World", "play", "prepare"]
 
 T = TypeVar("T")
 USER = "user"
+_MEMBERS = ("m1", "m2", "m3")
 
 
 class World:
@@ -47,23 +48,24 @@ class World:
         timings: Timings = Timings(),
         pods: SimulatedTimings | None = None,
         options: Options = Options(),
-        plane: Disk | None = None,
+        disks: Mapping[str, Disk] = {},
         output: TextIO | None = None,
     ):
-        """`plane` is the disk of an earlier one. With shards, each controllers process has one."""
+        """`disks` are those of earlier ones, by place. With shards, each controllers process has one."""
         self.loop = loop
         self.seed = seed
         self.trace = Trace(loop.time, output)
         self.watching: list[Watching] = [self.trace]
         self.network = Network(loop, Random(f"{seed}/network"), self)
         pods = pods or SimulatedTimings()
-        self.plane = Server(
-            loop, self.network, seed, PLANE, plane or Disk(), signing_key=_key(), admission=(Guard,), timings=pods
-        )
-        self.members = {
-            spec.name: Server(loop, self.network, seed, spec.name, Disk(), signing_key=_key(), spec=spec, timings=pods)
-            for spec in members
-        }
+        disk = disks.get(PLANE) or Disk()
+        self.plane = Server(loop, self.network, seed, PLANE, disk, signing_key=_key(), admission=(Guard,), timings=pods)
+        self.members: dict[str, Server] = {}
+        for spec in members:
+            disk = disks.get(spec.name) or Disk()
+            self.members[spec.name] = Server(
+                loop, self.network, seed, spec.name, disk, signing_key=_key(), spec=spec, timings=pods
+            )
         self.controllers = [
             Controllers(
                 loop,
@@ -138,11 +140,11 @@ def play(
     **options: object,
 ) -> tuple[World, T]:
     """A world of this seed, from its beginning to the end of `work`."""
-    specs = members if members is not None else [MemberSpec(f"m{number}", (NodePool(3),)) for number in (1, 2, 3)]
-    seed, installed = str(seed), _installed()
+    specs = members if members is not None else [MemberSpec(name, (NodePool(3),)) for name in _MEMBERS]
+    seed, disks = str(seed), {name: disk.copy() for name, disk in _installed().items()}
 
     async def made(loop: WorldLoop) -> tuple[World, T]:
-        world = World(loop, seed, members=specs, plane=installed.copy(), output=output, **options)  # type: ignore[arg-type]
+        world = World(loop, seed, members=specs, disks=disks, output=output, **options)  # type: ignore[arg-type]
         await world.open()
         return world, await work(world)
 
@@ -170,17 +172,25 @@ def _run(seed: str, work: Callable[[WorldLoop], Awaitable[T]]) -> T:
 
 
 @cache
-def _installed() -> Disk:
-    """The disk of a control plane on which Argosy was installed."""
+def _installed() -> dict[str, Disk]:
+    """The disks of a control plane on which Argosy was installed, and of members that were just made: without nodes."""
 
-    async def made(loop: WorldLoop) -> Disk:
+    async def made(loop: WorldLoop) -> dict[str, Disk]:
         world = World(loop, "installation", members=(), controllers=0)
         await world.plane.start()
         await install(world.user)
-        await world.plane.shut_down()
-        return world.plane.disk.copy()
+        servers = [world.plane, *(_empty(world, name) for name in _MEMBERS)]
+        for server in servers[1:]:
+            await server.start()
+        for server in servers:
+            await server.shut_down()
+        return {server.name: server.disk.copy() for server in servers}
 
     return _run("installation", made)
+
+
+def _empty(world: World, name: str) -> Server:
+    return Server(world.loop, world.network, world.seed, name, Disk(), signing_key=_key(), timings=SimulatedTimings())
 
 
 @cache

@@ -21,10 +21,15 @@ LABEL_LIMIT: Final = 63
 
 _ILLEGAL: Final = re.compile(rb"[^a-z0-9.-]")
 _DOTS: Final = re.compile(rb"\.\.+")
+#: Names that stay as they are: nearly all.
+_PLAIN: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*")
 
 
 def federated_name(source_name: str, type_config_name: str) -> str:
     """The name of the federated object of a source of that type."""
+    name = f"{source_name}-{type_config_name}"
+    if len(name) <= NAME_LIMIT and name.isascii() and _PLAIN.fullmatch(source_name):
+        return name
     original = source_name.encode()
     transformed = _DOTS.sub(b".", _ILLEGAL.sub(b".", original.lower()))
     name = f"{transformed.decode()}-{type_config_name}"

@@ -4,6 +4,7 @@
 """
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from argosy.kube import clock
 
@@ -22,7 +23,12 @@ def micro_timestamp(moment: datetime) -> str:
 
 def now() -> str:
     """The present second."""
-    return timestamp(clock.now())
+    return _second(int(clock.time()))
+
+
+@lru_cache(maxsize=64)
+def _second(since_1970: int) -> str:
+    return timestamp(datetime.fromtimestamp(since_1970, UTC))
 
 
 def parse(text: str | None) -> datetime | None:

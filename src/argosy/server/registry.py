@@ -4,7 +4,7 @@
 come from `kinds/`, one file per API group; custom ones from `crd/` as their definitions come and go.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -205,6 +205,9 @@ class Registry:
     def __init__(self, kinds: Iterable[Kind] = ()) -> None:
         self.generation = 0
         self._kinds: dict[tuple[str, str, str], Kind] = {}
+        #: By the prefix of their objects in the store, as of a generation.
+        self._stored: dict[str, list[Kind]] = {}
+        self._stored_of = 0
         for kind in kinds:
             self.add(kind)
 
@@ -219,6 +222,15 @@ class Registry:
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         return self._kinds.get((group, version, plural))
+
+    def stored_under(self, storage_key: str) -> Sequence[Kind]:
+        """All versions of a resource, by the prefix of its objects in the store."""
+        if self._stored_of != self.generation:
+            self._stored = {}
+            for kind in self._kinds.values():
+                self._stored.setdefault(kind.storage_key, []).append(kind)
+            self._stored_of = self.generation
+        return self._stored.get(storage_key, ())
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(list(self._kinds.values()))

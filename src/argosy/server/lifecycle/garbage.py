@@ -184,7 +184,7 @@ class GarbageCollector(Loop):
     def _kind_of(self, entry: Entry) -> Kind | None:
         """In its stored version, or in any served one if that one is not served."""
         group, plural = entry.key.split("/", 2)[:2]
-        kinds = [kind for kind in self._registry if kind.storage_key == f"{group}/{plural}"]
+        kinds = self._registry.stored_under(f"{group}/{plural}")
         return next((kind for kind in kinds if kind.api_version == entry.api_version), kinds[0] if kinds else None)
 
     async def _patch(self, kind: Kind, entry: Entry, metadata: Object) -> None:

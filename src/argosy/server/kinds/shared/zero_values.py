@@ -36,18 +36,20 @@ def drop_empties(type: Type, value: Any) -> None:
 
 
 def _drop(type: Type, value: Any, table: dict[str, frozenset[str]], which: tuple[Any, ...]) -> None:
-    if isinstance(value, dict):
+    # The values are as orjson reads them, so that their classes can be compared: several times faster than isinstance.
+    if value.__class__ is dict:
         dropped = table.get(type.definition or "", _NONE)
         empty: list[str] = []
         for key, item in value.items():
-            if not item and key in dropped and isinstance(item, which):
-                empty.append(key)
-            elif item and isinstance(item, (dict, list)):
+            if not item:
+                if key in dropped and isinstance(item, which):
+                    empty.append(key)
+            elif item.__class__ is dict or item.__class__ is list:
                 child = type.child(key)
                 if child is not None:
                     _drop(child, item, table, which)
         for key in empty:
             del value[key]
-    elif isinstance(value, list) and type.item is not None and isinstance(value[0], (dict, list)):
+    elif value.__class__ is list and type.item is not None and isinstance(value[0], (dict, list)):
         for item in value:
             _drop(type.item, item, table, which)
