@@ -139,6 +139,12 @@ class PropagationPolicySpec(msgspec.Struct, frozen=True, rename="camel", omit_de
         policy = self.reschedule_policy
         return bool(policy and policy.replica_rescheduling and policy.replica_rescheduling.avoid_disruption)
 
+    @property
+    def allows_disruption(self) -> bool:
+        """Whether it says so itself; `avoid_disruption` is also False if nothing is said."""
+        policy = self.reschedule_policy
+        return bool(policy and policy.replica_rescheduling and not policy.replica_rescheduling.avoid_disruption)
+
 
 class TypedRefCount(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     resource: str

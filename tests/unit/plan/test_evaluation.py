@@ -3,9 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.fleet.katalyst import RECLAIMED_MILLICPU
 from argosy.fleet.snapshot import Fleet
 from argosy.plan.explain.record import encode, record_of
 from argosy.plan.scheduling.schedule import schedule
+from argosy.plan.scheduling.unit import ResourceRequest
 from tests.unit.plan.any_worlds import worlds
 from tests.unit.plan.scheduling import cluster, fleet, taint, unit
 
@@ -39,6 +41,16 @@ def test_reasons_differ_with_where_an_object_runs():
     new, old = schedule(unit(3), members), schedule(unit(3, current={"b": 3}), members)
     assert "new" in new.rejected["b"][1]
     assert "old" in old.rejected["b"][1]
+
+
+def test_where_katalyst_left_each_object_has_its_own_answer():
+    """What runs in a cluster that no longer has the resources stays there; nothing new goes there."""
+    amounts = {"cpu": "10", "memory": "64Gi", RECLAIMED_MILLICPU: "1000"}
+    members = fleet("a", cluster("b", resources={"allocatable": amounts, "available": amounts}))
+    asks = ResourceRequest(scalars={RECLAIMED_MILLICPU: 1})
+    new = schedule(unit(name="new", request=asks), members)
+    old = schedule(unit(name="old", request=asks, current={"a": None, "b": None}), members)
+    assert (new.placements, old.placements) == ({"b": None}, {"a": None, "b": None})
 
 
 def test_what_is_available_changes_scores_and_not_refusals():

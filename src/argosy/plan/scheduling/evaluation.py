@@ -1,9 +1,9 @@
 """Evaluation of the clusters for an object, before its replicas are divided: refusals with reasons, scores, the order.
 
 Evaluations are cached with the fleet and shared: of a thousand objects of one policy most find theirs ready. Two objects
-share one if they ask the same of clusters (`Unit.question`) and run in the same `Fleet.tainted_or_unready` clusters. The
-parts of a decision's record that follow from an evaluation alone are cached with it. The filters' results do not depend on
-available resources, and so are cached for longer.
+share one if they ask the same of clusters (`Unit.question`) and run in the same `Fleet.tainted_or_unready` clusters, or, if
+they stay put, in the same clusters. The parts of a decision's record that follow from an evaluation alone are cached with it.
+The filters' results do not depend on available resources, and so are cached for longer.
 """
 
 from collections.abc import Generator
@@ -141,8 +141,11 @@ def evaluate(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply
     filter_run = fleet.remembered(
         ("filter_run", key), lambda: without_remote_plugins(_filter_run(unit, fleet, profile)), "facts"
     )
+    selected_from = fleet.mask_of(unit.current).tobytes() if unit.stays_put else b""
     return fleet.remembered(
-        ("evaluation", key), lambda: without_remote_plugins(_scored(filter_run, unit, fleet, profile)), "evaluations"
+        ("evaluation", key, selected_from),
+        lambda: without_remote_plugins(_scored(filter_run, unit, fleet, profile)),
+        "evaluations",
     )
 
 

@@ -114,6 +114,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
 
     sticky: bool = False
     avoid_disruption: bool = False
+    #: Whether the policy asks for copies to move where scores are better. Only if it says so: copies have no balance to keep.
+    follows_scores: bool = False
     cluster_selector: dict[str, str] = {}
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
@@ -147,9 +149,11 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def question(self) -> Hashable | None:
         """What the object asks of clusters, regardless of where it runs and of its number of replicas: objects with the same
-        question get the same answer. None if the answer also depends on other workloads, on the time, or on all clusters it
-        runs in."""
-        if self.rules is not NO_RULES or self.applied_migration is not None or self.stays_put:
+        question get the same answer, if they run in the same clusters or do not stay put. None if the answer also depends on
+        other workloads, on the time, or on what clusters offer beside their nodes."""
+        if self.rules is not NO_RULES or self.applied_migration is not None:
+            return None
+        if not self.request.scalars.keys().isdisjoint(KATALYST_RESOURCES):
             return None
         request = self.request
         return (
@@ -165,8 +169,10 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stays_put(self) -> bool:
-        """Whether it keeps its clusters although others score better: the number of clusters is limited, and replicas stay."""
-        return self.max_clusters is not None and self.divides and self.avoid_disruption and not self.priorities
+        """Whether it keeps its clusters although others score better now: only some of them are selected."""
+        if self.max_clusters is None and not self.rules.spread:
+            return False
+        return self.avoid_disruption if self.divides else not self.follows_scores
 
     @property
     def divides(self) -> bool:
@@ -237,6 +243,7 @@ def unit_of(
         current=dict(current),
         sticky=spec.sticky if sticky is None else sticky == "true",
         avoid_disruption=spec.avoid_disruption,
+        follows_scores=spec.allows_disruption,
         cluster_selector=spec.cluster_selector if selector is None else selector,
         affinity=affinities,
         tolerations=spec.tolerations if tolerations is None else tolerations,

@@ -15,6 +15,7 @@ from argosy.fleet.snapshot import Fleet, Mask, Rows
 from argosy.plan.scheduling.domains import codes_of
 from argosy.plan.scheduling.framework import Division, Filter, FrameworkError, Ranked, Select
 from argosy.plan.scheduling.spread import Limit, choose, domain_targets
+from argosy.plan.scheduling.staying import staying_first
 from argosy.plan.scheduling.unit import Unit
 
 REASON = "cluster(s) had no label {key}, which a spread constraint needs"
@@ -47,6 +48,7 @@ def select(unit: Unit, fleet: Fleet, ranked: Ranked) -> Ranked:
     constraints = unit.rules.spread
     if not constraints or (unit.max_clusters is not None and unit.max_clusters <= 0):
         return ranked
+    ranked = staying_first(unit, fleet, ranked)
     limits = [_limit(unit, fleet, ranked.rows, constraint) for constraint in constraints]
     settled = np.flatnonzero(fleet.mask_of(unit.current)[ranked.rows]).tolist()
     chosen = np.array(choose(limits, len(ranked.rows), unit.max_clusters, settled), dtype=np.intp)
