@@ -40,7 +40,7 @@ def _text(documents: list[dict[str, Any]]) -> str:
     return _HEAD + dumped
 
 
-class _Plain(yaml.SafeDumper):
+class _Plain(yaml.CSafeDumper):
     """Without anchors: what two documents share is written twice."""
 
     def ignore_aliases(self, data: Any) -> bool:

@@ -17,6 +17,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.scratch import environment
+
 __all__ = ["Reports", "known", "main", "noted"]
 
 MOST = 3
@@ -80,10 +82,10 @@ def main(arguments: Sequence[str], record: Path = RECORD) -> int:
 
 def _run(arguments: Sequence[str]) -> tuple[int, list[str]]:
     """Pytest's exit code, and the tests that failed."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, environment() as variables:
         failures = Path(folder) / "failures.json"
         command = [sys.executable, "-m", "pytest", "-p", "tests.rerun_plugin", OPTION, str(failures), *arguments]
-        code = subprocess.run(command, check=False).returncode
+        code = subprocess.run(command, env=variables, check=False).returncode
         return code, json.loads(failures.read_text()) if failures.exists() else []
 
 

@@ -216,6 +216,8 @@ def test_a_backup_under_load_is_of_one_moment(tmp_path: Path) -> None:
             process.kill()
 
 
+#: The first writes are long, so that a copy takes several steps; the others come at a disk's pace, wherever the store is, or it
+#: would grow as fast as it is copied.
 WRITER = """
 import asyncio, sys
 from pathlib import Path
@@ -224,11 +226,12 @@ from argosy.server.storage.sqlite import SqliteStorage
 async def main():
     storage = SqliteStorage(Path(sys.argv[1]) / "store")
     await storage.open(lambda changes: None, lambda writes, seconds: None)
-    heads = [await storage.create(f"g/k/{n:02}", lambda v: b"x" * 3000) for n in range(50)]
+    heads = [await storage.create(f"g/k/{n:02}", lambda v: b"x" * 300_000) for n in range(50)]
     print("ready", flush=True)
     while True:
         for n in range(50):
             heads[n] = await storage.replace(f"g/k/{n:02}", heads[n].version, lambda v: b"x" * 3000)
+            await asyncio.sleep(0.002)
 
 asyncio.run(main())
 """

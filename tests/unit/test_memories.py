@@ -16,7 +16,7 @@ MOST_KEPT = 500_000
 
 
 def accept(number: int) -> None:
-    assert len(media_types(f"application/x{number}," + "a/b," * 2000)) == 2001
+    assert len(media_types(f"application/x{number}," + "a/b," * 500)) == 501
 
 
 def pod_spec(number: int) -> None:
@@ -27,7 +27,7 @@ def pod_spec(number: int) -> None:
 
 
 def cluster_selector(number: int) -> None:
-    values = tuple(f"region-{number}-{each}" for each in range(1000))
+    values = tuple(f"region-{number}-{each}" for each in range(400))
     requirement = ClusterSelectorRequirement(key="region", operator="NotIn", values=values)
     assert selection.expressions_match(ClusterSelectorTerm(match_expressions=(requirement,)), {"region": "x"})
 

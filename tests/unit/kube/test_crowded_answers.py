@@ -35,7 +35,10 @@ def an_object(content: bytes) -> bytes:
 
 
 EMPTY = b"[]," * (6 * MiB // 3) + b"1"
-FIELDS = b"{" + b",".join(b'"%d":""' % number for number in range(700_000)) + b"}"
+
+
+def fields(count: int) -> bytes:
+    return b"{" + b",".join(b'"%d":""' % number for number in range(count)) + b"}"
 
 
 async def list_page(transport: HttpTransport) -> object:
@@ -53,17 +56,32 @@ async def list_objects(transport: HttpTransport) -> object:
 @pytest.mark.parametrize(
     ("answer", "ask", "error", "why"),
     [
-        (ok(a_list(b"1," * (6 * MiB) + b"1")), list_page, AnswerTooLarge, f"a page of more than {MOST_VALUES} values"),
-        (ok(a_list(b"{}," * 400_000 + b"{}")), list_page, BadAnswer, "400001 items, too small for objects"),
-        (ok(a_list(an_object(EMPTY[: MiB - 1] + b"1"))), list_page, BadAnswer, "200000 objects and arrays"),
-        (ok(an_object(EMPTY)), get, BadAnswer, "200000 objects and arrays"),
-        (ok(an_object(FIELDS)), get, BadAnswer, "more than 1048576 texts"),
-        (ok(an_object(b"1," * (3 * MiB) + b"1")), get, BadAnswer, f"more than {MOST_VALUES} values"),
-        (ok(an_object(EMPTY), "500 Oops"), get, BadAnswer, "200000 objects and arrays"),
-        (ok(an_object(EMPTY), "500 Oops"), list_page, BadAnswer, "200000 objects and arrays"),
-        (ok(an_object(EMPTY), "403 No"), events_of, BadAnswer, "200000 objects and arrays"),
-        (stream(b'{"type":"ERROR","object":' + an_object(EMPTY) + b"}\n"), events_of, BadAnswer, "objects and arrays"),
-        (stream(b'{"type":"ADDED","object":' + an_object(EMPTY) + b"}\n"), events_of, BadAnswer, "objects and arrays"),
+        (
+            lambda: ok(a_list(b"1," * (6 * MiB) + b"1")),
+            list_page,
+            AnswerTooLarge,
+            f"a page of more than {MOST_VALUES} values",
+        ),
+        (lambda: ok(a_list(b"{}," * 400_000 + b"{}")), list_page, BadAnswer, "400001 items, too small for objects"),
+        (lambda: ok(a_list(an_object(EMPTY[: MiB - 1] + b"1"))), list_page, BadAnswer, "200000 objects and arrays"),
+        (lambda: ok(an_object(EMPTY)), get, BadAnswer, "200000 objects and arrays"),
+        (lambda: ok(an_object(fields(700_000))), get, BadAnswer, "more than 1048576 texts"),
+        (lambda: ok(an_object(b"1," * (3 * MiB) + b"1")), get, BadAnswer, f"more than {MOST_VALUES} values"),
+        (lambda: ok(an_object(EMPTY), "500 Oops"), get, BadAnswer, "200000 objects and arrays"),
+        (lambda: ok(an_object(EMPTY), "500 Oops"), list_page, BadAnswer, "200000 objects and arrays"),
+        (lambda: ok(an_object(EMPTY), "403 No"), events_of, BadAnswer, "200000 objects and arrays"),
+        (
+            lambda: stream(b'{"type":"ERROR","object":' + an_object(EMPTY) + b"}\n"),
+            events_of,
+            BadAnswer,
+            "objects and arrays",
+        ),
+        (
+            lambda: stream(b'{"type":"ADDED","object":' + an_object(EMPTY) + b"}\n"),
+            events_of,
+            BadAnswer,
+            "objects and arrays",
+        ),
     ],
     ids=[
         "a page of numbers",
@@ -80,9 +98,9 @@ async def list_objects(transport: HttpTransport) -> object:
     ],
 )
 async def test_more_parts_than_can_be_read_at_once_are_refused(
-    answer: bytes, ask: Callable[[HttpTransport], object], error: type[Exception], why: str
+    answer: Callable[[], bytes], ask: Callable[[HttpTransport], object], error: type[Exception], why: str
 ) -> None:
-    async with talking_to(Peer(answer)) as transport:
+    async with talking_to(Peer(answer())) as transport:
         with pytest.raises(error, match=why):
             await ask(transport)  # type: ignore[misc]
 
@@ -116,23 +134,24 @@ ADDRESS = {
     "nodeName": "n",
     "targetRef": {"kind": "Pod", "namespace": "n", "name": "p", "uid": "u" * 36},
 }
-LARGE = {
-    "a definition": {"spec": {"versions": [{"schema": {"openAPIV3Schema": a_schema(4)}}] * 3}},
-    "endpoints": {"subsets": [{"addresses": [ADDRESS] * 20_000, "ports": [{"port": 80}] * 100}]},
-    "a table in a text": {"data": {"table": "1," * (3 * MiB // 2)}},
-    "JSON in a text": {"data": {"json": orjson.dumps([{"a": [{}]}] * 150_000).decode()}},
-    "JSON in JSON in a text": {
+#: Made when they are asked for: every worker reads this file.
+LARGE: dict[str, Callable[[], dict[str, object]]] = {
+    "a definition": lambda: {"spec": {"versions": [{"schema": {"openAPIV3Schema": a_schema(4)}}] * 3}},
+    "endpoints": lambda: {"subsets": [{"addresses": [ADDRESS] * 20_000, "ports": [{"port": 80}] * 100}]},
+    "a table in a text": lambda: {"data": {"table": "1," * (3 * MiB // 2)}},
+    "JSON in a text": lambda: {"data": {"json": orjson.dumps([{"a": [{}]}] * 150_000).decode()}},
+    "JSON in JSON in a text": lambda: {
         "data": {"json": orjson.dumps(orjson.dumps([{"a\\": "\\"}] * 90_000).decode()).decode()}
     },
-    "numbers": {"weights": [1] * 1_500_000},
-    "floats": {"weights": [0.12345] * 300_000},
-    "a table of texts": {"data": {f"k{number}": "" for number in range(280_000)}},
+    "numbers": lambda: {"weights": [1] * 1_500_000},
+    "floats": lambda: {"weights": [0.12345] * 300_000},
+    "a table of texts": lambda: {"data": {f"k{number}": "" for number in range(280_000)}},
 }
 
 
 @pytest.mark.parametrize("name", LARGE)
 async def test_large_objects_that_there_are_can_be_read(name: str) -> None:
-    thing = {"metadata": {"name": "a", "namespace": "n", "uid": "u"}, **LARGE[name]}
+    thing = {"metadata": {"name": "a", "namespace": "n", "uid": "u"}, **LARGE[name]()}
     body = orjson.dumps(thing)
     assert MiB < len(body) < 8 * MiB
     listed = orjson.dumps({"kind": "ConfigMapList", "metadata": {"resourceVersion": "5"}, "items": [thing]})

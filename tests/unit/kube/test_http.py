@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from argosy.kube import warning
+from argosy.kube.backoff import Backoff
 from argosy.kube.config import ConfigError, Connection
 from argosy.kube.credentials import Credential
 from argosy.kube.errors import ApiError, Gone, NotFound, TransportError, Unauthorized
@@ -272,7 +273,7 @@ async def test_closing_ends_a_watch_and_leaves_nothing_behind() -> None:
 async def test_answers_that_break_leave_no_circles_behind(watch: bool) -> None:
     """aiohttp's streams and connections keep their error: with its frames it would hold them, and what they have read."""
     beginning = stream(b'{"type":"ADDED","object":{"a":"' + b"x" * 10_000, end=False)
-    async with talking_to(Peer(*[beginning] * 8)) as transport:
+    async with talking_to(Peer(*[beginning] * 8), backoff=Backoff(base=0.01, cap=0.05)) as transport:
         gc.collect()
         gc.disable()
         gc.set_debug(gc.DEBUG_SAVEALL)
