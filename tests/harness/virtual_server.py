@@ -36,9 +36,9 @@ class VirtualServer(EmbeddedServer):
     #: The roles that every server makes at its first start: most of the work there is, and the same for all.
     _roles: ClassVar[Disk | None] = None
 
-    def __init__(self, loop: VirtualLoop, disk: Disk | None = None, **options: Any):
+    def __init__(self, loop: VirtualLoop, disk: Disk | None = None, port: int = 0, **options: Any):
         self.disk = disk or (self._roles.copy() if self._roles is not None else Disk())
-        super().__init__(None, host=HOST, port=next(loop.ports), storage=self.disk, **options)
+        super().__init__(None, host=HOST, port=port or next(loop.ports), storage=self.disk, **options)
         self._loop = loop
         self._open = False
 
