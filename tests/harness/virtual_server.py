@@ -27,6 +27,8 @@ __all__ = ["CONTROLLERS", "HOST", "VirtualServer", "connector", "wire"]
 HOST = "127.0.0.1"
 #: The controllers' name on the network.
 CONTROLLERS = "controllers"
+#: Who has written nothing for so many seconds has nothing to write.
+_REST = 0.5
 _RBAC = "rbac.authorization.k8s.io/"
 
 
@@ -45,7 +47,15 @@ class VirtualServer(EmbeddedServer):
     async def start(self) -> None:
         await super().start()
         if VirtualServer._roles is None:
+            await self.at_rest()
             VirtualServer._roles = self.disk.copy(_RBAC)
+
+    async def at_rest(self) -> None:
+        """Until the server itself has nothing more to write."""
+        version = -1
+        while version != self.disk.version:
+            version = self.disk.version
+            await asyncio.sleep(_REST)
 
     async def open_door(self) -> None:
         if not self._open:
