@@ -28,14 +28,11 @@ from argosy.plan.explain.whatif import changes, pass_over
 from argosy.plan.metadata import annotations_of
 from argosy.plan.pipeline.held import held_of
 from argosy.plan.scheduling.evaluation import without_remote_plugins
-from argosy.sim.fleet import SimulatedFleet
-from argosy.sim.spec import MemberSpec, NodePool
-from argosy.sim.timings import Timings as SimulatedTimings
 from tests.harness import candidates
 from tests.harness.ground import Ground, World, simulated_ground
 from tests.harness.user import DEPLOYMENTS, deployment, federated_cluster
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real_time("members listen on sockets")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PLANS = 200
 #: Deployments and the ConfigMap of a run.
@@ -302,12 +299,8 @@ async def give_up(world: World, name: str) -> None:
 @pytest.mark.usefixtures("workloads")
 async def test_a_cluster_that_joins_gets_what_was_foretold(ground: Ground, world: World) -> None:
     before = await at_rest(world)
-    pools = (NodePool(3, cpu="16", memory="64Gi", pods=250),)
-    fleet = SimulatedFleet([MemberSpec("m4", pools)], timings=SimulatedTimings(speed=5.0))
-    await fleet.start()
-    candidate = candidates.simulated(fleet.members["m4"])
-    try:
-        async with candidate.relay:
+    async with candidates.simulated("m4", nodes=3) as candidate, candidate.relay:
+        try:
             ground.candidates["m4"] = candidate
             resources_said = {"allocatable": {"cpu": "48", "memory": "192Gi"}}
             newcomer = {**federated_cluster("m4", candidate.url), "status": {"resources": resources_said}}
@@ -319,7 +312,6 @@ async def test_a_cluster_that_joins_gets_what_was_foretold(ground: Ground, world
             assert told(foretold.objects) == told(happened(before, after))
             assert {each.name for each in foretold.objects} >= {"copied", world.namespace}
             await ground.unjoin("m4")
-    finally:
-        await candidate.client.close()
-        await fleet.stop()
-        del ground.candidates["m4"]
+        finally:
+            await candidate.client.close()
+            del ground.candidates["m4"]

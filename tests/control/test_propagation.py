@@ -53,6 +53,8 @@ async def test_scaling_moves_nothing(fed):
     await fed.eventually_replicas({"m1": 15, "m2": 15})
     body = {"spec": EQUAL}
     await fed.client.patch(resources.PROPAGATION_POLICIES, "policy", body, "default", kind=Patch.MERGE)
+    # Else the new size might be heard of first.
+    await eventually(lambda: len(fed.inside.caches.policies[True].get("default/policy").spec.placement) == 3)
     await fed.scale("web", 36)
     await fed.eventually_replicas({"m1": 15, "m2": 15, "m3": 6})
     await fed.scale("web", 30)

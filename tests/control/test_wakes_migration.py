@@ -26,7 +26,6 @@ async def world(tmp_path):
         yield made
 
 
-@pytest.mark.real_time("members listen on sockets")
 async def test_replicas_that_wait_for_long_leave_once_they_may(world):
     await world.policy(**weights(m1=1, m2=1))
     async with full(world, "m1"):
@@ -48,7 +47,6 @@ async def test_replicas_that_wait_for_long_leave_once_they_may(world):
         await world.eventually(left)
 
 
-@pytest.mark.real_time("members listen on sockets")
 async def test_a_cluster_that_has_room_again_is_not_taken_for_full(world):
     await world.policy(**weights(m1=1, m2=1), **MIGRATING)
     await world.client.create(DEPLOYMENTS, _small(world, 2))

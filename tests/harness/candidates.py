@@ -4,7 +4,8 @@ The controllers know a candidate by its relay's address; its administrator's cli
 """
 
 import base64
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -13,9 +14,13 @@ from argosy.kube.client import Client
 from argosy.kube.errors import AlreadyExists
 from argosy.kube.resource import Resource
 from argosy.sim.member import Member as SimulatedMember
+from argosy.sim.spec import MemberSpec, NodePool
+from argosy.sim.timings import Timings
 from argosy.testing import Cluster
 from tests.harness.planes import KeyPair
 from tests.harness.relay import Relay
+from tests.harness.servers import new_relay, new_server
+from tests.harness.virtual_relay import VirtualRelay
 
 __all__ = ["Candidate", "Credentials", "simulated", "stock"]
 
@@ -42,7 +47,7 @@ class Candidate(NamedTuple):
     client: Client
     #: The administrator's, as a mapping; not by the relay.
     kubeconfig: dict[str, Any]
-    relay: Relay
+    relay: Relay | VirtualRelay
     #: The cluster itself, for what only one of the two can do.
     behind: SimulatedMember | Cluster
 
@@ -89,7 +94,19 @@ class Candidate(NamedTuple):
             return
 
 
-def simulated(member: SimulatedMember) -> Candidate:
+@asynccontextmanager
+async def simulated(name: str, nodes: int) -> AsyncIterator[Candidate]:
+    """A simulated member with nodes of 16 cores, on which everything goes five times as fast."""
+    spec = MemberSpec(name, (NodePool(nodes, cpu="16", memory="64Gi", pods=250),))
+    member = SimulatedMember(spec, Timings(speed=5.0), embedded=new_server())
+    await member.open()
+    try:
+        yield _simulated(member)
+    finally:
+        await member.close()
+
+
+def _simulated(member: SimulatedMember) -> Candidate:
     authority = member.embedded.authority
     return Candidate(
         name=member.name,
@@ -98,7 +115,7 @@ def simulated(member: SimulatedMember) -> Candidate:
         issue=lambda: authority.issue("admin", groups=["system:masters"]),
         client=member.client(),
         kubeconfig=member.kubeconfig(),
-        relay=Relay("127.0.0.1", member.port),
+        relay=new_relay(member.port),
         behind=member,
     )
 

@@ -28,16 +28,15 @@ from argosy.control.options import Options
 from argosy.control.timings import Timings
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, NotFound
-from argosy.sim.fleet import SimulatedFleet
-from argosy.sim.spec import MemberSpec, NodePool
-from argosy.sim.timings import Timings as SimulatedTimings
 from argosy.testing import Cluster
 from tests.harness import candidates
 from tests.harness.candidates import Candidate, Credentials
 from tests.harness.federation import QUICK
 from tests.harness.inside import Inside
-from tests.harness.planes import EmbeddedPlane, Plane, StockPlane
+from tests.harness.planes import EmbeddedPlane, Plane, StockPlane, VirtualPlane
 from tests.harness.user import NAMESPACES, SECRETS, User, cluster_secret, exists, federated_cluster
+from tests.harness.virtual import virtual_loop
+from tests.harness.virtual_server import connector
 
 __all__ = ["GROUND", "Credentials", "Ground", "World", "embedded_ground", "simulated_ground", "stock_ground"]
 
@@ -122,7 +121,7 @@ class Ground(User):
 
     async def start_controllers(self) -> None:
         client = self.plane.controllers_client()
-        self.manager = manager = Manager(client, options=self.options, timings=self.timings)
+        self.manager = manager = Manager(client, options=self.options, timings=self.timings, connect=connector())
         self._controllers = (asyncio.create_task(manager.run()), client)
         await self.eventually(manager.ready.is_set, "the controllers are ready")
 
@@ -271,15 +270,11 @@ class World(User):
 
 @contextlib.asynccontextmanager
 async def simulated_ground(folder: Path, **options: Any) -> AsyncIterator[Ground]:
-    pools = (NodePool(2, cpu="16", memory="64Gi", pods=250),)
-    fleet = SimulatedFleet([MemberSpec(name, pools) for name in NAMES], timings=SimulatedTimings(speed=5.0))
-    await fleet.start()
-    try:
-        members = [candidates.simulated(member) for member in fleet.members.values()]
-        async with Ground(EmbeddedPlane(folder), members, **{"timings": SIMULATED, **options}) as ground:
-            yield ground
-    finally:
-        await fleet.stop()
+    """On virtual time the folder stays empty, and relays are faults of the network."""
+    async with contextlib.AsyncExitStack() as stack:
+        members = [await stack.enter_async_context(candidates.simulated(name, nodes=2)) for name in NAMES]
+        plane = EmbeddedPlane(folder) if virtual_loop() is None else VirtualPlane()
+        yield await stack.enter_async_context(Ground(plane, members, **{"timings": SIMULATED, **options}))
 
 
 @contextlib.asynccontextmanager

@@ -13,11 +13,15 @@ from argosy.control.install.installer import Installation, install
 from argosy.kube.client import Client
 from argosy.kube.config import Connection
 from argosy.kube.http import HttpTransport
+from argosy.server.auth.certificates import Authority
 from argosy.server.auth.identity import User as Identity
-from argosy.server.embedded import EmbeddedServer
+from argosy.server.embedded import ADMIN, EmbeddedServer
 from argosy.testing import Cluster
+from tests.harness.virtual import virtual_loop
+from tests.harness.virtual_server import VirtualServer, wire
+from tests.world.disk import Disk
 
-__all__ = ["EmbeddedPlane", "KeyPair", "Plane", "StockPlane", "client_of"]
+__all__ = ["EmbeddedPlane", "KeyPair", "Plane", "StockPlane", "VirtualPlane", "client_of"]
 
 _AUTHENTICATED = "system:authenticated"
 
@@ -90,6 +94,27 @@ class EmbeddedPlane:
     def controllers_client(self) -> Client:
         assert self.server is not None
         return self.server.client(Identity(access.CONTROLLERS, (_AUTHENTICATED,)))
+
+
+class VirtualPlane(EmbeddedPlane):
+    """It comes back on the same disk, with the same certificate."""
+
+    def __init__(self) -> None:
+        self._disk = Disk()
+        self._authority = Authority.ephemeral()
+        self._port = 0
+        self.server = None
+
+    async def start(self) -> None:
+        loop = virtual_loop()
+        assert loop is not None
+        self.server = VirtualServer(loop, self._disk, port=self._port, authority=self._authority, admission=(Guard,))
+        await self.server.start()
+        self._port = self.server.port
+
+    def client(self) -> Client:
+        assert self.server is not None
+        return wire(self.server, "user", ADMIN)
 
 
 class StockPlane:

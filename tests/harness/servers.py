@@ -49,4 +49,5 @@ async def set_up(plane: EmbeddedServer) -> None:
         await install(plane.client())
     elif _installed is None:
         await install(plane.client())
+        await plane.at_rest()
         _installed = plane.disk.copy()

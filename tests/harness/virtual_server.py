@@ -26,6 +26,8 @@ __all__ = ["CONTROLLERS", "HOST", "VirtualServer", "connector", "wire"]
 HOST = "127.0.0.1"
 #: The controllers' name on the network.
 CONTROLLERS = "controllers"
+#: Who has written nothing for so many seconds has nothing to write.
+_REST = 0.5
 _RBAC = "rbac.authorization.k8s.io/"
 
 
@@ -35,16 +37,24 @@ class VirtualServer(EmbeddedServer):
     #: The roles that every server makes at its first start: most of the work there is, and the same for all.
     _roles: ClassVar[Disk | None] = None
 
-    def __init__(self, loop: VirtualLoop, disk: Disk | None = None, **options: Any):
+    def __init__(self, loop: VirtualLoop, disk: Disk | None = None, port: int = 0, **options: Any):
         self.disk = disk or (self._roles.copy() if self._roles is not None else Disk())
-        super().__init__(None, host=HOST, port=next(loop.ports), storage=self.disk, **options)
+        super().__init__(None, host=HOST, port=port or next(loop.ports), storage=self.disk, **options)
         self._loop = loop
         self._open = False
 
     async def start(self) -> None:
         await super().start()
         if VirtualServer._roles is None:
+            await self.at_rest()
             VirtualServer._roles = self.disk.copy(_RBAC)
+
+    async def at_rest(self) -> None:
+        """Until the server itself has nothing more to write."""
+        version = -1
+        while version != self.disk.version:
+            version = self.disk.version
+            await asyncio.sleep(_REST)
 
     async def open_door(self) -> None:
         if not self._open:

@@ -5,13 +5,14 @@ import base64
 import pytest
 
 from argosy.api import keys, resources
-from argosy.kube.client import Client, Patch
-from argosy.kube.config import Connection
+from argosy.control.members.connect import http_connector
+from argosy.fleet.credentials import Connection
+from argosy.kube.client import Patch
 from argosy.kube.errors import NotFound, Unauthorized
-from argosy.kube.http import HttpTransport
 from tests.harness.eventually import holds
 from tests.harness.ground import Ground, World
 from tests.harness.user import NAMESPACES, SECRETS, exists, weights
+from tests.harness.virtual_server import connector
 from tests.scenarios.seen import eventually_rolled_out, settled, uids
 
 __all__ = [
@@ -118,7 +119,8 @@ async def _use_token(ground: Ground, name: str, token: str) -> None:
 
 
 async def _is_refused(server: str, ca: bytes, token: str) -> bool:
-    client = Client(HttpTransport(Connection(server, ca_data=ca, token=token)))
+    connect = connector() or http_connector()
+    client = connect("", Connection(server, ca_data=ca, token=token.encode()), None)
     try:
         await client.get(NAMESPACES, "nothing")
     except Unauthorized:

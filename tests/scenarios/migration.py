@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from argosy.api import keys, resources
+from argosy.kube import clock
 from argosy.kube.client import Patch
 from argosy.kube.informer import Change, Informer
 from argosy.kube.objects import Partial
@@ -79,7 +80,7 @@ async def test_a_user_empties_a_cluster_for_a_time(world: World) -> None:
     await world.eventually_replicas({"m1": 2, "m2": 2, "m3": 2})
 
     def wish(seconds: float) -> str:
-        end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=seconds)
+        end = clock.now() + datetime.timedelta(seconds=seconds)
         until = end.strftime("%Y-%m-%dT%H:%M:%SZ")
         return json.dumps(
             {

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from argosy.api import keys, resources
 from argosy.kube.client import Patch
 from argosy.kube.resource import Resource
@@ -16,6 +18,7 @@ __all__ = ["test_a_webhook_in_a_profile_chooses_the_clusters_and_its_changes_are
 WEBHOOKS, PROFILES = resources.SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS, resources.SCHEDULING_PROFILES
 
 
+@pytest.mark.real_time("webhooks are asked over HTTP")
 async def test_a_webhook_in_a_profile_chooses_the_clusters_and_its_changes_are_followed(world: World) -> None:
     name = world.namespace
     async with webhook_server() as server:

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from tests.harness.ground import World
 from tests.harness.user import CONFIGMAPS, weights
 from tests.scenarios.seen import eventually_rolled_out, images, quiet, settled, uids
@@ -14,6 +16,7 @@ __all__ = [
 OBJECTS = 20
 
 
+@pytest.mark.real_time("what comes back does so from a folder")
 async def test_a_restart_in_the_middle_of_a_rollout_finishes_it_and_rewrites_nothing(world: World) -> None:
     await world.policy(**weights(m1=1, m2=1, m3=1))
     await world.deploy(replicas=9)
@@ -48,6 +51,7 @@ async def test_a_restart_in_the_middle_of_a_rollout_finishes_it_and_rewrites_not
     await eventually_rolled_out(world, 3)
 
 
+@pytest.mark.real_time("what comes back does so from a folder")
 async def test_objects_under_way_at_a_restart_arrive_once(world: World) -> None:
     await world.policy(schedulingMode="Duplicate")
     await asyncio.gather(*(world.configure(f"settings-{number}", {"key": "value"}) for number in range(OBJECTS)))

@@ -30,14 +30,16 @@ class Member:
         data: Path | None = None,
         turns: asyncio.Semaphore | None = None,
         *,
+        embedded: EmbeddedServer | None = None,
         accept_data_loss: bool = False,
     ):
+        """`embedded` replaces the server that is kept in the folder."""
         self.spec = spec
         self.name = spec.name
         self.timings = timings or Timings()
         # With a link in between, the link has the public port.
         port = 0 if spec.latency is not None else spec.port
-        self.embedded = EmbeddedServer(data, host=_HOST, port=port, accept_data_loss=accept_data_loss)
+        self.embedded = embedded or EmbeddedServer(data, host=_HOST, port=port, accept_data_loss=accept_data_loss)
         self.cluster = Cluster(self.embedded.trusted, self.timings, turns)
         self.manager = ControllerManager(self.cluster)
         self._link: Link | None = None
