@@ -110,7 +110,10 @@ class Caches:
 
     async def run(self) -> None:
         """Start watching; returns when every kind that decisions depend on has been listed once."""
-        fixed: list[Informer[Any]] = [self.system, self.type_configs, self.clusters]
+        # First: what federated objects mean follows from the types.
+        self._tasks.start(f"watch {self.type_configs.resource}", self.type_configs.run)
+        await self.type_configs.synced.wait()
+        fixed: list[Informer[Any]] = [self.system, self.clusters]
         for pair in (self.policies, self.overrides, self.federated, self.collected):
             fixed += pair.values()
         if not self._shard.owns_cluster_scoped:

@@ -14,6 +14,7 @@ import msgspec
 from argosy.api.conditions import Propagation
 from argosy.api.federated import FederatedObject
 from argosy.api.types import FederatedTypeConfig
+from argosy.control.caches.catalog import TypeChange
 from argosy.control.caches.informers import Caches
 from argosy.control.caches.livefleet import LiveFleet
 from argosy.control.caches.objectkeys import SourceKey
@@ -57,6 +58,9 @@ class ReservedFleet:
         why = "what was placed is reserved until it runs"
         yield Follow(self._caches.federated_changes, self._federated_changed, why)
         yield Follow(self._collector.changes, self._copy_changed, "what runs is reserved no more")
+        yield Follow(
+            self._caches.catalog.changes, self._type_changed, "how much a placement takes follows from its type"
+        )
 
     @property
     def totals(self) -> dict[str, dict[str, int]]:
@@ -120,6 +124,15 @@ class ReservedFleet:
         view = self._caches.federated_view(key) if config is not None else None
         if config is not None and view is not None:
             self._reservations.observe(key, cluster, self._copy(key, config, view, cluster))
+
+    def _type_changed(self, types: TypeChange) -> None:
+        if types.new is None:
+            return
+        for informer in self._caches.federated.values():
+            for view in informer.values():
+                key = self._caches.source_of(view)
+                if key is not None and key.type == types.new.name and self._counted(key) is not None:
+                    self._follow(key, types.new)
 
     # Updates of the reservations.
 
