@@ -33,8 +33,9 @@ from argosy.kube.objects import HasMetadata, decode, split_key
 from argosy.kube.queue import Result, WorkQueue
 from argosy.kube.resource import Resource
 from argosy.plan.failover import auto_migration as migrate
+from argosy.plan.failover.full_clusters import observed
 from argosy.plan.fields import number
-from argosy.plan.scheduling.unit import AutoMigrationInfo, request_of_template
+from argosy.plan.scheduling.unit import AutoMigrationInfo
 from argosy.plan.status.misfit import MISSHAPEN
 
 __all__ = ["Migrate"]
@@ -171,7 +172,8 @@ class Migrate(Loop[SourceKey]):
         if now is None or now.metadata.uid != view.metadata.uid or not _migrates(now):
             self._forget(key)
             return None
-        info = migrate.migration_info(pictures, stored, self._full(key, stored))
+        raw = self._caches.source_raw(key)
+        info = observed(pictures, stored, self._fleet.snapshot.member, decode(raw, dict) if raw is not None else None)
         self._remember(key, info)
         if info != stored:
             self.found.tell(key)
@@ -244,21 +246,6 @@ class Migrate(Loop[SourceKey]):
         if uid is not None:
             self._made_for[cluster, uid] = key
         return uid
-
-    def _full(self, key: SourceKey, stored: AutoMigrationInfo) -> set[str]:
-        """Clusters with an estimate that have no room for one more of the workload's pods, or cannot be asked."""
-        if not stored.estimated_capacity:
-            return set()
-        raw = self._caches.source_raw(key)
-        if raw is None:
-            return set(stored.estimated_capacity)
-        request = request_of_template(decode(raw, dict))
-        full = set()
-        for cluster in stored.estimated_capacity:
-            member = self._fleet.snapshot.member(cluster)
-            if member is not None and (not member.ready or not migrate.has_room(member, request)):
-                full.add(cluster)
-        return full
 
     # Memory.
 

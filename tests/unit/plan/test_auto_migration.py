@@ -36,26 +36,26 @@ def test_a_member_whose_replicas_are_all_ready_has_no_limit_whatever_its_pods_sa
 
 
 def test_pods_that_waited_too_long_are_what_a_member_cannot_run() -> None:
-    assert seen(5, pods(3, 61, 60)) == Estimate(3, 3)
-    assert seen(5, pods(0, *[90] * 5)) == Estimate(0, 0)
+    assert seen(5, pods(3, 61, 60)) == Estimate(3, 3, waiting=2)
+    assert seen(5, pods(0, *[90] * 5)) == Estimate(0, 0, waiting=5)
 
 
 def test_pods_that_may_still_wait_say_when_to_look_again() -> None:
-    assert seen(5, pods(3, 50, 20)) == Estimate(3, None, datetime.timedelta(seconds=10))
-    assert seen(5, pods(3, 90, 45)) == Estimate(3, 4, datetime.timedelta(seconds=15))
+    assert seen(5, pods(3, 50, 20)) == Estimate(3, None, datetime.timedelta(seconds=10), 2)
+    assert seen(5, pods(3, 90, 45)) == Estimate(3, 4, datetime.timedelta(seconds=15), 2)
 
 
 def test_pods_that_are_not_made_yet_count_as_run() -> None:
-    assert seen(5, pods(1, 90)) == Estimate(1, 4)
+    assert seen(5, pods(1, 90)) == Estimate(1, 4, waiting=1)
     assert seen(5, None) == Estimate(0)
 
 
 def test_pods_beyond_the_wanted_ones_are_not_missed() -> None:
-    assert seen(3, pods(3, 90)) == Estimate(3), "a pod more than wanted, for a roll-out, may wait"
+    assert seen(3, pods(3, 90)) == Estimate(3, waiting=1), "a pod more than wanted, for a roll-out, may wait"
 
 
 def test_a_pod_that_does_not_say_since_when_it_waits_has_just_begun() -> None:
-    assert seen(1, Pods(1, 0, {"p": ""})) == Estimate(0, None, MINUTE)
+    assert seen(1, Pods(1, 0, {"p": ""})) == Estimate(0, None, MINUTE, 1)
 
 
 FULL_A = AutoMigrationInfo({"a": 2}, {"a": 2, "b": 4})

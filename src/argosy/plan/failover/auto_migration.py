@@ -3,7 +3,7 @@
 Pods that are unschedulable for longer than the policy's threshold lower their cluster's estimated capacity for this
 workload, and scheduling places the rest of the replicas in other clusters.
 
-An estimate outlives its pods as long as the cluster has no room for one more of them: otherwise the next scale-up would try
+An estimate outlives its pods as long as the cluster is full for them (`full_clusters`): otherwise the next scale-up would try
 the same full cluster again. It is dropped once there is room, or once the cluster runs more replicas than estimated. In a full
 cluster only pods that have a node raise an estimate, never the desired number of replicas: object and pods come by two
 watches, and while the watch of pods is behind, no pod seems to be pending. An unreachable cluster keeps its estimate.
@@ -20,21 +20,18 @@ import orjson
 
 from argosy.api import keys
 from argosy.api.policies import PropagationPolicy
-from argosy.fleet.member import CPU, Member
 from argosy.fleet.replicasets import Pods
-from argosy.fleet.snapshot import MEMORY
 from argosy.kube import duration, timestamps
 from argosy.kube.objects import DecodeError, decode
 from argosy.plan.fields import Json, equal
 from argosy.plan.metadata import without_annotations
-from argosy.plan.scheduling.unit import AutoMigrationInfo, ResourceRequest
+from argosy.plan.scheduling.unit import AutoMigrationInfo
 
 __all__ = [
     "Counted",
     "Estimate",
     "count",
     "estimate",
-    "has_room",
     "info_of",
     "migration_info",
     "newest_replica_set",
@@ -62,6 +59,8 @@ class Estimate(msgspec.Struct, frozen=True):
     scheduled: int
     capacity: int | None = None
     next_crossing: datetime.timedelta | None = None
+    #: Pods without a node, stuck or not.
+    waiting: int = 0
 
 
 def threshold_of(annotation: str | None) -> datetime.timedelta | None:
@@ -97,7 +96,8 @@ def estimate(
         return Estimate(0)
     counted = count(pods, now, threshold)
     capacity = max(pods.total, desired) - counted.stuck
-    return Estimate(counted.scheduled, max(capacity, 0) if capacity < desired else None, counted.next_crossing)
+    stuck = max(capacity, 0) if capacity < desired else None
+    return Estimate(counted.scheduled, stuck, counted.next_crossing, pods.total - pods.scheduled)
 
 
 def migration_info(
@@ -105,7 +105,7 @@ def migration_info(
 ) -> AutoMigrationInfo:
     """The information scheduling reads. `estimates` has every cluster the workload is placed in, None if it is unreachable.
 
-    `stored` is the information stored so far, `full` names the clusters that have no room for one more of the pods.
+    `stored` is the information stored so far, `full` names the clusters that are full for one more of the pods.
     """
     left = stored.estimated_capacity.keys() - estimates.keys()
     capacity = {cluster: stored.estimated_capacity[cluster] for cluster in left if cluster in full}
@@ -128,12 +128,6 @@ def migration_info(
     return AutoMigrationInfo(dict(sorted(capacity.items())), dict(sorted(scheduled.items())))
 
 
-def has_room(member: Member, request: ResourceRequest) -> bool:
-    """Whether a pod might find room there. A pod without requests is stuck for other reasons: then nobody can tell."""
-    wanted = {CPU: request.milli_cpu, MEMORY: request.memory, **request.scalars}
-    return all(amount <= member.available.get(name, 0) for name, amount in wanted.items() if amount > 0)
-
-
 def info_of(annotation: str | None) -> AutoMigrationInfo:
     """The information stored with a federated object; empty if there is none, or it is unreadable."""
     try:
@@ -143,7 +137,12 @@ def info_of(annotation: str | None) -> AutoMigrationInfo:
 
 
 def text_of(info: AutoMigrationInfo) -> str:
-    shown = {"estimatedCapacity": info.estimated_capacity, "scheduledReplicas": info.scheduled_replicas}
+    shown = {
+        "estimatedCapacity": info.estimated_capacity,
+        "scheduledReplicas": info.scheduled_replicas,
+        "tried": info.tried,
+        "shape": info.shape,
+    }
     return orjson.dumps({k: v for k, v in shown.items() if v}, option=orjson.OPT_SORT_KEYS).decode()
 
 
@@ -174,10 +173,14 @@ def _go_duration(text: str | None) -> str:
 
 def relevant(annotation: str | None, strategy: str) -> str:
     """The part of the annotation that a placement depends on: only bin-packing reads the number of pods with a node."""
-    if annotation is None or strategy == keys.BINPACK:
-        return annotation or ""
-    estimates = info_of(annotation).estimated_capacity
-    return text_of(AutoMigrationInfo(estimates)) if estimates else ""
+    if annotation is None:
+        return ""
+    info = info_of(annotation)
+    if strategy == keys.BINPACK:
+        return (
+            text_of(AutoMigrationInfo(info.estimated_capacity, info.scheduled_replicas)) if info.tried else annotation
+        )
+    return text_of(AutoMigrationInfo(info.estimated_capacity)) if info.estimated_capacity else ""
 
 
 # Which pods belong to the current template.

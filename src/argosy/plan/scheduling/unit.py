@@ -76,6 +76,9 @@ class AutoMigrationInfo(msgspec.Struct, frozen=True, rename="camel"):
 
     estimated_capacity: dict[str, int] = {}
     scheduled_replicas: dict[str, int] = {}
+    #: What the figures of a cluster showed while pods of this shape were stuck there (see `failover.full_clusters`).
+    tried: dict[str, dict[str, int]] = {}
+    shape: str = ""
 
 
 class UnavailableCluster(msgspec.Struct, frozen=True, rename="camel"):
