@@ -54,6 +54,22 @@ async def test_after_a_restart_the_same_is_reserved(fed):
     await eventually(lambda: fed.inside.reserved.totals == before)
 
 
+async def test_a_type_that_comes_late_has_its_reservations(fed):
+    await fed.policy(schedulingMode="Divide")
+    await fed.client.create(DEPLOYMENTS, _workload("web", 12), "default")
+    await eventually(lambda: _reserved(fed) == 12_000)
+    await eventually(lambda: _carried(fed))
+    types, name = resources.FEDERATED_TYPE_CONFIGS, "deployments.apps"
+    config = await fed.client.get(types, name)
+    await fed.stop_controllers()
+    await fed.client.delete(types, name)
+    await fed.start_controllers()
+    assert not fed.inside.reserved.totals
+    config["metadata"] = {"name": name}
+    await fed.client.create(types, config)
+    await eventually(lambda: _reserved(fed) == 12_000)
+
+
 async def test_a_workload_has_its_own_reservations_at_its_disposal(fed):
     await fed.policy(schedulingMode="Divide")
     await fed.client.create(DEPLOYMENTS, _workload("web", 12), "default")

@@ -47,6 +47,10 @@ _TESTS = [
         f"{_CONTROL}reservations.py::test_what_runs_is_not_reserved_any_more_and_what_is_deleted_neither",
     ),
     (
+        "reservations/federated types/how much a placement takes follows from its type",
+        f"{_CONTROL}reservations.py::test_a_type_that_comes_late_has_its_reservations",
+    ),
+    (
         "placed workloads/federated objects/where a workload is placed",
         f"{_CONTROL}placement_rules.py::test_a_workload_waits_for_the_one_it_wants_to_be_beside_and_follows_it",
     ),
