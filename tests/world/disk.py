@@ -21,6 +21,8 @@ class Disk(MemoryStorage):
     def __init__(self) -> None:
         super().__init__()
         self.full = False
+        #: From a backup: what was deleted since then is there again.
+        self.restored = False
         #: Called with each change, as it is written.
         self.observers: list[Callable[[Change], None]] = []
 
@@ -38,6 +40,7 @@ class Disk(MemoryStorage):
     def become(self, backup: "Disk") -> None:
         """Hold what the backup holds. Versions go on from here, and nobody resumes from before."""
         self._records, self._keys = dict(backup._records), list(backup._keys)
+        self.restored = True
         self._changes.clear()
         self._version += _SKIPPED
         self._compacted = self._version

@@ -17,8 +17,11 @@ _TABLES = ("apps/deployments", "core/configmaps")
 
 
 def differences(plane: Disk, members: Mapping[str, Disk], departed: Collection[str] = ()) -> list[str]:
-    """What is not as it should be, a sentence each. Clusters that had departed may hold what nobody wants any more."""
-    wrong = [f"{name} is not ready" for name in members if not _ready(found(plane, f"{_CLUSTERS}/{name}"))]
+    """What is not as it should be, a sentence each. `departed` are clusters that have left, and may be back."""
+    restored = {name for name, disk in members.items() if disk.restored}
+    # One that was restored from a backup after it left belongs to a membership that is over: it cannot join.
+    expected = [name for name in members if name not in restored.intersection(departed)]
+    wrong = [f"{name} is not ready" for name in expected if not _ready(found(plane, f"{_CLUSTERS}/{name}"))]
     wanted: set[tuple[str, str]] = set()
     for table in _TABLES:
         for name, source in listed(plane, table).items():
@@ -36,7 +39,9 @@ def differences(plane: Disk, members: Mapping[str, Disk], departed: Collection[s
                 # What is held, for want of its policy say, is carried nowhere: members keep what they have.
                 held = keys.HELD in federated["metadata"]["annotations"]
                 wrong += [] if held else _copies(key, source, federated, clusters, members)
-    wrong += _left_over(wanted, {name: disk for name, disk in members.items() if name not in departed})
+    # What is left in the others are orphans, which only a user removes.
+    unchanged = members.keys() - restored.union(departed)
+    wrong += _left_over(wanted, {name: disk for name, disk in members.items() if name in unchanged})
     return wrong
 
 
