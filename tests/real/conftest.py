@@ -19,9 +19,14 @@ LONGEST = (
     "test_join_access.py",
     "test_kube_informer.py",
     "test_join.py",
-    "test_leader.py",
     "test_install.py",
+    "test_leader.py",
+    "test_identity.py",
     "test_shards.py",
+    "test_deploy.py",
+    "test_harness.py",
+    "test_bad_input.py",
+    "test_controllers.py",
 )
 
 
