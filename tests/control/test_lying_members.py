@@ -26,7 +26,13 @@ LIAR, HONEST = "m1", "m2"
 LIMITS = AnswerLimits(object=2**20, page=4 * 2**20)
 #: Watches are short: what a member told with too high a version is found out after two of them without news.
 TIMINGS = msgspec.structs.replace(
-    WATCHFUL, health_period=0.3, retry_most=0.3, member_write=5.0, member_silence=2.0, watch_liveness=5.0
+    WATCHFUL,
+    health_period=0.3,
+    retry_first=0.03,
+    retry_most=0.1,
+    member_write=5.0,
+    member_silence=2.0,
+    watch_liveness=5.0,
 )
 
 
