@@ -19,7 +19,7 @@ from argosy.server.auth.identity import User
 from argosy.server.embedded import ADMIN, EmbeddedServer
 from tests.harness.virtual import VirtualLoop, virtual_loop
 from tests.world.disk import Disk
-from tests.world.network import Login, Wire
+from tests.world.wire import Login, Wire
 
 __all__ = ["CONTROLLERS", "HOST", "VirtualServer", "connector", "wire"]
 

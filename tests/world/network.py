@@ -6,37 +6,30 @@ answers in its own process. Latencies and losses are drawn; two requests overtak
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextvars import Context
 from random import Random
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from argosy.kube.challenge import Challenge
-from argosy.kube.errors import ApiError, NotFound, TransportError, from_response
-from argosy.kube.transport import Event, Page, Request, Response
+from argosy.kube.errors import ApiError, TransportError, from_response
+from argosy.kube.transport import Event, Request, Response
 from argosy.server import status
 from argosy.server.app import Server
 from argosy.server.auth.identity import User
 from argosy.server.watchcache.watcher import Reader, Watcher
 from tests.world.loop import WorldLoop
 
-__all__ = ["Link", "Login", "Network", "Watching", "Wire"]
+__all__ = ["ADMINISTRATOR", "PAGE_NOT_FOUND", "Host", "Link", "Network", "Stream", "Watching"]
 
 T = TypeVar("T")
-#: Seconds until a client gives up, where it does not say.
-_TIMEOUT = 30.0
 #: Somebody who sits at the machines: he sees them as they are.
 ADMINISTRATOR = "administrator"
-_REFUSALS = (429, 503)
 #: What finds a link cut is sent again after so many seconds, then after twice as many, and so on up to the second.
 _SENT_AGAIN, _SELDOM = 0.2, 60.0
 #: What a stream carries: None is its end.
 Item = Event | Exception | None
-#: What a server makes of credentials: the user of a request. Raises what the client gets to hear.
-Login = Callable[[Server, Request], User]
 
 
 class Link(msgspec.Struct):
@@ -48,11 +41,11 @@ class Link(msgspec.Struct):
     cut: bool = False
     #: The share of what is lost, with the connection that it was on.
     loss: float = 0.0
-    #: The share of requests that are answered with 429 or 503, unread.
+    #: The share of requests that are answered with 429, 500 or 503, unread.
     refused: float = 0.0
 
 
-_PAGE_NOT_FOUND = Response(404, {"content-type": "text/plain; charset=utf-8"}, b"404 page not found\n")
+PAGE_NOT_FOUND = Response(404, {"content-type": "text/plain; charset=utf-8"}, b"404 page not found\n")
 
 
 class Watching(Protocol):
@@ -196,8 +189,13 @@ class Network:
         return self._chance.random() < share
 
     def refusal(self) -> ApiError:
-        code = self._chance.choice(_REFUSALS)
-        return status.too_many_requests() if code == 429 else status.unavailable("the server is overloaded")
+        """429, 500 or 503."""
+        refusals = (
+            status.too_many_requests(),
+            status.internal("etcdserver: request timed out"),
+            status.unavailable("the server is overloaded"),
+        )
+        return self._chance.choice(refusals)
 
     # Watches.
 
@@ -240,9 +238,7 @@ class Flight(Generic[T]):
         if self.result.done() and network.happens(0.5):
             return None  # given up on the way: what was not sent yet never is
         if network.impostors[self._server] and self._client != ADMINISTRATOR:
-            return self._return(
-                None, from_response(_PAGE_NOT_FOUND.status, _PAGE_NOT_FOUND.headers, _PAGE_NOT_FOUND.body)
-            )
+            return self._return(None, from_response(PAGE_NOT_FOUND.status, PAGE_NOT_FOUND.headers, PAGE_NOT_FOUND.body))
         host = self._host = network.host(self._server)
         if host is None:
             return self._return(None, TransportError(f"{self._server}: connection refused"))
@@ -295,100 +291,6 @@ class Flight(Generic[T]):
 
     def _reset(self) -> TransportError:
         return TransportError(f"{self._server}: connection reset")
-
-
-class Wire:
-    """A client's way to one server: a `kube.transport.Transport`."""
-
-    def __init__(
-        self,
-        network: Network,
-        client: str,
-        server: str,
-        who: User | Mapping[str, str] | Login,
-        challenge: Challenge | None = None,
-    ):
-        """`who` is a user, or how the server finds that out: by headers, or otherwise.
-
-        `client` and `server` are names of places.
-        """
-        self.name = server
-        self._network = network
-        self._client = client
-        self._who = who
-        self._challenge = challenge
-        self._met: Host | None = None
-        self._closed = False
-
-    async def send(self, request: Request) -> Response:
-        async def work(host: Host) -> Response:
-            return await host.server.handle(request, self._user(host, request))
-
-        try:
-            return await self._exchange(request, work)
-        except NotFound as error:
-            return status.as_response(error) if error.status.get("details") else _PAGE_NOT_FOUND
-        except ApiError as error:
-            return status.as_response(error)
-
-    async def list(self, request: Request) -> Page:
-        async def work(host: Host) -> Page:
-            return await host.server.list(request, self._user(host, request))
-
-        return await self._exchange(request, work)
-
-    @asynccontextmanager
-    async def watch(self, request: Request) -> AsyncIterator[AsyncIterator[Event]]:
-        async def work(host: Host) -> Stream:
-            stream = Stream(self._network, self._client, self.name, request)
-            await stream.open(host, self._user(host, request))
-            return stream
-
-        stream = await self._exchange(request, work)
-        try:
-            yield stream.events()
-        finally:
-            stream.close()
-
-    async def close(self) -> None:
-        self._closed = True
-
-    async def _exchange(self, request: Request, work: Callable[[Host], Coroutine[Any, Any, T]]) -> T:
-        if self._closed:
-            raise TransportError("the transport is closed")
-        seconds = request.timeout if request.timeout is not None else _TIMEOUT
-        try:
-            async with asyncio.timeout(seconds):
-                await self._meet(request)
-                if request.guard is not None:
-                    request.guard()
-                return await self._network.carry(self._client, self.name, request, work)
-        except TimeoutError:
-            raise TransportError(f"{self.name}: no answer within {seconds:g} s") from None
-
-    async def _meet(self, request: Request) -> None:
-        """Ask a server that was not talked to before who it is."""
-        challenge = self._challenge
-        if challenge is None or (self._met is not None and self._met is self._network.host(self.name)):
-            return
-        question = Request("GET", challenge.path, headers=request.headers)
-        met: list[Host] = []
-
-        async def work(host: Host) -> Response:
-            met.append(host)
-            return await host.server.handle(question, self._user(host, question))
-
-        answer = await self._network.carry(self._client, self.name, question, work)
-        if not challenge.judge(answer):
-            raise TransportError(f"{self.name}: it did not say which server it is: it answered {answer.status}")
-        self._met = met[-1]
-
-    def _user(self, host: Host, request: Request) -> User:
-        if isinstance(self._who, User):
-            return self._who
-        if callable(self._who):
-            return self._who(host.server, request)
-        return host.server.authenticate(self._who, None, lambda: request)
 
 
 class Stream:

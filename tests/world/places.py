@@ -31,7 +31,8 @@ from argosy.sim.timings import Timings as SimulatedTimings
 from tests.world.clocks import ProcessClock
 from tests.world.disk import Disk, DiskStorage
 from tests.world.loop import PROCESS, Process, WorldLoop
-from tests.world.network import Network, Wire
+from tests.world.network import Network
+from tests.world.wire import Wire
 
 __all__ = ["ADMIN", "PLANE", "Controllers", "Place", "Server", "address", "token"]
 

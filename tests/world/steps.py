@@ -146,7 +146,7 @@ class Lose(_At, frozen=True):
 
 
 class Refuse(_At, frozen=True):
-    """Some requests are answered with 429 or 503."""
+    """Some requests are answered with 429, 500 or 503."""
 
     client: str
     server: str

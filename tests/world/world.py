@@ -25,9 +25,10 @@ from tests.harness.user import SECRETS, cluster_secret, federated_cluster
 from tests.world.clocks import ProcessClock
 from tests.world.disk import Disk
 from tests.world.loop import WorldLoop
-from tests.world.network import ADMINISTRATOR, Network, Watching, Wire
+from tests.world.network import ADMINISTRATOR, Network, Watching
 from tests.world.places import ADMIN, PLANE, Controllers, Place, Server, address, token
 from tests.world.trace import Trace
+from tests.world.wire import Wire
 
 __all__ = ["World", "play", "prepare"]
 
