@@ -75,7 +75,9 @@ class _Author:
         script: list[Step] = [
             steps.Rule(at=0.0, policy=each, spec=self._spec(each)) for each in (*POLICIES, *sorted({*LIMITED}))
         ]
-        script += [self._deploy(0.0, name) for name in self._names]
+        # Half of them from the beginning, the others when everything is under way.
+        later = chance.sample(self._names, len(self._names) // 2)
+        script += [self._deploy(0.0, name) for name in self._names if name not in later]
         script += [self._configure(0.0, name) for name in self._maps]
         now = 1.0
         while True:
@@ -86,6 +88,10 @@ class _Author:
                 self._name, self._member = chance.choice(self._names), chance.choice(MEMBERS)
             if now >= end:
                 return script
+            if self._name in later:
+                later.remove(self._name)
+                script.append(self._deploy(round(now, 3), self._name))
+                continue
             kinds = list(self._favour)
             script.append(chance.choices(kinds, [self._favour[kind] or 0.02 for kind in kinds])[0](round(now, 3)))
 
