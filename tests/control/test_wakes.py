@@ -69,6 +69,7 @@ async def test_drift_is_repaired_in_a_member_that_joined_later(fed):
     async with _another(fed, "m3"):
         await fed.eventually_replicas({"m1": 1, "m2": 1, "m3": 1})
         await _settled(fed)
+        await eventually(fed.quiet)
         await fed.member("m3").patch(DEPLOYMENTS, "web", {"spec": {"replicas": 5}}, "default")
         await fed.eventually_replicas({"m1": 1, "m2": 1, "m3": 1})
 
