@@ -21,12 +21,16 @@ LONGEST = (
     "test_join.py",
     "test_install.py",
     "test_leader.py",
-    "test_identity.py",
+    "test_simulation.py",
     "test_shards.py",
+    "test_identity.py",
     "test_deploy.py",
     "test_harness.py",
-    "test_bad_input.py",
+    "test_requests.py",
+    "test_sequences.py",
     "test_controllers.py",
+    "test_bad_input.py",
+    "test_merge.py",
 )
 
 
