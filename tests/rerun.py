@@ -10,6 +10,7 @@ test that the file has already: it was to be mended. Nothing else is tried again
 import datetime
 import json
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -90,4 +91,6 @@ def _run(arguments: Sequence[str]) -> tuple[int, list[str]]:
 
 
 if __name__ == "__main__":
+    # Ended by others it cleans up as if interrupted: its files are in memory.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main(sys.argv[1:]))

@@ -1,5 +1,6 @@
 """A test that fails is run once more, alone: what passes then is told, and what does not has failed."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -86,3 +87,19 @@ def test_what_is_no_failure_of_a_test_is_not_tried_again(tmp_path: Path, source:
 def test_the_newest_comes_first() -> None:
     record = noted(noted(HEAD, ["a"], "2026-01-01"), ["b"], "2026-01-02")
     assert known(record) == ["b", "a"]
+
+
+def test_a_run_that_is_ended_leaves_no_files(tmp_path: Path) -> None:
+    hanging = 'import time\ndef test_hangs(tmp_path):\n    print(f"\\n{tmp_path}", flush=True)\n    time.sleep(600)\n'
+    (tmp_path / "test_some.py").write_text(hanging)
+    command = [sys.executable, "-m", "tests.rerun", "-s", "-p", "no:cacheprovider", str(tmp_path / "test_some.py")]
+    environ = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
+    with subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        written = Path(next(line for line in process.stdout if line.startswith("/")).strip())
+        process.terminate()
+        assert process.wait(60) == 143
+    in_memory = next((parent for parent in written.parents if parent.name.startswith("argosy-tests-")), None)
+    if in_memory is None:
+        pytest.skip("there is no room in memory on this machine")
+    assert not in_memory.exists()
