@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from argosy.api import keys
 from tests.world.disk import Disk
-from tests.world.judge.objects import Object, federated_key, found, listed, placed
+from tests.world.judge.objects import Object, federated_key, found, listed, managed, placed
 
 __all__ = ["differences"]
 
@@ -110,8 +110,7 @@ def _left_over(wanted: set[tuple[str, str]], members: Mapping[str, Disk]) -> lis
     for cluster, disk in members.items():
         for table in _TABLES:
             for name, copy in listed(disk, table).items():
-                managed = (copy["metadata"].get("labels") or {}).get(keys.MANAGED_LABEL) == "true"
-                if managed and (cluster, f"{table}/{name}") not in wanted:
+                if managed(copy) and (cluster, f"{table}/{name}") not in wanted:
                     wrong.append(f"{table}/{name} is in {cluster} and nobody wants it there")
     return wrong
 

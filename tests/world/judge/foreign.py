@@ -2,13 +2,10 @@
 
 from collections.abc import Callable
 
-import orjson
-
-from argosy.api import keys
 from argosy.kube.transport import Request, Response
-from argosy.server.storage.base import Change, Record
+from argosy.server.storage.base import Change
 from tests.world.judge.line import Line
-from tests.world.judge.objects import READS, key_of
+from tests.world.judge.objects import READS, body_of, key_of, managed
 from tests.world.places import PLANE
 
 __all__ = ["Foreign"]
@@ -24,7 +21,8 @@ class Foreign(Line):
 
     def stored(self, server: str, change: Change) -> None:
         if server != PLANE and change.key.startswith(_COPIES):
-            self._ours[server, change.key] = change.previous is None or _managed(change.previous)
+            before = body_of(change.previous)
+            self._ours[server, change.key] = before is None or managed(before)
 
     def answered(self, client: str, server: str, request: Request, answer: object) -> None:
         if server == PLANE or not client.startswith("controllers") or request.method in READS:
@@ -33,8 +31,3 @@ class Foreign(Line):
         done = isinstance(answer, Response) and answer.status == 200
         if done and request.method != "POST" and not self._ours.get((server, key), True):
             self.broken(f"{client} sent {request.method} for {key} to {server}, and that was somebody else's")
-
-
-def _managed(record: Record) -> bool:
-    labels = orjson.loads(record.value)["metadata"].get("labels") or {}
-    return bool(labels.get(keys.MANAGED_LABEL) == "true")

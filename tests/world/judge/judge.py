@@ -17,6 +17,7 @@ from tests.world.judge.placements import Placements
 from tests.world.judge.reported import Reported
 from tests.world.judge.silent import Silent
 from tests.world.judge.statuses import Statuses
+from tests.world.judge.writeahead import WriteAhead
 from tests.world.world import World
 
 __all__ = ["Judge"]
@@ -33,22 +34,20 @@ class Judge:
         self._processes = {place.name: place for place in world.places}
         self.silent = Silent(self.broken)
         self.departures = Departures(self.broken, world.loop.time)
+        members, time = {name: member.disk for name, member in world.members.items()}, world.loop.time
+        shards = {each.name: each.shard for each in world.controllers}
         self.lines: list[Line] = [
             Durable(self.broken, disks),
-            Leadership(self.broken, world.plane.disk, {each.name: each.shard for each in world.controllers}),
-            OwnWrites(self.broken, disks, world.loop.time, lambda name: str(self._processes[name].process)),
-            Busy(self.broken, world.loop.time),
-            Placements(self.broken, world.loop.time, world.plane.disk, world.cpus, world.controllers[0].shard.count),
-            Reported(self.broken, world.loop.time),
-            Causes(self.broken, world.loop.time),
+            Leadership(self.broken, world.plane.disk, shards),
+            OwnWrites(self.broken, disks, time, lambda name: str(self._processes[name].process)),
+            Busy(self.broken, time),
+            Placements(self.broken, time, world.plane.disk, world.cpus, world.controllers[0].shard.count),
+            Reported(self.broken, time),
+            Causes(self.broken, time),
             Foreign(self.broken),
-            Paused(self.broken, world.loop.time),
-            Statuses(
-                self.broken,
-                {name: member.disk for name, member in world.members.items()},
-                world.loop.time,
-                self.departures,
-            ),
+            Paused(self.broken, time),
+            Statuses(self.broken, members, time, self.departures),
+            WriteAhead(self.broken, world.plane.disk, members, self.departures),
             self.departures,
             self.silent,
         ]

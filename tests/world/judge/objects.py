@@ -4,12 +4,13 @@ from typing import Any
 
 import orjson
 
+from argosy.api import keys
 from argosy.kube.transport import Request
 from argosy.server.http.request import parse_target
 from argosy.server.storage.base import Record
 from tests.world.disk import Disk
 
-__all__ = ["READS", "Object", "body_of", "federated_key", "found", "key_of", "listed", "placed"]
+__all__ = ["READS", "Object", "body_of", "federated_key", "found", "key_of", "listed", "managed", "placed"]
 
 Object = dict[str, Any]
 READS = frozenset({"GET", "HEAD"})
@@ -41,6 +42,11 @@ def key_of(request: Request) -> str | None:
         return None
     parts = [target.group or "core", target.plural, target.namespace, target.name]
     return "/".join(part for part in parts if part)
+
+
+def managed(copy: Object) -> bool:
+    """Whether an object in a member is ours."""
+    return bool((copy["metadata"].get("labels") or {}).get(keys.MANAGED_LABEL) == "true")
 
 
 def federated_key(key: str) -> str:
