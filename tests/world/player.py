@@ -21,6 +21,8 @@ __all__ = ["Player"]
 #: What a user gets to see when something is down.
 TROUBLE = (ApiError, TransportError)
 _AGAIN = 2.0
+#: Seconds after which everything that was on its way has arrived.
+_ARRIVED = 1.0
 
 
 class Player:
@@ -53,6 +55,19 @@ class Player:
         tasks = [asyncio.create_task(self._at(began + step.at, step)) for step in script]
         await asyncio.gather(*tasks)
         await self._faults.heal()
+        await asyncio.sleep(_ARRIVED)
+        await self._clean_up(script)
+
+    async def _clean_up(self, script: Script) -> None:
+        """What a user had given up on may have been done later."""
+        for step in script:
+            match step:
+                case steps.Pause():
+                    await self._until_done(lambda step=step: self._annotate(step, None))
+                case steps.Leave():
+                    await self._until_done(lambda step=step: self._until_joined(step.cluster))
+                case steps.Replace():
+                    await self._until_done(lambda step=step: self._take_away(step))
 
     async def _at(self, when: float, step: Step) -> None:
         await asyncio.sleep(when - self._world.loop.time())
@@ -151,7 +166,8 @@ class Player:
                 await client.delete(DEPLOYMENTS, step.name, namespace_of(step.name))
 
     async def _pause(self, step: steps.Pause) -> None:
-        await self._annotate(step, "true")
+        with suppress(*TROUBLE):
+            await self._annotate(step, "true")
         await asyncio.sleep(step.seconds)
         await self._until_done(lambda: self._annotate(step, None))
 
@@ -167,10 +183,22 @@ class Player:
                 await user.patch(DEPLOYMENTS, step.name, change, namespace_of(step.name), kind=Patch.MERGE)
 
     async def _leave(self, step: steps.Leave) -> None:
-        world = self._world
-        await world.user.delete(resources.FEDERATED_CLUSTERS, step.cluster)
+        with suppress(*TROUBLE):
+            await self._world.user.delete(resources.FEDERATED_CLUSTERS, step.cluster)
         await asyncio.sleep(step.seconds)
-        await self._until_done(lambda: world.join(step.cluster))
+        await self._until_done(lambda: self._until_joined(step.cluster))
+
+    async def _until_joined(self, cluster: str) -> None:
+        """As a user sees it: it is there, and not about to leave."""
+        user = self._world.user
+        while True:
+            with suppress(AlreadyExists):
+                return await self._world.join(cluster)
+            with suppress(NotFound):
+                found = await user.get(resources.FEDERATED_CLUSTERS, cluster)
+                if "deletionTimestamp" not in found["metadata"]:
+                    return None
+            await asyncio.sleep(_AGAIN)
 
     async def _until_done(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """A user who does not give up."""

@@ -61,6 +61,7 @@ class _Author:
         self._free = [f"web-{number}" for number in range(workloads - limited)]
         self._limited = [f"fit-{number}" for number in range(limited)]
         self._maps = [f"map-{number}" for number in range(max(1, workloads // 3))]
+        self._leaves = chance.random() < 0.5
         self._favour = {make: weight * chance.choice(_FAVOUR) for make, weight in self._kinds().items()}
         #: What the last step was about: one that comes together with it is about the same, where it can.
         self._name = chance.choice(self._names)
@@ -114,11 +115,10 @@ class _Author:
             ): 1,
             lambda at: steps.Replace(at=at, member=self._member, name=self._name, seconds=self._seconds()): 1,
             self._pause: 1,
-            lambda at: steps.Leave(at=at, cluster=self._member, seconds=self._seconds()): 0.3,
+            self._leave_or_restore: 0.6,
             lambda at: steps.Crash(
                 at=at, place=self._place(), seconds=self._seconds(), silent=chance.random() < 0.25
             ): 3,
-            lambda at: steps.Restore(at=at, server=self._member, age=self._seconds()): 0.3,
             lambda at: steps.Stop(at=at, place=self._place(), seconds=self._seconds()): 2,
             lambda at: steps.Suspend(at=at, place=chance.choice(CONTROLLERS), seconds=self._seconds()): 1,
             lambda at: steps.Cut(at=at, **self._way(), seconds=self._seconds()): 2,
@@ -179,6 +179,12 @@ class _Author:
         return steps.Pause(at=at, what=what, name=name, seconds=self._seconds())
 
     # Faults.
+
+    def _leave_or_restore(self, at: float) -> Step:
+        """A backup of a member that has left since brings back a membership that is over."""
+        if self._leaves:
+            return steps.Leave(at=at, cluster=self._member, seconds=self._seconds())
+        return steps.Restore(at=at, server=self._member, age=self._seconds())
 
     def _seconds(self) -> float:
         return round(self._chance.uniform(0.1, 40.0), 3)

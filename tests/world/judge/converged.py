@@ -3,7 +3,7 @@
 Read from the stores themselves, so that no cache, watch or status can make it look well.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 
 from argosy.api import keys
 from tests.world.disk import Disk
@@ -18,10 +18,9 @@ _TABLES = ("apps/deployments", "core/configmaps")
 
 def differences(plane: Disk, members: Mapping[str, Disk], departed: Collection[str] = ()) -> list[str]:
     """What is not as it should be, a sentence each. `departed` are clusters that have left, and may be back."""
-    restored = {name for name, disk in members.items() if disk.restored}
-    # One that was restored from a backup after it left belongs to a membership that is over: it cannot join.
-    expected = [name for name in members if name not in restored.intersection(departed)]
-    wrong = [f"{name} is not ready" for name in expected if not _ready(found(plane, f"{_CLUSTERS}/{name}"))]
+    entries = {name: found(plane, f"{_CLUSTERS}/{name}") or {} for name in members}
+    wrong = [f"{name} is not ready" for name, entry in entries.items() if not _ready(entry)]
+    cordoned = {name for name, entry in entries.items() if "NoSchedule" in str(entry.get("spec", {}).get("taints"))}
     wanted: set[tuple[str, str]] = set()
     for table in _TABLES:
         for name, source in listed(plane, table).items():
@@ -38,20 +37,25 @@ def differences(plane: Disk, members: Mapping[str, Disk], departed: Collection[s
                 wanted |= {(cluster, key) for cluster in clusters}
                 # What is held, for want of its policy say, is carried nowhere: members keep what they have.
                 held = keys.HELD in federated["metadata"]["annotations"]
-                wrong += [] if held else _copies(key, source, federated, clusters, members)
+                wrong += [] if held else _copies(key, source, federated, clusters, members, cordoned)
     # What is left in the others are orphans, which only a user removes.
-    unchanged = members.keys() - restored.union(departed)
-    wrong += _left_over(wanted, {name: disk for name, disk in members.items() if name in unchanged})
+    unchanged = {name: disk for name, disk in members.items() if not disk.restored and name not in departed}
+    wrong += _left_over(wanted, unchanged)
     return wrong
 
 
-def _ready(cluster: Object | None) -> bool:
-    conditions = ((cluster or {}).get("status") or {}).get("conditions") or ()
+def _ready(cluster: Object) -> bool:
+    conditions = (cluster.get("status") or {}).get("conditions") or ()
     return {("Joined", "True"), ("Ready", "True")} <= {(each["type"], each["status"]) for each in conditions}
 
 
 def _copies(
-    key: str, source: Object, federated: Object, clusters: Mapping[str, int | None], members: Mapping[str, Disk]
+    key: str,
+    source: Object,
+    federated: Object,
+    clusters: Mapping[str, int | None],
+    members: Mapping[str, Disk],
+    cordoned: Set[str],
 ) -> list[str]:
     wrong: list[str] = []
     replicas: list[int] = []
@@ -72,7 +76,11 @@ def _copies(
             wrong.append(f"{key} has other data in {cluster}")
     wrong += _status(key, federated, clusters)
     if "spec" in source and clusters and not wrong:
-        wrong += _told(key, source, clusters, replicas)
+        wrong += _told(key, source, replicas)
+        # A cluster that takes no more may be the only one that a policy leaves.
+        divided = None not in clusters.values() and not cordoned.intersection(clusters)
+        if divided and not _waits(source) and sum(replicas) != source["spec"]["replicas"]:
+            wrong.append(f"{key}: {source['spec']['replicas']} replicas are asked for, and members run {replicas}")
     return wrong
 
 
@@ -89,18 +97,18 @@ def _status(key: str, federated: Object, clusters: Mapping[str, int | None]) -> 
     return wrong
 
 
-def _told(key: str, source: Object, clusters: Mapping[str, int | None], replicas: list[int]) -> list[str]:
+def _waits(source: Object) -> bool:
+    """Whether its pods may wait for room: then fewer are placed, or more while they move, and not all are ready."""
+    return bool(source["spec"]["template"]["spec"]["containers"][0].get("resources"))
+
+
+def _told(key: str, source: Object, replicas: list[int]) -> list[str]:
     """The source's status: all replicas, everywhere."""
     wrong, status = [], source.get("status") or {}
     if status.get("observedGeneration") != source["metadata"]["generation"]:
         wrong.append(f"{key}: its status is of generation {status.get('observedGeneration')}")
-    if source["spec"]["template"]["spec"]["containers"][0].get("resources"):
-        return wrong  # its pods may wait for room: fewer are placed, or more while they move, and not all are ready
-    divided, whole = None not in clusters.values(), source["spec"]["replicas"]
-    if divided and sum(replicas) != whole:
-        wrong.append(f"{key}: {whole} replicas are asked for, and members are to run {replicas}")
     told = {field: status.get(field, 0) for field in _COUNTS}
-    if set(told.values()) != {sum(replicas)}:
+    if not _waits(source) and set(told.values()) != {sum(replicas)}:
         wrong.append(f"{key}: its status tells of {told}, and there are {sum(replicas)}")
     return wrong
 

@@ -56,7 +56,7 @@ class Placements(Line):
             return
         source_key = _source_key(key, after)
         source = found(self._plane, source_key)
-        if source is None or "deletionTimestamp" in source["metadata"]:
+        if source is None or not _lives(source):
             return
         if old and not new and any(self._still_there(cluster) for cluster in old):
             self.broken(f"{key} was placed in {sorted(old)} and is placed nowhere now, and its source lives")
@@ -87,7 +87,7 @@ class Placements(Line):
         """CPUs that all limited objects together ask of a cluster. Others may take room at any time, and more than there is."""
         for key, federated in listed(self._plane, _FEDERATED).items():
             source = found(self._plane, _source_key(f"{_FEDERATED}/{key}", federated))
-            if source is not None and _policy(source) == "within":
+            if source is not None and _lives(source) and _lives(federated) and _policy(source) == "within":
                 yield placed(federated).get(cluster) or 0
 
     def _still_there(self, cluster: str) -> bool:
@@ -106,6 +106,10 @@ def _source_key(key: str, federated: Object) -> str:
     template = federated["spec"]["template"]
     table, namespace = _TABLES[template["kind"]], key.removeprefix(f"{_FEDERATED}/").partition("/")[0]
     return f"{table}/{namespace}/{template['metadata']['name']}"
+
+
+def _lives(thing: Object) -> bool:
+    return "deletionTimestamp" not in thing["metadata"]
 
 
 def _policy(source: Object) -> str:

@@ -8,7 +8,7 @@ import orjson
 
 from argosy.server.storage.base import Change
 from tests.world.judge.line import Line
-from tests.world.judge.objects import Object, placed
+from tests.world.judge.objects import Object, body_of, placed
 from tests.world.places import PLANE
 
 __all__ = ["Reported"]
@@ -38,12 +38,14 @@ class Reported(Line):
                 states = self._copies.setdefault((server, change.key), deque(maxlen=200))
                 states.append(_State(self._time(), not change.deleted, replicas))
         elif change.key.startswith(_FEDERATED) and not change.deleted:
-            self._judge(change.key, orjson.loads(change.value))
+            self._judge(change.key, body_of(change.previous) or {}, orjson.loads(change.value))
 
-    def _judge(self, key: str, federated: Object) -> None:
+    def _judge(self, key: str, before: Object, federated: Object) -> None:
         status, metadata, template = federated.get("status") or {}, federated["metadata"], federated["spec"]["template"]
         if status.get("syncedGeneration") != metadata["generation"] or template["kind"] not in _TABLES:
             return
+        if status == before.get("status"):
+            return  # told before
         wanted = placed(federated)
         copy = f"{_TABLES[template['kind']]}/{metadata['namespace']}/{template['metadata']['name']}"
         for entry in status.get("clusters") or ():

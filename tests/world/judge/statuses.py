@@ -58,8 +58,8 @@ class Statuses(Line):
         key = key_of(request) or ""
         if not key.startswith(_DEPLOYMENTS) or not isinstance(answer, Response) or answer.status != 200:
             return
-        if self._departures.since(self._time() - _BEHIND):
-            return  # replicas in a cluster that left are not counted
+        if self._departures.since(self._time() - _BEHIND) or any(disk.restored for disk in self._members.values()):
+            return  # replicas in a cluster that left are not counted, and a backup changes all of them at once
         told = msgspec.json.decode(answer.body, type=_Told).status.ready_replicas
         limit, states = self._time() - _BEHIND, list(self._ready.get(key, ()))
         recent = [ready for since, ready in states if since >= limit]
