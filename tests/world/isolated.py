@@ -2,6 +2,7 @@
 
 import os
 import select
+import signal
 import sys
 import traceback
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ from tests.world.steps import Script
 from tests.world.world import prepare
 
 __all__ = ["isolated", "together"]
+
+#: Real seconds of a run: one that takes longer goes round in circles.
+LONGEST = 240
 
 
 class _Child(NamedTuple):
@@ -64,9 +68,19 @@ def _outcome(child: _Child) -> Outcome:
     return msgspec.json.decode(body, type=Outcome)
 
 
+class TooLong(KeyboardInterrupt):
+    """An event loop takes anything else for a callback's own failure, and goes on."""
+
+
+def _too_long(*_: object) -> None:
+    raise TooLong(f"it did not end within {LONGEST} s")
+
+
 def _work(seed: int, script: Script, trace: Path | None, writing: int) -> None:
     """In the child. It ends here, with all that still runs in it."""
     try:
+        signal.signal(signal.SIGALRM, _too_long)
+        signal.alarm(LONGEST)
         output = trace.open("w") if trace is not None else None
         try:
             outcome = run(seed, script, output)
