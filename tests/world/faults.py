@@ -40,10 +40,11 @@ class Faults:
         }
 
     async def heal(self) -> None:
-        """Everything runs again, and everybody reaches everybody."""
+        """Everything runs again, by the right time, and everybody reaches everybody."""
         self._world.network.heal()
         self._world.plane.disk.full = False
         for place in self._places.values():
+            place.clock.ahead = 0.0
             if place.process is not None and place.process.stopped:
                 place.resume()
         for place in self._places.values():

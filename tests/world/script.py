@@ -129,7 +129,7 @@ class _Author:
             ): 1.5,
             lambda at: steps.Impostor(at=at, server=self._member, seconds=self._seconds()): 1,
             lambda at: steps.Gap(at=at, server=self._server(), seconds=self._seconds() / 2): 1.5,
-            lambda at: steps.SetClock(at=at, place=self._place(), seconds=round(chance.uniform(-120, 120), 3)): 1,
+            lambda at: steps.SetClock(at=at, place=self._place(), seconds=round(chance.uniform(-60, 60), 3)): 1,
             lambda at: steps.FillDisk(at=at, seconds=self._seconds()): 0.5,
         }
 

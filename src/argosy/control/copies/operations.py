@@ -231,14 +231,14 @@ class Operations:
         except NotFound as error:
             self._take_absence(member, config, name, error, Propagation.RETRIEVAL_FAILED)
             return None
-        except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
+        except (ApiError, TransportError, TimeoutError) as error:
             raise _Failed(_unreachable(error, Propagation.RETRIEVAL_FAILED)) from error
 
     async def _confirm(self, member: Member) -> None:
         """Confirms the member's identity: an object that is reported gone is never looked for again."""
         try:
             await member.confirm()
-        except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
+        except (ApiError, TransportError, TimeoutError) as error:
             raise _Failed(_unreachable(error, Propagation.DELETION_FAILED)) from error
 
     def _take_absence(
@@ -297,7 +297,7 @@ class Operations:
             lacking = operation == "create" and _is_about_namespace(error)
             applied = Applied(failure, error=str(error), retry_after=error.retry_after, lacks_namespace=lacking)
             raise _Failed(applied) from error
-        except (TransportError, TimeoutError, BreakerOpen) as error:
+        except (TransportError, TimeoutError) as error:
             self._count(member, operation, type(error).__name__)
             raise _Failed(_unreachable(error, failure)) from error
         self._count(member, operation, "ok")

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 
 from argosy.kube import clock
+from argosy.kube.errors import TransportError
 
 __all__ = ["Breaker", "BreakerOpen"]
 
 
-class BreakerOpen(Exception):
+class BreakerOpen(TransportError):
     """The member did not answer lately; nothing was sent. `retry_after` is when one call is let through again."""
 
     def __init__(self, retry_after: float):

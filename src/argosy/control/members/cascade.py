@@ -15,7 +15,6 @@ from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.collect import MANAGED
 from argosy.control.copies.operations import Operations
 from argosy.control.copies.pause import Pause
-from argosy.control.members.breaker import BreakerOpen
 from argosy.control.members.member import Member
 from argosy.control.timings import Timings
 from argosy.kube import chance, clock
@@ -57,7 +56,7 @@ class Cascade:
             return f"{left} objects left"
         try:  # nobody looks again, so the empty answer must come from the member
             await member.confirm()
-        except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
+        except (ApiError, TransportError, TimeoutError) as error:
             return f"no objects are left, but the member's identity could not be confirmed: {error}"
         self._unserved = {key: since for key, since in self._unserved.items() if key[0] != cluster.name}
         return ""
@@ -73,7 +72,7 @@ class Cascade:
             if not self._may_have_copies(member, config) or await self._is_unserved(member, config):
                 return 0, []
             return 1, [f"{config.name}: {error}"]
-        except (ApiError, TransportError, TimeoutError, BreakerOpen) as error:
+        except (ApiError, TransportError, TimeoutError) as error:
             return 1, [f"{config.name}: {error}"]
         self._unserved.pop((member.name, config.name), None)
         left, tried, problems = 0, 0, list[str]()
