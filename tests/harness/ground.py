@@ -186,12 +186,16 @@ class Ground(User):
         await self.eventually(unready, f"{name} is shown as not ready")
 
     async def eventually_gone(self, resource: Any, name: str, namespace: str | None = None) -> None:
-        """From the control plane."""
+        """From the control plane. If it is not, the failure tells what it waits for."""
 
         async def gone() -> bool:
             return not await self.exists(resource, name, namespace)
 
-        await self.eventually(gone, f"{resource.kind} {name} is gone")
+        try:
+            await self.eventually(gone, f"{resource.kind} {name} is gone")
+        except AssertionError as error:
+            left = await self.client.get(resource, name, namespace)
+            raise AssertionError(f"{error}: {left['metadata']}, {left.get('status')}") from None
 
     async def eventually_released(self, name: str) -> None:
         """The member's system namespace, by which it belongs to us, is gone: it can be joined again."""
