@@ -477,5 +477,5 @@ def _may_hold_us(cluster: FederatedCluster, error: Exception) -> bool:
     """
     if cluster.status.join_performed:
         return True
-    locked_out = isinstance(error, CredentialsError | Unauthorized | Forbidden | join.NotTheMember)
+    locked_out = isinstance(error, CredentialsError | Unauthorized | Forbidden | WrongCluster | join.NotTheMember)
     return bool(recorded(cluster).namespace_uid) and not locked_out
