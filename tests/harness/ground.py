@@ -15,7 +15,6 @@ leaves them as it found them (`leave`). A ground belongs to the event loop it wa
 import asyncio
 import contextlib
 import itertools
-import secrets
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from argosy.api import keys, resources
 from argosy.control.manager import Manager
 from argosy.control.options import Options
 from argosy.control.timings import Timings
+from argosy.kube import chance
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, NotFound
 from argosy.testing import Cluster
@@ -34,7 +34,7 @@ from tests.harness.candidates import Candidate, Credentials
 from tests.harness.federation import QUICK
 from tests.harness.inside import Inside
 from tests.harness.planes import EmbeddedPlane, Plane, StockPlane, VirtualPlane
-from tests.harness.user import NAMESPACES, SECRETS, User, cluster_secret, exists, federated_cluster
+from tests.harness.user import EVENTS, NAMESPACES, SECRETS, User, cluster_secret, exists, federated_cluster, reported
 from tests.harness.virtual import virtual_loop
 from tests.harness.virtual_server import connector
 
@@ -195,7 +195,15 @@ class Ground(User):
             await self.eventually(gone, f"{resource.kind} {name} is gone")
         except AssertionError as error:
             left = await self.client.get(resource, name, namespace)
-            raise AssertionError(f"{error}: {left['metadata']}, {left.get('status')}") from None
+            conditions = (left.get("status") or {}).get("conditions")
+            told = await self._told(resource.kind, name)
+            raise AssertionError(f"{error}: {left['metadata']}, {conditions}, {told}") from None
+
+    async def _told(self, kind: str, name: str) -> list[str]:
+        """What events say about an object."""
+        listed = await self.client.list(EVENTS)
+        of = [each for each in listed.items if each["involvedObject"].items() >= {"kind": kind, "name": name}.items()]
+        return [f"{each['reason']}: {each['message']}" for each in of]
 
     async def eventually_released(self, name: str) -> None:
         """The member's system namespace, by which it belongs to us, is gone: it can be joined again."""
@@ -214,7 +222,7 @@ class Ground(User):
         All members are ready: an object placed without one of them would not come to it later.
         """
         await self.eventually_ready(*self.names)
-        namespace = f"scenario-{next(self._numbers)}-{secrets.token_hex(2)}"
+        namespace = f"scenario-{next(self._numbers)}-{chance.token(2).hex()}"
         manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
         await self.client.create(NAMESPACES, manifest)
         self._worlds.append(namespace)
@@ -270,6 +278,17 @@ class World(User):
 
     def member(self, name: str) -> Client:
         return self.ground.member(name)
+
+    async def rejoin(self, name: str, credentials: str = Credentials.CERTIFICATE) -> None:
+        """Until the namespace it kept is ours again: one that is deleted before that would stay there for good."""
+        await self.ground.join(name, credentials)
+        await self.ground.eventually_ready(name)
+
+        async def taken_over() -> bool:
+            federated = await self.client.get(resources.CLUSTER_FEDERATED_OBJECTS, f"{self.namespace}-namespaces")
+            return reported(federated).get(name) == "OK"
+
+        await self.eventually(taken_over, f"the namespace is propagated to {name} again")
 
 
 @contextlib.asynccontextmanager

@@ -23,6 +23,7 @@ __all__ = [
     "deployment",
     "federated_cluster",
     "new_namespace",
+    "reported",
     "weights",
 ]
 
@@ -131,10 +132,7 @@ class User:
 
     async def propagation(self, name: str = "web-deployments.apps") -> dict[str, str]:
         """What the federated object says of each cluster."""
-        return {
-            entry["cluster"]: entry["status"]
-            for entry in (await self.federated(name)).get("status", {}).get("clusters") or ()
-        }
+        return reported(await self.federated(name))
 
     async def exists(self, resource: Resource, name: str, namespace: str | None = None) -> bool:
         """On the control plane."""
@@ -143,6 +141,11 @@ class User:
     async def events(self, reason: str) -> list[dict[str, Any]]:
         listed = await self.client.list(EVENTS)
         return [event for event in listed.items if event["reason"] == reason]
+
+
+def reported(federated: dict[str, Any]) -> dict[str, str]:
+    """What a federated object says of each cluster."""
+    return {each["cluster"]: each["status"] for each in federated.get("status", {}).get("clusters") or ()}
 
 
 async def exists(client: Client, resource: Resource, name: str, namespace: str | None = None) -> bool:

@@ -5,6 +5,7 @@ There are no sockets, threads and processes on it: tests that are about those sa
 
 import asyncio
 import itertools
+import os
 from collections.abc import Callable
 from random import Random, SystemRandom
 from typing import Any
@@ -20,8 +21,8 @@ from tests.world.network import Network
 
 __all__ = ["VirtualLoop", "loop_factories", "virtual_loop"]
 
-#: The same for all tests: each of them goes the same way each time.
-_SEED = 1
+#: The same for all tests: each of them goes the same way each time. Another one is another order of everything.
+_SEED = int(os.environ.get("SEED", "1"))
 
 
 class VirtualLoop(WorldLoop):

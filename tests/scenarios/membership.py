@@ -32,8 +32,7 @@ async def test_work_is_carried_with_each_kind_of_credential(world: World, creden
     ground = world.ground
     await ground.unjoin("m3")
     await ground.eventually_released("m3")
-    await ground.join("m3", credentials)
-    await ground.eventually_ready("m3")
+    await world.rejoin("m3", credentials)
     await world.policy(**weights(m3=1))
     await world.deploy(replicas=2)
     await eventually_rolled_out(world, 2)
@@ -76,8 +75,7 @@ async def test_leaving_keeps_the_copies_and_coming_back_takes_them_over_as_they_
     await world.eventually(forgotten, "the federated object names m3 no more")
     await ground.eventually_released("m3")
     assert await uids(world) == before, "nothing in the member was touched"
-    await ground.join("m3")
-    await ground.eventually_ready("m3")
+    await world.rejoin("m3")
 
     async def known() -> bool:
         return await world.propagation() == {"m1": "OK", "m2": "OK", "m3": "OK"}
@@ -97,16 +95,14 @@ async def test_leaving_with_cascading_deletion_takes_the_copies_along(world: Wor
     assert await world.replicas() == {"m1": 1, "m2": 1}
     assert not await exists(world.member("m3"), NAMESPACES, world.namespace), "namespaces of ours go as well"
     await ground.eventually_released("m3")
-    await ground.join("m3")
-    await ground.eventually_ready("m3")
+    await world.rejoin("m3")
     await world.eventually_replicas({"m1": 1, "m2": 1, "m3": 1})
 
 
 async def test_a_member_that_left_can_be_joined_again_at_once(world: World) -> None:
     """Its system namespace may still be on its way out: that is a reason to wait, not to give up."""
     await world.ground.unjoin("m3")
-    await world.ground.join("m3")
-    await world.ground.eventually_ready("m3")
+    await world.rejoin("m3")
 
 
 async def _use_token(ground: Ground, name: str, token: str) -> None:
