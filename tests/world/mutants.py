@@ -67,7 +67,7 @@ def unconditional_delete() -> None:
     delete = Client.delete
 
     async def careless(self: Client, *arguments: Any, **options: Any) -> Any:
-        return await delete(self, *arguments, **{**options, "uid": "", "resource_version": ""})
+        return await delete(self, *arguments, **{**options, "uid": None, "resource_version": None})
 
     Client.delete = careless  # type: ignore[method-assign]
 

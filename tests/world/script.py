@@ -22,10 +22,10 @@ LIMITED = ("within", "within", "moving")
 PAUSED = ("fleet", "cluster", "deployment")
 #: Virtual seconds of users and faults, before the quiet that follows.
 SHORTEST, LONGEST = 30.0, 150.0
-#: Of a step that comes together with the one before it.
-_TOGETHER, _MOMENT = 0.35, 0.4
+#: Of a step that comes together with the one before it: one of these by seed, and within so many seconds.
+_TOGETHER, _MOMENT = (0.2, 0.35, 0.7), 0.4
 #: How much more or less often than usual a seed has a kind of step.
-_FAVOUR = (0.0, 0.3, 1.0, 1.0, 4.0)
+_FAVOUR = (0.0, 0.0, 0.5, 1.0, 4.0)
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -62,6 +62,7 @@ class _Author:
         self._limited = [f"fit-{number}" for number in range(limited)]
         self._maps = [f"map-{number}" for number in range(max(1, workloads // 3))]
         self._leaves = chance.random() < 0.5
+        self._together = chance.choice(_TOGETHER)
         self._favour = {make: weight * chance.choice(_FAVOUR) for make, weight in self._kinds().items()}
         #: What the last step was about: one that comes together with it is about the same, where it can.
         self._name = chance.choice(self._names)
@@ -82,10 +83,10 @@ class _Author:
         script += [self._configure(0.0, name) for name in self._maps]
         now = 1.0
         while True:
-            if chance.random() < _TOGETHER:
+            if chance.random() < self._together:
                 now += chance.uniform(0.0, _MOMENT)
             else:
-                now += chance.expovariate((1 - _TOGETHER) / pause)
+                now += chance.expovariate((1 - self._together) / pause)
                 self._name, self._member = chance.choice(self._names), chance.choice(MEMBERS)
             if now >= end:
                 return script

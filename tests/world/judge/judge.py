@@ -46,7 +46,7 @@ class Judge:
             Causes(self.broken, time),
             Foreign(self.broken),
             Paused(self.broken, time),
-            Statuses(self.broken, members, time, self.departures),
+            Statuses(self.broken, world.plane.disk, members, time, self.departures),
             WriteAhead(self.broken, world.plane.disk, members, self.departures),
             self.departures,
             self.silent,

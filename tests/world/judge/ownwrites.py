@@ -1,5 +1,6 @@
 """Who has written reads it: no write is based on an older version than the one that the same process was told of its last."""
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from tests.world.judge.objects import READS, key_of
 
 __all__ = ["OwnWrites"]
 
-#: Seconds that a pass may take from its reading to its sending.
+#: Seconds that a pass may take from its reading, or from an answer that it waited for, to its sending.
 _UNDER_WAY = 0.1
 
 
@@ -45,8 +46,15 @@ class OwnWrites(Line):
         self._time = time
         self._process = process
         self._told: dict[tuple[str, str, str], _Told] = {}
+        #: When requests that are not answered yet were sent.
+        self._asked: dict[int, float] = {}
+        #: By process, when an answer came and when it was asked for.
+        self._answers: defaultdict[str, deque[tuple[float, float]]] = defaultdict(lambda: deque(maxlen=100))
 
     def heard(self, client: str, server: str, request: Request, answer: object) -> None:
+        asked = self._asked.pop(id(request), None)
+        if asked is not None and client.startswith("controllers"):
+            self._answers[self._process(client)].append((self._time(), asked))
         if not _counts(client, request) or not isinstance(answer, Response) or answer.status not in (200, 201):
             return
         version, key = msgspec.json.decode(answer.body, type=_Object).metadata.resource_version, key_of(request)
@@ -54,9 +62,11 @@ class OwnWrites(Line):
             self._told[self._process(client), server, key] = _Told(int(version), self._time())
 
     def sent(self, client: str, server: str, request: Request) -> None:
+        if client.startswith("controllers"):
+            self._asked[id(request)] = self._time()
         key = key_of(request) if _counts(client, request) else None
         told = self._told.get((self._process(client), server, key)) if key is not None else None
-        if told is None or self._time() - told.at < _UNDER_WAY or not (request.body or b"").startswith(b"{"):
+        if told is None or self._since_read(client, told.at) < _UNDER_WAY or not (request.body or b"").startswith(b"{"):
             return
         stored = self._disks[server].records.get(key or "")
         if stored is not None and stored.version < told.version:
@@ -65,6 +75,12 @@ class OwnWrites(Line):
         version = body.metadata.resource_version or body.preconditions.resource_version
         if version and int(version) < told.version:
             self.broken(f"{client} sent {request.method} for version {version} of {key} and had written {told.version}")
+
+    def _since_read(self, client: str, written: float) -> float:
+        """Seconds since a pass that read before that write may have gone on."""
+        now = self._time()
+        waited = (heard for heard, asked in self._answers[self._process(client)] if asked <= written)
+        return now - max(written, *waited, written)
 
 
 def _counts(client: str, request: Request) -> bool:
