@@ -45,7 +45,15 @@ from argosy.kube.objects import Metadata, Partial, key_of
 from argosy.kube.queue import Result, WorkQueue
 from argosy.plan.copies import adoption, placement
 from argosy.plan.copies.identity import Refusal
-from argosy.plan.copies.render import RenderError, in_bucket, is_current, is_replaced, needs_update, render, version_of
+from argosy.plan.copies.render import (
+    RenderError,
+    in_bucket,
+    is_as_written,
+    is_current,
+    needs_update,
+    render,
+    version_of,
+)
 from argosy.plan.failover import failover
 from argosy.plan.fields import number
 from argosy.plan.pipeline import pending
@@ -188,8 +196,7 @@ class Dispatch(Loop[FederatedKey]):
         if change.old is not None and not _drifted(change.old.metadata, found):
             return []
         record = next((entry for entry in view.status.clusters if entry.cluster == copy.cluster), None)
-        as_written = record is not None and record.version == version_of(found) and not is_replaced(record, found.uid)
-        return [] if as_written else [copy.source.federated]
+        return [] if record is not None and is_as_written(record, found) else [copy.source.federated]
 
     # One pass.
 

@@ -118,6 +118,11 @@ class Reservations(Generic[K]):
             for position, cluster in enumerate(workload.clusters):
                 self._add(self.committed, workload.request, cluster, -workload.asked(position))
 
+    def placed(self, key: K) -> dict[str, int]:
+        """A workload's decided replicas, by cluster."""
+        workload = self._workloads.get(key)
+        return dict(zip(workload.clusters, workload.placed, strict=True)) if workload is not None else {}
+
     def without(self, key: K) -> dict[str, dict[str, int]]:
         """The totals without those of this workload, which are free for its own decision."""
         own = self._workloads.get(key)

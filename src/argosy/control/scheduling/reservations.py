@@ -6,7 +6,7 @@ shards publish theirs (`sharding.peers`).
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -27,6 +27,7 @@ from argosy.fleet.reservations import Copy, Reservations
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.informer import Change
 from argosy.kube.objects import DecodeError, decode
+from argosy.plan.copies.render import is_as_written
 from argosy.plan.fields import Json, number
 from argosy.plan.kinds.registry import KINDS
 from argosy.plan.scheduling.unit import (
@@ -92,13 +93,17 @@ class ReservedFleet:
 
     @contextlib.contextmanager
     def decided(self, key: SourceKey, federated: Json) -> Iterator[None]:
-        """Reserves while a decision is being written: other objects are decided meanwhile."""
+        """Reserves while a decision is being written: other objects are decided meanwhile.
+
+        What it gives up is kept until then: the write may fail, and others must not be placed there before it.
+        """
         config = self._counted(key)
         if config is None:
             yield
             return
         parts = {"metadata": federated["metadata"], "spec": federated["spec"]}
-        self._place(key, config, msgspec.convert(parts, FederatedObject), None)
+        held = self._reservations.placed(key)
+        self._place(key, config, msgspec.convert(parts, FederatedObject), None, held)
         try:
             yield
         finally:
@@ -153,8 +158,14 @@ class ReservedFleet:
             self.released.tell(None)
 
     def _place(
-        self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject, view: FederatedView | None
+        self,
+        key: SourceKey,
+        config: FederatedTypeConfig,
+        federated: FederatedObject,
+        view: FederatedView | None,
+        held: Mapping[str, int] = {},
     ) -> None:
+        """With no fewer replicas than `held`, by cluster."""
         template = federated.spec.template
         # Kubernetes defaults replicas to 1.
         whole = desired_replicas(template, config.spec.path_definition.replicas_spec)
@@ -162,6 +173,7 @@ class ReservedFleet:
             cluster: (1 if whole is None else whole) if number is None else number
             for cluster, number in current_placement(federated, config).items()
         }
+        placed |= {cluster: max(number, placed.get(cluster, 0)) for cluster, number in held.items()}
         self._reservations.place(
             key,
             request_of_template(template).amounts,
@@ -195,6 +207,8 @@ class ReservedFleet:
             and view.status.synced_generation == view.metadata.generation
             and entry is not None
             and entry.status == Propagation.OK
+            # What somebody changed there is not what it will ask for: it is repaired.
+            and is_as_written(entry, found.metadata)
         )
         return Copy(
             number(content, paths.replicas_status) or 0,

@@ -159,6 +159,11 @@ def is_replaced(record: PropagationEntry | None, uid: str) -> bool:
     return record is not None and bool(record.uid and uid) and record.uid != uid
 
 
+def is_as_written(record: PropagationEntry, observed: Metadata) -> bool:
+    """Whether nobody has changed the member's object since it was written or verified."""
+    return record.version == version_of(observed) and not is_replaced(record, observed.uid)
+
+
 def is_current(
     record: PropagationEntry | None, digest: str, observed: Metadata, template: Json, patches: Patches
 ) -> bool:
@@ -167,9 +172,7 @@ def is_current(
     Labels and annotations do not raise the generation, so ours are compared one by one. If patches touch the metadata, only
     rendering can tell.
     """
-    if record is None or record.digest != digest or record.version != version_of(observed):
-        return False
-    if is_replaced(record, observed.uid):
+    if record is None or record.digest != digest or not is_as_written(record, observed):
         return False
     if not observed.generation:
         return True
