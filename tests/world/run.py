@@ -23,6 +23,8 @@ PATIENCE = 400.0
 #: Seconds after that until the last timer has run, and for how long it is silent then.
 SETTLED = 120.0
 SILENCE = 65.0
+#: Seconds in which controllers that were restarted have looked at everything.
+RESTARTED = 60.0
 #: Between two looks, in virtual seconds: this costs nobody's time.
 LOOK = 2.0
 
@@ -52,6 +54,8 @@ def run(seed: str | int, script: Script, output: TextIO | None = None) -> Outcom
             await asyncio.sleep(SETTLED)
             judge.silent.begin()
             await asyncio.sleep(SILENCE)
+            await _restart(world)
+            await asyncio.sleep(RESTARTED)
         judge.failures += world.loop.errors
 
     layout = laid_out(str(seed))
@@ -60,6 +64,14 @@ def run(seed: str | int, script: Script, output: TextIO | None = None) -> Outcom
     return Outcome(
         judges[0].failures, world.trace.digest, world.trace.requests, world.loop.time(), time.monotonic() - began
     )
+
+
+async def _restart(world: World) -> None:
+    """The controllers. What was written is on record, so they write nothing."""
+    for each in world.controllers:
+        each.crash()
+    for each in world.controllers:
+        await each.start()
 
 
 async def converge(world: World, judge: Judge) -> None:
