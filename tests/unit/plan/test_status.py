@@ -260,6 +260,9 @@ class TestCollecting:
         assert status["clusters"][1]["collectedFields"]["spec"] == {"replicas": 2}
         assert status["lastUpdateTime"] == EARLY
 
+    def test_what_was_placed_nowhere_has_none(self, synced):
+        assert collected_status(synced.object, DEPLOYMENTS, {}, None, EARLY) is None
+
     def test_the_same_again_is_no_write_and_a_change_has_its_time(self, synced):
         looked = {"m1": Seen(self.member())}
         first = collected_status(synced.object, DEPLOYMENTS, looked, None, EARLY)

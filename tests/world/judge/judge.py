@@ -14,6 +14,7 @@ from tests.world.judge.log import UnexpectedErrors
 from tests.world.judge.ownwrites import OwnWrites
 from tests.world.judge.paused import Paused
 from tests.world.judge.placements import Placements
+from tests.world.judge.preconditions import Preconditions
 from tests.world.judge.reported import Reported
 from tests.world.judge.silent import Silent
 from tests.world.judge.statuses import Statuses
@@ -40,6 +41,7 @@ class Judge:
             Durable(self.broken, disks),
             Leadership(self.broken, world.plane.disk, shards),
             OwnWrites(self.broken, disks, time, lambda name: str(self._processes[name].process)),
+            Preconditions(self.broken),
             Busy(self.broken, time),
             Placements(self.broken, time, world.plane.disk, world.cpus, world.controllers[0].shard.count),
             Reported(self.broken, time),

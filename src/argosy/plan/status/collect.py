@@ -54,7 +54,12 @@ def collected_fields(obj: Json, paths: Sequence[str]) -> tuple[Json, str]:
 def collected_status(
     federated: Json, type_config: FederatedTypeConfig, seen: Mapping[str, Seen], existing: Json | None, now: str
 ) -> Json | None:
-    """The CollectedStatus (or ClusterCollectedStatus) to write, None if the existing one says the same."""
+    """The CollectedStatus (or ClusterCollectedStatus) to write, None if the existing one says the same.
+
+    An object that was placed nowhere yet has none.
+    """
+    if existing is None and not seen:
+        return None
     before = {entry["cluster"]: entry for entry in (existing or {}).get("clusters") or ()}
     entries = [
         entry

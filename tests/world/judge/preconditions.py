@@ -1,0 +1,35 @@
+"""What is overwritten or deleted is what was read: updates carry its version, deletes its uid, and those of copies both."""
+
+import msgspec
+
+from argosy.kube.transport import Request
+from tests.world.judge.line import Line
+from tests.world.places import PLANE
+
+__all__ = ["Preconditions"]
+
+_COPIES = ("/deployments/", "/configmaps/")
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Body(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    preconditions: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+class Preconditions(Line):
+    def sent(self, client: str, server: str, request: Request) -> None:
+        if not client.startswith("controllers") or request.method not in ("PUT", "DELETE"):
+            return
+        body = msgspec.json.decode(request.body or b"{}", type=_Body)
+        if request.method == "PUT":
+            known = bool(body.metadata.resource_version)
+        else:
+            copy = any(each in request.path for each in _COPIES) and server != PLANE
+            known = bool(body.preconditions.uid and (body.preconditions.resource_version or not copy))
+        if not known:
+            self.broken(f"{client} sent {request.method} {request.path} to {server} without saying what it had read")
