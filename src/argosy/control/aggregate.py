@@ -121,8 +121,10 @@ class Aggregate(Loop[SourceKey]):
         return [key]
 
     def _of_federated(self, change: Change[FederatedView]) -> list[SourceKey]:
-        """A write of federate is reported back once it was dispatched."""
-        key = self._caches.source_of(change.new) if change.new is not None and change.origin != FEDERATE else None
+        """A write of federate is reported back once it was dispatched. Only new labels need not be, and are collected too."""
+        if change.new is None or (change.origin == FEDERATE and not _relabelled(change.old, change.new)):
+            return []
+        key = self._caches.source_of(change.new)
         return [key] if key is not None else []
 
     def _in_clusters(self, clusters: Collection[str]) -> Iterator[SourceKey | None]:
@@ -347,6 +349,10 @@ def _reference(federated: FederatedObject, config: FederatedTypeConfig) -> dict[
     if config.namespaced:
         found["namespace"] = metadata.namespace
     return {"apiVersion": keys.API_VERSION, "kind": kind, "metadata": found}
+
+
+def _relabelled(old: FederatedView | None, new: FederatedView) -> bool:
+    return old is not None and old.metadata.labels != new.metadata.labels
 
 
 def _as_json(collected: CollectedStatus) -> dict[str, Any]:
