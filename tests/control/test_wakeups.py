@@ -134,12 +134,7 @@ async def test_a_failure_that_goes_on_is_told_once(fed):
 async def test_a_cluster_leaves_also_when_the_definition_of_a_kind_has_left_before():
     """On record it serves the kind and has a copy; for long enough it says that it does not serve it in any version."""
     async with Federation(2, timings=WATCHFUL) as fed:
-        for client in (fed.client, fed.member("m1"), fed.member("m2")):
-            await client.create(CRDS, _widget_definition())
-        clusters = fed.inside.caches.clusters
-        await eventually(lambda: all(_serves(clusters.get(name), "Widget") for name in fed.names))
-        await fed.policy(**EVERYWHERE)
-        await fed.client.create(resources.FEDERATED_TYPE_CONFIGS, _widget_type())
+        await _federated_widgets(fed)
         await eventually(lambda: _created(fed.client, WIDGETS, _widget("one")))
         await eventually(lambda: fed.member("m1").get(WIDGETS, "one", "default"))
         await fed.stop_controllers()
@@ -149,6 +144,23 @@ async def test_a_cluster_leaves_also_when_the_definition_of_a_kind_has_left_befo
         await fed.start_controllers()
         await eventually(lambda: fed.inside.caches.clusters.get("m1") is None, why="m1 has left")
         assert await fed.member("m2").get(WIDGETS, "one", "default")
+
+
+async def test_copies_that_can_be_read_at_last_are_reported_also_where_there_are_none():
+    """The member lost the kind, and its copy with it, while nobody looked; then it serves the kind again, without the copy."""
+    async with Federation(2, timings=WATCHFUL) as fed:
+        await _federated_widgets(fed)
+        await eventually(lambda: _created(fed.client, WIDGETS, _widget("one")))
+        await eventually(lambda: _collected(fed, f"one-{TYPE}", {"m1": "", "m2": ""}))
+        await fed.annotate(WIDGETS, "one", "default", **{keys.PAUSED: "true"})
+        await eventually(fed.inside.idle)
+        await fed.stop_controllers()
+        await fed.member("m2").delete(CRDS, TYPE)
+        await fed.start_controllers()
+        unreachable = "cluster is not reachable, these fields are the last known ones"
+        await eventually(lambda: _collected(fed, f"one-{TYPE}", {"m1": "", "m2": unreachable}))
+        await fed.member("m2").create(CRDS, _widget_definition())
+        await eventually(lambda: _collected(fed, f"one-{TYPE}", {"m1": ""}))
 
 
 async def test_a_type_of_ones_own_comes_and_goes(fed):
@@ -197,6 +209,22 @@ async def test_pausing_a_cluster_changes_no_status(fed):
         return (await fed.federated())["status"] == before["status"]
 
     await holds(unchanged, 0.4)
+
+
+async def _federated_widgets(fed: Federation) -> None:
+    """Served everywhere, and to go everywhere."""
+    for client in (fed.client, fed.member("m1"), fed.member("m2")):
+        await client.create(CRDS, _widget_definition())
+    clusters = fed.inside.caches.clusters
+    await eventually(lambda: all(_serves(clusters.get(name), "Widget") for name in fed.names))
+    await fed.policy(**EVERYWHERE)
+    await fed.client.create(resources.FEDERATED_TYPE_CONFIGS, _widget_type())
+
+
+async def _collected(fed: Federation, name: str, wanted: dict[str, str]) -> bool:
+    """Whether these clusters are collected from, with these errors."""
+    found = await fed.client.get(resources.COLLECTED_STATUSES, name, "default")
+    return {each["cluster"]: each.get("error", "") for each in found["clusters"]} == wanted
 
 
 @contextlib.asynccontextmanager
@@ -289,6 +317,7 @@ def _widget_type() -> dict:
                 "scope": "Namespaced",
             },
             "controllers": [[keys.GLOBAL_SCHEDULER], [keys.OVERRIDE_CONTROLLER]],
+            "statusCollection": {"enabled": True, "fields": ["metadata.creationTimestamp"]},
         },
     }
 

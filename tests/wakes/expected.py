@@ -213,6 +213,10 @@ _TESTS = [
     ),
     ("aggregate/copies in members/a member changed a copy", f"{_CONTROL}wakes.py::test_what_a_member_reports_is_told"),
     (
+        "aggregate/members' copies that were read/copies could not be read before",
+        f"{_CONTROL}wakeups.py::test_copies_that_can_be_read_at_last_are_reported_also_where_there_are_none",
+    ),
+    (
         "aggregate/source objects/a user changed it",
         f"{_CONTROL}wakes.py::test_a_status_that_somebody_wrote_over_is_put_right",
     ),

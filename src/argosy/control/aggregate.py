@@ -20,7 +20,7 @@ from argosy.control.caches.livefleet import LiveFleet
 from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.caches.projection import as_object
 from argosy.control.caches.views import FederatedView
-from argosy.control.collect import Collector, CopyChange
+from argosy.control.collect import Collector, CopyChange, Readable
 from argosy.control.context import ControllerContext
 from argosy.control.telemetry.latency import LatencyMarks
 from argosy.control.telemetry.metrics import Metrics
@@ -79,6 +79,8 @@ class Aggregate(Loop[SourceKey]):
         self._timings = timings
         #: Changes that were not reported yet.
         self._untold: dict[SourceKey, _Untold] = {}
+        #: Objects that were reported although copies in a ready cluster could not be read.
+        self._unread: dict[Readable, dict[SourceKey, None]] = {}
 
     @classmethod
     def of(cls, shared: ControllerContext, busy: Callable[[], bool]) -> "Aggregate":
@@ -99,6 +101,7 @@ class Aggregate(Loop[SourceKey]):
     def wakes(self) -> Iterable[Wake[Any, SourceKey] | Sweep[Any, SourceKey]]:
         timings = self._timings
         yield Wake(self._collector.changes, self._of_copy, "a member changed a copy", delay=timings.status_quiet)
+        yield Wake(self._collector.read, self._of_read, "copies could not be read before")
         yield Wake(self._caches.source_changes, self._of_source, "a user changed it", delay=timings.status_quiet)
         # After a dispatch, changes in the members usually come first.
         federated, longest = self._caches.federated_changes, timings.status_longest
@@ -107,6 +110,9 @@ class Aggregate(Loop[SourceKey]):
 
     def _of_copy(self, copy: CopyChange) -> list[SourceKey]:
         return [] if copy.change.origin else self._untold_of(copy.source)
+
+    def _of_read(self, readable: Readable) -> Iterable[SourceKey]:
+        return self._unread.pop(readable, {})
 
     def _of_source(self, told: SourceChange) -> list[SourceKey]:
         if told.change.origin or told.change.new is None or self._caches.federated_view(told.key) is None:
@@ -128,6 +134,8 @@ class Aggregate(Loop[SourceKey]):
         return [key] if key is not None else []
 
     def _in_clusters(self, clusters: Collection[str]) -> Iterator[SourceKey | None]:
+        for gone in [each for each in self._unread if each.cluster not in self._caches.clusters]:
+            del self._unread[gone]
         for key, _ in self._caches.all_sources():
             view = self._caches.federated_view(key)
             concerned = view is not None and any(entry.cluster in clusters for entry in view.status.clusters)
@@ -222,7 +230,7 @@ class Aggregate(Loop[SourceKey]):
     def _seen(self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject) -> dict[str, Seen] | None:
         """The object in every cluster that may hold it; None while a reachable member's cache is not synced.
 
-        If a cache cannot sync (the member does not serve the kind), the member counts as unreachable; events bring its objects.
+        If a cache cannot sync (the member does not serve the kind), the member counts as unreachable until it can.
         """
         seen = {}
         for name in may_hold_copies(federated):
@@ -230,8 +238,10 @@ class Aggregate(Loop[SourceKey]):
             if cluster is None:
                 continue
             synced = self._collector.synced(name, config.name)
-            if cluster.ready and not synced and not self._collector.failing(name, config.name):
-                return None
+            if cluster.ready and not synced:
+                if not self._collector.failing(name, config.name):
+                    return None
+                self._unread.setdefault(Readable(name, config.name), {})[key] = None
             found = self._collector.get(name, config.name, key.key)
             seen[name] = Seen(as_object(found) if found is not None else None, reachable=cluster.ready and synced)
         return seen

@@ -21,7 +21,7 @@ from argosy.control.wake import DISPATCH, Follow, Signal
 from argosy.kube.informer import Change, Informer
 from argosy.kube.objects import HasMetadata
 
-__all__ = ["Collector", "CopyChange"]
+__all__ = ["Collector", "CopyChange", "Readable"]
 
 MANAGED = f"{keys.MANAGED_LABEL}=true"
 
@@ -36,6 +36,13 @@ class CopyChange(NamedTuple):
     @property
     def source(self) -> SourceKey:
         return SourceKey(self.type, self.change.key)
+
+
+class Readable(NamedTuple):
+    """All copies of a type in a member were read for the first time."""
+
+    cluster: str
+    type: str
 
 
 class Collector:
@@ -53,6 +60,8 @@ class Collector:
         #: Names of types, in the order in which they came.
         self._wanted: dict[str, None] = {}
         self.changes: Signal[CopyChange] = Signal("copies in members")
+        #: Now absence from the cache means absence from the member.
+        self.read: Signal[Readable] = Signal("members' copies that were read")
 
     def follows(self) -> Iterable[Follow[Any]]:
         yield Follow(self._members.changes, self._member_changed, "copies in a connected member are watched")
@@ -107,6 +116,7 @@ class Collector:
             liveness=self._timings.watch_liveness,
             backoff=self._timings.watch_backoff,
             on_change=lambda change: self.changes.tell(CopyChange(cluster, type_name, change)),
+            on_sync=lambda: self.read.tell(Readable(cluster, type_name)),
         )
         self._informers[cluster, type_name] = informer
         member.follow(f"collect {type_name} in {cluster}", informer)

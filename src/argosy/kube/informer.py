@@ -76,8 +76,9 @@ class Informer(Cache[T]):
         backoff: Backoff = BACKOFF,
         most_bytes: int = 0,
         on_change: Callable[[Change[T]], None] | None = None,
+        on_sync: Callable[[], None] = lambda: None,
     ) -> None:
-        """With a `shard`, only that part is requested; objects of others are not kept.
+        """With a `shard`, only that part is requested; objects of others are not kept. `on_sync` hears of the first list.
 
         `most_bytes` limits the weight of all projections; while a list replaces the cache, twice that is held. The default is
         MOST_BYTES; informers that also keep the objects' bytes have no limit.
@@ -100,6 +101,7 @@ class Informer(Cache[T]):
         #: Whether the server itself restricted the last list to the shard.
         self.shard_served = False
         self.synced = asyncio.Event()
+        self._on_sync = on_sync
         #: Set once the first list has returned or failed.
         self.tried = asyncio.Event()
         #: Monotonic time of the last sign of life: a list, an event, a bookmark, a stream opened or ended normally.
@@ -231,7 +233,9 @@ class Informer(Cache[T]):
         self.last_event = self._listed_at = clock.monotonic()
         if self._bad_list:
             self._bad_answer, self._bad_list = "", False
-        self.synced.set()
+        if not self.has_synced:
+            self.synced.set()
+            self._on_sync()
         self.tried.set()
 
     async def _compare_history(self) -> None:

@@ -44,7 +44,7 @@ class Judge:
             Preconditions(self.broken),
             Busy(self.broken, time),
             Placements(self.broken, time, world.plane.disk, world.cpus, world.controllers[0].shard.count),
-            Reported(self.broken, time),
+            Reported(self.broken, members, time),
             Causes(self.broken, time),
             Foreign(self.broken),
             Paused(self.broken, time),
