@@ -311,6 +311,21 @@ async def test_a_paused_deployment_scales_but_does_not_roll(member: Member) -> N
     assert condition(done, "Progressing")["reason"] == "NewReplicaSetAvailable"
 
 
+async def test_old_revisions_go_when_the_limit_is_lowered(member: Member) -> None:
+    """The status that tells of the new generation is the last event."""
+    await apply(member, deployment(replicas=1))
+    await until(member, rolled_out(member))
+    await change(member, with_image("nginx:2"))
+
+    def quiet() -> bool:
+        done = rolled_out(member)()
+        return done is not None and done["status"]["terminatingReplicas"] == 0 and len(stored(member, "core/pods")) == 1
+
+    await until(member, quiet)
+    await change(member, {"revisionHistoryLimit": 0})
+    await until(member, lambda: len(stored(member, "apps/replicasets")) == 1)
+
+
 async def test_old_revisions_are_kept_to_the_limit_and_can_come_back(member: Member) -> None:
     await apply(member, deployment(replicas=1, revisionHistoryLimit=1))
     for version in ("1", "2", "3"):

@@ -298,14 +298,17 @@ class _Sync:
         one.clear()
         one.update(stored)
 
-    async def _clean_up(self) -> None:
-        """Delete the oldest revisions beyond the limit."""
+    def _beyond_limit(self) -> list[Object]:
+        """The oldest revisions that need not be kept."""
         limit = self.spec.get("revisionHistoryLimit")
         if limit is None:
-            return
+            return []
         done = [one for one in self.old if "deletionTimestamp" not in one["metadata"]]
         done.sort(key=lambda one: (revisions.revision_of(one), one["metadata"]["creationTimestamp"]))
-        for one in done[: max(0, len(done) - limit)]:
+        return done[: max(0, len(done) - limit)]
+
+    async def _clean_up(self) -> None:
+        for one in self._beyond_limit():
             status, metadata = one.get("status") or {}, one["metadata"]
             if one["spec"]["replicas"] or status.get("replicas"):
                 continue
@@ -332,6 +335,8 @@ class _Sync:
             if self.annotations:
                 metadata["annotations"] = self.annotations
             await self.cluster.access.update(DEPLOYMENTS, self.deployment)
+            if self._beyond_limit() and deploystatus.complete(self.deployment, status):
+                return Result(requeue_after=self.cluster.timings.settle)  # no event may come that lets it clean up
         left = deploystatus.seconds_to_deadline(self.deployment, status, clock.time(), speed)
         if self.spec.get("paused") or abs(left) == float("inf"):
             return None
