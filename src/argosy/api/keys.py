@@ -72,6 +72,8 @@ CASCADING_DELETE: Final = PREFIX + "cascading-delete"
 CLUSTER_RESOURCE_PLUGINS: Final = PREFIX + "cluster-resource-plugins"
 #: On a FederatedCluster: the uid of the system namespace in the member that joined, which identifies it (`fleet.identity`).
 MEMBER_UID: Final = ARGOSY_PREFIX + "member-uid"
+#: On a FederatedCluster that is leaving: the uid of `kube-system` in the member, which identifies it when our namespace is gone.
+LEFT_CLUSTER: Final = ARGOSY_PREFIX + "left-cluster"
 #: On a member's secret: `<cluster>=<address>`, where its credentials may be sent (`fleet.binding`).
 BOUND_TO: Final = ARGOSY_PREFIX + "bound-to"
 #: `full` on a FederatedCluster: its service account has all rights there, not only those the type configs need.

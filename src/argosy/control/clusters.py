@@ -129,7 +129,7 @@ class Clusters(Loop[str]):
         member = await self._reached(cluster)
         seen = self._access.member_uid(name)
         if seen and not recorded(cluster).namespace_uid:
-            cluster = await self._with_member_uid(cluster, seen)
+            cluster = await self._annotated(cluster, keys.MEMBER_UID, seen)
         await self._publish_health(cluster, member)
         return Result(requeue_after=self._next_probe(self._caches.clusters.get(name) or cluster))
 
@@ -187,10 +187,10 @@ class Clusters(Loop[str]):
         ) as error:
             message = str(error) or "timed out waiting for a service-account token"
             if uid:
-                cluster = await self._with_member_uid(cluster, uid)
+                cluster = await self._annotated(cluster, keys.MEMBER_UID, uid)
             return await self._join_failed(cluster, message, claimed=bool(uid))
         # Even if a uid is recorded: a manifest that was applied again may carry an outdated one.
-        cluster = await self._with_member_uid(cluster, uid)
+        cluster = await self._annotated(cluster, keys.MEMBER_UID, uid)
         await self._set_joined(cluster, "True", *texts.CLUSTER_JOINED, performed=True)
         self._event(cluster, "Normal", EventReason.JOIN_CLUSTER_SUCCESS, texts.CLUSTER_JOINED[1])
         return Result(requeue_after=0.001)
@@ -343,7 +343,7 @@ class Clusters(Loop[str]):
         except Conflict:
             raise
         except (CredentialsError, join.NotTheMember, ApiError, TransportError, TimeoutError) as error:
-            if _may_hold_us(cluster, error):
+            if await self._may_hold_us(cluster, error):
                 message = str(error) or "the member did not answer in time"
                 if isinstance(error, WrongCluster | join.NotTheMember):
                     message = f"{message}; {_GIVE_UP.format(name=cluster.name)}"
@@ -365,10 +365,34 @@ class Clusters(Loop[str]):
         ):
             if cluster.status.join_performed:
                 # Recorded first: the account goes with its namespace, so after an interruption we could not log in again.
+                cluster = await self._annotated(cluster, keys.LEFT_CLUSTER, await join.cluster_id(client))
                 left = msgspec.structs.replace(cluster.status, join_performed=False)
                 cluster = await self._write_status(cluster, left)
             await join.release(client, cluster)
         return cluster
+
+    async def _may_hold_us(self, cluster: FederatedCluster, error: Exception) -> bool:
+        """Whether a member that could not be left may still belong to us, and could then join nobody else.
+
+        A cluster that never joined, as far as is known, need not be reached. Nor one that was being left and lets us in no more:
+        the account goes with the namespace.
+        """
+        if cluster.status.join_performed:
+            return True
+        if not recorded(cluster).namespace_uid or isinstance(error, CredentialsError | Unauthorized | Forbidden):
+            return False
+        if not isinstance(error, WrongCluster | join.NotTheMember):
+            return True
+        # Our namespace is not there: it is gone from the member, or this is another cluster.
+        known = cluster.metadata.annotations.get(keys.LEFT_CLUSTER)
+        if not known:
+            return False
+        bootstrap = True if cluster.spec.use_service_account and self._secrets.has_bootstrap(cluster) else None
+        try:
+            async with asyncio.timeout(_COURTESY), self._access.visit(cluster, bootstrap) as client:
+                return await join.cluster_id(client) != known
+        except (CredentialsError, ApiError, TransportError, TimeoutError):
+            return True
 
     @contextlib.asynccontextmanager
     async def _entered(self, cluster: FederatedCluster) -> AsyncIterator[Client]:
@@ -405,11 +429,10 @@ class Clusters(Loop[str]):
             return msgspec.json.decode(raw, type=FederatedCluster)
         return self._remember(raw)
 
-    async def _with_member_uid(self, cluster: FederatedCluster, uid: str) -> FederatedCluster:
-        """With this uid recorded as the member's identity."""
-        if cluster.metadata.annotations.get(keys.MEMBER_UID) == uid:
+    async def _annotated(self, cluster: FederatedCluster, key: str, value: str) -> FederatedCluster:
+        if cluster.metadata.annotations.get(key, "") == value:
             return cluster
-        metadata = {"annotations": {keys.MEMBER_UID: uid}, "resourceVersion": cluster.metadata.resource_version}
+        metadata = {"annotations": {key: value}, "resourceVersion": cluster.metadata.resource_version}
         raw = await self._client.patch(
             resources.FEDERATED_CLUSTERS, cluster.name, {"metadata": metadata}, kind=Patch.MERGE, into=bytes
         )
@@ -467,15 +490,3 @@ def _was_ready(cluster: FederatedCluster) -> bool:
 
 def _is_ready(status: ClusterStatus) -> bool:
     return any(each.type == texts.READY and each.status == "True" for each in status.conditions)
-
-
-def _may_hold_us(cluster: FederatedCluster, error: Exception) -> bool:
-    """Whether a member that could not be left may still belong to us, and could then join nobody else.
-
-    A cluster that never joined, as far as is known, need not be reached. Nor one that was being left and lets us in no more: the
-    account goes with the namespace.
-    """
-    if cluster.status.join_performed:
-        return True
-    locked_out = isinstance(error, CredentialsError | Unauthorized | Forbidden | WrongCluster | join.NotTheMember)
-    return bool(recorded(cluster).namespace_uid) and not locked_out

@@ -17,7 +17,7 @@ from argosy.control.members import role
 from argosy.fleet.identity import Mismatch, mismatch, recorded
 from argosy.fleet.tokens import SHORTEST
 from argosy.kube.client import Client
-from argosy.kube.errors import AlreadyExists, ApiError, BadAnswer, MethodNotAllowed, NotFound
+from argosy.kube.errors import AlreadyExists, ApiError, BadAnswer, Forbidden, MethodNotAllowed, NotFound
 from argosy.kube.objects import Metadata
 from argosy.kube.resource import Resource
 
@@ -139,6 +139,15 @@ async def find(client: Client) -> Object | None:
         return await client.get(NAMESPACES, keys.SYSTEM_NAMESPACE)
     except NotFound:
         return None
+
+
+async def cluster_id(client: Client) -> str:
+    """What tells a cluster from others, also when our namespace is gone. Empty if it may not be read."""
+    try:
+        namespace = await client.get(NAMESPACES, "kube-system")
+    except (NotFound, Forbidden):
+        return ""
+    return str(namespace["metadata"].get("uid") or "")
 
 
 def is_of(namespace: Object, cluster: FederatedCluster) -> bool:
