@@ -83,8 +83,13 @@ def forgets_own_writes() -> None:
 
 
 def any_404() -> None:
-    """A 404 of anything is taken for absence."""
+    """A 404 of anything, and of any cluster, is taken for absence."""
+
+    async def believed(self: Operations, member: Any) -> None:
+        pass
+
     Operations._take_absence = lambda self, *arguments: None  # type: ignore[method-assign]
+    Operations._confirm = believed  # type: ignore[method-assign]
 
 
 def no_pause() -> None:

@@ -24,6 +24,8 @@ PAUSED = ("fleet", "cluster", "deployment")
 SHORTEST, LONGEST = 30.0, 150.0
 #: Of a step that comes together with the one before it: one of these by seed, and within so many seconds.
 _TOGETHER, _MOMENT = (0.2, 0.35, 0.7), 0.4
+#: Of a removal where another cluster has begun to answer: what it does not have is not gone.
+_REMOVED = 0.6
 #: How much more or less often than usual a seed has a kind of step.
 _FAVOUR = (0.0, 0.0, 0.5, 1.0, 4.0)
 
@@ -94,8 +96,21 @@ class _Author:
                 later.remove(self._name)
                 script.append(self._deploy(round(now, 3), self._name))
                 continue
-            kinds = list(self._favour)
-            script.append(chance.choices(kinds, [self._favour[kind] or 0.02 for kind in kinds])[0](round(now, 3)))
+            script.append(self._next(round(now, 3), script[-1]))
+
+    def _next(self, at: float, last: Step) -> Step:
+        chance = self._chance
+        if isinstance(last, steps.Impostor) and at - last.at < _MOMENT and chance.random() < _REMOVED:
+            return chance.choice(self._removals)(at)
+        kinds = list(self._favour)
+        return chance.choices(kinds, [self._favour[kind] or 0.02 for kind in kinds])[0](at)
+
+    @property
+    def _removals(self) -> list[Callable[[float], Step]]:
+        return [
+            lambda at: steps.Delete(at=at, kind="Deployment", name=self._name),
+            lambda at: steps.Taint(at=at, cluster=self._member, effect="NoExecute"),
+        ]
 
     def _kinds(self) -> dict[Callable[[float], Step], float]:
         chance = self._chance
