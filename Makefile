@@ -77,8 +77,8 @@ kills: dev ## SIGKILLs of an API server under load: make kills COUNT=200 SEED=1
 fuzz: dev ## odd requests to a control plane and odd answers of a member: make fuzz MINUTES=10 SEED=1
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(BARS)
 
-world: dev ## whole federations on virtual time, by seed: make world SEEDS=100, SEED=7 or MINUTES=2
-	@$(BIN)/python -m tests.world $(if $(SEED),--seed $(SEED),$(if $(SEEDS),--seeds $(SEEDS),--minutes $(MINUTES)))
+world: dev ## whole federations on virtual time, by seed: make world SEEDS=100 [FIRST=1], SEED=7 or MINUTES=2
+	@$(BIN)/python -m tests.world $(if $(SEED),--seed $(SEED),$(if $(SEEDS),--seeds $(SEEDS),--minutes $(MINUTES)) $(if $(FIRST),--first $(FIRST)))
 
 world-mutants: dev ## plant mistakes in the product, and see that the world finds each
 	@$(BIN)/python -m tests.world.mutants $(NAMES)

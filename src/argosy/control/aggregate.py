@@ -127,7 +127,7 @@ class Aggregate(Loop[SourceKey]):
         return [key]
 
     def _of_federated(self, change: Change[FederatedView]) -> list[SourceKey]:
-        """A write of federate is reported back once it was dispatched. Only new labels need not be, and are collected too."""
+        """A write of federate is reported back once it was dispatched. New labels are dispatched nowhere, and collected."""
         if change.new is None or (change.origin == FEDERATE and not _relabelled(change.old, change.new)):
             return []
         key = self._caches.source_of(change.new)
@@ -151,6 +151,8 @@ class Aggregate(Loop[SourceKey]):
         config = self._caches.catalog.get(key.type)
         federated_raw = self._caches.federated_raw(key)
         if config is None or federated_raw is None:
+            for unread in self._unread.values():
+                unread.pop(key, None)
             return None
         federated = decode(federated_raw, FederatedObject)
         if federated.metadata.deletion_timestamp:

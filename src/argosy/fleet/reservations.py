@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from argosy.fleet.capacity import Requests
 
-__all__ = ["Copy", "Reservations", "asked", "outstanding"]
+__all__ = ["NOTHING_HELD", "Copy", "Held", "Reservations", "asked", "outstanding"]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -38,6 +38,24 @@ def outstanding(placed: int, copy: Copy | None) -> int:
 def asked(placed: int, copy: Copy | None) -> int:
     """How many replicas the cluster has to hold in the end."""
     return placed if copy is None or copy.wanted is None else min(placed, copy.wanted)
+
+
+class Held(NamedTuple):
+    """A workload's requests, and its replicas by cluster."""
+
+    request: Requests
+    placed: Mapping[str, int]
+
+    def at_least(self, request: Requests, placed: Mapping[str, int]) -> "Held":
+        """The larger of both, where they differ."""
+        return Held(_larger(self.request, request), _larger(self.placed, placed))
+
+
+NOTHING_HELD = Held({}, {})
+
+
+def _larger(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {key: max(one.get(key, 0), other.get(key, 0)) for key in {**one, **other}}
 
 
 class _Workload(NamedTuple):
@@ -118,10 +136,12 @@ class Reservations(Generic[K]):
             for position, cluster in enumerate(workload.clusters):
                 self._add(self.committed, workload.request, cluster, -workload.asked(position))
 
-    def placed(self, key: K) -> dict[str, int]:
-        """A workload's decided replicas, by cluster."""
+    def held(self, key: K) -> "Held":
+        """What was decided for a workload before."""
         workload = self._workloads.get(key)
-        return dict(zip(workload.clusters, workload.placed, strict=True)) if workload is not None else {}
+        if workload is None:
+            return NOTHING_HELD
+        return Held(workload.request, dict(zip(workload.clusters, workload.placed, strict=True)))
 
     def without(self, key: K) -> dict[str, dict[str, int]]:
         """The totals without those of this workload, which are free for its own decision."""

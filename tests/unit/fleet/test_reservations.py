@@ -141,3 +141,13 @@ def test_all_clusters_stale_are_weighed_by_what_they_hold():
 def test_staleness_outlives_a_heartbeat():
     members = fleet("a").with_stale("a", True)
     assert members.with_cluster(cluster("a", free="1")).stale.tolist() == [True]
+
+
+def test_what_a_decision_gives_up_is_held_by_the_larger_of_both():
+    book = Reservations()
+    book.place("web", {"cpu": 4000}, {"m1": 3, "m2": 1}, lambda cluster: Copy(0))
+    assert book.held("api").at_least({"cpu": 1}, {"m1": 1}) == ({"cpu": 1}, {"m1": 1})
+    assert book.held("web").at_least({"cpu": 1000, "memory": 1}, {"m1": 1, "m3": 2}) == (
+        {"cpu": 4000, "memory": 1},
+        {"m1": 3, "m2": 1, "m3": 2},
+    )

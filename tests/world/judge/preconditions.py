@@ -1,4 +1,4 @@
-"""What is overwritten or deleted is what was read: updates carry its version, deletes its uid, and those of copies both."""
+"""What is replaced or deleted is what was read: a PUT carries its version, a DELETE its uid, and that of a copy both."""
 
 import msgspec
 

@@ -1,7 +1,7 @@
 """A status tells of no fewer replicas than there were all the time: what cannot be seen is not taken for gone."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -35,7 +35,12 @@ class _Status(msgspec.Struct, rename="camel"):
     conditions: list[_Condition] = []
 
 
+class _Metadata(msgspec.Struct):
+    uid: str = ""
+
+
 class _Told(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     status: _Status = msgspec.field(default_factory=_Status)
 
 
@@ -53,6 +58,8 @@ class Statuses(Line):
         self._members = members
         self._departures = departures
         self._time = time
+        #: Uids of sources of which counts were told.
+        self._told: set[str] = set()
         #: Ready replicas by member, from those moments on.
         self._ready: dict[str, deque[tuple[float, dict[str, int]]]] = {}
 
@@ -73,20 +80,32 @@ class Statuses(Line):
             return
         if self._departures.since(self._time() - _BEHIND) or any(disk.restored for disk in self._members.values()):
             return  # replicas in a cluster that left are not counted, and a backup changes all of them at once
-        told = msgspec.json.decode(answer.body, type=_Told).status
-        if told.replicas is None:
-            return  # nothing is told yet
-        fewest = self._fewest(key, self._counted(key, told))
+        source = msgspec.json.decode(answer.body, type=_Told)
+        told, uid = source.status, source.metadata.uid
+        if told.replicas is not None:
+            self._told.add(uid)
+        elif uid not in self._told:
+            return  # nothing is known of some cluster, so nothing is told
+        unreachable = self._unreachable(told)
+        federated = found(self._plane, federated_key(key))
+        # Copies in other clusters were kept when those left.
+        seen = [name for name in placed(federated or _NOWHERE) if name not in unreachable]
+        fewest = self._fewest(key, seen) + sum(self._last_known(key, unreachable))
         if told.ready_replicas < fewest:
             self.broken(
                 f"the status of {key} tells of {told.ready_replicas} ready replicas, and there were at least {fewest}"
             )
 
-    def _counted(self, key: str, told: _Status) -> list[str]:
-        """The clusters whose replicas are known as they are: copies in others were kept when those left."""
-        last_known = [each.message for each in told.conditions if (each.type, each.status) == (_UNREACHABLE, "True")]
-        federated = found(self._plane, federated_key(key))
-        return [name for name in placed(federated or _NOWHERE) if not any(name in message for message in last_known)]
+    def _unreachable(self, told: _Status) -> list[str]:
+        messages = [each.message for each in told.conditions if (each.type, each.status) == (_UNREACHABLE, "True")]
+        return [name for name in self._members if any(name in message for message in messages)]
+
+    def _last_known(self, key: str, clusters: list[str]) -> Iterator[int]:
+        """Ready replicas in these clusters, as they were collected last."""
+        collected = found(self._plane, federated_key(key).replace("/federatedobjects/", "/collectedstatuses/"))
+        for each in (collected or {}).get("clusters") or ():
+            if each["cluster"] in clusters:
+                yield ((each.get("collectedFields") or {}).get("status") or {}).get("readyReplicas") or 0
 
     def _fewest(self, key: str, clusters: list[str]) -> int:
         """Ready replicas at any time lately, in these clusters together."""

@@ -142,10 +142,13 @@ async def find(client: Client) -> Object | None:
 
 
 async def cluster_id(client: Client) -> str:
-    """What tells a cluster from others, also when our namespace is gone. Empty if it may not be read."""
+    """What tells a cluster from others, also when our namespace is gone. Empty if it may not be read.
+
+    Raises NotFound if it is no cluster that answers: each has this namespace.
+    """
     try:
         namespace = await client.get(NAMESPACES, "kube-system")
-    except (NotFound, Forbidden):
+    except Forbidden:
         return ""
     return str(namespace["metadata"].get("uid") or "")
 
@@ -159,10 +162,13 @@ def is_of(namespace: Object, cluster: FederatedCluster) -> bool:
 async def release(client: Client, cluster: FederatedCluster) -> None:
     """Release the member: account, roles and bindings are deleted with the namespace.
 
-    Only the namespace of the recorded member is deleted, by its own uid.
+    Only the namespace of the recorded member is deleted, by its own uid. Raises NotTheMember if another cluster answers.
     """
     namespace = await find(client)
-    if namespace is None or _different(namespace, cluster) is not None:
+    different = _different(namespace, cluster)
+    if different is not None:
+        raise NotTheMember(different)
+    if namespace is None:
         return
     try:
         await client.delete(NAMESPACES, keys.SYSTEM_NAMESPACE, uid=uid_of(namespace))

@@ -6,7 +6,7 @@ shards publish theirs (`sharding.peers`).
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -23,7 +23,7 @@ from argosy.control.caches.views import FederatedView
 from argosy.control.collect import Collector, CopyChange
 from argosy.control.sharding.peers import PeerReservations, added
 from argosy.control.wake import Follow, Signal
-from argosy.fleet.reservations import Copy, Reservations
+from argosy.fleet.reservations import NOTHING_HELD, Copy, Held, Reservations
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.informer import Change
 from argosy.kube.objects import DecodeError, decode
@@ -102,7 +102,7 @@ class ReservedFleet:
             yield
             return
         parts = {"metadata": federated["metadata"], "spec": federated["spec"]}
-        held = self._reservations.placed(key)
+        held = self._reservations.held(key)
         self._place(key, config, msgspec.convert(parts, FederatedObject), None, held)
         try:
             yield
@@ -163,9 +163,9 @@ class ReservedFleet:
         config: FederatedTypeConfig,
         federated: FederatedObject,
         view: FederatedView | None,
-        held: Mapping[str, int] = {},
+        held: Held = NOTHING_HELD,
     ) -> None:
-        """With no fewer replicas than `held`, by cluster."""
+        """With no less than `held`."""
         template = federated.spec.template
         # Kubernetes defaults replicas to 1.
         whole = desired_replicas(template, config.spec.path_definition.replicas_spec)
@@ -173,12 +173,9 @@ class ReservedFleet:
             cluster: (1 if whole is None else whole) if number is None else number
             for cluster, number in current_placement(federated, config).items()
         }
-        placed |= {cluster: max(number, placed.get(cluster, 0)) for cluster, number in held.items()}
+        taken = held.at_least(request_of_template(template).amounts, placed)
         self._reservations.place(
-            key,
-            request_of_template(template).amounts,
-            placed,
-            lambda cluster: self._copy(key, config, view, cluster),
+            key, taken.request, taken.placed, lambda cluster: self._copy(key, config, view, cluster)
         )
 
     def _counted(self, key: SourceKey) -> FederatedTypeConfig | None:

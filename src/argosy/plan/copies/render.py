@@ -27,6 +27,7 @@ __all__ = [
     "adopted",
     "digest",
     "in_bucket",
+    "is_as_written",
     "is_current",
     "is_replaced",
     "needs_update",
