@@ -36,8 +36,10 @@ def differences(plane: Disk, members: Mapping[str, Disk], departed: Collection[s
                 clusters = placed(federated)
                 wanted |= {(cluster, key) for cluster in clusters}
                 # What is held, for want of its policy say, is carried nowhere: members keep what they have.
-                held = keys.HELD in federated["metadata"]["annotations"]
-                wrong += [] if held else _copies(key, source, federated, clusters, members, cordoned)
+                if keys.HELD in federated["metadata"]["annotations"]:
+                    wanted |= {(each["cluster"], key) for each in (federated.get("status") or {}).get("clusters") or ()}
+                else:
+                    wrong += _copies(key, source, federated, clusters, members, cordoned)
     # What is left in the others are orphans, which only a user removes.
     unchanged = {name: disk for name, disk in members.items() if not disk.restored and name not in departed}
     wrong += _left_over(wanted, unchanged)
