@@ -368,7 +368,9 @@ class Clusters(Loop[str]):
                 cluster = await self._annotated(cluster, keys.LEFT_CLUSTER, await join.cluster_id(client))
                 left = msgspec.structs.replace(cluster.status, join_performed=False)
                 cluster = await self._write_status(cluster, left)
-            await join.release(client, cluster)
+            different = await join.release(client, cluster)
+            if different is not None:
+                raise join.NotTheMember(different)
         return cluster
 
     async def _may_hold_us(self, cluster: FederatedCluster, error: Exception) -> bool:

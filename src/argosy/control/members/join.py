@@ -7,6 +7,7 @@ cluster without the namespace is not mistaken for one that has joined. Functions
 
 import asyncio
 import base64
+import contextlib
 from typing import Any
 
 import msgspec
@@ -159,21 +160,18 @@ def is_of(namespace: Object, cluster: FederatedCluster) -> bool:
     return bool(owner == cluster.metadata.uid)
 
 
-async def release(client: Client, cluster: FederatedCluster) -> None:
+async def release(client: Client, cluster: FederatedCluster) -> Mismatch | None:
     """Release the member: account, roles and bindings are deleted with the namespace.
 
-    Only the namespace of the recorded member is deleted, by its own uid. Raises NotTheMember if another cluster answers.
+    Only the namespace of the recorded member is deleted, by its own uid. Returns why the cluster that answers is another one.
     """
     namespace = await find(client)
     different = _different(namespace, cluster)
-    if different is not None:
-        raise NotTheMember(different)
-    if namespace is None:
-        return
-    try:
+    if namespace is None or different is not None:
+        return different
+    with contextlib.suppress(NotFound):
         await client.delete(NAMESPACES, keys.SYSTEM_NAMESPACE, uid=uid_of(namespace))
-    except NotFound:
-        return
+    return None
 
 
 async def furnish(client: Client, namespace: Object, rules: list[Object]) -> None:
