@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import orjson
 
 from argosy.api import keys
@@ -10,7 +11,7 @@ from argosy.server.http.request import parse_target
 from argosy.server.storage.base import Record
 from tests.world.disk import Disk
 
-__all__ = ["READS", "Object", "body_of", "federated_key", "found", "key_of", "listed", "managed", "placed"]
+__all__ = ["READS", "Object", "Versioned", "body_of", "federated_key", "found", "key_of", "listed", "managed", "placed"]
 
 Object = dict[str, Any]
 READS = frozenset({"GET", "HEAD"})
@@ -42,6 +43,18 @@ def key_of(request: Request) -> str | None:
         return None
     parts = [target.group or "core", target.plural, target.namespace, target.name]
     return "/".join(part for part in parts if part)
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    uid: str = ""
+    resource_version: str = ""
+
+
+class Versioned(msgspec.Struct):
+    """What the body of a request or an answer tells of versions: of the object, or of the one to be deleted."""
+
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    preconditions: _Metadata = msgspec.field(default_factory=_Metadata)
 
 
 def managed(copy: Object) -> bool:

@@ -9,22 +9,12 @@ import msgspec
 from argosy.kube.transport import Request, Response
 from tests.world.disk import Disk
 from tests.world.judge.line import Line
-from tests.world.judge.objects import READS, key_of
+from tests.world.judge.objects import READS, Versioned, key_of
 
 __all__ = ["OwnWrites"]
 
 #: Seconds that a pass may take from its reading, or from an answer that it waited for, to its sending.
 _UNDER_WAY = 0.1
-
-
-class _Metadata(msgspec.Struct, rename="camel"):
-    name: str = ""
-    resource_version: str = ""
-
-
-class _Object(msgspec.Struct):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-    preconditions: _Metadata = msgspec.field(default_factory=_Metadata)
 
 
 class _Told(NamedTuple):
@@ -57,7 +47,7 @@ class OwnWrites(Line):
             self._answers[self._process(client)].append((self._time(), asked))
         if not _counts(client, request) or not isinstance(answer, Response) or answer.status not in (200, 201):
             return
-        version, key = msgspec.json.decode(answer.body, type=_Object).metadata.resource_version, key_of(request)
+        version, key = msgspec.json.decode(answer.body, type=Versioned).metadata.resource_version, key_of(request)
         if version and key is not None:
             self._told[self._process(client), server, key] = _Told(int(version), self._time())
 
@@ -71,7 +61,7 @@ class OwnWrites(Line):
         stored = self._disks[server].records.get(key or "")
         if stored is not None and stored.version < told.version:
             return  # it was restored from a backup
-        body = msgspec.json.decode(request.body or b"", type=_Object)
+        body = msgspec.json.decode(request.body or b"", type=Versioned)
         version = body.metadata.resource_version or body.preconditions.resource_version
         if version and int(version) < told.version:
             self.broken(f"{client} sent {request.method} for version {version} of {key} and had written {told.version}")

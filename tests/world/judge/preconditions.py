@@ -4,6 +4,7 @@ import msgspec
 
 from argosy.kube.transport import Request
 from tests.world.judge.line import Line
+from tests.world.judge.objects import Versioned
 from tests.world.places import PLANE
 
 __all__ = ["Preconditions"]
@@ -11,21 +12,11 @@ __all__ = ["Preconditions"]
 _COPIES = ("/deployments/", "/configmaps/")
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _Body(msgspec.Struct):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-    preconditions: _Metadata = msgspec.field(default_factory=_Metadata)
-
-
 class Preconditions(Line):
     def sent(self, client: str, server: str, request: Request) -> None:
         if not client.startswith("controllers") or request.method not in ("PUT", "DELETE"):
             return
-        body = msgspec.json.decode(request.body or b"{}", type=_Body)
+        body = msgspec.json.decode(request.body or b"{}", type=Versioned)
         if request.method == "PUT":
             known = bool(body.metadata.resource_version)
         else:
