@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from argosy.api.conditions import JOINED, OFFLINE, READY
+from argosy.api.conditions import JOINED, OFFLINE, READY, RESPONDING
 from argosy.kube.objects import Metadata
 
 __all__ = [
@@ -97,6 +97,14 @@ class FederatedCluster(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def offline(self) -> bool:
         return self._is_true(OFFLINE)
+
+    @property
+    def silent_since(self) -> str | None:
+        """When the member was heard of last, if that is too long ago; None while it answers."""
+        condition = self.condition(RESPONDING)
+        if condition is None or condition.status != "False":
+            return None
+        return condition.last_transition_time
 
     @property
     def terminating(self) -> bool:

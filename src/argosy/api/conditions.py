@@ -41,6 +41,12 @@ RIGHTS_MISSING_REASON: Final = "RightsMissing"
 ANSWERS_READABLE: Final = "AnswersReadable"
 ANSWERS_READABLE_AGAIN: Final = ("AnswersReadable", "What the member answers can be understood")
 BAD_ANSWER_REASON: Final = "BadAnswer"
+#: Argosy's own, present after the first problem: False from the first probe that failed or watch that died until the member is
+#: heard of again. Its last transition is when the member was heard of last. Ready and Offline follow later, when it has lasted.
+RESPONDING: Final = "Responding"
+NOT_HEARD_OF_REASON: Final = "NotHeardOf"
+NOT_HEARD_OF_MESSAGE: Final = "not heard of since {since}"
+RESPONDING_AGAIN: Final = ("Responding", "The member answers")
 #: After these, joining is not retried until the object is created anew.
 TERMINAL_JOIN_REASONS: Final = frozenset({JOIN_TIMEOUT_REASON, CLUSTER_UNJOINABLE[0]})
 
