@@ -20,6 +20,8 @@ from tests.world.steps import Script, dump, load
 
 #: Failures that are shrunk; more of them are only counted.
 MOST = 3
+#: Worlds between two words of how far it is.
+TOLD = 100
 
 
 def main() -> int:
@@ -43,6 +45,8 @@ def _many(seeds: Iterator[int], jobs: int) -> int:
             print(_told(seed, written(str(seed)), outcome), flush=True)
             if len(failed) <= MOST:
                 _shrink(seed, outcome)
+        if not played % TOLD:
+            print(f"{played} worlds, {len(failed)} failed, the last with seed {seed}", file=sys.stderr, flush=True)
     seconds = time.monotonic() - began
     print(f"{played} worlds in {seconds:.0f} s: {virtual / max(real, 0.001):.0f} virtual seconds a second and core")
     if failed:
