@@ -100,6 +100,16 @@ def reference_plan(
     if change == 0:
         return present, overflow
     if change < 0:
+        # Safer than the description: what found no home in the desired plan stays where it is, unless that is beyond a bound.
+        bounded = {name: smallest(present[name], maximum[name], limited_capacity.get(name)) for name in chosen}
+        staying = min(total, sum(bounded.values()))
+        if staying > sum(desired.values()) > 0:
+            homeless = max(homeless - (staying - sum(desired.values())), 0)
+            if not keep_unschedulable:
+                overflow = {
+                    name: min(number, homeless) for name, number in overflow.items() if min(number, homeless) > 0
+                }
+            present, change = bounded, staying - sum(bounded.values())
         above = [name for name in chosen if desired[name] < present[name]]
         moved, _, _ = desired_plan(
             above,

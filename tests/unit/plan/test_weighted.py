@@ -100,6 +100,24 @@ def test_scale_in_from_30_to_15_stops_15_and_starts_none():
     assert result["m3"] == 0
 
 
+def test_scale_in_stops_only_the_surplus_where_the_others_have_no_room():
+    """m1 takes no more than it runs, and m2 and m3 have no weight, as full clusters do."""
+    preferences = {"m1": (0, 4, 1000), "m2": (0, None, 0), "m3": (0, None, 0)}
+    result = plan(6, preferences, current={"m1": 4, "m2": 4, "m3": 3}).replicas
+    assert sum(result.values()) == 6
+    assert result["m1"] == 4
+
+
+def test_what_found_no_other_cluster_runs_on_when_nothing_is_to_stop():
+    preferences = {"m1": (0, 3, 1), "m2": (0, None, 0)}
+    assert plan(8, preferences, ("m1", "m2"), current={"m1": 3, "m2": 5}).replicas == {"m1": 3, "m2": 5}
+
+
+def test_a_maximum_stops_what_is_above_it_also_where_nobody_takes_it():
+    preferences = {"m1": (0, 3, 1), "m2": (0, 2, 0)}
+    assert plan(8, preferences, ("m1", "m2"), current={"m1": 3, "m2": 5}).replicas == {"m1": 3, "m2": 2}
+
+
 def test_scale_out_from_30_to_36_starts_6_and_stops_none():
     assert plan(36, current={"m1": 15, "m2": 15, "m3": 0}).replicas == {"m1": 15, "m2": 15, "m3": 6}
 

@@ -101,11 +101,12 @@ class Statuses(Line):
         return [name for name in self._members if any(name in message for message in messages)]
 
     def _last_known(self, key: str, clusters: list[str]) -> Iterator[int]:
-        """Ready replicas in these clusters, as they were collected last."""
+        """Ready replicas in these clusters, as they were collected last. Those that were lost since may be known to be."""
         collected = found(self._plane, federated_key(key).replace("/federatedobjects/", "/collectedstatuses/"))
         for each in (collected or {}).get("clusters") or ():
             if each["cluster"] in clusters:
-                yield ((each.get("collectedFields") or {}).get("status") or {}).get("readyReplicas") or 0
+                ready = ((each.get("collectedFields") or {}).get("status") or {}).get("readyReplicas") or 0
+                yield min(ready, self._fewest(key, [each["cluster"]]))
 
     def _fewest(self, key: str, clusters: list[str]) -> int:
         """Ready replicas at any time lately, in these clusters together."""

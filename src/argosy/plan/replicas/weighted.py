@@ -60,9 +60,11 @@ def plan_replicas(demand: Demand, weights: Column, ties: Column) -> tuple[Column
         # The overflow stays even if it should not be kept: dropping it would raise the estimate again, the next plan would put
         # the replicas back, and the two plans would alternate forever.
         return _column(desired.replicas), _column(overflow)
+    replicas = _without_moves(demand, desired.replicas, largest, ties, exact=exact)
     if not demand.keep_unschedulable:
-        overflow = np.minimum(overflow, desired.unplaced)
-    return _column(_without_moves(demand, desired.replicas, largest, ties, exact=exact)), _column(overflow)
+        staying = max(int(replicas.sum()) - int(desired.replicas.sum()), 0)
+        overflow = np.minimum(overflow, max(desired.unplaced - staying, 0))
+    return _column(replicas), _column(overflow)
 
 
 def stays(demand: Demand, weights: Column) -> bool:
@@ -99,7 +101,7 @@ def _without_moves(demand: Demand, desired: _Numbers, largest: int, ties: Column
     if change == 0:
         return present
     if change < 0:
-        return present - _shared(-change, np.maximum(-gap, 0), largest, ties)
+        return present - _stopped(demand, desired, present, largest, ties)
     starting = np.maximum(gap, 0)
     if not (desired > demand.most).any():
         return present + _shared(change, starting, largest, ties)
@@ -109,6 +111,20 @@ def _without_moves(demand: Demand, desired: _Numbers, largest: int, ties: Column
     nothing, unlimited = np.zeros_like(gap), np.full_like(gap, LARGEST)
     bounded = Demand(change, nothing, nothing, room, unlimited, unlimited)
     return present + _divided(bounded, _order(starting, largest, ties), starting, room).replicas
+
+
+def _stopped(demand: Demand, desired: _Numbers, present: _Numbers, largest: int, ties: Column) -> _Numbers:
+    """What stops in each cluster above its desired number.
+
+    If the desired distribution has not found a cluster for all replicas, only what is above a ceiling and the surplus stop: the
+    others run where they are, and nowhere else. One that is empty is nobody's wish: the caller keeps what runs, and says so.
+    """
+    within = np.minimum(present, demand.ceilings)
+    above, surplus = present - within, max(int(within.sum()) - demand.total, 0)
+    change = int(present.sum() - desired.sum())
+    if change <= int(above.sum()) + surplus or not desired.any():
+        return _shared(change, np.maximum(present - desired, 0), largest, ties)
+    return above + _shared(surplus, np.maximum(within - desired, 0), largest, ties)
 
 
 def _shared(total: int, weights: _Numbers, heaviest: int, ties: Column) -> _Numbers:
