@@ -68,10 +68,30 @@ class Placements(Line):
             for cluster in old.keys() - new.keys():
                 if not self._reason(source_key, policy_key, f"{_CLUSTERS}/{cluster}"):
                     self.broken(f"{key} left {cluster} for no reason of its own")
-        elif not self._reason(source_key, policy_key, *self._clusters()) and "autoMigration" not in str(
+            return
+        self._surplus(key, policy_key, old, new, after["spec"]["template"])
+        if not self._reason(source_key, policy_key, *self._clusters()) and "autoMigration" not in str(
             found(self._plane, policy_key)
         ):
             self.broken(f"{key} was placed as {old} and is placed as {new}, for no reason")
+
+    def _surplus(
+        self, key: str, policy_key: str, old: Mapping[str, int | None], new: Mapping[str, int | None], template: Object
+    ) -> None:
+        """Scaling stops no more than there is too much, where no cluster is to be left."""
+        if self._reason(policy_key) or any(self._drives_out(cluster) for cluster in old):
+            return
+        wanted, running = template["spec"].get("replicas", 0), sum(number or 0 for number in old.values())
+        if sum(number or 0 for number in new.values()) < min(wanted, running):
+            self.broken(f"{key} was placed as {old} and is placed as {new}, and {wanted} replicas are wanted")
+
+    def _drives_out(self, cluster: str) -> bool:
+        stored = found(self._plane, f"{_CLUSTERS}/{cluster}")
+        if stored is None or not _lives(stored):
+            return True
+        conditions = (stored.get("status") or {}).get("conditions") or ()
+        ready = any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
+        return not ready or any(each["effect"] == "NoExecute" for each in stored["spec"].get("taints") or ())
 
     def _within_room(self, key: str, old: Mapping[str, int | None], new: Mapping[str, int | None]) -> None:
         for cluster, replicas in new.items():
