@@ -10,7 +10,7 @@ from argosy.server.storage.base import Change
 from tests.world.disk import Disk
 from tests.world.judge.departures import Departures
 from tests.world.judge.line import Line
-from tests.world.judge.objects import Object, federated_key, found, key_of, placed
+from tests.world.judge.objects import Object, federated_key, found, key_of, managed, placed
 from tests.world.places import PLANE
 
 __all__ = ["Statuses"]
@@ -67,7 +67,9 @@ class Statuses(Line):
         if server not in self._members or not change.key.startswith(_DEPLOYMENTS):
             return
         copies = {name: found(disk, change.key) or {} for name, disk in self._members.items()}
-        ready = {name: (copy.get("status") or {}).get("readyReplicas") or 0 for name, copy in copies.items()}
+        # What is not ours is not told of.
+        ours = {name: copy.get("status") or {} for name, copy in copies.items() if copy and managed(copy)}
+        ready = {name: status.get("readyReplicas") or 0 for name, status in ours.items()}
         states = self._ready.setdefault(change.key, deque([(0.0, {})], maxlen=500))
         if states[-1][1] != ready:
             states.append((self._time(), ready))
