@@ -81,7 +81,7 @@ class Placements(Line):
         """Scaling stops no more than there is too much, where no cluster is to be left."""
         if self._reason(policy_key) or any(self._drives_out(cluster) for cluster in old):
             return
-        wanted, running = template["spec"].get("replicas", 0), sum(number or 0 for number in old.values())
+        wanted, running = (template.get("spec") or {}).get("replicas", 0), sum(number or 0 for number in old.values())
         if sum(number or 0 for number in new.values()) < min(wanted, running):
             self.broken(f"{key} was placed as {old} and is placed as {new}, and {wanted} replicas are wanted")
 
