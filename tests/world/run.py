@@ -20,9 +20,11 @@ __all__ = ["Outcome", "converge", "run"]
 #: Virtual seconds within which everything becomes well once faults have stopped: a member that was away counts as such for 100,
 #: and its health is looked at every 30.
 PATIENCE = 400.0
-#: Seconds after that until the last timer has run, and for how long it is silent then.
+#: Seconds after that until the last timer has run. Then nothing was written for so many seconds, or soon will have been: replicas
+#: that find no room are moved again every 30 s, until each cluster was tried.
 SETTLED = 120.0
-SILENCE = 65.0
+SILENCE = 90.0
+CALM = 300.0
 #: Seconds in which controllers that were restarted have looked at everything.
 RESTARTED = 60.0
 #: Between two looks, in virtual seconds: this costs nobody's time.
@@ -52,8 +54,8 @@ def run(seed: str | int, script: Script, output: TextIO | None = None) -> Outcom
         await converge(world, judge)
         if not judge.failures:
             await asyncio.sleep(SETTLED)
+            await _fall_silent(world, judge)
             judge.silent.begin()
-            await asyncio.sleep(SILENCE)
             await _restart(world)
             await asyncio.sleep(RESTARTED)
         judge.failures += world.loop.errors
@@ -64,6 +66,15 @@ def run(seed: str | int, script: Script, output: TextIO | None = None) -> Outcom
     return Outcome(
         judges[0].failures, world.trace.digest, world.trace.requests, world.loop.time(), time.monotonic() - began
     )
+
+
+async def _fall_silent(world: World, judge: Judge) -> None:
+    until = world.loop.time() + CALM
+    while judge.silent.lasts() < SILENCE:
+        if world.loop.time() > until:
+            judge.broken(f"it does not end: {judge.silent.last}")
+            return
+        await asyncio.sleep(LOOK)
 
 
 async def _restart(world: World) -> None:

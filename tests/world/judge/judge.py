@@ -33,7 +33,7 @@ class Judge:
         self.failures: list[str] = []
         disks = {server.name: server.disk for server in (world.plane, *world.members.values())}
         self._processes = {place.name: place for place in world.places}
-        self.silent = Silent(self.broken)
+        self.silent = Silent(self.broken, world.loop.time)
         self.departures = Departures(self.broken, world.loop.time)
         members, time = {name: member.disk for name, member in world.members.items()}, world.loop.time
         shards = {each.name: each.shard for each in world.controllers}

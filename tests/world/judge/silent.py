@@ -10,20 +10,31 @@ __all__ = ["Silent"]
 
 _HEARTBEATS = ("/leases/", "/federatedclusters/")
 #: A question, for all that it is sent as an object.
-_QUESTIONS = ("/selfsubjectaccessreviews",)
+_QUESTIONS = ("/selfsubjectaccessreviews", "/selfsubjectrulesreviews")
 
 
 class Silent(Line):
     """Judges only between `begin` and the end."""
 
-    def __init__(self, broken: Callable[[str], None]):
+    def __init__(self, broken: Callable[[str], None], time: Callable[[], float]):
         super().__init__(broken)
+        self._time = time
         self._begun = False
+        #: The last write, and when it was.
+        self.last, self.at = "", 0.0
+
+    def lasts(self) -> float:
+        """Seconds since something was written."""
+        return self._time() - self.at
 
     def begin(self) -> None:
         self._begun = True
 
     def sent(self, client: str, server: str, request: Request) -> None:
-        writes = client.startswith("controllers") and request.method not in READS
-        if self._begun and writes and not any(each in request.path for each in _HEARTBEATS + _QUESTIONS):
-            self.broken(f"{client} sent {request.method} {request.path} to {server} although nothing happens")
+        if request.method in READS or not client.startswith("controllers"):
+            return
+        if any(each in request.path for each in _HEARTBEATS + _QUESTIONS):
+            return
+        self.last, self.at = f"{client} sent {request.method} {request.path} to {server}", self._time()
+        if self._begun:
+            self.broken(f"{self.last} although nothing happens")
