@@ -17,7 +17,7 @@ from tests.world.world import prepare
 
 __all__ = ["isolated", "together"]
 
-#: Real seconds of a run: one that takes longer goes round in circles.
+#: Seconds of the processor for a run: one that takes longer goes round in circles.
 LONGEST = 240
 
 
@@ -79,8 +79,8 @@ def _too_long(*_: object) -> None:
 def _work(seed: int, script: Script, trace: Path | None, writing: int) -> None:
     """In the child. It ends here, with all that still runs in it."""
     try:
-        signal.signal(signal.SIGALRM, _too_long)
-        signal.alarm(LONGEST)
+        signal.signal(signal.SIGPROF, _too_long)
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
         output = trace.open("w") if trace is not None else None
         try:
             outcome = run(seed, script, output)
