@@ -17,6 +17,8 @@ __all__ = ["Component"]
 
 _LAUNCH = Path(__file__).with_name("launch.py")
 _POLL = 0.01
+#: Memory for time: with so much new between two collections, a cluster is ready a tenth sooner and takes 100 MiB more.
+_GO = {"GOGC": "400"}
 
 
 class Component:
@@ -56,7 +58,7 @@ class Component:
             raise RuntimeError(f"{self.name} runs already")
         self._ended_by_us = False
         # A proxy, a kubeconfig or a cloud in our own environment must not affect it.
-        environ = {"PATH": os.defpath, "HOME": str(self._folder), "TMPDIR": str(self._folder), "LC_ALL": "C"}
+        environ = {"PATH": os.defpath, "HOME": str(self._folder), "TMPDIR": str(self._folder), "LC_ALL": "C", **_GO}
         taken_over, ready = os.pipe()
         launch = [sys.executable, "-I", "-S", str(_LAUNCH), str(os.getpid()), str(ready)]
         with self.log.open("ab") as log, os.fdopen(taken_over, "rb") as end:
