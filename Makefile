@@ -12,7 +12,7 @@ COUNT ?= 200
 # Tests wait more than they compute.
 WORKERS ?= 3
 
-.PHONY: help venv dev up down test test-fast kubernetes test-real test-skew wake-mutants faults kills fuzz world world-mutants lint format bench lock clean
+.PHONY: help venv dev up down test test-fast test-alone kubernetes test-real test-skew wake-mutants faults kills fuzz world world-mutants lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -52,6 +52,9 @@ test: dev ## run all tests
 
 test-fast: dev ## run the tests that take milliseconds
 	@$(BIN)/python -m pytest tests/unit
+
+test-alone: dev ## run the tests that measure, which have the machine for themselves
+	@$(BIN)/python -m pytest tests/alone
 
 kubernetes: venv ## build the stock Kubernetes that test-real runs against (needs Go; minutes the first time)
 	@$(BIN)/python scripts/kubernetes/build.py

@@ -28,12 +28,10 @@ from tests.faults.bodies import DEFINITIONS, HEAVIES, HEAVY, LARGES, MAPS, MERGE
 from tests.faults.served import Served
 from tests.harness.definitions import large_definition
 
-#: What is promised, in seconds of computing. A machine that is half as fast gets twice as long for this and the next, and other
-#: tests beside this one, which take the caches and the memory's bandwidth, double it again.
+#: What is promised, in seconds of computing. A machine that is half as fast gets twice as long for this and the next.
 LONGEST = 0.05
 #: Two workers that keep the interpreter in one call each, and callbacks that come one right after the other, add to it.
 LATEST = 0.25
-BESIDE = 2.0 if "PYTEST_XDIST_WORKER" in os.environ else 1.0
 #: What others may wait at most for an answer; machines that run tests are busy with other things too.
 LATENCY = 3.0
 AT_ONCE = 3
@@ -76,7 +74,7 @@ async def broken_promises(folder: Path) -> list[str]:
             await asyncio.gather(*(send_all(server, waiting, wrong) for _ in range(AT_ONCE)))
         held = await server.holds()
     assert not wrong
-    slower, late = BESIDE * max(1.0, held["slower"]), held["late"]
+    slower, late = max(1.0, held["slower"]), held["late"]
     print(f"{len(everything)} requests; late {late * 1000:.0f} ms; /livez at worst {max(waited) * 1000:.0f} ms")
     print(f"the machine takes {held['slower']:.2f} times what the bars are for")
     for hold in held["callbacks"]:

@@ -1,0 +1,1 @@
+"""Tests that measure, and so have the machine for themselves: `make test-alone`."""
