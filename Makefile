@@ -9,8 +9,8 @@ MEMBERS ?= 3
 GROUND ?= c
 MINUTES ?= 10
 COUNT ?= 200
-# Tests wait more than they compute.
-WORKERS ?= 3
+# Tests wait as much as they compute.
+WORKERS ?= 4
 
 .PHONY: help venv dev up down test test-fast test-alone kubernetes test-real test-skew wake-mutants faults kills fuzz world world-mutants lint format bench lock clean
 .DEFAULT_GOAL := help

@@ -11,33 +11,43 @@ def rarely(seldom, mostly):
     return st.sampled_from([*[mostly] * 5, seldom])
 
 
+# Made once: making strategies takes longer than drawing from them.
+NAMES = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
+CPUS, FREE = st.integers(0, 50), st.integers(-5, 50)
+SELDOM, MOSTLY = rarely(True, False), rarely(False, True)
+NO_SCHEDULE, NO_EXECUTE = rarely([taint("x")], []), rarely([taint("y", "NoExecute")], [])
+CURRENT = st.dictionaries(st.sampled_from("abcdefghxy"), st.one_of(st.none(), st.integers(0, 9)), max_size=4)
+WEIGHTS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 3), max_size=3)
+MAX_CLUSTERS = st.one_of(st.none(), st.integers(1, 4))
+PRIORITIES = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 3), max_size=2)
+MAX_REPLICAS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 9), max_size=3)
+ESTIMATES = st.dictionaries(st.sampled_from("abcd"), st.integers(-1, 9), max_size=2)
+REPLICAS = st.one_of(st.none(), st.integers(0, 30))
+
+
 @st.composite
 def worlds(draw):
-    names = draw(st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8))
     members = [
         cluster(
             name,
-            cpu=str(draw(st.integers(0, 50))),
-            free=str(draw(st.integers(-5, 50))),
-            ready=draw(rarely(False, True)),
-            joined=draw(rarely(False, True)),
-            terminating=draw(rarely(True, False)),
-            taints=draw(rarely([taint("x")], [])) + draw(rarely([taint("y", "NoExecute")], [])),
+            cpu=str(draw(CPUS)),
+            free=str(draw(FREE)),
+            ready=draw(MOSTLY),
+            joined=draw(MOSTLY),
+            terminating=draw(SELDOM),
+            taints=draw(NO_SCHEDULE) + draw(NO_EXECUTE),
         )
-        for name in names
+        for name in draw(NAMES)
     ]
-    current = draw(st.dictionaries(st.sampled_from("abcdefghxy"), st.one_of(st.none(), st.integers(0, 9)), max_size=4))
     fields = {
-        "current": current,
+        "current": draw(CURRENT),
         "sticky": draw(st.booleans()),
         "avoid_disruption": draw(st.booleans()),
-        "weights": draw(st.dictionaries(st.sampled_from("abcd"), st.integers(0, 3), max_size=3)),
-        "max_clusters": draw(st.one_of(st.none(), st.integers(1, 4))),
-        "priorities": draw(st.dictionaries(st.sampled_from("abcd"), st.integers(0, 3), max_size=2)),
-        "max_replicas": draw(st.dictionaries(st.sampled_from("abcd"), st.integers(0, 9), max_size=3)),
+        "weights": draw(WEIGHTS),
+        "max_clusters": draw(MAX_CLUSTERS),
+        "priorities": draw(PRIORITIES),
+        "max_replicas": draw(MAX_REPLICAS),
         "auto_migration": True,
-        "migration_info": AutoMigrationInfo(
-            draw(st.dictionaries(st.sampled_from("abcd"), st.integers(-1, 9), max_size=2))
-        ),
+        "migration_info": AutoMigrationInfo(draw(ESTIMATES)),
     }
-    return unit(draw(st.one_of(st.none(), st.integers(0, 30))), **fields), members
+    return unit(draw(REPLICAS), **fields), members

@@ -1,5 +1,7 @@
 """Demands for planner tests: built by hand from the few numbers a test is about, or drawn at random."""
 
+from functools import cache
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -40,17 +42,26 @@ numbers = st.one_of(st.integers(0, 40), st.integers(0, 2**31))
 bounds = st.one_of(st.none(), st.none(), numbers)
 
 
+@cache
+def several(values, size):
+    """Made once: making strategies takes longer than drawing from them."""
+    return st.lists(values, min_size=size, max_size=size)
+
+
+minimums = st.one_of(st.just(0), numbers)
+
+
 @st.composite
 def demands(draw, capacities=True, **fixed):
     """Any workload on up to 8 clusters; where a cluster's minimum is above its maximum, they change places."""
     size = draw(st.integers(1, 8))
 
     def some(values):
-        return draw(st.lists(values, min_size=size, max_size=size))
+        return draw(several(values, size))
 
     bounded = [
         (least, most) if most is None or least <= most else (most, least)
-        for least, most in zip(some(st.one_of(st.just(0), numbers)), some(bounds), strict=True)
+        for least, most in zip(some(minimums), some(bounds), strict=True)
     ]
     drawn = {
         "least": [least for least, _ in bounded],

@@ -66,20 +66,23 @@ def test_ordinals_that_nobody_may_run_are_missing_and_nothing_else():
     assert divided(9, {"a": 9}, room={"a": 4}) == {"a": (0, 4)}
 
 
+#: Made once: making strategies takes longer than drawing from them.
+SOME = st.lists(st.sampled_from(NAMES), unique=True, min_size=1)
+WISHES = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 9), min_size=1)
+ROOMS = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 12))
+
+
 @st.composite
 def worlds(draw):
     """What is asked now, what was divided before among clusters some of which are gone, and any planner's wish."""
-    clusters = draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=1))
     held, at = {}, 0
-    for name in draw(st.permutations(clusters)):
+    for name in draw(SOME):
         size = draw(st.integers(0, 6))
         if size:
             held[name] = Range(at, size)
         at += size
     staying = {name: part for name, part in held.items() if draw(st.booleans())}
-    wanted = draw(st.dictionaries(st.sampled_from(NAMES), st.integers(0, 9), min_size=1))
-    room = draw(st.dictionaries(st.sampled_from(NAMES), st.integers(0, 12)))
-    return Range(draw(st.integers(0, 3)), draw(st.integers(0, 40))), staying, wanted, room
+    return Range(draw(st.integers(0, 3)), draw(st.integers(0, 40))), staying, draw(WISHES), draw(ROOMS)
 
 
 def owners(parts):

@@ -8,11 +8,12 @@ from argosy.fleet.snapshot import Fleet
 from argosy.plan.scheduling.rules import rules_of
 from argosy.plan.scheduling.schedule import schedule
 from argosy.plan.scheduling.unit import Affinity, PreferredTerm, unit_of
-from tests.unit.plan.any_worlds import rarely
+from tests.unit.plan.any_worlds import MOSTLY, NO_EXECUTE, NO_SCHEDULE, SELDOM
 from tests.unit.plan.scheduling import cluster, fleet, policy, taint, template, type_config, unit
 
 NAMES = "abcdef"
 AVOIDING_SOME = taint("old", "PreferNoSchedule")
+CPUS, TAINTS = st.integers(0, 10), st.integers(0, 3)
 
 
 def member(name, free="10", **facts):
@@ -25,12 +26,12 @@ def members(draw):
     return [
         member(
             name,
-            str(draw(st.integers(0, 10))),
-            ready=draw(rarely(False, True)),
-            terminating=draw(rarely(True, False)),
-            taints=[taint(str(at), "PreferNoSchedule") for at in range(draw(st.integers(0, 3)))]
-            + draw(rarely([taint("x")], []))
-            + draw(rarely([taint("y", "NoExecute")], [])),
+            str(draw(CPUS)),
+            ready=draw(MOSTLY),
+            terminating=draw(SELDOM),
+            taints=[taint(str(at), "PreferNoSchedule") for at in range(draw(TAINTS))]
+            + draw(NO_SCHEDULE)
+            + draw(NO_EXECUTE),
         )
         for name in NAMES
     ]

@@ -1,5 +1,7 @@
 """The weighted planner: worked examples, the slow reference, and what must hold for any input."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -150,12 +152,23 @@ weights = st.one_of(st.just(0), st.integers(0, 10), st.integers(0, 2**33), st.in
 positive_weights = st.one_of(st.integers(1, 10), st.integers(1, 2**33), st.integers(2**31, 2**62))
 
 
+several = st.lists(st.sampled_from(NAMES), unique=True, max_size=50)
+keys = st.sampled_from(["", "default/web", "kube/ñ"])
+
+
+@cache
+def by_position(size, values):
+    """Made once: making strategies takes longer than drawing from them."""
+    return st.dictionaries(st.integers(0, size - 1), values, max_size=size)
+
+
 @st.composite
 def problems(draw, weights=weights, ordered_bounds=False, capacities=True):
-    clusters = draw(st.lists(st.sampled_from(NAMES), unique=True, max_size=50))
+    clusters = draw(several)
 
     def some(values):
-        return draw(st.dictionaries(st.sampled_from(clusters), values, max_size=len(clusters))) if clusters else {}
+        drawn = draw(by_position(len(clusters), values)) if clusters else {}
+        return {clusters[position]: value for position, value in drawn.items()}
 
     minimum, maximum = some(numbers), some(numbers)
     weight = {name: draw(weights) for name in clusters}
@@ -169,7 +182,7 @@ def problems(draw, weights=weights, ordered_bounds=False, capacities=True):
         "preferences": preferences,
         "total": draw(numbers),
         "clusters": clusters,
-        "key": draw(st.sampled_from(["", "default/web", "kube/ñ"])),
+        "key": draw(keys),
         "current": some(numbers),
         "estimated_capacity": some(numbers) if capacities else {},
         "limited_capacity": some(numbers) if capacities else {},
