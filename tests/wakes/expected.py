@@ -175,7 +175,7 @@ _TESTS = [
         f"{_CONTROL}propagation.py::test_an_image_change_reaches_every_member[local]",
     ),
     (
-        "dispatch/source objects/its source came, or says more of its deletion",
+        "dispatch/source objects/its source came, was resumed, or says more of its deletion",
         f"{_CONTROL}removal.py::test_a_paused_object_that_is_deleted_goes_once_it_is_resumed",
     ),
     (

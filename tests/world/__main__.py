@@ -1,6 +1,7 @@
 """Play worlds, and shrink what fails: `python -m tests.world --seeds 100`, `--seed 7`, `--minutes 2`, `--script FILE --seed 7`.
 
-Fresh seeds follow from the time. A seed that fails is shrunk to a short script, which is printed with the command that plays it.
+Fresh seeds follow from the time. When all were played, those that failed are shrunk to short scripts, which are printed with the
+command that plays them.
 """
 
 import argparse
@@ -37,20 +38,20 @@ def main() -> int:
 
 def _many(seeds: Iterator[int], jobs: int) -> int:
     began, played, virtual, real = time.monotonic(), 0, 0.0, 0.0
-    failed: list[int] = []
+    failed: dict[int, Outcome] = {}
     for seed, outcome in together(((seed, written(str(seed))) for seed in seeds), jobs):
         played, virtual, real = played + 1, virtual + outcome.virtual, real + outcome.real
         if outcome.failures:
-            failed.append(seed)
+            failed[seed] = outcome
             print(_told(seed, written(str(seed)), outcome), flush=True)
-            if len(failed) <= MOST:
-                _shrink(seed, outcome)
         if not played % TOLD:
             print(f"{played} worlds, {len(failed)} failed, the last with seed {seed}", file=sys.stderr, flush=True)
     seconds = time.monotonic() - began
     print(f"{played} worlds in {seconds:.0f} s: {virtual / max(real, 0.001):.0f} virtual seconds a second and core")
     if failed:
-        print(f"{len(failed)} failed: {', '.join(map(str, failed))}")
+        print(f"{len(failed)} failed: {', '.join(map(str, failed))}", flush=True)
+    for seed, outcome in itertools.islice(failed.items(), MOST):
+        _shrink(seed, outcome)
     return 1 if failed else 0
 
 

@@ -125,7 +125,7 @@ class Dispatch(Loop[FederatedKey]):
     def wakes(self) -> Iterable[Wake[Any, FederatedKey] | Sweep[Any, FederatedKey]]:
         caches, settled = self._caches, self._timings.member_event
         yield Wake(caches.federated_changes, self._of_federated, "it changed")
-        yield Wake(caches.source_changes, self._of_source, "its source came, or says more of its deletion")
+        yield Wake(caches.source_changes, self._of_source, "its source came, was resumed, or says more of its deletion")
         yield Wake(caches.catalog.changes, self._of_type, "its type came or changed: it may have waited for that", 1)
         yield Wake(caches.system, self._if_fleet_paused, "the fleet was paused or resumed", 1)
         changes = self._collector.changes
@@ -143,11 +143,11 @@ class Dispatch(Loop[FederatedKey]):
         return [FederatedKey("/" in change.key, change.key)]
 
     def _of_source(self, told: SourceChange) -> list[FederatedKey]:
-        """The source says whether a deletion is intended and not paused; without a source nothing is propagated."""
+        """The source says whether a deletion is intended, and what is paused; without a source nothing is propagated."""
         change, view = told.change, self._caches.federated_view(told.key)
         if change.origin or change.new is None or view is None:
             return []
-        if not view.metadata.deletion_timestamp and change.old is not None:
+        if not view.metadata.deletion_timestamp and change.old is not None and not pause_changed(change):
             return []
         return [told.key.federated]
 
@@ -222,9 +222,16 @@ class Dispatch(Loop[FederatedKey]):
         if item.annotations.get(keys.DRY_RUN) == "true" and not item.federated.status.clusters:
             self._recorder.event(item.federated, "Normal", EventReason.DRY_RUN_WORKED, "dry run: nothing was created")
             return None
-        if self._pause.fleet() or self._pause.object(item.annotations):
+        # The source's own word counts before it is mirrored, which may be later than this pass. A source that was resumed is
+        # waited for: what it says otherwise is mirrored with that.
+        if self._pause.object(item.annotations) or self._is_paused(item):
             return None
         return await self._round(item)
+
+    def _is_paused(self, item: Item) -> bool:
+        source = self._caches.source(item.source)
+        annotations = source.metadata.annotations if source is not None else item.annotations
+        return self._pause.fleet() or self._pause.object(annotations)
 
     async def _refuse(self, item: Item, refusal: Refusal) -> None:
         """Nothing is written and nothing removed: copies in members stay. The object is woken when the cause changes."""
@@ -378,10 +385,8 @@ class Dispatch(Loop[FederatedKey]):
         """Remove all copies from members; the finalizer goes when all of them verifiably hold none."""
         if keys.SYNC_FINALIZER not in item.federated.metadata.finalizers:
             return None
-        source = self._caches.source(item.source)
         # A source that is being deleted no longer mirrors its annotations, but may still be resumed.
-        annotations = source.metadata.annotations if source is not None else item.annotations
-        if self._pause.fleet() or self._pause.object(annotations):
+        if self._is_paused(item):
             return None
         if not self._deletion_is_meant(item):
             return await self._hold_deletion(item)
