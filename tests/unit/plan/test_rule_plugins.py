@@ -2,12 +2,14 @@
 
 import datetime
 
+import msgspec
 import pytest
 
 from argosy.api import keys
-from argosy.api.rules import ComputePower, FailureDomain, Locality, LocalityTerm
+from argosy.api.rules import ComputePower, FailureDomain, Locality, LocalityTerm, TopologySpreadConstraint
 from argosy.fleet.workloads import WorkloadKey
 from argosy.kube.selectors import from_map
+from argosy.plan.explain.record import account_of, record_of
 from argosy.plan.plugins import (
     cluster_evicted,
     cluster_resources_fit,
@@ -19,11 +21,12 @@ from argosy.plan.plugins.rules import (
     cost,
     failure_domain,
     locality,
+    spread_constraints,
     workload_affinity,
 )
 from argosy.plan.scheduling.framework import FrameworkError
 from argosy.plan.scheduling.rules import CostRule, PreferredWorkloads, Rules, WorkloadRule
-from argosy.plan.scheduling.schedule import schedule
+from argosy.plan.scheduling.schedule import DEFAULT, schedule
 from argosy.plan.scheduling.unit import AppliedMigration, ResourceRequest, UnavailableCluster
 from tests.unit.plan.scheduling import cluster, fleet, unit
 
@@ -86,8 +89,21 @@ def test_room_is_asked_for_where_the_unit_does_not_run_yet():
     members = fleet(cluster("a", cpu="10", free="1"), cluster("b", cpu="10", free="9"), cluster("c", free="1"))
     wants = unit(request=ResourceRequest(milli_cpu=2000, memory=2**40), current={"c": None})
     assert cluster_resources_fit.feasible(wants, members).tolist() == [False, False, True]
-    assert cluster_resources_fit.reason(wants, members, 0) == "Insufficient cpu, Insufficient memory"
-    assert cluster_resources_fit.reason(wants, members, 1) == "Insufficient memory"
+    assert cluster_resources_fit.FILTER.reason(wants, members, 0) == "Insufficient cpu, Insufficient memory"
+    assert cluster_resources_fit.FILTER.reason(wants, members, 1) == "Insufficient memory"
+
+
+def test_a_cluster_counts_for_each_of_its_reasons():
+    """As in kube-scheduler: for all reasons of the first filter that it fails."""
+    profile = msgspec.structs.replace(DEFAULT, filters=(cluster_resources_fit.FILTER, spread_constraints.FILTER))
+    members = fleet(cluster("a", free="1"), cluster("b", free="9"), cluster("c", free="9"))
+    wants = unit(request=ResourceRequest(milli_cpu=2000, memory=2**40))
+    short = "0/3 clusters are available: 1 Insufficient cpu, 3 Insufficient memory"
+    assert schedule(wants, members, profile).message == short
+    keys_needed = tuple(TopologySpreadConstraint(topology_key=key, min_domains=1) for key in (REGION, ZONE))
+    told = schedule(ruled(spread=keys_needed), fleet(in_region("a", "eu"), "b"), profile).message
+    lacking = "cluster(s) had no label {}, which a spread constraint needs".format
+    assert told == f"0/2 clusters are available: 1 {lacking(REGION)}, 2 {lacking(ZONE)}"
 
 
 def test_the_fuller_cluster_scores_higher():
@@ -143,6 +159,14 @@ def test_reasons_of_many_rows_are_those_of_each():
     refused = (~workload_affinity.feasible(both, members)).nonzero()[0]
     texts, codes = workload_affinity.reasons(both, members, refused)
     assert [texts[code] for code in codes] == [workload_affinity.reason(both, members, row) for row in refused]
+
+
+def test_a_reason_that_no_cluster_has_is_not_told():
+    members = beside("a", "b", members=fleet("a", "b"))
+    decision = schedule(ruled(anti_affinity=(CACHE,)), members)
+    assert decision.message == f"0/2 clusters are available: 2 {workload_affinity.REASON_ANTI_AFFINITY}"
+    (refusal,) = account_of(record_of(decision), members.names).refused
+    assert (refusal.plugin, refusal.count) == ("WorkloadAffinity", 2)
 
 
 def test_where_a_unit_runs_it_stays_whatever_others_do():

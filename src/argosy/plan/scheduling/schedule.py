@@ -9,7 +9,7 @@ divided workload that is scaled to 0 keeps its objects; a sticky one keeps its c
 
 from collections.abc import Callable, Generator, Mapping
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -166,37 +166,24 @@ def decide(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, 
             raise FrameworkError(unit.unreadable)
         if unit.sticky and unit.current:
             kept = yield from _planned(partial(_scaled_in_place, unit, fleet), profile)
-            return _sticky(unit, fleet, kept)
+            return Decision(unit=unit, fleet=fleet, sticky=True, **kept.told())
         return (yield from _decided(unit, fleet, profile))
     except FrameworkError as error:
         message = str(error)
     try:
         kept = yield from _planned(partial(_held, unit, fleet), profile)
     except FrameworkError:
-        kept = unit.current  # a planner that failed cannot scale either
-    return Decision(unit=unit, fleet=fleet, kept=kept, unschedulable=True, message=message)
-
-
-def _sticky(unit: Unit, fleet: Fleet, kept: Mapping[str, int | None]) -> Decision:
-    waiting = 0
-    if unit.divides and unit.rules.within_available:
-        waiting = max((unit.desired_replicas or 0) - sum(number or 0 for number in kept.values()), 0)
-    message = WAIT_FOR_ROOM.format(waiting=waiting, total=unit.desired_replicas) if waiting else ""
-    return Decision(unit=unit, fleet=fleet, kept=kept, sticky=True, message=message, shortfall=waiting, waiting=waiting)
+        kept = _Kept(unit.current)  # a planner that failed cannot scale either
+    return Decision(unit=unit, fleet=fleet, unschedulable=True, **kept.told(message))
 
 
 def _decided(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Decision]:
     evaluation = yield from evaluate(unit, fleet, profile)
     ranked = evaluation.ranked
     if ranked is None:
-        return Decision(
-            unit=unit,
-            fleet=fleet,
-            kept=(yield from _planned(partial(_held, unit, fleet), profile)),
-            unschedulable=True,
-            message=evaluation.filtered.message(unit, fleet),
-            evaluation=evaluation,
-        )
+        kept = yield from _planned(partial(_held, unit, fleet), profile)
+        told = kept.told(evaluation.filtered.message(unit, fleet))
+        return Decision(unit=unit, fleet=fleet, unschedulable=True, evaluation=evaluation, **told)
     if not len(ranked.rows):
         return Decision(unit=unit, fleet=fleet, evaluation=evaluation, message=NO_CLUSTER_ALLOWED)
     if not unit.divides:
@@ -264,9 +251,9 @@ def _divided(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ranked, p
             unit=unit,
             fleet=fleet,
             evaluation=evaluation,
-            kept=_held(unit, fleet, profile),
+            kept=_held(unit, fleet, profile).placements,
             unschedulable=True,
-            message=(WAIT_FOR_ROOM if waiting else NO_REPLICAS_ASSIGNED).format(waiting=total, total=total),
+            message=(WAIT_FOR_ROOM if waiting else NO_REPLICAS_ASSIGNED).format(waiting=waiting, total=total),
             division=division,
             shortfall=total,
             waiting=waiting,
@@ -289,12 +276,7 @@ def _waiting(fitting: Division, divide: spread_constraints.Divide, unit: Unit, f
     fits = fitting.replicas.tolist()
     if not unit.rules.within_available or sum(fits) >= (unit.desired_replicas or 0):
         return 0
-    unlimited = msgspec.structs.replace(
-        unit,
-        rules=msgspec.structs.replace(unit.rules, within_available=False),
-        current=dict(zip(fleet.names_of(rows), fits, strict=True)),
-        avoid_disruption=True,
-    )
+    unlimited = _without_limit(unit, dict(zip(fleet.names_of(rows), fits, strict=True)))
     possible = int(divide(unlimited, fleet, rows).replicas.sum())
     return max(possible - int(sum(fits)), 0)
 
@@ -310,35 +292,73 @@ def _scaled_to_zero(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ra
     return Decision(unit=unit, fleet=fleet, evaluation=evaluation, rows=rows, replicas=replicas)
 
 
-def _held(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None]:
+class _Kept(NamedTuple):
+    """The clusters an object stays in, the replicas that are missing there, and those of them that wait for room."""
+
+    placements: Mapping[str, int | None]
+    missing: int = 0
+    waiting: int = 0
+
+    def told(self, message: str = "") -> dict[str, Any]:
+        """The fields of a decision. The message also says how many replicas wait."""
+        total = _sum(self.placements) + self.missing
+        waiting = WAIT_FOR_ROOM.format(waiting=self.waiting, total=total) if self.waiting else ""
+        return {
+            "kept": self.placements,
+            "message": "; ".join(text for text in (message, waiting) if text),
+            "shortfall": self.missing,
+            "waiting": self.waiting,
+        }
+
+
+def _held(unit: Unit, fleet: Fleet, profile: Profile) -> _Kept:
     """The current placement, if there is no better one; only a changed replica count is applied."""
     numbers = unit.current.values()
     running = sum(number for number in numbers if number is not None)
     if not unit.divides or (running == unit.desired_replicas and None not in numbers):
-        return unit.current
+        return _Kept(unit.current)
     return _scaled_in_place(unit, fleet, profile)
 
 
-def _scaled_in_place(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None]:
-    """The same clusters; in Divide mode the replicas follow the desired count without moving between them.
+def _scaled_in_place(unit: Unit, fleet: Fleet, profile: Profile) -> _Kept:
+    """The same clusters; in Divide mode the replicas follow the desired count without moving between them."""
+    if not unit.divides:
+        return _Kept(dict.fromkeys(unit.current))
+    kept = _divided_in_place(unit, fleet, profile)
+    running = _sum(kept)
+    missing = max((unit.desired_replicas or 0) - running, 0) if kept else 0
+    if not missing or not unit.rules.within_available:
+        return _Kept(kept, missing)
+    possible = _divided_in_place(_without_limit(unit, kept), fleet, profile)
+    return _Kept(kept, missing, min(max(_sum(possible) - running, 0), missing))
 
-    A cluster the fleet does not know keeps its number, and that number counts: an unknown cluster is no reason to start its
+
+def _divided_in_place(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None]:
+    """A cluster the fleet does not know keeps its number, and that number counts: an unknown cluster is no reason to start its
     replicas elsewhere.
     """
-    if not unit.divides:
-        return dict.fromkeys(unit.current)
     rows = fleet.rows_of(sorted(unit.current, key=lambda name: (-unit.priorities.get(name, 0), name)))
     if not len(rows):
         return unit.current
     known = fleet.names_of(rows)
     unknown = {name: number for name, number in unit.current.items() if name not in fleet}
-    total = max((unit.desired_replicas or 0) - sum(number or 0 for number in unknown.values()), 0)
+    total = max((unit.desired_replicas or 0) - _sum(unknown), 0)
     weights = {name: unit.weights.get(name, 0) for name in known} if unit.weights else {}
     if weights and not any(weights.values()):
         weights = dict.fromkeys(known, 1)
     inside = msgspec.structs.replace(unit, desired_replicas=total, avoid_disruption=True, weights=weights)
     division = _replicas_plugin(unit, profile).divide(inside, fleet, rows)
     return {**unknown, **dict(zip(known, (division.replicas + division.overflow).tolist(), strict=True))}
+
+
+def _without_limit(unit: Unit, current: Mapping[str, int | None]) -> Unit:
+    """The same object, running like this, if it may also be started where there is no room."""
+    rules = msgspec.structs.replace(unit.rules, within_available=False)
+    return msgspec.structs.replace(unit, rules=rules, current=dict(current), avoid_disruption=True)
+
+
+def _sum(placements: Mapping[str, int | None]) -> int:
+    return sum(number or 0 for number in placements.values())
 
 
 def _replicas_plugin(unit: Unit, profile: Profile) -> Replicas:

@@ -13,7 +13,7 @@ import numpy as np
 from argosy.api.rules import SCHEDULE_ANYWAY, TopologySpreadConstraint
 from argosy.fleet.snapshot import Fleet, Mask, Rows
 from argosy.plan.scheduling.domains import codes_of
-from argosy.plan.scheduling.framework import Division, Filter, FrameworkError, Ranked, Select
+from argosy.plan.scheduling.framework import Division, Filter, FrameworkError, Ranked, Select, Several
 from argosy.plan.scheduling.spread import Limit, choose, domain_targets
 from argosy.plan.scheduling.staying import staying_first
 from argosy.plan.scheduling.unit import Unit
@@ -28,19 +28,18 @@ Divide = Callable[[Unit, Fleet, Rows], Division]
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
     """A cluster without the label is in no domain and would escape all bounds."""
     allowed = fleet.everyone
-    for constraint in unit.rules.spread:
-        if constraint.when_unsatisfiable != SCHEDULE_ANYWAY:
-            allowed = allowed & (codes_of(fleet, constraint.topology_key) >= 0)
+    for lacking in _unlabelled(unit, fleet).values():
+        allowed = allowed & ~lacking
     return allowed
 
 
-def reason(unit: Unit, fleet: Fleet, row: int) -> str:
-    missing = [
-        constraint.topology_key
+def _unlabelled(unit: Unit, fleet: Fleet) -> dict[str, Mask]:
+    """By reason, which clusters have no label that a constraint needs."""
+    return {
+        REASON.format(key=constraint.topology_key): codes_of(fleet, constraint.topology_key) < 0
         for constraint in unit.rules.spread
-        if constraint.when_unsatisfiable != SCHEDULE_ANYWAY and codes_of(fleet, constraint.topology_key)[row] < 0
-    ]
-    return REASON.format(key=", ".join(missing))
+        if constraint.when_unsatisfiable != SCHEDULE_ANYWAY
+    }
 
 
 def select(unit: Unit, fleet: Fleet, ranked: Ranked) -> Ranked:
@@ -173,5 +172,5 @@ def _outside(domains: list[Rows], count: int) -> Mask:
     return outside
 
 
-FILTER = Filter("SpreadConstraints", feasible, reason, remedy=REMEDY)
+FILTER = Filter("SpreadConstraints", feasible, Several(_unlabelled), remedy=REMEDY)
 SELECT = Select("SpreadConstraints", select)
