@@ -174,6 +174,65 @@ def test_where_a_unit_runs_it_stays_whatever_others_do():
     assert workload_affinity.feasible(ruled(current={"a": 1}, anti_affinity=(CACHE,)), members).all()
 
 
+SPREAD_EVENLY = {"a": 2, "b": 2, "c": 2}
+STRATEGIES = ("Spread", "Webster", "Binpack", "Aggregated")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("avoid_disruption", [True, False])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"anti_affinity": (CACHE,)},
+        {"affinity": (WorkloadRule(from_map({"app": "db"})),)},
+        {"cost": CostRule(max_price=5)},
+    ],
+    ids=["apart", "beside", "price"],
+)
+def test_new_replicas_obey_a_rule_also_where_others_run(rules, strategy, avoid_disruption):
+    """Since it was placed, a cache arrived in c, the database left it, and it became dear."""
+    cheap, dear = {keys.PRICE_PER_CORE_HOUR: "0.000000001"}, {keys.PRICE_PER_CORE_HOUR: "9"}
+    members = fleet(cluster("a", annotations=cheap), cluster("b", annotations=cheap), cluster("c", annotations=dear))
+    beside("c", members=members)
+    beside("a", "b", labels={"app": "db"}, name="db", members=members)
+    asked = {"replicas_strategy": strategy, "avoid_disruption": avoid_disruption, "rules": Rules(**rules)}
+    grown = schedule(unit(12, current=SPREAD_EVENLY, min_replicas={"c": 4}, **asked), members).placements
+    assert (grown["c"], sum(grown.values())) == (2, 12)
+    assert schedule(unit(6, current=SPREAD_EVENLY, min_replicas={"c": 2}, **asked), members).placements["c"] == 2
+
+
+def test_replicas_that_a_rule_allows_nowhere_wait_and_that_is_told():
+    members = beside("a", "b", "c", members=fleet("a", "b", "c"))
+    for sticky in (False, True):
+        asked = unit(12, current=SPREAD_EVENLY, rules=Rules(anti_affinity=(CACHE,)), sticky=sticky)
+        decision = schedule(asked, members)
+        assert (decision.placements, decision.shortfall, decision.waiting) == (SPREAD_EVENLY, 6, 6)
+        assert not decision.unschedulable
+        assert decision.message == (
+            "6 of 12 replicas found no cluster: WorkloadAffinity allows no new ones where it runs (a, b, c)"
+        )
+
+
+def test_what_waits_for_room_and_what_a_rule_forbids_are_told_apart():
+    members = beside("b", members=fleet(cluster("a", free="1"), "b"))
+    rules = Rules(anti_affinity=(CACHE,), within_available=True)
+    one_core = ResourceRequest(milli_cpu=1000)
+    bounded = unit(9, current={"a": 1, "b": 1}, max_replicas={"a": 4}, pod_request=one_core, rules=rules)
+    decision = schedule(bounded, members)
+    assert (decision.placements, decision.waiting) == ({"a": 2, "b": 1}, 6)
+    assert decision.message == (
+        "2 of 9 replicas wait for room: no cluster that may take them has it available; "
+        "4 of 9 replicas found no cluster: WorkloadAffinity allows no new ones where it runs (b)"
+    )
+
+
+def test_a_profile_without_the_filter_has_no_such_rule():
+    profile = msgspec.structs.replace(DEFAULT, filters=())
+    members = beside("a", "b", "c", members=fleet("a", "b", "c"))
+    asked = unit(12, current=SPREAD_EVENLY, rules=Rules(anti_affinity=(CACHE,)))
+    assert sum(schedule(asked, members, profile).placements.values()) == 12
+
+
 def test_only_the_namespaces_asked_for_count():
     members = beside("a", namespace="other", members=regions())
     assert not workload_affinity.feasible(ruled(affinity=(CACHE,)), members).any()

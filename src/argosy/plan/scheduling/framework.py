@@ -104,7 +104,8 @@ class Filter(NamedTuple):
 
     A filter that does not concern a unit returns `fleet.everyone`, which costs nothing. A filter whose reasons differ from
     cluster to cluster may also answer for many rows at once with `reasons`. `remedy` tells users what would have to change for
-    a refused cluster to pass.
+    a refused cluster to pass. `spares_running`: a cluster that runs some replicas passes, but gets no more of them if it would
+    be refused to a new object.
     """
 
     name: str
@@ -113,6 +114,7 @@ class Filter(NamedTuple):
     configure: Callable[[Any], "Filter"] | None = None
     reasons: Callable[[Unit, Fleet, Rows], Reasons] | None = None
     remedy: str = ""
+    spares_running: bool = False
 
 
 def _as_it_is(scores: Column) -> Column:

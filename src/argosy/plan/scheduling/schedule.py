@@ -33,7 +33,9 @@ from argosy.plan.scheduling.framework import (
     asked_to_divide,
 )
 from argosy.plan.scheduling.profile import Registry, merge_profile
+from argosy.plan.scheduling.rules import NO_RULES
 from argosy.plan.scheduling.unit import Unit
+from argosy.plan.scheduling.waiting import NOTHING_WAITS, Waiting, closed_clusters, sum_of, waiting_of
 
 __all__ = ["DEFAULT", "Decision", "decide", "profile_of", "schedule"]
 
@@ -44,7 +46,6 @@ DEFAULT = DEFAULT_PROFILE
 NO_REPLICAS_ASSIGNED = "no cluster may take any of the {total} replicas: weights, maximums or capacities are 0"
 NO_CLUSTER_ALLOWED = "maxClusters is 0: the object is placed nowhere"
 NOTHING_TO_DIVIDE = "0 replicas are wanted and the object was not placed before"
-WAIT_FOR_ROOM = "{waiting} of {total} replicas wait for room: no cluster that may take them has it available"
 SHARES_KEPT = "clusters keep the ordinals or completions they have, and the others get the rest"
 
 
@@ -63,7 +64,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     sticky: bool = False
     #: Replicas that found no cluster because of maximums and capacities.
     shortfall: int = 0
-    #: Those of them that are started as soon as a cluster has room.
+    #: Those of them that are started as soon as a cluster has room, or a rule allows them.
     waiting: int = 0
 
     # How the decision was made; None for steps that were not reached.
@@ -164,6 +165,8 @@ def decide(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, 
     try:
         if unit.unreadable and unit.current:
             raise FrameworkError(unit.unreadable)
+        if unit.rules is not NO_RULES:
+            unit = msgspec.structs.replace(unit, closed=closed_clusters(unit, fleet, profile.filters))
         if unit.sticky and unit.current:
             kept = yield from _planned(partial(_scaled_in_place, unit, fleet), profile)
             return Decision(unit=unit, fleet=fleet, sticky=True, **kept.told())
@@ -240,7 +243,8 @@ def _divided(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ranked, p
     if unit.rules.spread:
         divide = partial(spread_constraints.within_bounds, divide)
     division = divide(unit, fleet, ranked.rows)
-    waiting = _waiting(division, divide, unit, fleet, ranked.rows)
+    placed = dict(zip(fleet.names_of(ranked.rows), division.replicas.tolist(), strict=True))
+    waiting = waiting_of(unit, placed, lambda asked: int(divide(asked, fleet, ranked.rows).replicas.sum()))
     numbers = division.replicas + division.overflow
     # In the order of rows, which is the order of names; a cluster without replicas gets no object.
     of_fleet = np.zeros(len(fleet), dtype=np.int64)
@@ -253,10 +257,10 @@ def _divided(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ranked, p
             evaluation=evaluation,
             kept=_held(unit, fleet, profile).placements,
             unschedulable=True,
-            message=(WAIT_FOR_ROOM if waiting else NO_REPLICAS_ASSIGNED).format(waiting=waiting, total=total),
+            message=waiting.message or NO_REPLICAS_ASSIGNED.format(total=total),
             division=division,
             shortfall=total,
-            waiting=waiting,
+            waiting=waiting.replicas,
         )
     return Decision(
         unit=unit,
@@ -266,19 +270,9 @@ def _divided(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ranked, p
         replicas=of_fleet[rows],
         division=division,
         shortfall=max(total - int(division.replicas.sum()), 0),
-        message=WAIT_FOR_ROOM.format(waiting=waiting, total=total) if waiting else "",
-        waiting=waiting,
+        message=waiting.message,
+        waiting=waiting.replicas,
     )
-
-
-def _waiting(fitting: Division, divide: spread_constraints.Divide, unit: Unit, fleet: Fleet, rows: Rows) -> int:
-    """How many replicas wait for room alone: without that limit, they could be started on top of this division."""
-    fits = fitting.replicas.tolist()
-    if not unit.rules.within_available or sum(fits) >= (unit.desired_replicas or 0):
-        return 0
-    unlimited = _without_limit(unit, dict(zip(fleet.names_of(rows), fits, strict=True)))
-    possible = int(divide(unlimited, fleet, rows).replicas.sum())
-    return max(possible - int(sum(fits)), 0)
 
 
 def _scaled_to_zero(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ranked) -> Decision:
@@ -293,21 +287,19 @@ def _scaled_to_zero(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ra
 
 
 class _Kept(NamedTuple):
-    """The clusters an object stays in, the replicas that are missing there, and those of them that wait for room."""
+    """The clusters an object stays in, the replicas that are missing there, and those of them that wait."""
 
     placements: Mapping[str, int | None]
     missing: int = 0
-    waiting: int = 0
+    waiting: Waiting = NOTHING_WAITS
 
     def told(self, message: str = "") -> dict[str, Any]:
         """The fields of a decision. The message also says how many replicas wait."""
-        total = _sum(self.placements) + self.missing
-        waiting = WAIT_FOR_ROOM.format(waiting=self.waiting, total=total) if self.waiting else ""
         return {
             "kept": self.placements,
-            "message": "; ".join(text for text in (message, waiting) if text),
+            "message": "; ".join(text for text in (message, self.waiting.message) if text),
             "shortfall": self.missing,
-            "waiting": self.waiting,
+            "waiting": self.waiting.replicas,
         }
 
 
@@ -325,12 +317,9 @@ def _scaled_in_place(unit: Unit, fleet: Fleet, profile: Profile) -> _Kept:
     if not unit.divides:
         return _Kept(dict.fromkeys(unit.current))
     kept = _divided_in_place(unit, fleet, profile)
-    running = _sum(kept)
-    missing = max((unit.desired_replicas or 0) - running, 0) if kept else 0
-    if not missing or not unit.rules.within_available:
-        return _Kept(kept, missing)
-    possible = _divided_in_place(_without_limit(unit, kept), fleet, profile)
-    return _Kept(kept, missing, min(max(_sum(possible) - running, 0), missing))
+    missing = max((unit.desired_replicas or 0) - sum_of(kept), 0) if kept else 0
+    waiting = waiting_of(unit, kept, lambda asked: sum_of(_divided_in_place(asked, fleet, profile)))
+    return _Kept(kept, missing, waiting if kept else NOTHING_WAITS)
 
 
 def _divided_in_place(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None]:
@@ -342,23 +331,13 @@ def _divided_in_place(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str
         return unit.current
     known = fleet.names_of(rows)
     unknown = {name: number for name, number in unit.current.items() if name not in fleet}
-    total = max((unit.desired_replicas or 0) - _sum(unknown), 0)
+    total = max((unit.desired_replicas or 0) - sum_of(unknown), 0)
     weights = {name: unit.weights.get(name, 0) for name in known} if unit.weights else {}
     if weights and not any(weights.values()):
         weights = dict.fromkeys(known, 1)
     inside = msgspec.structs.replace(unit, desired_replicas=total, avoid_disruption=True, weights=weights)
     division = _replicas_plugin(unit, profile).divide(inside, fleet, rows)
     return {**unknown, **dict(zip(known, (division.replicas + division.overflow).tolist(), strict=True))}
-
-
-def _without_limit(unit: Unit, current: Mapping[str, int | None]) -> Unit:
-    """The same object, running like this, if it may also be started where there is no room."""
-    rules = msgspec.structs.replace(unit.rules, within_available=False)
-    return msgspec.structs.replace(unit, rules=rules, current=dict(current), avoid_disruption=True)
-
-
-def _sum(placements: Mapping[str, int | None]) -> int:
-    return sum(number or 0 for number in placements.values())
 
 
 def _replicas_plugin(unit: Unit, profile: Profile) -> Replicas:
