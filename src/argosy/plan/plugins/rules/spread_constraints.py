@@ -15,12 +15,18 @@ from argosy.fleet.snapshot import Fleet, Mask, Rows
 from argosy.plan.scheduling.domains import codes_of
 from argosy.plan.scheduling.framework import Division, Filter, FrameworkError, Ranked, Select, Several
 from argosy.plan.scheduling.spread import Limit, choose, domain_targets
+from argosy.plan.scheduling.spread_search import TooManyGroups
 from argosy.plan.scheduling.staying import staying_first
 from argosy.plan.scheduling.unit import Unit
 
 REASON = "cluster(s) had no label {key}, which a spread constraint needs"
 REMEDY = "the label on the cluster, or whenUnsatisfiable: ScheduleAnyway in the policy's topologySpreadConstraints"
 UNSATISFIABLE = "topologySpreadConstraints: {least} values of {key} are needed, and clusters of {found} can be chosen"
+TOGETHER = " so that all constraints are satisfied"
+UNDECIDED = (
+    "topologySpreadConstraints: no choice of clusters that satisfies all constraints was found; there may be one, "
+    "but {groups} groups of clusters are too many to try them all"
+)
 
 Divide = Callable[[Unit, Fleet, Rows], Division]
 
@@ -50,13 +56,15 @@ def select(unit: Unit, fleet: Fleet, ranked: Ranked) -> Ranked:
     ranked = staying_first(unit, fleet, ranked)
     limits = [_limit(unit, fleet, ranked.rows, constraint) for constraint in constraints]
     settled = np.flatnonzero(fleet.mask_of(unit.current)[ranked.rows]).tolist()
-    chosen = np.array(choose(limits, len(ranked.rows), unit.max_clusters, settled), dtype=np.intp)
+    try:
+        chosen = np.array(choose(limits, len(ranked.rows), unit.max_clusters, settled), dtype=np.intp)
+    except TooManyGroups as error:
+        raise FrameworkError(UNDECIDED.format(groups=error.groups)) from None
     for constraint, limit in zip(constraints, limits, strict=True):
         found = len({limit.domains[position] for position in chosen.tolist()} - {-1})
         if found < limit.least and not limit.soft:
-            raise FrameworkError(
-                UNSATISFIABLE.format(least=limit.least, key=constraint.topology_key, found=found or "none")
-            )
+            message = UNSATISFIABLE.format(least=limit.least, key=constraint.topology_key, found=found or "none")
+            raise FrameworkError(message + TOGETHER if sum(not each.soft for each in limits) > 1 else message)
     return Ranked(ranked.rows[chosen], ranked.scores[chosen])
 
 
