@@ -80,8 +80,9 @@ def test_a_minimum_starts_nothing_in_a_cluster_that_repels_new_replicas(strategy
 @every_strategy
 @pytest.mark.parametrize("avoid_disruption", [True, False])
 def test_a_minimum_above_the_maximum_gives_way(strategy, avoid_disruption):
-    bounds = {"min_replicas": {"m1": 4}, "max_replicas": {"m1": 2}, "avoid_disruption": avoid_disruption}
-    assert placements(10, ("m1", "m2"), strategy=strategy, **bounds) == {"m1": 2, "m2": 8}
+    bounds = {"min_replicas": {"m1": 4}, "max_replicas": {"m1": 2}, "weights": {"m2": 1}}
+    found = placements(10, ("m1", "m2"), strategy=strategy, avoid_disruption=avoid_disruption, **bounds)
+    assert found == {"m1": 2, "m2": 8}
 
 
 @every_strategy
