@@ -1,5 +1,7 @@
 """Rules of policies that look at labels of clusters, at other workloads and at what Katalyst reclaims, at work."""
 
+import json
+
 from argosy.api import keys, resources
 from argosy.api.types import FederatedCluster
 from argosy.control.members.role import rules_for
@@ -55,6 +57,39 @@ async def test_a_workload_waits_for_the_one_it_wants_to_be_beside_and_follows_it
         await fed.eventually_replicas({"m2": 1}, "web")
         await fed.deploy("loud", 1, "apart")
         await fed.eventually_replicas({"m1": 1, "m3": 1}, "loud")
+
+
+async def test_a_workload_grows_only_apart_from_the_one_it_avoids_until_that_leaves():
+    term = {"labelSelector": {"matchLabels": {"app": "cache"}}}
+    async with Federation(2) as fed:
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        await fed.policy("apart", workloadAntiAffinity=required)
+        await fed.policy("cache", schedulingMode="Duplicate", placement=[{"cluster": "m2"}])
+        await fed.deploy("web", 4, "apart")
+        await fed.eventually_replicas({"m1": 2, "m2": 2}, "web")
+        await fed.deploy("cache", 1, "cache", app="cache")
+        await fed.eventually_replicas({"m2": 1}, "cache")
+        await fed.client.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 8}}, "default", subresource="scale")
+        await fed.eventually_replicas({"m1": 6, "m2": 2}, "web")
+        everywhere = {"spec": {"placement": [{"cluster": "m1"}, {"cluster": "m2"}]}}
+        await fed.client.patch(resources.PROPAGATION_POLICIES, "cache", everywhere, "default", kind=Patch.MERGE)
+        await fed.eventually_replicas({"m1": 1, "m2": 1}, "cache")
+        await fed.client.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 9}}, "default", subresource="scale")
+
+        async def held():
+            message = (await fed.federated())["metadata"]["annotations"].get(keys.HELD, "")
+            return "1 of 9 replicas found no cluster" in message
+
+        await eventually(held)
+        await fed.client.delete(DEPLOYMENTS, "cache", "default")
+        await eventually(lambda: _total(fed, 9))
+
+
+async def _total(fed, replicas):
+    annotations = (await fed.federated())["metadata"]["annotations"]
+    return (
+        keys.HELD not in annotations and sum(json.loads(annotations[keys.SCHEDULING])["placement"].values()) == replicas
+    )
 
 
 async def test_the_index_follows_placements_and_labels_and_tells_of_moves():

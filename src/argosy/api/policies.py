@@ -85,7 +85,9 @@ class AutoMigration(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
 
 class RescheduleWhen(msgspec.Struct, frozen=True, rename="camel"):
-    policy_content_changed: bool = False
+    """Each field has the API's default, whatever else is stated."""
+
+    policy_content_changed: bool = True
     cluster_joined: bool = False
     cluster_labels_changed: bool = False
     #: The key spells API in capitals, which the renaming rule does not.
@@ -133,6 +135,12 @@ class PropagationPolicySpec(msgspec.Struct, frozen=True, rename="camel", omit_de
         """Whether chosen clusters are kept, by either field."""
         policy = self.reschedule_policy
         return self.sticky_cluster or (policy is not None and policy.disable_rescheduling)
+
+    @property
+    def reschedule_when(self) -> RescheduleWhen:
+        """With the API's defaults if nothing is stated. The API server fills them in only if `reschedulePolicy` is absent."""
+        policy = self.reschedule_policy
+        return (policy and policy.reschedule_when) or RescheduleWhen()
 
     @property
     def avoid_disruption(self) -> bool:

@@ -27,7 +27,8 @@ def desired_plan(clusters, minimum, maximum, weight, limited, estimated, total, 
     remaining = total
 
     for name in order:
-        wanted = smallest(minimum[name], remaining, limited.get(name))
+        # Safer than the description: a minimum above a maximum gives way.
+        wanted = smallest(minimum[name], remaining, maximum[name], limited.get(name))
         fits = smallest(wanted, estimated.get(name))
         overflow[name] = wanted - fits
         plan[name] = fits

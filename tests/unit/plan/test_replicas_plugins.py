@@ -70,6 +70,22 @@ def test_a_cluster_that_repels_new_replicas_keeps_those_it_has(strategy):
 
 
 @every_strategy
+@pytest.mark.parametrize("avoid_disruption", [True, False])
+def test_a_minimum_starts_nothing_in_a_cluster_that_repels_new_replicas(strategy, avoid_disruption):
+    members = fleet(cluster("m1", taints=[taint("maintenance")]), "m2")
+    asked = {"min_replicas": {"m1": 4}, "weights": {"m2": 1}, "avoid_disruption": avoid_disruption}
+    assert placements(10, members, strategy=strategy, current={"m1": 1, "m2": 9}, **asked) == {"m1": 1, "m2": 9}
+
+
+@every_strategy
+@pytest.mark.parametrize("avoid_disruption", [True, False])
+def test_a_minimum_above_the_maximum_gives_way(strategy, avoid_disruption):
+    bounds = {"min_replicas": {"m1": 4}, "max_replicas": {"m1": 2}, "weights": {"m2": 1}}
+    found = placements(10, ("m1", "m2"), strategy=strategy, avoid_disruption=avoid_disruption, **bounds)
+    assert found == {"m1": 2, "m2": 8}
+
+
+@every_strategy
 def test_a_cluster_that_was_duplicated_counts_with_the_whole_number(strategy):
     found = placements(6, strategy=strategy, current={"m1": None, "m2": None})
     assert sum(found.values()) == 6

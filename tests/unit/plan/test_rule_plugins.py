@@ -2,12 +2,14 @@
 
 import datetime
 
+import msgspec
 import pytest
 
 from argosy.api import keys
-from argosy.api.rules import ComputePower, FailureDomain, Locality, LocalityTerm
+from argosy.api.rules import ComputePower, FailureDomain, Locality, LocalityTerm, TopologySpreadConstraint
 from argosy.fleet.workloads import WorkloadKey
 from argosy.kube.selectors import from_map
+from argosy.plan.explain.record import account_of, record_of
 from argosy.plan.plugins import (
     cluster_evicted,
     cluster_resources_fit,
@@ -19,11 +21,12 @@ from argosy.plan.plugins.rules import (
     cost,
     failure_domain,
     locality,
+    spread_constraints,
     workload_affinity,
 )
 from argosy.plan.scheduling.framework import FrameworkError
 from argosy.plan.scheduling.rules import CostRule, PreferredWorkloads, Rules, WorkloadRule
-from argosy.plan.scheduling.schedule import schedule
+from argosy.plan.scheduling.schedule import DEFAULT, schedule
 from argosy.plan.scheduling.unit import AppliedMigration, ResourceRequest, UnavailableCluster
 from tests.unit.plan.scheduling import cluster, fleet, unit
 
@@ -86,8 +89,21 @@ def test_room_is_asked_for_where_the_unit_does_not_run_yet():
     members = fleet(cluster("a", cpu="10", free="1"), cluster("b", cpu="10", free="9"), cluster("c", free="1"))
     wants = unit(request=ResourceRequest(milli_cpu=2000, memory=2**40), current={"c": None})
     assert cluster_resources_fit.feasible(wants, members).tolist() == [False, False, True]
-    assert cluster_resources_fit.reason(wants, members, 0) == "Insufficient cpu, Insufficient memory"
-    assert cluster_resources_fit.reason(wants, members, 1) == "Insufficient memory"
+    assert cluster_resources_fit.FILTER.reason(wants, members, 0) == "Insufficient cpu, Insufficient memory"
+    assert cluster_resources_fit.FILTER.reason(wants, members, 1) == "Insufficient memory"
+
+
+def test_a_cluster_counts_for_each_of_its_reasons():
+    """As in kube-scheduler: for all reasons of the first filter that it fails."""
+    profile = msgspec.structs.replace(DEFAULT, filters=(cluster_resources_fit.FILTER, spread_constraints.FILTER))
+    members = fleet(cluster("a", free="1"), cluster("b", free="9"), cluster("c", free="9"))
+    wants = unit(request=ResourceRequest(milli_cpu=2000, memory=2**40))
+    short = "0/3 clusters are available: 1 Insufficient cpu, 3 Insufficient memory"
+    assert schedule(wants, members, profile).message == short
+    keys_needed = tuple(TopologySpreadConstraint(topology_key=key, min_domains=1) for key in (REGION, ZONE))
+    told = schedule(ruled(spread=keys_needed), fleet(in_region("a", "eu"), "b"), profile).message
+    lacking = "cluster(s) had no label {}, which a spread constraint needs".format
+    assert told == f"0/2 clusters are available: 1 {lacking(REGION)}, 2 {lacking(ZONE)}"
 
 
 def test_the_fuller_cluster_scores_higher():
@@ -145,9 +161,76 @@ def test_reasons_of_many_rows_are_those_of_each():
     assert [texts[code] for code in codes] == [workload_affinity.reason(both, members, row) for row in refused]
 
 
+def test_a_reason_that_no_cluster_has_is_not_told():
+    members = beside("a", "b", members=fleet("a", "b"))
+    decision = schedule(ruled(anti_affinity=(CACHE,)), members)
+    assert decision.message == f"0/2 clusters are available: 2 {workload_affinity.REASON_ANTI_AFFINITY}"
+    (refusal,) = account_of(record_of(decision), members.names).refused
+    assert (refusal.plugin, refusal.count) == ("WorkloadAffinity", 2)
+
+
 def test_where_a_unit_runs_it_stays_whatever_others_do():
     members = beside("a", members=regions())
     assert workload_affinity.feasible(ruled(current={"a": 1}, anti_affinity=(CACHE,)), members).all()
+
+
+SPREAD_EVENLY = {"a": 2, "b": 2, "c": 2}
+STRATEGIES = ("Spread", "Webster", "Binpack", "Aggregated")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("avoid_disruption", [True, False])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"anti_affinity": (CACHE,)},
+        {"affinity": (WorkloadRule(from_map({"app": "db"})),)},
+        {"cost": CostRule(max_price=5)},
+    ],
+    ids=["apart", "beside", "price"],
+)
+def test_new_replicas_obey_a_rule_also_where_others_run(rules, strategy, avoid_disruption):
+    """Since it was placed, a cache arrived in c, the database left it, and it became dear."""
+    cheap, dear = {keys.PRICE_PER_CORE_HOUR: "0.000000001"}, {keys.PRICE_PER_CORE_HOUR: "9"}
+    members = fleet(cluster("a", annotations=cheap), cluster("b", annotations=cheap), cluster("c", annotations=dear))
+    beside("c", members=members)
+    beside("a", "b", labels={"app": "db"}, name="db", members=members)
+    asked = {"replicas_strategy": strategy, "avoid_disruption": avoid_disruption, "rules": Rules(**rules)}
+    grown = schedule(unit(12, current=SPREAD_EVENLY, min_replicas={"c": 4}, **asked), members).placements
+    assert (grown["c"], sum(grown.values())) == (2, 12)
+    assert schedule(unit(6, current=SPREAD_EVENLY, min_replicas={"c": 2}, **asked), members).placements["c"] == 2
+
+
+def test_replicas_that_a_rule_allows_nowhere_wait_and_that_is_told():
+    members = beside("a", "b", "c", members=fleet("a", "b", "c"))
+    for sticky in (False, True):
+        asked = unit(12, current=SPREAD_EVENLY, rules=Rules(anti_affinity=(CACHE,)), sticky=sticky)
+        decision = schedule(asked, members)
+        assert (decision.placements, decision.shortfall, decision.waiting) == (SPREAD_EVENLY, 6, 6)
+        assert not decision.unschedulable
+        assert decision.message == (
+            "6 of 12 replicas found no cluster: WorkloadAffinity allows no new ones where it runs (a, b, c)"
+        )
+
+
+def test_what_waits_for_room_and_what_a_rule_forbids_are_told_apart():
+    members = beside("b", members=fleet(cluster("a", free="1"), "b"))
+    rules = Rules(anti_affinity=(CACHE,), within_available=True)
+    one_core = ResourceRequest(milli_cpu=1000)
+    bounded = unit(9, current={"a": 1, "b": 1}, max_replicas={"a": 4}, pod_request=one_core, rules=rules)
+    decision = schedule(bounded, members)
+    assert (decision.placements, decision.waiting) == ({"a": 2, "b": 1}, 6)
+    assert decision.message == (
+        "2 of 9 replicas wait for room: no cluster that may take them has it available; "
+        "4 of 9 replicas found no cluster: WorkloadAffinity allows no new ones where it runs (b)"
+    )
+
+
+def test_a_profile_without_the_filter_has_no_such_rule():
+    profile = msgspec.structs.replace(DEFAULT, filters=())
+    members = beside("a", "b", "c", members=fleet("a", "b", "c"))
+    asked = unit(12, current=SPREAD_EVENLY, rules=Rules(anti_affinity=(CACHE,)))
+    assert sum(schedule(asked, members, profile).placements.values()) == 12
 
 
 def test_only_the_namespaces_asked_for_count():

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.plan.scheduling.spread import Limit, choose, domain_targets
+from argosy.plan.scheduling.spread_search import TooManyGroups
 
 
 def domains_of(limit, chosen):
@@ -76,6 +77,71 @@ def test_several_constraints_never_use_too_many_domains_or_differ_too_much(cells
     chosen = choose(limits, len(cells))
     assert chosen
     assert all(holds(limit, chosen) for limit in limits)
+
+
+@st.composite
+def several_limits(draw):
+    """Two or three constraints over few clusters; the first ones are hard."""
+    count = draw(st.integers(2, 3))
+    cells = draw(st.lists(st.tuples(*[st.integers(0, 3)] * count), min_size=1, max_size=8))
+    limits = []
+    for number in range(count):
+        least = draw(st.integers(0, 4))
+        most = draw(st.none() | st.integers(max(least, 1), 4))
+        skew = draw(st.none() | st.integers(1, 2))
+        soft = draw(st.booleans()) if number else False
+        limits.append(Limit([cell[number] for cell in cells], least, most, skew, soft))
+    settled = draw(st.sets(st.integers(0, len(cells) - 1)))
+    return draw(st.permutations(limits)), draw(st.none() | st.integers(1, 8)), settled
+
+
+@given(several_limits())
+@settings(max_examples=500, deadline=None)
+def test_several_constraints_hold_whenever_some_choice_holds_them_all(case):
+    limits, clusters, settled = case
+    count, hard = len(limits[0].domains), [limit for limit in limits if not limit.soft]
+    chosen = choose(limits, count, clusters, settled)
+    assert chosen == choose(limits, count, clusters, settled)
+    assert clusters is None or len(chosen) <= clusters
+    possible = any(
+        all(holds(limit, some) for limit in hard)
+        for size in range(1, min(count, clusters or count) + 1)
+        for some in combinations(range(count), size)
+    )
+    assert all(holds(limit, chosen) for limit in hard) == possible
+
+
+def test_a_domain_with_the_best_cluster_is_left_out_if_no_choice_with_it_holds():
+    """The best cluster's region has one zone only, and two are needed in one region."""
+    regions, zones = Limit([0, 1, 1], most=1), Limit([0, 1, 2], least=2)
+    assert choose([regions, zones], 3) == [1, 2]
+    assert choose([zones, regions], 3, settled=[0]) == [1, 2]
+
+
+def test_a_soft_constraint_leaves_room_for_a_hard_one():
+    zones, regions = Limit([0, 1, 2], least=2, soft=True), Limit([0, 0, 1], least=2)
+    assert choose([zones, regions], 3, 2) == [0, 2]
+
+
+def test_what_is_settled_is_kept_if_some_choice_with_it_holds():
+    regions, zones = Limit([0, 1, 1, 2, 2], most=1), Limit([0, 1, 2, 3, 4], least=2)
+    assert choose([regions, zones], 5) == [1, 2]
+    assert choose([regions, zones], 5, settled=[3]) == [3, 4]
+
+
+def pairs(first, second):
+    """Each of 15 values must be used in both constraints, by 15 clusters; `first` of them share `second` values."""
+    edges = [(one, other) for one in range(first) for other in range(second)]
+    edges += [(one, other) for one in range(first, 15) for other in range(15)]
+    return [Limit(list(side), least=15) for side in zip(*edges, strict=True)]
+
+
+def test_too_many_groups_to_try_them_all_are_told():
+    unsatisfiable, satisfiable = pairs(8, 7), pairs(8, 8)
+    with pytest.raises(TooManyGroups):
+        choose(unsatisfiable, len(unsatisfiable[0].domains), 15)
+    chosen = choose(satisfiable, len(satisfiable[0].domains), 15)
+    assert all(holds(limit, chosen) for limit in satisfiable)
 
 
 def test_the_best_are_taken_from_enough_domains():

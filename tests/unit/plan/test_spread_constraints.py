@@ -76,6 +76,36 @@ def test_too_few_domains_leave_the_object_where_it_is():
     assert by_region(schedule(spread_unit(anyway), some)) == {"eu": 2}
 
 
+def zoned(*places):
+    """Clusters by region and zone, the largest first."""
+    return fleet(
+        *(
+            cluster(f"c{number:03}", labels={REGION: region, ZONE: zone}, cpu=str(1000 - number))
+            for number, (region, zone) in enumerate(places)
+        )
+    )
+
+
+def test_constraints_are_satisfied_together_although_the_best_cluster_is_in_none_of_the_choices():
+    asked = spread_unit(constraint(maxDomains=1), constraint(ZONE, minDomains=2), replicas=6)
+    decision = schedule(asked, zoned(("eu", "eu-1"), ("us", "us-1"), ("us", "us-2")))
+    assert by_region(decision) == {"us": 6}
+    alone = schedule(asked, zoned(("eu", "eu-1"), ("us", "us-1")))
+    assert alone.message == (
+        "topologySpreadConstraints: 2 values of topology.kubernetes.io/zone are needed, "
+        "and clusters of 1 can be chosen so that all constraints are satisfied"
+    )
+
+
+def test_that_not_every_choice_was_tried_is_told():
+    """Eight regions share seven zones, so fifteen clusters cannot use fifteen of both; the search ends before it knows."""
+    edges = [(f"r{one}", f"z{other}") for one in range(15) for other in range(7 if one < 8 else 15)]
+    asked = spread_unit(constraint(minDomains=15), constraint(ZONE, minDomains=15), max_clusters=15)
+    decision = schedule(asked, zoned(*edges))
+    assert decision.unschedulable
+    assert "161 groups of clusters are too many to try them all" in decision.message
+
+
 def test_clusters_without_the_label_are_refused_unless_the_constraint_is_soft():
     some = fleet(cluster("a", labels={REGION: "eu"}), "b")
     decision = schedule(spread_unit(constraint(maxSkew=1)), some)

@@ -173,15 +173,24 @@ def test_auto_migration_settings_are_no_content():
     assert not decide(now(by=policy()).text, now(by=edited), edited, placed=True).schedule
 
 
-@pytest.mark.parametrize(
-    ("stated", "reason"),
-    [({"disableRescheduling": True}, "disableRescheduling:true"), ({}, "rescheduleWhen:nil")],
-)
-def test_a_policy_may_hold_back_everything(stated, reason):
-    frozen = policy(reschedulePolicy=stated)
+def test_a_sticky_policy_holds_back_everything():
+    frozen = policy(reschedulePolicy={"disableRescheduling": True})
     after = changed_fleet("a", taints=[taint("down", "NoExecute")])
     found = decide(now(by=frozen).text, now(by=frozen, members=after), frozen, placed=True)
-    assert (found.schedule, found.deferred) == (False, (reason,))
+    assert (found.schedule, found.deferred) == (False, ("disableRescheduling:true",))
+
+
+@pytest.mark.parametrize(
+    "stated", [None, {}, {"replicaRescheduling": {"avoidDisruption": False}}, {"rescheduleWhen": {}}]
+)
+def test_what_a_policy_does_not_say_of_rescheduling_has_its_default(stated):
+    silent, edited = policy(reschedulePolicy=stated), policy(reschedulePolicy=stated, maxClusters=2)
+    stored = now(by=silent).text
+    tainted = changed_fleet("a", taints=[taint("down", "NoExecute")])
+    assert decide(stored, now(by=silent, members=tainted), silent, placed=True).reason == "clusterTaintsChanged"
+    assert decide(stored, now(by=edited), edited, placed=True).reason == "policyContentChanged"
+    found = decide(stored, now(by=silent, members=fleet(*MEMBERS, "new")), silent, placed=True)
+    assert (found.schedule, found.deferred) == (False, ("clusterJoined:false",))
 
 
 def test_the_older_sticky_field_holds_back_too():

@@ -157,11 +157,12 @@ class TestForecast:
         assert made.total.moved == 8
 
     def test_a_change_that_the_policy_defers_is_told(self):
-        world = snapshot(reschedulePolicy={})
-        elsewhere = policy(reschedulePolicy={}, placement=[{"cluster": "m1"}])
+        never = {"rescheduleWhen": {"policyContentChanged": False}}
+        world = snapshot(reschedulePolicy=never)
+        elsewhere = policy(reschedulePolicy=never, placement=[{"cluster": "m1"}])
         made = forecast(world, world.with_object(manifest_of(elsewhere)))
         assert not made.changes
-        assert made.deferred == {"deployments.apps default/web": "rescheduleWhen:nil"}
+        assert made.deferred == {"deployments.apps default/web": "policyContentChanged:false"}
 
     def test_overrides_are_told_cluster_by_cluster(self):
         differ = override_policy(

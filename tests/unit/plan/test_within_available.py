@@ -1,14 +1,17 @@
 """limitReplicasToAvailable: no cluster is given more replicas than it has room for; the rest waits."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.plan.explain.record import account_of, record_of
+from argosy.plan.explain.summary import lines
 from argosy.plan.replicas.weights import level_weights
 from argosy.plan.scheduling.rules import Rules, rules_of
 from argosy.plan.scheduling.schedule import schedule
 from argosy.plan.scheduling.unit import ResourceRequest
-from tests.unit.plan.scheduling import cluster, fleet, policy, unit
+from tests.unit.plan.scheduling import cluster, fleet, policy, taint, unit
 
 WITHIN = Rules(within_available=True)
 ONE_CORE = ResourceRequest(milli_cpu=1000)
@@ -37,6 +40,36 @@ def test_where_there_is_not_enough_room_the_rest_waits():
 def test_what_maximums_forbid_does_not_wait_for_room():
     bounded = schedule(unit(10, pod_request=ONE_CORE, rules=WITHIN, max_replicas={"a": 2}), fleet("a"))
     assert (bounded.placements, bounded.shortfall, bounded.waiting) == ({"a": 2}, 8, 0)
+
+
+def test_what_maximums_forbid_and_what_waits_are_told_apart():
+    bounded = schedule(
+        unit(10, pod_request=ONE_CORE, rules=WITHIN, max_replicas={"a": 5}), fleet(cluster("a", free="3"))
+    )
+    assert (bounded.placements, bounded.shortfall, bounded.waiting) == ({"a": 3}, 7, 2)
+    told = lines(account_of(record_of(bounded), bounded.fleet.names))
+    assert "2 of 10 replicas wait for room: no cluster that may take them has it available" in told
+    assert "5 replicas found no cluster: maximums or capacities are reached" in told
+
+
+def test_only_what_could_be_started_waits_where_nothing_fits():
+    members = fleet(cluster("a", free="900m"))
+    bounded = schedule(unit(7, pod_request=ONE_CORE, rules=WITHIN, max_replicas={"a": 2}), members)
+    assert (bounded.unschedulable, bounded.waiting) == (True, 2)
+    assert "2 of 7 replicas wait for room" in bounded.message
+
+
+@pytest.mark.parametrize("sticky", [False, True])
+def test_what_stays_where_it_is_says_how_many_replicas_found_no_room_there(sticky):
+    evicting = fleet(cluster("a", free="1", taints=[taint("down", "NoExecute")]))
+    asked = {"current": {"a": 2}, "pod_request": ONE_CORE, "rules": WITHIN, "sticky": sticky}
+    kept = schedule(unit(10, **asked), evicting)
+    assert (kept.placements, kept.shortfall, kept.waiting) == ({"a": 3}, 7, 7)
+    assert "7 of 10 replicas wait for room" in kept.message
+    assert ("0/1 clusters are available" in kept.message) == (not sticky)
+    bounded = schedule(unit(10, max_replicas={"a": 5}, **asked), evicting)
+    assert (bounded.placements, bounded.shortfall, bounded.waiting) == ({"a": 3}, 7, 2)
+    assert not schedule(unit(3, **asked), evicting).waiting
 
 
 def test_where_nothing_fits_at_all_it_waits_as_a_whole():

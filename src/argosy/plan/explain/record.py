@@ -82,6 +82,7 @@ class Head(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename
     unschedulable: bool = False
     sticky: bool = False
     shortfall: int = 0
+    waiting: int = 0
     steps: tuple[str, ...] = ()
 
     #: Filter and reason, each once.
@@ -147,8 +148,9 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, ren
     steps: tuple[str, ...] = ()
     #: Replicas kept in a cluster that cannot run them.
     overflow: dict[str, int] = {}
-    #: Replicas that found no cluster.
+    #: Replicas that found no cluster, and those of them that are started once there is room; the message tells the latter.
     shortfall: int = 0
+    waiting: int = 0
     #: False if clusters left since and names can no longer be assigned: then only counts and reasons are here.
     named: bool = True
 
@@ -188,6 +190,7 @@ def record_of(decision: Decision, inputs: Inputs = UNKNOWN_INPUTS) -> Record:
         unschedulable=decision.unschedulable,
         sticky=decision.sticky,
         shortfall=decision.shortfall,
+        waiting=decision.waiting,
         steps=decision.division.steps if decision.division is not None else (),
         refusals=evaluation.refusals if evaluation is not None else (),
         refused=evaluation.refused if evaluation is not None else fleet.zeros,
@@ -278,6 +281,7 @@ def account_of(record: Record, names: tuple[str, ...] | None) -> Account:
         refused=tuple(_refusal(record, code, names if named else None) for code in range(1, len(record.refusals) + 1)),
         steps=record.steps,
         shortfall=record.shortfall,
+        waiting=record.waiting,
         named=named,
     )
     if names is None or not named:

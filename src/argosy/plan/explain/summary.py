@@ -134,8 +134,9 @@ def lines(account: Account) -> list[str]:
     if account.overflow:
         kept = [f"{name} (replicas {number})" for name, number in account.overflow.items()]
         told.append(_some("kept although they do not fit", kept))
-    if account.shortfall:
-        told.append(f"{account.shortfall} replicas found no cluster: maximums or capacities are reached")
+    if account.shortfall > account.waiting:
+        refused = account.shortfall - account.waiting
+        told.append(f"{refused} replicas found no cluster: maximums or capacities are reached")
     return told
 
 

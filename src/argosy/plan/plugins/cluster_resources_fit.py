@@ -4,7 +4,7 @@ import numpy as np
 
 from argosy.fleet.snapshot import CPU, MEMORY, Fleet, Mask
 from argosy.plan.plugins.allocation import allocations
-from argosy.plan.scheduling.framework import Filter
+from argosy.plan.scheduling.framework import Filter, Several
 from argosy.plan.scheduling.unit import Unit
 
 REASON = "Insufficient {resource}"
@@ -19,23 +19,17 @@ def feasible(unit: Unit, fleet: Fleet) -> Mask:
     return ~short | fleet.mask_of(unit.current)
 
 
-def reason(unit: Unit, fleet: Fleet, row: int) -> str:
-    return ", ".join(
-        REASON.format(resource=resource) for resource, short in _insufficient(unit, fleet).items() if short[row]
-    )
-
-
 def _insufficient(unit: Unit, fleet: Fleet) -> dict[str, Mask]:
-    """Which clusters have too little of which resource. Nothing is checked without requests."""
+    """By reason, which clusters have too little of a resource. Nothing is checked without requests."""
     request = unit.request
     if not (request.milli_cpu or request.memory or any(request.scalars.values())):
         return {}
     counted = {CPU, MEMORY, *(name for name, amount in request.scalars.items() if amount > 0)}
     return {
-        item.resource: item.allocatable < item.requested
+        REASON.format(resource=item.resource): item.allocatable < item.requested
         for item in allocations(unit, fleet)
         if item.resource in counted
     }
 
 
-FILTER = Filter("ClusterResourcesFit", feasible, reason, remedy=REMEDY)
+FILTER = Filter("ClusterResourcesFit", feasible, Several(_insufficient), remedy=REMEDY)

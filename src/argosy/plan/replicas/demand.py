@@ -83,8 +83,11 @@ def demand_of(unit: Unit, fleet: Fleet, rows: Rows) -> Demand:
         raise FrameworkError(f"{total} replicas are more than can be divided")
     current = _running(unit, fleet, rows)
     most = _stated(fleet, rows, unit.max_replicas, LARGEST)
-    # A cluster with an untolerated NoSchedule taint is here only because it runs some replicas: it gets no more.
+    # A cluster with an untolerated NoSchedule taint, or closed by a rule, is here only because it runs some replicas: it gets no
+    # more.
     repelled = fleet.taints.untolerated(unit.tolerations, NO_SCHEDULE)[rows]
+    if unit.closed:
+        repelled = repelled | fleet.mask_of(unit.closed)[rows]
     if repelled.any():
         most = np.where(repelled, np.minimum(most, current), most)
     if fleet.ready is not fleet.everyone and not _grows(unit, total):

@@ -102,15 +102,7 @@ def _without_moves(demand: Demand, desired: _Numbers, largest: int, ties: Column
         return present
     if change < 0:
         return present - _stopped(demand, desired, present, largest, ties)
-    starting = np.maximum(gap, 0)
-    if not (desired > demand.most).any():
-        return present + _shared(change, starting, largest, ties)
-    # A minimum is above its maximum: only then is the desired number no bound by itself.
-    room = np.where(demand.most == LARGEST, LARGEST, demand.most - present)
-    room = np.where(starting > 0, room, 0)
-    nothing, unlimited = np.zeros_like(gap), np.full_like(gap, LARGEST)
-    bounded = Demand(change, nothing, nothing, room, unlimited, unlimited)
-    return present + _divided(bounded, _order(starting, largest, ties), starting, room).replicas
+    return present + _shared(change, np.maximum(gap, 0), largest, ties)
 
 
 def _stopped(demand: Demand, desired: _Numbers, present: _Numbers, largest: int, ties: Column) -> _Numbers:
@@ -144,10 +136,10 @@ def _shared(total: int, weights: _Numbers, heaviest: int, ties: Column) -> _Numb
 def _divided(demand: Demand, order: Rows, weights: _Numbers, caps: _Numbers) -> _Division:
     """Minimums first, then by weight in rounds until nothing is left or every cluster is full.
 
-    `caps` are maximums and limited capacities together; minimums are only bounded by the latter.
+    `caps` are maximums and limited capacities together: no minimum is above them.
     """
     weights, caps, estimated = weights[order], caps[order], demand.estimated[order]
-    plan, overflow = _minimums(demand.total, np.minimum(demand.least, demand.limited)[order], estimated)
+    plan, overflow = _minimums(demand.total, np.minimum(demand.least[order], caps), estimated)
     remaining = demand.total - int(plan.sum())
     room = np.minimum(caps, estimated)
     active = np.arange(len(order))

@@ -34,6 +34,7 @@ __all__ = [
     "Score",
     "Scored",
     "Select",
+    "Several",
     "asked_to_divide",
     "by_score",
     "run_filters",
@@ -82,6 +83,15 @@ class Always(msgspec.Struct, frozen=True):
         return self.text
 
 
+class Several(msgspec.Struct, frozen=True):
+    """Reasons of which a cluster may have more than one, each with the clusters that have it."""
+
+    by_text: Callable[[Unit, Fleet], Mapping[str, Mask]]
+
+    def __call__(self, unit: Unit, fleet: Fleet, row: int) -> str:
+        return ", ".join(text for text, having in self.by_text(unit, fleet).items() if having[row])
+
+
 class Reasons(NamedTuple):
     """The reasons of many rows: each distinct text once, and which text applies to each row."""
 
@@ -94,7 +104,8 @@ class Filter(NamedTuple):
 
     A filter that does not concern a unit returns `fleet.everyone`, which costs nothing. A filter whose reasons differ from
     cluster to cluster may also answer for many rows at once with `reasons`. `remedy` tells users what would have to change for
-    a refused cluster to pass.
+    a refused cluster to pass. `spares_running`: a cluster that runs some replicas passes, but gets no more of them if it would
+    be refused to a new object.
     """
 
     name: str
@@ -103,6 +114,7 @@ class Filter(NamedTuple):
     configure: Callable[[Any], "Filter"] | None = None
     reasons: Callable[[Unit, Fleet, Rows], Reasons] | None = None
     remedy: str = ""
+    spares_running: bool = False
 
 
 def _as_it_is(scores: Column) -> Column:
@@ -215,16 +227,22 @@ class Filtered(msgspec.Struct, frozen=True, eq=False):
 
     def reasons(self, unit: Unit, fleet: Fleet, position: int) -> tuple[Rows, Reasons]:
         """The rows that one filter was the first to refuse, and why."""
-        rows = (self.failed == position).nonzero()[0]
-        plugin = self.plugins[position]
-        if isinstance(plugin, Filter) and not self.unanswered.keys() & set(rows.tolist()):
+        rows, plugin = self._refused(position), self.plugins[position]
+        if isinstance(plugin, Filter) and self._answered(rows):
             if plugin.reasons is not None:
-                return rows, plugin.reasons(unit, fleet, rows)
+                return rows, _stated(plugin.reasons(unit, fleet, rows))
             if isinstance(plugin.reason, Always):
                 return rows, Reasons((plugin.reason.text,), np.zeros(len(rows), dtype=np.int64))
         texts: dict[str, int] = {}
         codes = [texts.setdefault(self._reason(plugin, unit, fleet, row), len(texts)) for row in rows.tolist()]
         return rows, Reasons(tuple(texts), np.array(codes, dtype=np.int64))
+
+    def _refused(self, position: int) -> Rows:
+        rows: Rows = (self.failed == position).nonzero()[0]
+        return rows
+
+    def _answered(self, rows: Rows) -> bool:
+        return self.unanswered.keys().isdisjoint(rows.tolist())
 
     def _reason(self, plugin: Filter | Remote, unit: Unit, fleet: Fleet, row: int) -> str:
         stated = self.unanswered.get(row) or self.remote_reasons.get(row)
@@ -241,14 +259,28 @@ class Filtered(msgspec.Struct, frozen=True, eq=False):
         return refusing
 
     def message(self, unit: Unit, fleet: Fleet) -> str:
-        """The text users know from Kubernetes: how many clusters were refused for which reason."""
+        """The text users know from Kubernetes: how many clusters were refused for which reason.
+
+        A cluster counts for each reason of the first filter that it failed.
+        """
         counts: Counter[str] = Counter()
         for position in self.refused_by():
-            _, reasons = self.reasons(unit, fleet, position)
-            for text, count in zip(reasons.texts, np.bincount(reasons.codes).tolist(), strict=False):
-                counts[text] += count
-        listed = sorted(f"{count} {reason}" for reason, count in counts.items())
+            counts.update(self._counts(unit, fleet, position))
+        listed = sorted(f"{count} {reason}" for reason, count in counts.items() if count)
         return f"0/{len(self.failed)} clusters are available: {', '.join(listed)}"
+
+    def _counts(self, unit: Unit, fleet: Fleet, position: int) -> dict[str, int]:
+        rows, plugin = self._refused(position), self.plugins[position]
+        if isinstance(plugin, Filter) and isinstance(plugin.reason, Several) and self._answered(rows):
+            return {text: int(having[rows].sum()) for text, having in plugin.reason.by_text(unit, fleet).items()}
+        _, reasons = self.reasons(unit, fleet, position)
+        return dict(zip(reasons.texts, np.bincount(reasons.codes).tolist(), strict=True))
+
+
+def _stated(reasons: Reasons) -> Reasons:
+    """Without the texts that apply to no row."""
+    used, codes = np.unique(reasons.codes, return_inverse=True)
+    return Reasons(tuple(reasons.texts[code] for code in used.tolist()), codes)
 
 
 class Scored(msgspec.Struct, frozen=True, eq=False):

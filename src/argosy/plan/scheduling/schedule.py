@@ -9,7 +9,7 @@ divided workload that is scaled to 0 keeps its objects; a sticky one keeps its c
 
 from collections.abc import Callable, Generator, Mapping
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -33,7 +33,9 @@ from argosy.plan.scheduling.framework import (
     asked_to_divide,
 )
 from argosy.plan.scheduling.profile import Registry, merge_profile
+from argosy.plan.scheduling.rules import NO_RULES
 from argosy.plan.scheduling.unit import Unit
+from argosy.plan.scheduling.waiting import NOTHING_WAITS, Waiting, closed_clusters, sum_of, waiting_of
 
 __all__ = ["DEFAULT", "Decision", "decide", "profile_of", "schedule"]
 
@@ -44,7 +46,6 @@ DEFAULT = DEFAULT_PROFILE
 NO_REPLICAS_ASSIGNED = "no cluster may take any of the {total} replicas: weights, maximums or capacities are 0"
 NO_CLUSTER_ALLOWED = "maxClusters is 0: the object is placed nowhere"
 NOTHING_TO_DIVIDE = "0 replicas are wanted and the object was not placed before"
-WAIT_FOR_ROOM = "{waiting} of {total} replicas wait for room: no cluster that may take them has it available"
 SHARES_KEPT = "clusters keep the ordinals or completions they have, and the others get the rest"
 
 
@@ -63,7 +64,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     sticky: bool = False
     #: Replicas that found no cluster because of maximums and capacities.
     shortfall: int = 0
-    #: Those of them that are started as soon as a cluster has room.
+    #: Those of them that are started as soon as a cluster has room, or a rule allows them.
     waiting: int = 0
 
     # How the decision was made; None for steps that were not reached.
@@ -164,39 +165,28 @@ def decide(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, 
     try:
         if unit.unreadable and unit.current:
             raise FrameworkError(unit.unreadable)
+        if unit.rules is not NO_RULES:
+            unit = msgspec.structs.replace(unit, closed=closed_clusters(unit, fleet, profile.filters))
         if unit.sticky and unit.current:
             kept = yield from _planned(partial(_scaled_in_place, unit, fleet), profile)
-            return _sticky(unit, fleet, kept)
+            return Decision(unit=unit, fleet=fleet, sticky=True, **kept.told())
         return (yield from _decided(unit, fleet, profile))
     except FrameworkError as error:
         message = str(error)
     try:
         kept = yield from _planned(partial(_held, unit, fleet), profile)
     except FrameworkError:
-        kept = unit.current  # a planner that failed cannot scale either
-    return Decision(unit=unit, fleet=fleet, kept=kept, unschedulable=True, message=message)
-
-
-def _sticky(unit: Unit, fleet: Fleet, kept: Mapping[str, int | None]) -> Decision:
-    waiting = 0
-    if unit.divides and unit.rules.within_available:
-        waiting = max((unit.desired_replicas or 0) - sum(number or 0 for number in kept.values()), 0)
-    message = WAIT_FOR_ROOM.format(waiting=waiting, total=unit.desired_replicas) if waiting else ""
-    return Decision(unit=unit, fleet=fleet, kept=kept, sticky=True, message=message, shortfall=waiting, waiting=waiting)
+        kept = _Kept(unit.current)  # a planner that failed cannot scale either
+    return Decision(unit=unit, fleet=fleet, unschedulable=True, **kept.told(message))
 
 
 def _decided(unit: Unit, fleet: Fleet, profile: Profile) -> Generator[Ask, Reply, Decision]:
     evaluation = yield from evaluate(unit, fleet, profile)
     ranked = evaluation.ranked
     if ranked is None:
-        return Decision(
-            unit=unit,
-            fleet=fleet,
-            kept=(yield from _planned(partial(_held, unit, fleet), profile)),
-            unschedulable=True,
-            message=evaluation.filtered.message(unit, fleet),
-            evaluation=evaluation,
-        )
+        kept = yield from _planned(partial(_held, unit, fleet), profile)
+        told = kept.told(evaluation.filtered.message(unit, fleet))
+        return Decision(unit=unit, fleet=fleet, unschedulable=True, evaluation=evaluation, **told)
     if not len(ranked.rows):
         return Decision(unit=unit, fleet=fleet, evaluation=evaluation, message=NO_CLUSTER_ALLOWED)
     if not unit.divides:
@@ -253,7 +243,8 @@ def _divided(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ranked, p
     if unit.rules.spread:
         divide = partial(spread_constraints.within_bounds, divide)
     division = divide(unit, fleet, ranked.rows)
-    waiting = _waiting(division, divide, unit, fleet, ranked.rows)
+    placed = dict(zip(fleet.names_of(ranked.rows), division.replicas.tolist(), strict=True))
+    waiting = waiting_of(unit, placed, lambda asked: int(divide(asked, fleet, ranked.rows).replicas.sum()))
     numbers = division.replicas + division.overflow
     # In the order of rows, which is the order of names; a cluster without replicas gets no object.
     of_fleet = np.zeros(len(fleet), dtype=np.int64)
@@ -264,12 +255,12 @@ def _divided(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ranked, p
             unit=unit,
             fleet=fleet,
             evaluation=evaluation,
-            kept=_held(unit, fleet, profile),
+            kept=_held(unit, fleet, profile).placements,
             unschedulable=True,
-            message=(WAIT_FOR_ROOM if waiting else NO_REPLICAS_ASSIGNED).format(waiting=total, total=total),
+            message=waiting.message or NO_REPLICAS_ASSIGNED.format(total=total),
             division=division,
             shortfall=total,
-            waiting=waiting,
+            waiting=waiting.replicas,
         )
     return Decision(
         unit=unit,
@@ -279,24 +270,9 @@ def _divided(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ranked, p
         replicas=of_fleet[rows],
         division=division,
         shortfall=max(total - int(division.replicas.sum()), 0),
-        message=WAIT_FOR_ROOM.format(waiting=waiting, total=total) if waiting else "",
-        waiting=waiting,
+        message=waiting.message,
+        waiting=waiting.replicas,
     )
-
-
-def _waiting(fitting: Division, divide: spread_constraints.Divide, unit: Unit, fleet: Fleet, rows: Rows) -> int:
-    """How many replicas wait for room alone: without that limit, they could be started on top of this division."""
-    fits = fitting.replicas.tolist()
-    if not unit.rules.within_available or sum(fits) >= (unit.desired_replicas or 0):
-        return 0
-    unlimited = msgspec.structs.replace(
-        unit,
-        rules=msgspec.structs.replace(unit.rules, within_available=False),
-        current=dict(zip(fleet.names_of(rows), fits, strict=True)),
-        avoid_disruption=True,
-    )
-    possible = int(divide(unlimited, fleet, rows).replicas.sum())
-    return max(possible - int(sum(fits)), 0)
 
 
 def _scaled_to_zero(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ranked) -> Decision:
@@ -310,29 +286,52 @@ def _scaled_to_zero(unit: Unit, fleet: Fleet, evaluation: Evaluation, ranked: Ra
     return Decision(unit=unit, fleet=fleet, evaluation=evaluation, rows=rows, replicas=replicas)
 
 
-def _held(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None]:
+class _Kept(NamedTuple):
+    """The clusters an object stays in, the replicas that are missing there, and those of them that wait."""
+
+    placements: Mapping[str, int | None]
+    missing: int = 0
+    waiting: Waiting = NOTHING_WAITS
+
+    def told(self, message: str = "") -> dict[str, Any]:
+        """The fields of a decision. The message also says how many replicas wait."""
+        return {
+            "kept": self.placements,
+            "message": "; ".join(text for text in (message, self.waiting.message) if text),
+            "shortfall": self.missing,
+            "waiting": self.waiting.replicas,
+        }
+
+
+def _held(unit: Unit, fleet: Fleet, profile: Profile) -> _Kept:
     """The current placement, if there is no better one; only a changed replica count is applied."""
     numbers = unit.current.values()
     running = sum(number for number in numbers if number is not None)
     if not unit.divides or (running == unit.desired_replicas and None not in numbers):
-        return unit.current
+        return _Kept(unit.current)
     return _scaled_in_place(unit, fleet, profile)
 
 
-def _scaled_in_place(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None]:
-    """The same clusters; in Divide mode the replicas follow the desired count without moving between them.
+def _scaled_in_place(unit: Unit, fleet: Fleet, profile: Profile) -> _Kept:
+    """The same clusters; in Divide mode the replicas follow the desired count without moving between them."""
+    if not unit.divides:
+        return _Kept(dict.fromkeys(unit.current))
+    kept = _divided_in_place(unit, fleet, profile)
+    missing = max((unit.desired_replicas or 0) - sum_of(kept), 0) if kept else 0
+    waiting = waiting_of(unit, kept, lambda asked: sum_of(_divided_in_place(asked, fleet, profile)))
+    return _Kept(kept, missing, waiting if kept else NOTHING_WAITS)
 
-    A cluster the fleet does not know keeps its number, and that number counts: an unknown cluster is no reason to start its
+
+def _divided_in_place(unit: Unit, fleet: Fleet, profile: Profile) -> Mapping[str, int | None]:
+    """A cluster the fleet does not know keeps its number, and that number counts: an unknown cluster is no reason to start its
     replicas elsewhere.
     """
-    if not unit.divides:
-        return dict.fromkeys(unit.current)
     rows = fleet.rows_of(sorted(unit.current, key=lambda name: (-unit.priorities.get(name, 0), name)))
     if not len(rows):
         return unit.current
     known = fleet.names_of(rows)
     unknown = {name: number for name, number in unit.current.items() if name not in fleet}
-    total = max((unit.desired_replicas or 0) - sum(number or 0 for number in unknown.values()), 0)
+    total = max((unit.desired_replicas or 0) - sum_of(unknown), 0)
     weights = {name: unit.weights.get(name, 0) for name in known} if unit.weights else {}
     if weights and not any(weights.values()):
         weights = dict.fromkeys(known, 1)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from argosy.plan.scheduling.spread_search import Bounds, Group, enough
+
 __all__ = ["Limit", "choose", "domain_targets"]
 
 
@@ -25,18 +27,21 @@ class Limit(msgspec.Struct, frozen=True):
 def choose(limits: Sequence[Limit], candidates: int, most: int | None = None, settled: Iterable[int] = ()) -> list[int]:
     """Positions of the clusters to take, best first, at most `most`. All bounds are kept except the minimum of domains.
 
-    Domains of `settled` candidates are used before others, so that a better score elsewhere does not move a whole domain. A
-    single constraint is satisfied whenever that is possible; of several, earlier ones come first.
+    Domains of `settled` candidates are used before others, so that a better score elsewhere does not move a whole domain. The
+    minimums are satisfied whenever that is possible, too; of soft constraints, earlier ones come first. Raises TooManyGroups if
+    it remains open whether it is possible.
     """
     room = candidates if most is None else min(most, candidates)
     if room == candidates and not any(map(_excludes, limits)):
         return list(range(candidates))
     choice = _Choice(limits, room, frozenset(settled))
-    for number in range(len(limits)):
-        choice.open_domains(number)
-    choice.fill(choice.tallies)
-    if any(limit.soft for limit in limits):
-        choice.fill([tally for tally in choice.tallies if not tally.limit.soft])
+    choice.open_domains()
+    choice.fill()
+    if not choice.satisfies_minimums():
+        another = _Choice(limits, room, frozenset(settled))
+        if another.begin_with_enough():
+            another.fill()
+            choice = another
     return sorted(choice.taken)
 
 
@@ -66,8 +71,8 @@ class _Tally:
             return True
         count = self.counts.get(domain)
         if count is None:
-            # With a skew, all domains that may be used were opened before further clusters are added.
-            return self.may_use(domain)
+            within = self._skew is None or max(self.counts.values(), default=1) - 1 <= self._skew
+            return within and self.may_use(domain)
         return self._skew is None or count + 1 - self._floor <= self._skew
 
     def add(self, domain: int) -> bool:
@@ -98,6 +103,7 @@ class _Choice:
 
     def __init__(self, limits: Sequence[Limit], room: int, settled: frozenset[int]) -> None:
         self.tallies = [_Tally(number, limit) for number, limit in enumerate(limits)]
+        self._hard = [tally for tally in self.tallies if not tally.limit.soft]
         self.taken: set[int] = set()
         self._room = room
         self._settled = settled
@@ -111,7 +117,11 @@ class _Choice:
         for positions in self._alike.values():
             positions.reverse()
 
-    def open_domains(self, number: int) -> None:
+    def open_domains(self) -> None:
+        for number in range(len(self.tallies)):
+            self._open_domains_of(number)
+
+    def _open_domains_of(self, number: int) -> None:
         """Takes one cluster in each domain that a constraint needs, domains in use first."""
         tally = self.tallies[number]
         limit = tally.limit
@@ -127,10 +137,41 @@ class _Choice:
             domain = cell[number]
             if domain < 0 or domain in tally.counts or head in self.taken:
                 continue
-            if all(other.may_use(code) for other, code in zip(self.tallies, cell, strict=True)):
+            if all(other.may_add(code) for other, code in zip(self.tallies, cell, strict=True)):
                 self._take(cell)
 
-    def fill(self, enforced: Sequence[_Tally]) -> None:
+    def satisfies_minimums(self) -> bool:
+        return all(len(tally.counts) >= tally.limit.least for tally in self._hard)
+
+    def begin_with_enough(self) -> bool:
+        """Takes clusters that satisfy all hard constraints, if there are such; those of settled groups first."""
+        groups: dict[_Cell, list[_Cell]] = {}
+        for _, cell in sorted((self._preference(cell), cell) for cell in self._alike):
+            groups.setdefault(tuple(cell[tally.number] for tally in self._hard), []).append(cell)
+        bounds = [Bounds(tally.limit.least, tally.limit.most, tally.limit.skew) for tally in self._hard]
+        sizes = [sum(len(self._alike[cell]) for cell in cells) for cells in groups.values()]
+        found = enough(bounds, [Group(*each) for each in zip(groups, sizes, strict=True)], self._room)
+        if found is None:
+            return False
+        for number, cells in enumerate(groups.values()):
+            for _ in range(found.get(number, 0)):
+                self._take(min((cell for cell in cells if self._alike[cell]), key=self._preference))
+        if all(bound.skew is None for bound in bounds):
+            self.open_domains()
+        return True
+
+    def _preference(self, cell: _Cell) -> tuple[bool, int]:
+        """For groups that are not empty."""
+        positions = self._alike[cell]
+        return self._settled.isdisjoint(positions), positions[-1]
+
+    def fill(self) -> None:
+        """First within all constraints, then soft ones give way."""
+        self._fill(self.tallies)
+        if len(self._hard) < len(self.tallies):
+            self._fill(self._hard)
+
+    def _fill(self, enforced: Sequence[_Tally]) -> None:
         """Takes candidates, best first, as long as no enforced constraint is violated."""
         heads = self._heads()
         heapq.heapify(heads)

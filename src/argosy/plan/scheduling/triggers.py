@@ -163,13 +163,12 @@ def verdict(difference: Difference, policy: PropagationPolicySpec | None) -> Ver
         return Verdict(False)
     if policy.sticky:
         return Verdict(False, deferred=("disableRescheduling:true",))
-    when = policy.reschedule_policy.reschedule_when if policy.reschedule_policy is not None else None
-    if when is None:
-        return Verdict(False, deferred=("rescheduleWhen:nil",))
+    when = policy.reschedule_when
     deferred = []
     for setting, differs, allowed in (
         ("policyContentChanged", difference.content, when.policy_content_changed),
         ("clusterLabelsChanged", changed.labels, when.cluster_labels_changed),
+        # A taint may evict: no setting defers it.
         ("clusterTaintsChanged", changed.taints, True),
         ("clusterAPIResourcesChanged", changed.apis, when.cluster_api_resources_changed),
         ("clusterJoined", changed.joined, when.cluster_joined),

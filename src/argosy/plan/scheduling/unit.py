@@ -114,6 +114,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     #: All requests of one pod, whereas `request` has only those that plugins score by.
     pod_request: ResourceRequest = ResourceRequest()
     current: dict[str, int | None] = {}
+    #: Those of its clusters that get no more replicas, each with the filter that allows no new ones.
+    closed: dict[str, str] = {}
 
     sticky: bool = False
     avoid_disruption: bool = False

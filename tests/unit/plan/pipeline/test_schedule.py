@@ -65,6 +65,17 @@ def test_what_the_policy_holds_back_is_told():
     assert second.spec == first.spec
 
 
+def test_a_policy_that_only_says_how_replicas_move_leaves_a_cluster_that_evicts_them():
+    moving = policy(reschedulePolicy={"replicaRescheduling": {"avoidDisruption": False}})
+    first = taken(schedule, inputs(policy=moving))
+    evicting = cluster("m1", taints=[{"key": "maintenance", "effect": "NoExecute"}])
+    given = inputs(policy=moving, fleet=Fleet.of([evicting, cluster("m2"), cluster("m3")]))
+    after = taken(schedule, given, again(given, first))
+    assert placed(first.spec) == ["m1", "m2", "m3"]
+    assert placed(after.spec) == ["m2", "m3"]
+    assert sum(replicas(after).values()) == 6
+
+
 @pytest.mark.parametrize(
     ("given", "reason", "message"),
     [

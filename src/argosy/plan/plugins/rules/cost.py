@@ -54,5 +54,5 @@ def _prices(unit: Unit, fleet: Fleet) -> Column:
     return np.where(fleet.price == _NOT_DECLARED, _NOT_DECLARED, effective)
 
 
-FILTER = Filter("Cost", feasible, Always(REASON), remedy=REMEDY)
+FILTER = Filter("Cost", feasible, Always(REASON), remedy=REMEDY, spares_running=True)
 SCORE = Score("Cost", score, normalize)

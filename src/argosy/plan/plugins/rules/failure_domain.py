@@ -38,5 +38,5 @@ def _failing(fleet: Fleet, key: str, percent: int) -> tuple[Mask, Column]:
     return (clusters - ready) * 100 > percent * clusters, ready * MAX_SCORE // np.maximum(clusters, 1)
 
 
-FILTER = Filter("FailureDomain", feasible, Always(REASON), remedy=REMEDY)
+FILTER = Filter("FailureDomain", feasible, Always(REASON), remedy=REMEDY, spares_running=True)
 SCORE = Score("FailureDomain", score)

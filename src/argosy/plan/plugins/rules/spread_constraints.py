@@ -13,14 +13,20 @@ import numpy as np
 from argosy.api.rules import SCHEDULE_ANYWAY, TopologySpreadConstraint
 from argosy.fleet.snapshot import Fleet, Mask, Rows
 from argosy.plan.scheduling.domains import codes_of
-from argosy.plan.scheduling.framework import Division, Filter, FrameworkError, Ranked, Select
+from argosy.plan.scheduling.framework import Division, Filter, FrameworkError, Ranked, Select, Several
 from argosy.plan.scheduling.spread import Limit, choose, domain_targets
+from argosy.plan.scheduling.spread_search import TooManyGroups
 from argosy.plan.scheduling.staying import staying_first
 from argosy.plan.scheduling.unit import Unit
 
 REASON = "cluster(s) had no label {key}, which a spread constraint needs"
 REMEDY = "the label on the cluster, or whenUnsatisfiable: ScheduleAnyway in the policy's topologySpreadConstraints"
 UNSATISFIABLE = "topologySpreadConstraints: {least} values of {key} are needed, and clusters of {found} can be chosen"
+TOGETHER = " so that all constraints are satisfied"
+UNDECIDED = (
+    "topologySpreadConstraints: no choice of clusters that satisfies all constraints was found; there may be one, "
+    "but {groups} groups of clusters are too many to try them all"
+)
 
 Divide = Callable[[Unit, Fleet, Rows], Division]
 
@@ -28,19 +34,18 @@ Divide = Callable[[Unit, Fleet, Rows], Division]
 def feasible(unit: Unit, fleet: Fleet) -> Mask:
     """A cluster without the label is in no domain and would escape all bounds."""
     allowed = fleet.everyone
-    for constraint in unit.rules.spread:
-        if constraint.when_unsatisfiable != SCHEDULE_ANYWAY:
-            allowed = allowed & (codes_of(fleet, constraint.topology_key) >= 0)
+    for lacking in _unlabelled(unit, fleet).values():
+        allowed = allowed & ~lacking
     return allowed
 
 
-def reason(unit: Unit, fleet: Fleet, row: int) -> str:
-    missing = [
-        constraint.topology_key
+def _unlabelled(unit: Unit, fleet: Fleet) -> dict[str, Mask]:
+    """By reason, which clusters have no label that a constraint needs."""
+    return {
+        REASON.format(key=constraint.topology_key): codes_of(fleet, constraint.topology_key) < 0
         for constraint in unit.rules.spread
-        if constraint.when_unsatisfiable != SCHEDULE_ANYWAY and codes_of(fleet, constraint.topology_key)[row] < 0
-    ]
-    return REASON.format(key=", ".join(missing))
+        if constraint.when_unsatisfiable != SCHEDULE_ANYWAY
+    }
 
 
 def select(unit: Unit, fleet: Fleet, ranked: Ranked) -> Ranked:
@@ -51,13 +56,15 @@ def select(unit: Unit, fleet: Fleet, ranked: Ranked) -> Ranked:
     ranked = staying_first(unit, fleet, ranked)
     limits = [_limit(unit, fleet, ranked.rows, constraint) for constraint in constraints]
     settled = np.flatnonzero(fleet.mask_of(unit.current)[ranked.rows]).tolist()
-    chosen = np.array(choose(limits, len(ranked.rows), unit.max_clusters, settled), dtype=np.intp)
+    try:
+        chosen = np.array(choose(limits, len(ranked.rows), unit.max_clusters, settled), dtype=np.intp)
+    except TooManyGroups as error:
+        raise FrameworkError(UNDECIDED.format(groups=error.groups)) from None
     for constraint, limit in zip(constraints, limits, strict=True):
         found = len({limit.domains[position] for position in chosen.tolist()} - {-1})
         if found < limit.least and not limit.soft:
-            raise FrameworkError(
-                UNSATISFIABLE.format(least=limit.least, key=constraint.topology_key, found=found or "none")
-            )
+            message = UNSATISFIABLE.format(least=limit.least, key=constraint.topology_key, found=found or "none")
+            raise FrameworkError(message + TOGETHER if sum(not each.soft for each in limits) > 1 else message)
     return Ranked(ranked.rows[chosen], ranked.scores[chosen])
 
 
@@ -173,5 +180,5 @@ def _outside(domains: list[Rows], count: int) -> Mask:
     return outside
 
 
-FILTER = Filter("SpreadConstraints", feasible, reason, remedy=REMEDY)
+FILTER = Filter("SpreadConstraints", feasible, Several(_unlabelled), remedy=REMEDY)
 SELECT = Select("SpreadConstraints", select)

@@ -1,6 +1,6 @@
 """WorkloadAffinity: place an object where certain other workloads are, or where they are not.
 
-Rules are checked when the object is scheduled. Later changes of other workloads do not move it.
+Rules are checked when the object is scheduled. Later changes of other workloads do not move it; new replicas obey them.
 """
 
 import numpy as np
@@ -85,5 +85,5 @@ def _matches_itself(unit: Unit, rule: WorkloadRule) -> bool:
     return unit.namespace in (rule.namespaces or (unit.namespace,)) and rule.selector.matches(unit.labels)
 
 
-FILTER = Filter("WorkloadAffinity", feasible, reason, reasons=reasons, remedy=REMEDY)
+FILTER = Filter("WorkloadAffinity", feasible, reason, reasons=reasons, remedy=REMEDY, spares_running=True)
 SCORE = Score("WorkloadAffinity", score, normalize)
