@@ -7,7 +7,7 @@ from argosy.api import keys, resources
 from argosy.kube.client import Patch
 from tests.harness.eventually import eventually
 from tests.harness.federation import DEPLOYMENTS, QUICK, Federation
-from tests.harness.user import deployment
+from tests.harness.user import NODES, PODS, deployment
 
 CPUS = (32, 8, 8)
 KEEPING = {"reschedulePolicy": {"replicaRescheduling": {"avoidDisruption": True}}}
@@ -107,6 +107,23 @@ async def test_what_fits_nowhere_waits_and_is_started_when_there_is_room(fed):
     assert keys.HELD not in (await fed.federated("api-deployments.apps"))["metadata"]["annotations"]
 
 
+async def test_what_counted_twice_for_a_moment_is_room_once_it_counts_once(fed):
+    """A member's figures show a pod before its copy tells of it: until then its room is reserved as well."""
+    await fed.policy(schedulingMode="Divide", limitReplicasToAvailable=True, **KEEPING)
+    await fed.client.create(DEPLOYMENTS, _workload("web", 11, cpu="4"), "default")
+    await eventually(lambda: _reserved(fed) == 44_000)
+    await eventually(lambda: _carried(fed))
+    taken = fed.inside.reserved.totals["cpu"]
+    (roomy,) = (name for name, cores in zip(fed.names, CPUS, strict=True) if taken[name] < cores * 1000)
+    before = fed.inside.snapshot.available("cpu").sum()
+    await _run_pod(fed.member(roomy), cpu="4")
+    await eventually(lambda: fed.inside.snapshot.available("cpu").sum() == before - 4_000)
+    await fed.client.create(DEPLOYMENTS, _workload("api", 1, cpu="4"), "default")
+    await eventually(lambda: _held(fed, "api-deployments.apps"), why="there seems to be no room")
+    await _report(fed, roomy, "web", 1)
+    await eventually(lambda: _placed(fed, "api-deployments.apps"), why="its pod counts once now")
+
+
 async def test_a_cluster_that_leaves_reserves_nothing(fed):
     await fed.policy(schedulingMode="Duplicate")
     await fed.client.create(DEPLOYMENTS, _workload("web", 1), "default")
@@ -126,14 +143,26 @@ async def test_what_is_held_reserves_nothing_in_a_cluster_that_left(fed):
     await eventually(lambda: set(fed.inside.reserved.totals["cpu"]) == {"m1", "m2"})
 
 
-async def _held(fed) -> bool:
-    return keys.HELD in (await fed.federated())["metadata"]["annotations"]
+async def _held(fed, name="web-deployments.apps") -> bool:
+    return keys.HELD in (await fed.federated(name))["metadata"]["annotations"]
 
 
-def _workload(name, replicas):
+async def _placed(fed, name) -> bool:
+    return not await _held(fed, name)
+
+
+def _workload(name, replicas, cpu="1"):
     body = deployment(name, replicas, "policy")
-    body["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    body["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
     return body
+
+
+async def _run_pod(member, cpu):
+    (node, *_) = (await member.list(NODES)).items
+    container = {"name": "main", "image": "web", "resources": {"requests": {"cpu": cpu}}}
+    spec = {"nodeName": node["metadata"]["name"], "containers": [container]}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web-1", "namespace": "default"}, "spec": spec}
+    await member.create(PODS, body)
 
 
 def _reserved(fed) -> int:

@@ -21,6 +21,7 @@ from argosy.control.migrate import Migrate
 from argosy.control.scheduling.basis import DecisionBasis
 from argosy.control.scheduling.remote_plugins import RemotePlugins
 from argosy.control.scheduling.suspended_passes import SuspendedPasses
+from argosy.control.scheduling.unplaced import Unplaced
 from argosy.control.scheduling.webhooks import Webhooks
 from argosy.control.sharding.peers import PeerReservations
 from argosy.control.sources.finalized import JustFinalized
@@ -97,7 +98,7 @@ class Federate(Loop[SourceKey]):
         self._finalized = JustFinalized(timings.longest_request)
         self._writer = SourceWriter(client, caches, self._finalized, recorder, metrics)
         self._suspended: SuspendedPasses[SourceKey] = SuspendedPasses(plugins.answer, queue.add)
-        self._unplaced: dict[SourceKey, None] = {}
+        self._unplaced: Unplaced[SourceKey] = Unplaced()
         #: Those of them whose rules look at other workloads.
         self._waiting_for_others: dict[SourceKey, None] = {}
 
@@ -176,7 +177,7 @@ class Federate(Loop[SourceKey]):
     def _of_source(self, told: SourceChange) -> list[SourceKey]:
         key, change = told.key, told.change
         if change.new is None:
-            self._unplaced.pop(key, None)
+            self._unplaced.discard(key)
             self._waiting_for_others.pop(key, None)
             self._suspended.forget(key)
             for marks in self._marks:
@@ -214,7 +215,7 @@ class Federate(Loop[SourceKey]):
             yield key
 
     def _without_room(self, _: Any) -> list[SourceKey]:
-        return list(self._unplaced)
+        return self._unplaced.wake()
 
     def _without_company(self, _: None) -> list[SourceKey]:
         return list(self._waiting_for_others)
@@ -319,6 +320,7 @@ class Federate(Loop[SourceKey]):
     ) -> Outcome | None:
         """None if nothing can be decided now; the key is woken when that changes."""
         self._metrics.scheduling.start()
+        self._unplaced.begin(key)
         try:
             decided = self._suspended.run(key, self._basis.steps(key, source, existing, config))
         except NameTaken as error:
@@ -336,9 +338,9 @@ class Federate(Loop[SourceKey]):
 
     def _remember_unplaced(self, key: SourceKey, outcome: Outcome) -> None:
         if outcome.held is not None and outcome.held.reason == HeldReason.UNSCHEDULABLE:
-            self._unplaced[key] = None
+            self._unplaced.add(key)
         else:
-            self._unplaced.pop(key, None)
+            self._unplaced.discard(key)
         rules = outcome.decision.unit.rules if outcome.decision is not None else NO_RULES
         if key in self._unplaced and (rules.affinity or rules.anti_affinity):
             self._waiting_for_others[key] = None

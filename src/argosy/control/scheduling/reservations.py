@@ -50,7 +50,8 @@ class ReservedFleet:
         self._collector = collector
         self._fleet = fleet
         self._peers = peers
-        #: A reservation ended without replicas: its room, if the cluster is still there, is free again.
+        #: Less is reserved: because nothing came of it, or because it runs. What runs may have counted twice until now, as a
+        #: reservation and in its member's figures.
         self.released: Signal[None] = Signal("reservations that ended")
         self._reservations: Reservations[SourceKey] = Reservations()
         self._known: dict[bool, tuple[Fleet, int, int, Fleet]] = {}
@@ -121,14 +122,16 @@ class ReservedFleet:
         if old is None or new is None or _decided(old) != _decided(new):
             self._follow(key, config)
         elif old.status != new.status:
-            self._reservations.observe_all(key, lambda cluster: self._copy(key, config, new, cluster))
+            with self._telling():
+                self._reservations.observe_all(key, lambda cluster: self._copy(key, config, new, cluster))
 
     def _copy_changed(self, copy: CopyChange) -> None:
         key, cluster = copy.source, copy.cluster
         config = self._counted(key)
         view = self._caches.federated_view(key) if config is not None else None
         if config is not None and view is not None:
-            self._reservations.observe(key, cluster, self._copy(key, config, view, cluster))
+            with self._telling():
+                self._reservations.observe(key, cluster, self._copy(key, config, view, cluster))
 
     def _type_changed(self, types: TypeChange) -> None:
         if types.new is None:
@@ -144,16 +147,21 @@ class ReservedFleet:
     def _follow(self, key: SourceKey, config: FederatedTypeConfig) -> None:
         """Set the reservations of an object from the cache."""
         view, raw = self._caches.federated_view(key), self._caches.federated_raw(key)
-        before = self._reservations.released
-        if view is None or raw is None or view.metadata.deletion_timestamp:
-            self._reservations.drop(key)
-        else:
+        with self._telling():
+            if view is None or raw is None or view.metadata.deletion_timestamp:
+                self._reservations.drop(key)
+                return
             try:
                 federated = decode(raw, FederatedObject)
             except DecodeError:
                 self._reservations.drop(key)
             else:
                 self._place(key, config, federated, view)
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        before = self._reservations.released
+        yield
         if self._reservations.released != before:
             self.released.tell(None)
 
