@@ -29,6 +29,25 @@ async def test_an_account_made_by_somebody_else_joins_with_its_token_alone():
         assert not await fed.events("JoinClusterError")
 
 
+async def test_a_member_tells_its_version_and_when_it_was_heard_of_last(party):
+    status = (await party.cluster()).status
+    assert status.kubernetes_version == (await party.member("m1").version())["gitVersion"]
+    heard = status.last_heard_time
+
+    async def heard_again() -> bool:
+        return (await party.cluster()).status.last_heard_time > heard
+
+    await party.eventually(heard_again)
+    await party.servers["m1"].stop()
+
+    async def probed_in_vain() -> bool:
+        cluster = await party.cluster()
+        return cluster.condition("Ready").last_probe_time > cluster.status.last_heard_time
+
+    await party.eventually(probed_in_vain)
+    assert (await party.cluster()).status.kubernetes_version == status.kubernetes_version
+
+
 async def test_leaving_takes_account_rights_and_token_away(party):
     await party.forget_user()
     await party.client.delete(resources.FEDERATED_CLUSTERS, "m1")

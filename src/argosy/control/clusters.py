@@ -264,6 +264,9 @@ class Clusters(Loop[str]):
             cluster, conditions, texts.ANSWERS_READABLE, texts.ANSWERS_READABLE_AGAIN, _misunderstood(member)
         )
         status = msgspec.structs.replace(cluster.status, conditions=conditions)
+        if not observed.health.offline:
+            version = observed.version or status.kubernetes_version
+            status = msgspec.structs.replace(status, last_heard_time=timestamps.now(), kubernetes_version=version)
         if observed.resources is not None:
             status = msgspec.structs.replace(status, resources=observed.resources)
         if observed.apis is not None and (_was_ready(cluster) or _is_ready(status)):

@@ -48,7 +48,7 @@ def _meant(found: Discovery, kind: str) -> Resource:
             return first or next(iter(matches.values()))
         if matches:
             several = ", ".join(map(str, matches.values()))
-            raise Failure(f"{kind!r} may mean any of {several}", "give one of these names", code=2)
+            raise Failure(f"{kind!r} may mean any of {several}", "give one of these names")
     unknown = f"; not readable now: {', '.join(sorted(found.failures))}" if found.failures else ""
     raise Failure(f"the server has no kind {kind!r}{unknown}", "`kubectl api-resources` lists the kinds it has")
 
