@@ -38,7 +38,7 @@ async def test_a_member_tells_its_version_and_when_it_was_heard_of_last(party):
         return (await party.cluster()).status.last_heard_time > heard
 
     await party.eventually(heard_again)
-    await party.servers["m1"].stop()
+    await party.servers["m1"].close_door()
 
     async def probed_in_vain() -> bool:
         cluster = await party.cluster()

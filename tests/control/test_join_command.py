@@ -142,6 +142,47 @@ async def test_a_secret_that_somebody_else_made_stays(tmp_path):
         assert keys.SECRET_CLIENT_KEY in await fed.secret()
 
 
+async def test_a_member_that_never_comes_back_is_given_up_and_what_is_left_behind_is_told(tmp_path):
+    async with Party(0) as fed, Outsider() as server:
+        await _joins(fed, tmp_path, server)
+        await fed.policy()
+        await fed.deploy("web", replicas=1)
+        await fed.eventually(lambda: _has_copy(server))
+        await server.stop()
+        code, said = await fed.argosy(tmp_path, "unjoin", "m1", "--timeout", "1")
+        assert code == 1
+        assert "argosy unjoin m1 --force" in said, "the advice"
+        code, said = await fed.argosy(tmp_path, "unjoin", "m1", "--force")
+        assert code == 0, said
+        first, *remains = said.splitlines()
+        assert first.startswith("m1 has left without being reached: ")
+        assert remains == [
+            "left behind there:",
+            "  Deployment: up to 1 copies",
+            "  namespace kube-admiral-system",
+            "  service account kubeadmiral-member in it, with its role and binding",
+            "  cluster role kubeadmiral-controller-manager:kubeadmiral-member and its binding",
+        ]
+        assert not await exists(fed.client, resources.FEDERATED_CLUSTERS, "m1")
+        assert not await exists(fed.client, SECRETS, "m1", keys.SYSTEM_NAMESPACE)
+
+
+async def test_a_member_that_answers_is_not_given_up_but_leaves(tmp_path):
+    async with Party(0) as fed, Outsider() as server:
+        await _joins(fed, tmp_path, server)
+        code, said = await fed.argosy(tmp_path, "unjoin", "m1", "--force")
+        assert (code, said) == (0, "m1 answered and has left the ordinary way\n")
+        assert not await exists(server.client(), NAMESPACES, keys.SYSTEM_NAMESPACE)
+
+
+@pytest.mark.parametrize("options", [("--cascade",), ("--timeout", "0")])
+async def test_giving_up_goes_with_nothing_that_needs_the_member(tmp_path, options):
+    async with Party(0) as fed:
+        code, said = await fed.argosy(tmp_path, "unjoin", "m1", "--force", *options)
+        assert code == 2
+        assert "--force is not for" in said
+
+
 async def test_a_member_can_leave_when_its_secret_went_first(tmp_path):
     """A deletion in the foreground takes what belongs to the cluster before the cluster."""
     async with Party(0) as fed, Outsider() as server:
