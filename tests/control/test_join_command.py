@@ -10,7 +10,7 @@ from argosy.api import keys, resources
 from argosy.server.embedded import EmbeddedServer
 from tests.harness.federation import DEPLOYMENTS, NAMESPACES, SECRETS
 from tests.harness.membership import Outsider, Party
-from tests.harness.user import exists
+from tests.harness.user import exists, federated_cluster
 
 pytestmark = pytest.mark.real_time("the commands are processes")
 
@@ -140,6 +140,37 @@ async def test_a_secret_that_somebody_else_made_stays(tmp_path):
         code, said = await fed.argosy(tmp_path, "unjoin", "m1")
         assert (code, said) == (0, "m1 has left\n")
         assert keys.SECRET_CLIENT_KEY in await fed.secret()
+
+
+@pytest.mark.parametrize("way", [(), ("--reclaim",), ("--keep-credentials", "--reclaim")], ids=" ".join)
+async def test_a_member_does_not_join_once_more_under_another_name(tmp_path, way):
+    async with Party(0) as fed, Outsider() as server:
+        await _joins(fed, tmp_path, server)
+        if "--keep-credentials" in way:  # which looks at a cluster only if it knows the name
+            await fed.client.create(resources.FEDERATED_CLUSTERS, federated_cluster("m2", "https://127.0.0.1:1"))
+        path = _kubeconfig(tmp_path, server)
+        code, said = await fed.argosy(tmp_path, "join", "m2", "--kubeconfig", path, *way)
+        assert code == 1
+        assert "m2 cannot join: the kubeconfig's cluster is a member already, as m1" in said
+        assert "argosy join m1" in said
+        assert "argosy unjoin m1" in said
+        assert "delet" not in said
+        assert await exists(server.client(), NAMESPACES, keys.SYSTEM_NAMESPACE)
+        assert await exists(fed.client, resources.FEDERATED_CLUSTERS, "m2") == ("--keep-credentials" in way)
+        await fed.policy()
+        await fed.deploy("web", replicas=1)
+        await fed.eventually(lambda: _has_copy(server), why="m1 goes on as before")
+
+
+async def test_a_member_of_another_federation_is_to_be_unjoined_there(tmp_path):
+    async with Party(0) as fed, Party(0) as other, Outsider() as server:
+        await _joins(other, tmp_path, server)
+        path = _kubeconfig(tmp_path, server)
+        code, said = await fed.argosy(tmp_path, "join", "m2", "--kubeconfig", path)
+        assert code == 1
+        assert "already joined to another federation" in said
+        assert "unjoin it there first" in said
+        assert "delet" not in said
 
 
 async def test_a_member_that_never_comes_back_is_given_up_and_what_is_left_behind_is_told(tmp_path):
