@@ -188,7 +188,7 @@ def test_a_cluster_joins_and_leaves(cli, tmp_path):
             assert "up to date" in cli.ok("join", "paris", "--kubeconfig", kubeconfig, "--refresh-role")
             twice = cli("join", "again", "--kubeconfig", kubeconfig)
             assert twice.code == 1
-            assert "already joined to another federation" in twice.lines[0]
+            assert "is a member already, as paris" in twice.lines[0]
             until(lambda: cli("get", "clusters", "again").code == 1)  # a member that cannot be is taken back
             assert "paris has left" in cli.ok("unjoin", "paris")
             assert cli("get", "clusters", "paris").code == 1
