@@ -325,6 +325,10 @@ class Clusters(Loop[str]):
         finalizers = cluster.metadata.finalizers
         if keys.CASCADING_DELETE_FINALIZER in finalizers:
             member = await self._reached(cluster) if cluster.joined else None
+            if keys.CASCADING_DELETE in cluster.metadata.annotations and cluster.joined and not cluster.ready:
+                # Copies are deleted once it is ready again, and nobody else looks while it leaves.
+                await self._publish_health(cluster, member)
+                cluster = self._caches.clusters.get(cluster.name) or cluster
             waiting = await self._cascade.progress(cluster, member)
             if waiting:
                 self._event(cluster, "Normal", EventReason.WAIT_FOR_CASCADING_DELETE, waiting)
