@@ -146,7 +146,9 @@ async def test_nor_is_it_left_in_the_place_of_the_member(marked):
 
             async def told() -> bool:
                 found = await fed.events("HandleTerminatingClusterFailed")
-                return any("not the one that joined" in str(each) and "finalizers" in str(each) for each in found)
+                return any(
+                    "not the one that joined" in str(each) and "unjoin m1 --force" in str(each) for each in found
+                )
 
             await fed.eventually(told)
             assert keys.CLUSTER_FINALIZER in (await fed.cluster()).metadata.finalizers

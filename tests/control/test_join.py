@@ -7,8 +7,10 @@ import pytest
 from argosy.api import keys, resources
 from argosy.api.conditions import JOINED, TOKEN_NOT_OBTAINED_REASON
 from argosy.api.types import FederatedCluster
+from argosy.cli.client import membership
 from argosy.control.members import join, role
-from tests.harness.federation import NAMESPACES, QUICK, SECRETS
+from tests.harness.eventually import eventually
+from tests.harness.federation import DEPLOYMENTS, NAMESPACES, QUICK, SECRETS
 from tests.harness.liar import Liar, head
 from tests.harness.membership import ACCOUNTS, Outsider, Party, encoded
 from tests.harness.user import cluster_secret, exists, federated_cluster
@@ -29,12 +31,45 @@ async def test_an_account_made_by_somebody_else_joins_with_its_token_alone():
         assert not await fed.events("JoinClusterError")
 
 
+async def test_a_member_tells_its_version_and_when_it_was_heard_of_last(party):
+    status = (await party.cluster()).status
+    assert status.kubernetes_version == (await party.member("m1").version())["gitVersion"]
+    heard = status.last_heard_time
+
+    async def heard_again() -> bool:
+        return (await party.cluster()).status.last_heard_time > heard
+
+    await party.eventually(heard_again)
+    await party.servers["m1"].close_door()
+
+    async def probed_in_vain() -> bool:
+        cluster = await party.cluster()
+        return cluster.condition("Ready").last_probe_time > cluster.status.last_heard_time
+
+    await party.eventually(probed_in_vain)
+    assert (await party.cluster()).status.kubernetes_version == status.kubernetes_version
+
+
 async def test_leaving_takes_account_rights_and_token_away(party):
     await party.forget_user()
     await party.client.delete(resources.FEDERATED_CLUSTERS, "m1")
     await party.eventually(party.has_left)
     await party.eventually(party.is_clean)
     assert set(await party.secret()) == {keys.SECRET_CA}
+
+
+async def test_a_member_that_was_not_ready_when_it_was_to_leave_loses_its_copies_once_it_is_back(party):
+    await party.propagates()
+    await party.servers["m1"].close_door()
+
+    async def unready() -> bool:
+        return not (await party.cluster()).ready
+
+    await eventually(unready, 600)
+    await membership.leave(party.client, "m1", cascade=True)
+    await party.servers["m1"].open_door()
+    await eventually(party.has_left, 600)
+    assert not await exists(party.member("m1"), DEPLOYMENTS, "web", "default")
 
 
 async def test_what_a_join_that_never_came_about_made_is_taken_back(party):

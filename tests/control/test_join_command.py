@@ -10,7 +10,7 @@ from argosy.api import keys, resources
 from argosy.server.embedded import EmbeddedServer
 from tests.harness.federation import DEPLOYMENTS, NAMESPACES, SECRETS
 from tests.harness.membership import Outsider, Party
-from tests.harness.user import exists
+from tests.harness.user import exists, federated_cluster
 
 pytestmark = pytest.mark.real_time("the commands are processes")
 
@@ -140,6 +140,78 @@ async def test_a_secret_that_somebody_else_made_stays(tmp_path):
         code, said = await fed.argosy(tmp_path, "unjoin", "m1")
         assert (code, said) == (0, "m1 has left\n")
         assert keys.SECRET_CLIENT_KEY in await fed.secret()
+
+
+@pytest.mark.parametrize("way", [(), ("--reclaim",), ("--keep-credentials", "--reclaim")], ids=" ".join)
+async def test_a_member_does_not_join_once_more_under_another_name(tmp_path, way):
+    async with Party(0) as fed, Outsider() as server:
+        await _joins(fed, tmp_path, server)
+        if "--keep-credentials" in way:  # which looks at a cluster only if it knows the name
+            await fed.client.create(resources.FEDERATED_CLUSTERS, federated_cluster("m2", "https://127.0.0.1:1"))
+        path = _kubeconfig(tmp_path, server)
+        code, said = await fed.argosy(tmp_path, "join", "m2", "--kubeconfig", path, *way)
+        assert code == 1
+        assert "m2 cannot join: the kubeconfig's cluster is a member already, as m1" in said
+        assert "argosy join m1" in said
+        assert "argosy unjoin m1" in said
+        assert "delet" not in said
+        assert await exists(server.client(), NAMESPACES, keys.SYSTEM_NAMESPACE)
+        assert await exists(fed.client, resources.FEDERATED_CLUSTERS, "m2") == ("--keep-credentials" in way)
+        await fed.policy()
+        await fed.deploy("web", replicas=1)
+        await fed.eventually(lambda: _has_copy(server), why="m1 goes on as before")
+
+
+async def test_a_member_of_another_federation_is_to_be_unjoined_there(tmp_path):
+    async with Party(0) as fed, Party(0) as other, Outsider() as server:
+        await _joins(other, tmp_path, server)
+        path = _kubeconfig(tmp_path, server)
+        code, said = await fed.argosy(tmp_path, "join", "m2", "--kubeconfig", path)
+        assert code == 1
+        assert "already joined to another federation" in said
+        assert "unjoin it there first" in said
+        assert "delet" not in said
+
+
+async def test_a_member_that_never_comes_back_is_given_up_and_what_is_left_behind_is_told(tmp_path):
+    async with Party(0) as fed, Outsider() as server:
+        await _joins(fed, tmp_path, server)
+        await fed.policy()
+        await fed.deploy("web", replicas=1)
+        await fed.eventually(lambda: _has_copy(server))
+        await server.stop()
+        code, said = await fed.argosy(tmp_path, "unjoin", "m1", "--timeout", "1")
+        assert code == 1
+        assert "argosy unjoin m1 --force" in said, "the advice"
+        code, said = await fed.argosy(tmp_path, "unjoin", "m1", "--force")
+        assert code == 0, said
+        first, *remains = said.splitlines()
+        assert first.startswith("m1 has left without being reached: ")
+        assert remains == [
+            "left behind there:",
+            "  Deployment: up to 1 copies",
+            "  namespace kube-admiral-system",
+            "  service account kubeadmiral-member in it, with its role and binding",
+            "  cluster role kubeadmiral-controller-manager:kubeadmiral-member and its binding",
+        ]
+        assert not await exists(fed.client, resources.FEDERATED_CLUSTERS, "m1")
+        assert not await exists(fed.client, SECRETS, "m1", keys.SYSTEM_NAMESPACE)
+
+
+async def test_a_member_that_answers_is_not_given_up_but_leaves(tmp_path):
+    async with Party(0) as fed, Outsider() as server:
+        await _joins(fed, tmp_path, server)
+        code, said = await fed.argosy(tmp_path, "unjoin", "m1", "--force")
+        assert (code, said) == (0, "m1 answered and has left the ordinary way\n")
+        assert not await exists(server.client(), NAMESPACES, keys.SYSTEM_NAMESPACE)
+
+
+@pytest.mark.parametrize("options", [("--cascade",), ("--timeout", "0")])
+async def test_giving_up_goes_with_nothing_that_needs_the_member(tmp_path, options):
+    async with Party(0) as fed:
+        code, said = await fed.argosy(tmp_path, "unjoin", "m1", "--force", *options)
+        assert code == 2
+        assert "--force is not for" in said
 
 
 async def test_a_member_can_leave_when_its_secret_went_first(tmp_path):

@@ -95,6 +95,28 @@ def test_get_in_every_form(cli):
     assert "no placements" in cli.ok("get", "placements", "-n", "kube-public")
 
 
+def test_get_shows_any_kind_in_the_servers_columns(cli):
+    rows = [line.split() for line in cli.ok("get", "deploy", "web").splitlines()]
+    assert rows[0] == ["NAMESPACE", "NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"]
+    assert rows[1][:3] == ["default", "web", "9/9"]
+    assert cli.ok("get", "deploy/web", "-n", "default").splitlines()[1].startswith("web ")
+    objects, clusters, policies = cli.ok("get", "fo,fcluster,pp", "-n", "default").split("\n\n")
+    assert objects.splitlines()[0].split() == ["NAME", "CLUSTERS", "PROPAGATED", "GENERATION", "SYNCED", "AGE"]
+    [web] = [line.split() for line in objects.splitlines() if "/web-deployments.apps" in line]
+    assert web[0] == "federatedobject.core.kubeadmiral.io/web-deployments.apps"
+    assert web[1:3] == ["3/3", "True"]
+    assert clusters.splitlines()[0].split() == ["NAME", "READY", "JOINED", "VERSION", "HEARD", "AGE"]
+    [member] = [line.split() for line in clusters.splitlines() if "/member-1 " in line]
+    assert member[1:3] == ["True", "True"]
+    assert member[3].startswith("v1.")
+    assert policies.splitlines()[0].split() == ["NAME", "MODE", "CLUSTERS", "SELECTOR", "AGE"]
+    found = json.loads(cli.ok("get", "deployment", "web", "-o", "json"))
+    assert (found["apiVersion"], found["kind"], found["metadata"]["name"]) == ("apps/v1", "Deployment", "web")
+    assert cli.ok("get", "deploy", "-n", "default", "-o", "name").split() == ["deployment.apps/web"]
+    assert cli("get", "deploy", "none").lines[0] == "error: there is no 'none' among the deploy"
+    assert cli("get", "depoly").lines[0] == "error: the server has no kind 'depoly'"
+
+
 def test_apply_again_changes_nothing_and_a_removed_field_goes(cli, app):
     assert "unchanged" in cli.ok("apply", "-f", str(app))
     manifest = yaml.safe_load(app.read_text())
@@ -166,7 +188,7 @@ def test_a_cluster_joins_and_leaves(cli, tmp_path):
             assert "up to date" in cli.ok("join", "paris", "--kubeconfig", kubeconfig, "--refresh-role")
             twice = cli("join", "again", "--kubeconfig", kubeconfig)
             assert twice.code == 1
-            assert "already joined to another federation" in twice.lines[0]
+            assert "is a member already, as paris" in twice.lines[0]
             until(lambda: cli("get", "clusters", "again").code == 1)  # a member that cannot be is taken back
             assert "paris has left" in cli.ok("unjoin", "paris")
             assert cli("get", "clusters", "paris").code == 1

@@ -233,6 +233,7 @@ def test_a_plugins_credentials_cannot_be_kept_and_there_is_a_way_out(cli, tmp_pa
     "arguments",
     [
         ["status", "deployment"],
+        ["get", "nonsense"],
         ["taint", "cluster", "member-1", "maintenance"],
         ["taint", "cluster", "member-1", "a=b:Never"],
         ["taint", "node", "member-1", "a=b:NoExecute"],
@@ -250,7 +251,7 @@ def test_misuse_is_exit_code_2_or_one_line(cli, arguments):
     assert len([line for line in said.lines if line.startswith("error: ")]) == 1
 
 
-@pytest.mark.parametrize("arguments", [["nonsense"], ["get", "nonsense"], ["scale", "deploy/web", "--replicas", "-1"]])
+@pytest.mark.parametrize("arguments", [["nonsense"], ["scale", "deploy/web", "--replicas", "-1"]])
 def test_unknown_words_and_numbers_are_usage_errors(cli, arguments):
     assert cli(*arguments).code == 2
 

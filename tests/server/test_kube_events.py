@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from argosy.kube.client import Client
 from argosy.kube.events import COMBINED, EVENTS, Correlator, EventRecorder, Occurrence
 from argosy.server.embedded import EmbeddedServer
@@ -63,6 +65,23 @@ async def test_events_of_objects_without_a_namespace_go_to_default(memory_server
     [event] = await written(kube)
     assert event["metadata"]["namespace"] == "default"
     assert len(event["message"]) == 1024
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["system:node", "Reader", "a" * 253, "a" * 229 + "-" + "b" * 10, "--odd--", "café"],
+    ids=lambda name: name[:12],
+)
+async def test_an_object_of_any_name_has_events_of_its_own(memory_server: EmbeddedServer, name: str) -> None:
+    kube = memory_server.client()
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": name}
+    async with recording(kube) as recorder:
+        for reason in ("Placed", "Moved", "Moved"):
+            recorder.event(role, "Normal", reason, "to three clusters")
+        await asyncio.wait_for(recorder.flush(), PATIENCE)
+        assert recorder.dropped == 0
+    events = (await kube.list(EVENTS, "default", field_selector=f"involvedObject.name={name}")).items
+    assert sorted((event["reason"], event["count"]) for event in events) == [("Moved", 2), ("Placed", 1)]
 
 
 async def test_a_refused_event_is_only_counted(memory_server: EmbeddedServer) -> None:

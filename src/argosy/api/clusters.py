@@ -72,6 +72,8 @@ class ClusterStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     resources: ClusterResources = ClusterResources()
     api_resource_types: tuple[APIResource, ...] = ()
     join_performed: bool = False
+    kubernetes_version: str = ""
+    last_heard_time: str | None = None
 
 
 class FederatedCluster(msgspec.Struct, frozen=True, rename="camel"):

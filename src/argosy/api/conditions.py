@@ -47,6 +47,9 @@ RESPONDING: Final = "Responding"
 NOT_HEARD_OF_REASON: Final = "NotHeardOf"
 NOT_HEARD_OF_MESSAGE: Final = "not heard of since {since}"
 RESPONDING_AGAIN: Final = ("Responding", "The member answers")
+#: Argosy's own, on a cluster that is leaving and whose member could not be released; its last probe is the last attempt.
+RELEASED: Final = "Released"
+NOT_RELEASED_REASON: Final = "MemberNotReleased"
 #: After these, joining is not retried until the object is created anew.
 TERMINAL_JOIN_REASONS: Final = frozenset({JOIN_TIMEOUT_REASON, CLUSTER_UNJOINABLE[0]})
 

@@ -74,6 +74,8 @@ CLUSTER_RESOURCE_PLUGINS: Final = PREFIX + "cluster-resource-plugins"
 MEMBER_UID: Final = ARGOSY_PREFIX + "member-uid"
 #: On a FederatedCluster that is leaving: the uid of `kube-system` in the member, which identifies it when our namespace is gone.
 LEFT_CLUSTER: Final = ARGOSY_PREFIX + "left-cluster"
+#: On a FederatedCluster that is leaving: when somebody last asked to give the member up. The controllers try once more then.
+GIVE_UP_ASKED: Final = ARGOSY_PREFIX + "give-up-asked"
 #: On a member's secret: `<cluster>=<address>`, where its credentials may be sent (`fleet.binding`).
 BOUND_TO: Final = ARGOSY_PREFIX + "bound-to"
 #: `full` on a FederatedCluster: its service account has all rights there, not only those the type configs need.

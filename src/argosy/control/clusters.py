@@ -26,14 +26,15 @@ from argosy.control.members.identity import WrongCluster
 from argosy.control.members.member import Member
 from argosy.control.members.probe import Observation, Prober
 from argosy.control.members.secrets import MemberSecrets
+from argosy.control.members.writer import ClusterWriter
 from argosy.control.timings import Timings
 from argosy.control.wake import Loop, Wake, itself
 from argosy.fleet.apis import lasting
 from argosy.fleet.credentials import CredentialsError, CredentialsWithheld
 from argosy.fleet.health import Debounce, Health, another_answers, next_health, probe_result
 from argosy.fleet.identity import Identity, recorded
-from argosy.kube import clock, mergepatch, timestamps
-from argosy.kube.client import Client, Patch
+from argosy.kube import clock, timestamps
+from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, Conflict, Forbidden, NotFound, TransportError, Unauthorized
 from argosy.kube.events import EventRecorder
 from argosy.kube.queue import Result, WorkQueue
@@ -41,7 +42,6 @@ from argosy.kube.references import reference_of
 
 __all__ = ["Clusters"]
 
-_FINALIZERS = (keys.CASCADING_DELETE_FINALIZER, keys.CLUSTER_FINALIZER)
 #: Several changes within this time share one reconcile.
 _SOON = 1.0
 #: Between the first probes of a member that joined and is not ready yet.
@@ -53,10 +53,7 @@ _SHOWN = 3
 _COURTESY = 5.0
 
 #: The advice for a cluster that cannot leave because the member no longer answers.
-_GIVE_UP = (
-    "if the member is gone for good, give it up: kubectl patch federatedcluster {name} --type=merge"
-    ' -p \'{{"metadata":{{"finalizers":null}}}}\' (the objects created in it stay there)'
-)
+_GIVE_UP = "if the member is gone for good, `argosy unjoin {name} --force` gives it up (what is in it stays there)"
 
 
 class Clusters(Loop[str]):
@@ -76,7 +73,7 @@ class Clusters(Loop[str]):
         timings: Timings,
     ):
         self.queue = queue
-        self._client = client
+        self._writer = ClusterWriter(client, caches)
         self._caches = caches
         self._secrets = secrets
         self._access = access
@@ -123,13 +120,13 @@ class Clusters(Loop[str]):
             return None
         if cluster.terminating:
             return await self._leave(cluster)
-        cluster = await self._with_finalizers(cluster)
+        cluster = await self._writer.with_finalizers(cluster)
         if not cluster.joined:
             return await self._join(cluster)
         member = await self._reached(cluster)
         seen = self._access.member_uid(name)
         if seen and not recorded(cluster).namespace_uid:
-            cluster = await self._annotated(cluster, keys.MEMBER_UID, seen)
+            cluster = await self._writer.annotated(cluster, keys.MEMBER_UID, seen)
         await self._publish_health(cluster, member)
         return Result(requeue_after=self._next_probe(self._caches.clusters.get(name) or cluster))
 
@@ -153,7 +150,7 @@ class Clusters(Loop[str]):
             return None
         if joined is not None and _age(joined.last_transition_time) > self._timings.join_timeout:
             message = texts.JOIN_TIMEOUT_MESSAGE.format(last=joined.message)
-            await self._set_joined(cluster, "False", texts.JOIN_TIMEOUT_REASON, message)
+            await self._writer.set_joined(cluster, "False", texts.JOIN_TIMEOUT_REASON, message)
             self._event(cluster, "Warning", EventReason.JOIN_CLUSTER_TIMEOUT, message)
             return None
         grace = self._timings.secret_grace
@@ -174,7 +171,7 @@ class Clusters(Loop[str]):
                     token = await self._access.equip(client, cluster, namespace)
                 await self._secrets.keep_token(cluster, token)
         except join.Unjoinable:
-            await self._set_joined(cluster, "False", *texts.CLUSTER_UNJOINABLE, performed=False)
+            await self._writer.set_joined(cluster, "False", *texts.CLUSTER_UNJOINABLE, performed=False)
             self._event(cluster, "Warning", EventReason.CLUSTER_UNJOINABLE, texts.CLUSTER_UNJOINABLE[1])
             return None
         except (
@@ -187,11 +184,11 @@ class Clusters(Loop[str]):
         ) as error:
             message = str(error) or "timed out waiting for a service-account token"
             if uid:
-                cluster = await self._annotated(cluster, keys.MEMBER_UID, uid)
+                cluster = await self._writer.annotated(cluster, keys.MEMBER_UID, uid)
             return await self._join_failed(cluster, message, claimed=bool(uid))
         # Even if a uid is recorded: a manifest that was applied again may carry an outdated one.
-        cluster = await self._annotated(cluster, keys.MEMBER_UID, uid)
-        await self._set_joined(cluster, "True", *texts.CLUSTER_JOINED, performed=True)
+        cluster = await self._writer.annotated(cluster, keys.MEMBER_UID, uid)
+        await self._writer.set_joined(cluster, "True", *texts.CLUSTER_JOINED, performed=True)
         self._event(cluster, "Normal", EventReason.JOIN_CLUSTER_SUCCESS, texts.CLUSTER_JOINED[1])
         return Result(requeue_after=0.001)
 
@@ -199,7 +196,7 @@ class Clusters(Loop[str]):
         before = cluster.condition(texts.JOINED)
         if before is None or before.message != message or (claimed and not cluster.status.join_performed):
             performed = True if claimed else None
-            await self._set_joined(cluster, "False", texts.TOKEN_NOT_OBTAINED_REASON, message, performed)
+            await self._writer.set_joined(cluster, "False", texts.TOKEN_NOT_OBTAINED_REASON, message, performed)
             self._event(cluster, "Warning", EventReason.JOIN_CLUSTER_ERROR, message)
         return Result(error=f"cannot join {cluster.name}: {message}")
 
@@ -264,6 +261,9 @@ class Clusters(Loop[str]):
             cluster, conditions, texts.ANSWERS_READABLE, texts.ANSWERS_READABLE_AGAIN, _misunderstood(member)
         )
         status = msgspec.structs.replace(cluster.status, conditions=conditions)
+        if not observed.health.offline:
+            version = observed.version or status.kubernetes_version
+            status = msgspec.structs.replace(status, last_heard_time=timestamps.now(), kubernetes_version=version)
         if observed.resources is not None:
             status = msgspec.structs.replace(status, resources=observed.resources)
         if observed.apis is not None and (_was_ready(cluster) or _is_ready(status)):
@@ -277,7 +277,7 @@ class Clusters(Loop[str]):
                 self._timings.health_threshold,
             )
             status = msgspec.structs.replace(status, api_resource_types=apis)
-        await self._write_status(cluster, status)
+        await self._writer.write_status(cluster, status)
         shown = cluster.condition(texts.READY)
         # The conditions wait for the threshold; the event is recorded at once.
         news = before is None or before.pair != update.debounce.pair
@@ -325,11 +325,16 @@ class Clusters(Loop[str]):
         finalizers = cluster.metadata.finalizers
         if keys.CASCADING_DELETE_FINALIZER in finalizers:
             member = await self._reached(cluster) if cluster.joined else None
+            if keys.CASCADING_DELETE in cluster.metadata.annotations and cluster.joined and not cluster.ready:
+                # Copies are deleted once it is ready again, and nobody else looks while it leaves.
+                await self._publish_health(cluster, member)
+                cluster = self._caches.clusters.get(cluster.name) or cluster
             waiting = await self._cascade.progress(cluster, member)
             if waiting:
                 self._event(cluster, "Normal", EventReason.WAIT_FOR_CASCADING_DELETE, waiting)
+                await self._tell_silence(cluster, member)
                 return Result(requeue_after=self._timings.cascade_recheck)
-            cluster = await self._without_finalizer(cluster, keys.CASCADING_DELETE_FINALIZER)
+            cluster = await self._writer.without_finalizer(cluster, keys.CASCADING_DELETE_FINALIZER)
             finalizers = cluster.metadata.finalizers
         if keys.CLUSTER_FINALIZER not in finalizers:
             return None
@@ -339,7 +344,7 @@ class Clusters(Loop[str]):
             self._event(cluster, "Normal", EventReason.TERMINATING_CLUSTER_BLOCKED, message)
             return None
         try:
-            cluster = await self._give_up(cluster)
+            cluster = await self._release(cluster)
         except Conflict:
             raise
         except (CredentialsError, join.NotTheMember, ApiError, TransportError, TimeoutError) as error:
@@ -348,16 +353,28 @@ class Clusters(Loop[str]):
                 if isinstance(error, WrongCluster | join.NotTheMember):
                     message = f"{message}; {_GIVE_UP.format(name=cluster.name)}"
                 self._event(cluster, "Warning", EventReason.TERMINATING_CLUSTER_FAILED, message)
+                await self._writer.not_released(cluster, message)
                 return Result(error=f"cannot leave {cluster.name}: {message}")
         if cluster.spec.use_service_account:
             with contextlib.suppress(NotFound):
                 await self._secrets.drop_token(cluster)
         await self._forget(cluster.name)
         with contextlib.suppress(NotFound):
-            await self._without_finalizer(cluster, keys.CLUSTER_FINALIZER)
+            await self._writer.without_finalizer(cluster, keys.CLUSTER_FINALIZER)
         return None
 
-    async def _give_up(self, cluster: FederatedCluster) -> FederatedCluster:
+    async def _tell_silence(self, cluster: FederatedCluster, member: Member | None) -> None:
+        """Whether the member that copies are to be deleted in lets us in at all: if not, it may be given up."""
+        try:
+            if member is None:
+                async with asyncio.timeout(_COURTESY), self._entered(cluster):
+                    pass
+            else:
+                await member.confirm()
+        except (CredentialsError, join.NotTheMember, ApiError, TransportError, TimeoutError) as error:
+            await self._writer.not_released(cluster, str(error) or "the member did not answer in time")
+
+    async def _release(self, cluster: FederatedCluster) -> FederatedCluster:
         """Remove from the member what joining created, also if joining was not completed."""
         async with (
             asyncio.timeout(None if cluster.status.join_performed else _COURTESY),
@@ -365,9 +382,9 @@ class Clusters(Loop[str]):
         ):
             if cluster.status.join_performed:
                 # Recorded first: the account goes with its namespace, so after an interruption we could not log in again.
-                cluster = await self._annotated(cluster, keys.LEFT_CLUSTER, await join.cluster_id(client))
+                cluster = await self._writer.annotated(cluster, keys.LEFT_CLUSTER, await join.cluster_id(client))
                 left = msgspec.structs.replace(cluster.status, join_performed=False)
-                cluster = await self._write_status(cluster, left)
+                cluster = await self._writer.write_status(cluster, left)
             different = await join.release(client, cluster)
             if different is not None:
                 raise join.NotTheMember(different)
@@ -409,62 +426,6 @@ class Clusters(Loop[str]):
                 client = await stack.enter_async_context(self._access.visit(cluster, True, recorded(cluster)))
                 await join.confirm(client, cluster)
             yield client
-
-    # Writes.
-
-    async def _with_finalizers(self, cluster: FederatedCluster) -> FederatedCluster:
-        missing = [finalizer for finalizer in _FINALIZERS if finalizer not in cluster.metadata.finalizers]
-        if not missing:
-            return cluster
-        return await self._set_finalizers(cluster, sorted({*cluster.metadata.finalizers, *missing}))
-
-    async def _without_finalizer(self, cluster: FederatedCluster, finalizer: str) -> FederatedCluster:
-        left = [present for present in cluster.metadata.finalizers if present != finalizer]
-        return await self._set_finalizers(cluster, left)
-
-    async def _set_finalizers(self, cluster: FederatedCluster, finalizers: list[str]) -> FederatedCluster:
-        metadata: dict[str, Any] = {"finalizers": finalizers, "resourceVersion": cluster.metadata.resource_version}
-        raw = await self._client.patch(
-            resources.FEDERATED_CLUSTERS, cluster.name, {"metadata": metadata}, kind=Patch.MERGE, into=bytes
-        )
-        if cluster.terminating and not finalizers:  # it is gone, and its deletion event may have come already
-            return msgspec.json.decode(raw, type=FederatedCluster)
-        return self._remember(raw)
-
-    async def _annotated(self, cluster: FederatedCluster, key: str, value: str) -> FederatedCluster:
-        if cluster.metadata.annotations.get(key, "") == value:
-            return cluster
-        metadata = {"annotations": {key: value}, "resourceVersion": cluster.metadata.resource_version}
-        raw = await self._client.patch(
-            resources.FEDERATED_CLUSTERS, cluster.name, {"metadata": metadata}, kind=Patch.MERGE, into=bytes
-        )
-        return self._remember(raw)
-
-    async def _set_joined(
-        self, cluster: FederatedCluster, status: str, reason: str, message: str, performed: bool | None = None
-    ) -> None:
-        now = timestamps.now()
-        before = cluster.condition(texts.JOINED)
-        since = before.last_transition_time if before is not None and before.status == status else None
-        condition = ClusterCondition(texts.JOINED, status, now, since or now, reason, message)
-        others = tuple(other for other in cluster.status.conditions if other.type != texts.JOINED)
-        changed = msgspec.structs.replace(cluster.status, conditions=(condition, *others))
-        if performed is not None:
-            changed = msgspec.structs.replace(changed, join_performed=performed)
-        await self._write_status(cluster, changed)
-
-    async def _write_status(self, cluster: FederatedCluster, status: ClusterStatus) -> FederatedCluster:
-        # As a difference, so that what is gone (a resource no node has any more) is removed from the stored status as well.
-        changes = mergepatch.create(msgspec.to_builtins(cluster.status), msgspec.to_builtins(status))
-        body = {"metadata": {"resourceVersion": cluster.metadata.resource_version}, "status": changes}
-        raw = await self._client.patch(
-            resources.FEDERATED_CLUSTERS, cluster.name, body, kind=Patch.MERGE, subresource="status", into=bytes
-        )
-        return self._remember(raw)
-
-    def _remember(self, raw: bytes) -> FederatedCluster:
-        self._caches.clusters.remember(raw)
-        return msgspec.json.decode(raw, type=FederatedCluster)
 
     def _event(self, cluster: FederatedCluster, kind: str, reason: str, message: str) -> None:
         self._recorder.event(reference_of(resources.FEDERATED_CLUSTERS, cluster.metadata), kind, reason, message)

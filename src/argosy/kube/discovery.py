@@ -37,6 +37,8 @@ class Discovery(msgspec.Struct, frozen=True):
     verbs: dict[Resource, frozenset[str]]
     #: group/version -> why it is not known.
     failures: dict[str, str]
+    #: What people may call a resource beside its plural: the singular and the short names.
+    aliases: dict[Resource, tuple[str, ...]]
 
 
 class _Names(msgspec.Struct, rename="camel"):
@@ -47,8 +49,16 @@ class _Names(msgspec.Struct, rename="camel"):
     kind: str = ""
     namespaced: bool = False
     scope: str = ""
+    singular_name: str = ""
+    singular_resource: str = ""
+    short_names: list[str] | None = None
     verbs: list[str] | None = None
     response_kind: dict[str, str] | None = None
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        singular = self.singular_resource or self.singular_name
+        return (*((singular,) if singular else ()), *(self.short_names or ()))
 
 
 class _Version(msgspec.Struct):
@@ -82,7 +92,7 @@ class _ResourceList(msgspec.Struct):
 
 async def discover(client: "Client") -> Discovery:
     """Read everything; raises only if the server's own two documents cannot be read."""
-    found: dict[Resource, frozenset[str]] = {}
+    found: dict[Resource, _Names] = {}
     failures: dict[str, str] = {}
     for path in ("/api", "/apis"):
         body = await client.request("GET", path, headers={"accept": ACCEPT})
@@ -103,10 +113,11 @@ async def discover(client: "Client") -> Discovery:
         raise BadAnswer(
             f"{client.name} claims to serve {len(found)} resources; more than {MOST_RESOURCES} are not believed"
         )
-    return Discovery(tuple(found), found, failures)
+    verbs = {resource: frozenset(names.verbs or ()) for resource, names in found.items()}
+    return Discovery(tuple(found), verbs, failures, {resource: names.aliases for resource, names in found.items()})
 
 
-def _aggregated(document: _Document, found: dict[Resource, frozenset[str]], failures: dict[str, str]) -> None:
+def _aggregated(document: _Document, found: dict[Resource, _Names], failures: dict[str, str]) -> None:
     for group in document.items or ():
         for version in group.versions or ():
             name = group.metadata.name
@@ -116,7 +127,7 @@ def _aggregated(document: _Document, found: dict[Resource, frozenset[str]], fail
 
 
 async def _legacy(
-    client: "Client", document: _Document, found: dict[Resource, frozenset[str]], failures: dict[str, str]
+    client: "Client", document: _Document, found: dict[Resource, _Names], failures: dict[str, str]
 ) -> None:
     wanted = [("", version) for version in document.versions or ()]
     wanted += [(group.name, version.version) for group in document.groups or () for version in group.versions or ()]
@@ -138,7 +149,7 @@ async def _resources_of(client: "Client", group: str, version: str) -> _Resource
         return str(error)
 
 
-def _collect(found: dict[Resource, frozenset[str]], group: str, version: str, names: list[_Names] | None) -> None:
+def _collect(found: dict[Resource, _Names], group: str, version: str, names: list[_Names] | None) -> None:
     for entry in names or ():
         plural = entry.resource or entry.name
         if not plural or "/" in plural:
@@ -148,7 +159,7 @@ def _collect(found: dict[Resource, frozenset[str]], group: str, version: str, na
         if max(map(len, (group, version, plural, kind))) > LONGEST_NAME:
             raise BadAnswer(f"a resource has a name of more than {LONGEST_NAME} characters: {plural[:60]!r}")
         namespaced = entry.namespaced or entry.scope == "Namespaced"
-        found[Resource(group, version, plural, kind, namespaced)] = frozenset(entry.verbs or ())
+        found[Resource(group, version, plural, kind, namespaced)] = entry
 
 
 def _group_version(group: str, version: str) -> str:

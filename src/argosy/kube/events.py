@@ -18,6 +18,7 @@ import msgspec
 from argosy.kube import chance, clock, timestamps
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, NotFound, TransportError
+from argosy.kube.names import dns_subdomain_errors
 from argosy.kube.ratelimit import TokenBucket
 from argosy.kube.resource import Resource
 
@@ -192,9 +193,17 @@ class EventRecorder:
 
 def _new(occurrence: Occurrence, now: str) -> _Written:
     reference = dict(occurrence.regarding)
-    # Events of objects without a namespace live in `default`. A name is at most 253 long; ours adds a dot and 16 digits.
-    name = f"{reference.get('name', 'unknown')[:230]}.{chance.token(8).hex()}"
-    return _Written(name, reference.get("namespace") or "default", now)
+    # Events of objects without a namespace live in `default`.
+    return _Written(_name(reference.get("name", "unknown")), reference.get("namespace") or "default", now)
+
+
+def _name(subject: str) -> str:
+    """An event is named after its object if that gives a valid name, and randomly if not, as with client-go.
+
+    Some kinds' names have characters that an event's may not have: `system:node`, a ClusterRole.
+    """
+    name = f"{subject}.{chance.token(8).hex()}"
+    return chance.uid() if dns_subdomain_errors(name) else name
 
 
 def _recall(memory: "OrderedDict[Key, Any]", key: Key, make: Callable[[], Any]) -> Any:

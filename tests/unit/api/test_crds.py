@@ -66,11 +66,13 @@ def test_there_are_fourteen_kinds_and_each_can_be_addressed():
     } == {(kind, value.plural, value.namespaced) for kind, value in addressed.items()}
 
 
-def test_clusters_show_ready_joined_and_age():
+def test_clusters_show_what_kubeadmiral_shows_and_the_version_and_when_they_were_heard_of():
     columns = CRDS["FederatedCluster"]["spec"]["versions"][0]["additionalPrinterColumns"]
     assert columns == [
         {"name": "ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"},
         {"name": "joined", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Joined')].status"},
+        {"name": "version", "type": "string", "jsonPath": ".status.kubernetesVersion"},
+        {"name": "heard", "type": "date", "jsonPath": ".status.lastHeardTime"},
         {"name": "age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
     ]
 

@@ -10,7 +10,7 @@ from argosy.plan.kinds.observation import Observation
 from argosy.plan.pipeline.held import Held
 from argosy.plan.status.aggregate import feedback_of, in_motion, source_status
 from argosy.plan.status.collect import Seen, collected_fields, collected_status
-from argosy.plan.status.propagation import Result, propagation_status
+from argosy.plan.status.propagation import Result, propagation_status, synced_clusters
 from tests.unit.plan.worlds import DEPLOYMENTS, TYPE_CONFIGS, World, deployment
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"
@@ -31,6 +31,11 @@ class TestPropagation:
         results = {"m1": Result("OK", 1, "gen:1", "d"), "m2": Result("ClusterNotReady")}
         status = propagation_status(FederatedStatus(), 2, results, EARLY)
         assert propagation_status(status, 2, results, LATE) is None
+
+    def test_it_says_in_how_many_clusters_the_object_is_as_wanted(self):
+        results = {"m1": Result("OK", 1, "gen:1", "d"), "m2": Result("ClusterNotReady")}
+        assert synced_clusters(propagation_status(FederatedStatus(), 2, results, EARLY)) == "1/2"
+        assert synced_clusters(FederatedStatus()) == "0/0"
 
     def test_a_cluster_that_cannot_be_reached_keeps_its_record(self):
         status = propagation_status(FederatedStatus(), 1, {"m1": Result("OK", 4, "gen:4", "d")}, EARLY)

@@ -3,7 +3,19 @@
 from typing import Any
 
 from argosy.api import keys
-from argosy.api.crds.schema import api_resource, array, boolean, crd, integer, obj, quantities, string, time
+from argosy.api.crds.schema import (
+    AGE,
+    api_resource,
+    array,
+    boolean,
+    column,
+    crd,
+    integer,
+    obj,
+    quantities,
+    string,
+    time,
+)
 
 __all__ = ["manifests"]
 
@@ -74,12 +86,10 @@ _STATUS = obj(
             api_resource("One API resource."),
         ),
         "joinPerformed": boolean("Joining has changed something in the member, so leaving must clean up."),
+        "kubernetesVersion": string("The version of Kubernetes that the member runs."),
+        "lastHeardTime": time("When the member last answered a probe."),
     },
 )
-
-
-def _column(name: str, path: str, type: str = "string") -> dict[str, str]:
-    return {"name": name, "type": type, "jsonPath": path}
 
 
 def manifests() -> list[dict[str, Any]]:
@@ -92,9 +102,11 @@ def manifests() -> list[dict[str, Any]]:
             short="fcluster",
             status=True,
             columns=(
-                _column("ready", ".status.conditions[?(@.type=='Ready')].status"),
-                _column("joined", ".status.conditions[?(@.type=='Joined')].status"),
-                _column("age", ".metadata.creationTimestamp", "date"),
+                column("ready", ".status.conditions[?(@.type=='Ready')].status"),
+                column("joined", ".status.conditions[?(@.type=='Joined')].status"),
+                column("version", ".status.kubernetesVersion"),
+                column("heard", ".status.lastHeardTime", "date"),
+                AGE,
             ),
         )
     ]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from argosy.api import keys
-from argosy.api.crds.schema import anything, array, crd, integer, obj, string, time
+from argosy.api.crds.schema import AGE, anything, array, column, crd, integer, obj, string, time
 
 __all__ = ["manifests"]
 
@@ -113,7 +113,16 @@ _STATUS = obj(
                 ("cluster", "status"),
             ),
         ),
+        "syncedClusters": string("In how many clusters the object is as wanted, of those it is or belongs in: 2/3."),
     },
+)
+
+_COLUMNS = (
+    column("clusters", ".status.syncedClusters"),
+    column("propagated", ".status.conditions[?(@.type=='Propagated')].status"),
+    column("generation", ".metadata.generation", "integer"),
+    column("synced", ".status.syncedGeneration", "integer"),
+    AGE,
 )
 
 _VERSION_STATUS = obj(
@@ -169,9 +178,23 @@ def manifests() -> list[dict[str, Any]]:
         ("clusters", "lastUpdateTime"),
     )
     return [
-        crd("FederatedObject", "federatedobjects", federated, scope=keys.NAMESPACED, short="fo", status=True),
         crd(
-            "ClusterFederatedObject", "clusterfederatedobjects", federated, scope=keys.CLUSTER, short="cfo", status=True
+            "FederatedObject",
+            "federatedobjects",
+            federated,
+            scope=keys.NAMESPACED,
+            short="fo",
+            status=True,
+            columns=_COLUMNS,
+        ),
+        crd(
+            "ClusterFederatedObject",
+            "clusterfederatedobjects",
+            federated,
+            scope=keys.CLUSTER,
+            short="cfo",
+            status=True,
+            columns=_COLUMNS,
         ),
         crd("CollectedStatus", "collectedstatuses", collected, scope=keys.NAMESPACED, short="cs"),
         crd("ClusterCollectedStatus", "clustercollectedstatuses", collected, scope=keys.CLUSTER, short="ccs"),

@@ -4,7 +4,7 @@ from typing import Any
 
 from argosy.api import keys
 from argosy.api.crds.rules import rules
-from argosy.api.crds.schema import anything, array, boolean, crd, integer, mapping, obj, string
+from argosy.api.crds.schema import AGE, anything, array, boolean, column, crd, integer, mapping, obj, string
 
 __all__ = ["manifests"]
 
@@ -256,6 +256,14 @@ _OVERRIDE_SPEC = obj(
     },
 )
 
+#: A policy that names neither clusters nor labels means all clusters.
+_PROPAGATION_COLUMNS = (
+    column("mode", ".spec.schedulingMode"),
+    column("clusters", ".spec.placement"),
+    column("selector", ".spec.clusterSelector"),
+    AGE,
+)
+
 _STATUS = obj(
     "How much the policy is used.",
     {
@@ -298,6 +306,7 @@ def manifests() -> list[dict[str, Any]]:
             scope=keys.NAMESPACED,
             short="pp",
             status=True,
+            columns=_PROPAGATION_COLUMNS,
             name_limit=63,
         ),
         crd(
@@ -307,6 +316,7 @@ def manifests() -> list[dict[str, Any]]:
             scope=keys.CLUSTER,
             short="cpp",
             status=True,
+            columns=_PROPAGATION_COLUMNS,
             name_limit=63,
         ),
         crd("OverridePolicy", "overridepolicies", override, scope=keys.NAMESPACED, short="op", status=True),

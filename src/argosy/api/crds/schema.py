@@ -3,16 +3,18 @@
 Descriptions are what `kubectl explain` shows, so every field has one.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from argosy.api import keys
 from argosy.api.crds.upgrade import REVISION
 
 __all__ = [
+    "AGE",
     "anything",
     "api_resource",
     "array",
     "boolean",
+    "column",
     "crd",
     "integer",
     "mapping",
@@ -80,6 +82,15 @@ def api_resource(description: str) -> Schema:
         "scope": string("Namespaced or Cluster."),
     }
     return obj(description, fields, ("version", "kind", "pluralName", "scope"))
+
+
+def column(name: str, path: str, type: str = "string") -> dict[str, str]:
+    """What `kubectl get` shows. Only the first value of the path is shown; a list or an object is shown as JSON."""
+    return {"name": name, "type": type, "jsonPath": path}
+
+
+#: A kind with columns of its own has no other.
+AGE: Final = column("age", ".metadata.creationTimestamp", "date")
 
 
 def crd(

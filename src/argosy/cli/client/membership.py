@@ -274,7 +274,8 @@ async def wait_gone(client: Client, cluster: FederatedCluster, timeout: float) -
     except TimeoutError:
         raise Failure(
             f"{name} is still leaving after {timeout:g} s",
-            f"`kubectl describe fcluster {name}` says what it waits for; it goes on by itself",
+            f"`kubectl describe fcluster {name}` says what it waits for; it goes on by itself. If the member never comes back,"
+            f" `argosy unjoin {name} --force` gives it up",
         ) from None
     try:
         secret = await client.get(SECRETS, cluster.spec.secret_ref.name, keys.SYSTEM_NAMESPACE)

@@ -55,7 +55,7 @@ async def enrol(
         cluster, new = await membership.declare(hub, name, connection, labels)
         try:
             step(f"making a service account in {name}")
-            with _in_member(name):
+            async with _claiming(hub, name):
                 namespace = await _claimed(member, cluster, claim, patience)
             if full_access:
                 cluster = await membership.annotate(hub, cluster, {keys.MEMBER_ACCESS: keys.FULL})
@@ -86,7 +86,7 @@ async def refresh_role(hub: Client, name: str, connection: Connection, *, full_a
             f"`argosy join {name} --use-service-account --kubeconfig …` changes that",
         )
     async with _visiting(name, connection) as member:
-        with _in_member(name):
+        async with _claiming(hub, name):
             namespace = await join.claim(member, cluster)
         if full_access:
             cluster = await membership.annotate(hub, cluster, {keys.MEMBER_ACCESS: keys.FULL})
@@ -103,8 +103,8 @@ async def confirm(hub: Client, name: str, connection: Connection) -> None:
     cluster = await membership.find(hub, name)
     if cluster is None or not join.has_joined(cluster):
         return
-    async with _visiting(name, connection) as member:
-        with _in_member(name), contextlib.suppress(TransportError):
+    async with _visiting(name, connection) as member, _claiming(hub, name):
+        with contextlib.suppress(TransportError):
             await join.claim(member, cluster)
 
 
@@ -113,9 +113,8 @@ async def reclaim(hub: Client, name: str, connection: Connection) -> None:
     cluster = await membership.find(hub, name)
     if cluster is None:
         return
-    async with _visiting(name, connection) as member:
-        with _in_member(name):
-            namespace = await join.claim_anew(member, cluster)
+    async with _visiting(name, connection) as member, _claiming(hub, name):
+        namespace = await join.claim_anew(member, cluster)
     await _record(hub, cluster, namespace)
 
 
@@ -134,6 +133,33 @@ async def _prepare(hub: Client, member: Client, cluster: FederatedCluster, names
 async def _rules(hub: Client, cluster: FederatedCluster) -> list[dict[str, Any]]:
     configs = await hub.list(resources.FEDERATED_TYPE_CONFIGS, into=FederatedTypeConfig)
     return role.rules_for(cluster, configs.items)
+
+
+@contextlib.asynccontextmanager
+async def _claiming(hub: Client, name: str) -> AsyncIterator[None]:
+    """As `_in_member`; the control plane knows who has the cluster already."""
+    try:
+        with _in_member(name):
+            yield
+    except join.Unjoinable as error:
+        raise await _taken_already(hub, name, error.owner) from None
+
+
+async def _taken_already(hub: Client, name: str, owner: str) -> Failure:
+    """For a cluster that is a member already. Nothing in it is to be deleted as long as somebody may manage it."""
+    known = (await hub.list(resources.FEDERATED_CLUSTERS, into=FederatedCluster)).items
+    other = next((each.name for each in known if each.metadata.uid == owner), None)
+    if other is not None:
+        return Failure(
+            f"{name} cannot join: the kubeconfig's cluster is a member already, as {other}",
+            f"go on with that name (`argosy join {other} …`), or `argosy unjoin {other}` first; --kubeconfig and --context"
+            " choose another cluster",
+        )
+    return Failure(
+        f"{name} cannot join: {CLUSTER_UNJOINABLE[1]}",
+        "unjoin it there first (`argosy --kubeconfig <of that control plane> unjoin …`); if that federation gave it up or is no"
+        ' more, see "A member that never comes back" in docs/members.md',
+    )
 
 
 async def _claimed(member: Client, cluster: FederatedCluster, claim: Claim, patience: float) -> dict[str, Any]:
@@ -169,12 +195,6 @@ def _in_member(name: str) -> Iterator[None]:
     """What goes wrong here is the member's matter, not the control plane's."""
     try:
         yield
-    except join.Unjoinable:
-        raise Failure(
-            f"{name} cannot join: {CLUSTER_UNJOINABLE[1]}",
-            f"its namespace {keys.SYSTEM_NAMESPACE} is another federation's, or left over from one; it goes when it is unjoined"
-            " there, or, if nobody uses it any more, by deleting that namespace in the member",
-        ) from None
     except join.NotTheMember as error:
         raise Failure(
             f"the kubeconfig's cluster is not the {name} that joined: {error.mismatch.why}",

@@ -1,7 +1,7 @@
-"""`argosy get`: the fleet, the policies, and where everything is placed, as tables."""
+"""`argosy get`: the fleet, the policies, where everything is placed, and objects of any kind, as tables."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -9,27 +9,44 @@ from argosy.cli.client.connection import with_client
 from argosy.cli.output.terminal import Output, age, print_objects, table
 
 if TYPE_CHECKING:
+    from argosy.cli.client.tables import Shown
     from argosy.kube.client import Client
 
 __all__ = ["get"]
 
 
 class What(StrEnum):
+    """What has a table of its own here; everything else is shown as the server shows it."""
+
     CLUSTERS = "clusters"
     POLICIES = "policies"
     PLACEMENTS = "placements"
 
 
+_SINGULAR = {"cluster": What.CLUSTERS, "policy": What.POLICIES, "placement": What.PLACEMENTS}
+
+
+class Listing(NamedTuple):
+    """What was found of one word; the objects only if they are to be printed as such."""
+
+    shown: "Shown"
+    objects: list[dict[str, Any]]
+    #: What names are prefixed with where several kinds are shown, as kubectl does.
+    kind: str = ""
+
+
 def get(
     context: typer.Context,
-    what: Annotated[What, typer.Argument(help="clusters, policies or placements.")],
+    what: Annotated[
+        str, typer.Argument(help="clusters, policies, placements, or kinds as kubectl names them: deploy, fo,pp.")
+    ],
     name: Annotated[str | None, typer.Argument(help="Only the one of this name.")] = None,
     namespace: Annotated[
         str | None, typer.Option("--namespace", "-n", help="Only this namespace; default: all.")
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="table, json, yaml or name.")] = Output.TABLE,
 ) -> None:
-    """List members, policies, or where each object is placed.
+    """List members, policies, where each object is placed, or objects of any kind.
 
     Examples:
 
@@ -38,28 +55,61 @@ def get(
       argosy get policies -n shop
 
       argosy get placements -o json
+
+      argosy get deploy,pdb -n shop
     """
+    from argosy.cli.client.kinds import split
     from argosy.cli.output.failures import Failure
 
-    async def work(client: "Client", default: str) -> list[dict[str, Any]]:
-        return await _objects(client, what, namespace)
+    if "/" in what:
+        what, name = split(what, name)
+    words = [word for word in what.split(",") if word]
 
-    objects = with_client(context, work)
-    if name is not None:
-        objects = [each for each in objects if name in (each["metadata"]["name"], _source_name(each))]
-        if not objects:
-            raise Failure(f"there is no {name!r} among the {what}", f"`argosy get {what}` lists them")
+    async def work(client: "Client", default: str) -> list[Listing]:
+        return [await _listing(client, word, name, namespace, output) for word in words]
+
+    listings = with_client(context, work)
     if output is not Output.TABLE:
-        print_objects(objects, output, single=name is not None)
-        return
-    if not objects:
+        objects = [each for listing in listings for each in listing.objects]
+        if name is None or objects:
+            print_objects(objects, output, single=name is not None)
+            return
+    filled = [listing for listing in listings if listing.shown.rows]
+    if name is not None and not filled:
+        raise Failure(f"there is no {name!r} among the {what}", f"`argosy get {what}` lists them")
+    if not filled:
         print(f"no {what}")
-        return
-    columns, row = _TABLES[what]
-    rows = [row(each) for each in objects]
-    if not any(cells[-1] for cells in rows):  # nothing is wrong with any of them
-        columns, rows = columns[:-1], [cells[:-1] for cells in rows]
-    table(columns, rows)
+    for number, listing in enumerate(filled):
+        if number:
+            print()
+        columns, rows = listing.shown
+        if listing.kind and len(words) > 1:
+            at = columns.index("NAME") if "NAME" in columns else 0
+            rows = [[*cells[:at], f"{listing.kind}/{cells[at]}", *cells[at + 1 :]] for cells in rows]
+        table(columns, rows)
+
+
+async def _listing(client: "Client", word: str, name: str | None, namespace: str | None, output: Output) -> Listing:
+    from argosy.cli.client import tables
+    from argosy.cli.client.kinds import resolve
+
+    special = _SINGULAR.get(word) or (What(word) if word in list(What) else None)
+    if special is not None:
+        objects = await _objects(client, special, namespace)
+        if name is not None:
+            objects = [each for each in objects if name in (each["metadata"]["name"], _source_name(each))]
+        columns, row = _TABLES[special]
+        rows = [row(each) for each in objects]
+        if not any(cells[-1] for cells in rows):  # nothing is wrong with any of them
+            columns, rows = columns[:-1], [cells[:-1] for cells in rows]
+        return Listing(tables.Shown(columns, rows), objects)
+    resource = await resolve(client, word)
+    if output is Output.TABLE:
+        kind = f"{resource.kind.lower()}.{resource.group}".rstrip(".")
+        return Listing(await tables.read(client, resource, namespace, name), [], kind)
+    found = (await client.list(resource, namespace, field_selector=tables.named(name))).items
+    own = {"apiVersion": resource.api_version, "kind": resource.kind}  # which items of a list need not say
+    return Listing(tables.Shown([], []), [own | each for each in found])
 
 
 async def _objects(client: "Client", what: What, namespace: str | None) -> list[dict[str, Any]]:

@@ -8,6 +8,9 @@ from argosy.cli.client.connection import with_client
 from argosy.cli.output.failures import Failure
 
 if TYPE_CHECKING:
+    from collections import Counter
+
+    from argosy.api.types import FederatedCluster
     from argosy.kube.client import Client
     from argosy.kube.config import Connection
 
@@ -178,27 +181,62 @@ def unjoin(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="The member that leaves.")],
     cascade: Annotated[bool, typer.Option("--cascade", help="Also delete the propagated copies there.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Give the member up if it cannot be reached. What is in it stays there.")
+    ] = False,
     timeout: Timeout = 60.0,
 ) -> None:
     """Remove a member from the federation. Copies there keep running, unless --cascade is given.
 
-    Example:
+    Examples:
 
       argosy unjoin paris
+
+      argosy unjoin paris --force
     """
-    from argosy.cli.client import membership
+    from argosy.cli.client import giving_up, membership
     from argosy.kube.errors import NotFound
 
-    async def work(client: "Client", default: str) -> None:
+    if force and (cascade or not timeout):
+        other = "--cascade, which needs the member" if cascade else "--timeout 0: the member is tried first"
+        raise Failure(f"--force is not for {other}", code=2)
+
+    async def leaving(client: "Client") -> "FederatedCluster":
         try:
-            cluster = await membership.leave(client, name, cascade=cascade)
+            return await membership.leave(client, name, cascade=cascade)
         except NotFound:
             raise Failure(f"there is no member {name!r}", "`argosy get clusters` lists them") from None
+
+    async def left(client: "Client", default: str) -> None:
+        cluster = await leaving(client)
         if timeout:
             await membership.wait_gone(client, cluster, timeout)
+        print(f"{name} has left" if timeout else f"{name} is leaving")
 
-    with_client(context, work)
-    print(f"{name} has left" if timeout else f"{name} is leaving")
+    async def given_up(client: "Client", default: str) -> None:
+        copies = await giving_up.copies_in(client, name)
+        cluster = await leaving(client)
+        why = await giving_up.give_up(client, cluster, timeout)
+        await membership.wait_gone(client, cluster, timeout)
+        if why is None:
+            print(f"{name} answered and has left the ordinary way")
+        else:
+            print(f"{name} has left without being reached: {why}")
+            _tell_remains(cluster, copies)
+
+    with_client(context, given_up if force else left)
+
+
+def _tell_remains(cluster: "FederatedCluster", copies: "Counter[str]") -> None:
+    from argosy.api import keys
+
+    print("left behind there:")
+    for kind, count in sorted(copies.items()):
+        print(f"  {kind}: up to {count} copies")
+    print(f"  namespace {keys.SYSTEM_NAMESPACE}")
+    if cluster.spec.use_service_account:
+        print(f"  service account {keys.MEMBER_SERVICE_ACCOUNT} in it, with its role and binding")
+        print(f"  cluster role {keys.MEMBER_CLUSTER_ROLE} and its binding")
 
 
 def parse_labels(pairs: list[str]) -> dict[str, str]:

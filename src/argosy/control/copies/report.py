@@ -154,7 +154,9 @@ class Report:
         namespace, name = split_key(key.key)
         # Empty lists are included: a merge patch keeps what it leaves out. Without resourceVersion on purpose: federate may
         # have written meanwhile, and what was seen in members stays true (see `fence` for former leaders that resume).
-        body = {"status": {"conditions": [], "clusters": [], **msgspec.to_builtins(status)}}
+        # The count is for tables, whose columns cannot count; nobody reads it here.
+        derived = {"syncedClusters": propagation.synced_clusters(status)}
+        body = {"status": {"conditions": [], "clusters": [], **msgspec.to_builtins(status), **derived}}
         try:
             raw = await self._client.patch(
                 resource, name, body, namespace or None, kind=Patch.MERGE, subresource="status", into=bytes

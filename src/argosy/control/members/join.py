@@ -56,7 +56,14 @@ _TOKEN_POLL = 1.0
 
 
 class Unjoinable(Exception):
-    """The member already belongs to another federation."""
+    """The cluster is a member already: of another federation, or of this one under another name.
+
+    `owner` is the uid of the FederatedCluster that it belongs to; empty if its namespace names none.
+    """
+
+    def __init__(self, owner: str) -> None:
+        super().__init__(f"namespace {keys.SYSTEM_NAMESPACE} belongs to another FederatedCluster")
+        self.owner = owner
 
 
 class NotTheMember(Exception):
@@ -112,7 +119,7 @@ def _held(namespace: Object, cluster: FederatedCluster) -> Object:
     if namespace["metadata"].get("deletionTimestamp"):
         raise StillLeaving
     if not is_of(namespace, cluster):
-        raise Unjoinable
+        raise Unjoinable(_owner(namespace))
     uid_of(namespace)  # its identity from now on
     return namespace
 
@@ -156,8 +163,11 @@ async def cluster_id(client: Client) -> str:
 
 def is_of(namespace: Object, cluster: FederatedCluster) -> bool:
     """Whether this system namespace belongs to the member that joined."""
-    owner = (namespace["metadata"].get("annotations") or {}).get(keys.FEDERATED_CLUSTER_UID)
-    return bool(owner == cluster.metadata.uid)
+    return _owner(namespace) == cluster.metadata.uid
+
+
+def _owner(namespace: Object) -> str:
+    return str((namespace["metadata"].get("annotations") or {}).get(keys.FEDERATED_CLUSTER_UID) or "")
 
 
 async def release(client: Client, cluster: FederatedCluster) -> Mismatch | None:

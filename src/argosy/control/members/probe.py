@@ -30,6 +30,7 @@ __all__ = ["Observation", "PodChange", "Prober"]
 _NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 _PODS = Resource("", "v1", "pods", "Pod")
 _LONGEST_PROBE = 30.0
+_LONGEST_VERSION = 63
 #: Pods change often; the snapshot is updated at most this often.
 _CAPACITY_PERIOD = 0.25
 
@@ -40,6 +41,8 @@ class Observation(NamedTuple):
     health: Health
     resources: ClusterResources | None = None
     apis: tuple[APIResource, ...] | None = None
+    #: The member's Kubernetes version; empty if it could not be read.
+    version: str = ""
 
 
 class PodChange(NamedTuple):
@@ -130,7 +133,7 @@ class Prober:
                 found = await member.client.discover()
         except (ApiError, TransportError, TimeoutError) as error:
             return Observation(probe_failed(discovery=str(error) or "timed out"), resources)
-        return Observation(health, resources, _listed(found, known))
+        return Observation(health, resources, _listed(found, known), await _version(member, limit))
 
     async def _resources(self, member: Member) -> ClusterResources:
         watched = self._watched[member.name]
@@ -213,6 +216,16 @@ class _Watched:
         made_by = self.by_replica_set.change(change.key, change.old, change.new)
         if made_by is not None:
             self._on_pod(PodChange(self._cluster, change.key, made_by.uid))
+
+
+async def _version(member: Member, limit: float) -> str:
+    """Only shown to people, so a member that does not tell it is as good as any."""
+    try:
+        async with asyncio.timeout(limit):
+            told = (await member.client.version()).get("gitVersion")
+    except (ApiError, TransportError, TimeoutError):
+        return ""
+    return told[:_LONGEST_VERSION] if isinstance(told, str) else ""
 
 
 def _listed(found: Discovery, known: tuple[APIResource, ...]) -> tuple[APIResource, ...]:

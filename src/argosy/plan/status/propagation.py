@@ -11,7 +11,7 @@ from argosy.api.conditions import CHECK_CLUSTERS, PROPAGATED, Propagation
 from argosy.api.federated import FederatedCondition, FederatedStatus, PropagationEntry
 from argosy.plan.pipeline.held import CONDITION, Held
 
-__all__ = ["Result", "propagation_status"]
+__all__ = ["Result", "propagation_status", "synced_clusters"]
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -56,6 +56,11 @@ def propagation_status(
         conditions=tuple(_timed(condition, before, now) for condition in conditions),
         clusters=clusters,
     )
+
+
+def synced_clusters(status: FederatedStatus) -> str:
+    """In how many clusters the object is as wanted, of those it is or belongs in: `2/3`."""
+    return f"{sum(entry.status == Propagation.OK for entry in status.clusters)}/{len(status.clusters)}"
 
 
 def _entry(cluster: str, result: Result, before: PropagationEntry | None) -> PropagationEntry:
