@@ -21,7 +21,7 @@ from argosy.plan.copies.render import (
 )
 from argosy.plan.copies.retain import merge_string_maps
 from argosy.plan.metadata import annotations_of, labels_of
-from argosy.plan.pipeline.federate import template_of
+from argosy.plan.pipeline.template import template_of
 from tests.unit.plan.worlds import DEPLOYMENTS, TYPE_CONFIGS, deployment
 
 TEMPLATE = template_of(deployment(metadata={"annotations": {"team": "a"}}))
