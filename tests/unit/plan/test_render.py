@@ -8,15 +8,14 @@ from hypothesis import strategies as st
 from argosy.api import keys
 from argosy.api.federated import PropagationEntry
 from argosy.kube.objects import Metadata
+from argosy.plan.copies.digest import digest, template_digest
 from argosy.plan.copies.render import (
     RenderError,
     adopted,
-    digest,
     is_current,
     needs_update,
     orphaned,
     render,
-    template_digest,
     version_of,
 )
 from argosy.plan.copies.retain import merge_string_maps

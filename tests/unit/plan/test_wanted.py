@@ -12,8 +12,8 @@ from argosy.api.federated import CollectedStatus, FederatedObject
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.snapshot import Fleet
 from argosy.kube import mergepatch
+from argosy.plan.copies.digest import digest, template_digest
 from argosy.plan.copies.placement import overrides_for
-from argosy.plan.copies.render import digest, template_digest
 from argosy.plan.fields import Json
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.status.collect import UNREACHABLE

@@ -16,15 +16,14 @@ from argosy.api.conditions import NOT_HEARD_OF_MESSAGE, READY, Propagation
 from argosy.api.federated import CollectedFieldsWithCluster
 from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig, PropagationEntry
 from argosy.plan import fields
+from argosy.plan.copies.digest import digest, template_digest
 from argosy.plan.copies.patches import OverrideError, apply_patches
 from argosy.plan.copies.placement import may_hold_copies, overrides_for
-from argosy.plan.copies.render import digest, template_digest
 from argosy.plan.copies.retain import retain_replicas
-from argosy.plan.fields import Json
+from argosy.plan.fields import MISSHAPEN, Json
 from argosy.plan.kinds.generic import unfinished
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.status.collect import UNREACHABLE
-from argosy.plan.status.misfit import MISSHAPEN
 from argosy.plan.status.undecided import undecided, unfederated
 
 __all__ = ["PENDING", "Known", "copy_in", "desired_in", "missing", "pauses", "propagation_in"]
