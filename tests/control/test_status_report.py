@@ -12,6 +12,7 @@ from argosy.kube.client import Patch
 from argosy.kube.resource import Resource
 from tests.harness.ground import Ground, World, simulated_ground
 from tests.harness.user import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, SERVICES, weights
+from tests.scenarios.outages import lose, regain
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -19,6 +20,9 @@ EQUAL = weights(m1=1, m2=1, m3=1)
 IMAGE = "/spec/template/spec/containers/0/image"
 STATEFULSETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
 JOBS = Resource("batch", "v1", "jobs", "Job")
+DEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
+)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -60,7 +64,10 @@ async def eventually_as_wanted(world: World, resource: Resource = DEPLOYMENTS, n
         made = await told(world, resource, name)
         return None if made.waiting else made
 
-    return await world.eventually(done, "waits for nothing")
+    try:
+        return await world.eventually(done)
+    except AssertionError:
+        raise AssertionError(f"it still waits for {(await told(world, resource, name)).waiting}") from None
 
 
 async def deployed(world: World, replicas: int = 6) -> None:
@@ -356,6 +363,51 @@ async def test_no_replicas_are_as_wanted_too(world: World) -> None:
     made = await eventually_as_wanted(world)
     assert (made.ready, made.replicas) == (0, 0)
     assert all(copy["spec"]["replicas"] == 0 for copy in (await world.copies()).values())
+
+
+async def test_an_object_that_starts_without_replicas(world: World) -> None:
+    await world.deploy(replicas=0)
+    await eventually_waits_for(world, "placed nowhere: it has no replicas to divide")
+    await world.scale("web", 3)
+    await eventually_as_wanted(world)
+
+
+async def test_an_object_in_a_member_that_is_away(world: World, ground: Ground) -> None:
+    await deployed(world)
+    candidate = ground.candidates["m2"]
+    await lose(candidate)
+    try:
+        await eventually_waits_for(world, "m2 is not ready")
+    finally:
+        await regain(candidate)
+    await eventually_as_wanted(world)
+
+
+async def test_a_crd_is_as_wanted_once_each_member_serves_its_kind(world: World) -> None:
+    policy = {"metadata": {"name": "crds"}, "spec": {"schedulingMode": "Duplicate"}}
+    kind = {"apiVersion": keys.API_VERSION, "kind": "ClusterPropagationPolicy"}
+    await world.client.create(resources.CLUSTER_PROPAGATION_POLICIES, {**kind, **policy})
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    named = {"plural": "ships", "singular": "ship", "kind": "Ship", "listKind": "ShipList"}
+    labels = {keys.CLUSTER_PROPAGATION_POLICY_LABEL: "crds"}
+    spec = {"group": "example.com", "names": named, "scope": "Namespaced", "versions": [version]}
+    name = "ships.example.com"
+    manifest = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}
+    await world.client.create(DEFINITIONS, {**manifest, "metadata": {"name": name, "labels": labels}})
+    try:
+        await eventually_as_wanted(world, DEFINITIONS, name)
+        for member in world.names:
+            copy = await world.member(member).get(DEFINITIONS, name)
+            assert any(each["type"] == "Established" for each in copy["status"]["conditions"])
+    finally:
+        await world.client.delete(DEFINITIONS, name)
+        await world.eventually(lambda: _gone(world, DEFINITIONS, name))
+        await world.client.delete(resources.CLUSTER_PROPAGATION_POLICIES, "crds")
+
+
+async def _gone(world: World, resource: Resource, name: str) -> bool:
+    return not await world.exists(resource, name)
 
 
 async def test_members_that_keep_their_own_replicas_are_as_wanted_with_those(world: World) -> None:

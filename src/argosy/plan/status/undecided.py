@@ -5,6 +5,7 @@ from typing import Final
 from argosy.api import keys
 from argosy.api.conditions import CHECK_CLUSTERS, PROPAGATED
 from argosy.api.types import FederatedObject, FederatedTypeConfig
+from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline import pending
@@ -90,4 +91,6 @@ def _nowhere(source: Json, annotations: dict[str, str], config: FederatedTypeCon
         return f"the annotation {keys.NO_AUTO_PROPAGATION} says so"
     if propagation_ref(labels_of(source), source["metadata"].get("namespace") or "") is None:
         return _NO_POLICY
+    if fields.number(source, config.spec.path_definition.replicas_spec) == 0:
+        return "it has no replicas to divide"
     return "no controller has placed it"
