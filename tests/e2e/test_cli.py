@@ -148,6 +148,24 @@ def test_pause_holds_changes_back_and_status_says_why(cli, app):
     assert "waiting for nothing" in cli.ok("status", "deployment/app", "--wait", "--timeout", "30")
 
 
+def test_wait_ends_with_zero_only_if_all_is_as_wanted(cli, app):
+    def image(name: str) -> None:
+        containers = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": name}]}}}}
+        cli.ok("patch", "deploy/app", "--type", "strategic", "-p", json.dumps(containers))
+
+    image("nginx:bad")
+    until(lambda: "replicas are updated" in cli.ok("status", "deploy/app"))
+    said = cli("status", "deploy/app", "--wait", "--timeout", "1")
+    assert said.code == 1
+    assert said.lines[0].startswith("error: after 1 s still waiting: member-1: ")
+    report = json.loads(cli.ok("status", "deploy/app", "-o", "json"))
+    assert {line.partition(":")[0] for line in report["waiting"]} == {"member-1", "member-2", "member-3"}
+    assert "as it should be" not in cli.ok("status", "deploy/app")
+    image("nginx:1.30")
+    cli.ok("status", "deploy/app", "--wait", "--timeout", "30")
+    assert json.loads(cli.ok("status", "deploy/app", "-o", "json"))["waiting"] == []
+
+
 def test_a_tainted_cluster_is_left_and_the_taint_goes_again(cli, app):
     cli.ok("taint", "cluster", "member-3", "maintenance=now:NoExecute")
     try:

@@ -33,11 +33,12 @@ from argosy.kube.informer import Change
 from argosy.kube.objects import decode, split_key
 from argosy.kube.queue import Result, WorkQueue
 from argosy.plan.copies.placement import may_hold_copies
+from argosy.plan.fields import MISSHAPEN
 from argosy.plan.kinds.observation import Observation
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.status.aggregate import feedback_of, in_motion, source_status
 from argosy.plan.status.collect import Seen, collected_status
-from argosy.plan.status.misfit import MISSHAPEN, misfit, overlarge
+from argosy.plan.status.misfit import misfit, overlarge
 
 __all__ = ["Aggregate"]
 

@@ -215,6 +215,7 @@ class Dispatch(Loop[FederatedKey]):
             await self._refuse(item, item.refusal)
             return None
         if not pending.finished(item.annotations.get(keys.PENDING_CONTROLLERS)):
+            await self._report.held(item)
             return None
         if keys.SYNC_FINALIZER not in item.federated.metadata.finalizers:
             await self._report.finalizers(item, sorted({*item.federated.metadata.finalizers, keys.SYNC_FINALIZER}))

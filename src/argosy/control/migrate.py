@@ -34,9 +34,8 @@ from argosy.kube.queue import Result, WorkQueue
 from argosy.kube.resource import Resource
 from argosy.plan.failover import auto_migration as migrate
 from argosy.plan.failover.full_clusters import observed
-from argosy.plan.fields import number
+from argosy.plan.fields import MISSHAPEN, number
 from argosy.plan.scheduling.unit import AutoMigrationInfo
-from argosy.plan.status.misfit import MISSHAPEN
 
 __all__ = ["Migrate"]
 

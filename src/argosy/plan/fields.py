@@ -11,10 +11,13 @@ import orjson
 
 from argosy.kube.mergepatch import same
 
-__all__ = ["ABSENT", "Json", "equal", "get", "keys_of", "number", "pointer", "put", "without"]
+__all__ = ["ABSENT", "MISSHAPEN", "Json", "equal", "get", "keys_of", "number", "pointer", "put", "without"]
 
 Json = dict[str, Any]
 Path = str | tuple[str, ...]
+
+#: What working with JSON of the wrong shape raises.
+MISSHAPEN: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
 
 #: What `get` returns for a missing field; a field may be null.
 ABSENT: Final = object()

@@ -1,5 +1,7 @@
 """The report on one object: what it waits for."""
 
+import subprocess
+import sys
 from typing import Any
 
 import msgspec
@@ -52,3 +54,9 @@ def test_a_controller_that_is_not_ours_is_waited_for_in_any_case():
     annotations = {keys.PENDING_CONTROLLERS: '[["example.com/approval"],["kubeadmiral.io/global-scheduler"]]'}
     found = waiting({**annotations, keys.HELD: HELD}, placed=False)
     assert "controllers that have yet to act: example.com/approval" in found
+
+
+def test_a_report_loads_nothing_that_takes_long_to_load():
+    code = "import sys, argosy.cli.output.report; print(sorted({'numpy', 'argosy.kube.schema', 're2'} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

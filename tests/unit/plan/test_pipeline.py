@@ -15,10 +15,11 @@ from argosy.plan.copies.placement import to_be_removed
 from argosy.plan.explain.record import account_of, decode, record_of
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline import pending
-from argosy.plan.pipeline.federate import NameTaken, template_of
+from argosy.plan.pipeline.federate import NameTaken
 from argosy.plan.pipeline.held import held_of
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.run import run_locally
+from argosy.plan.pipeline.template import template_of
 from tests.unit.plan.worlds import (
     DEPLOYMENTS,
     NAMESPACES,

@@ -8,20 +8,19 @@ from hypothesis import strategies as st
 from argosy.api import keys
 from argosy.api.federated import PropagationEntry
 from argosy.kube.objects import Metadata
+from argosy.plan.copies.digest import digest, template_digest
 from argosy.plan.copies.render import (
     RenderError,
     adopted,
-    digest,
     is_current,
     needs_update,
     orphaned,
     render,
-    template_digest,
     version_of,
 )
 from argosy.plan.copies.retain import merge_string_maps
 from argosy.plan.metadata import annotations_of, labels_of
-from argosy.plan.pipeline.federate import template_of
+from argosy.plan.pipeline.template import template_of
 from tests.unit.plan.worlds import DEPLOYMENTS, TYPE_CONFIGS, deployment
 
 TEMPLATE = template_of(deployment(metadata={"annotations": {"team": "a"}}))

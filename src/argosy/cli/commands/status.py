@@ -100,6 +100,8 @@ def show(report: "Report") -> None:
             say(f"    {line}", "yellow")
     else:
         say("  waiting for nothing: everything is as it should be", "green")
+        for line in report.paused:
+            say(f"  {line}", "yellow")
     if report.conditions:
         say()
         rows = [[each["type"], each["status"], each["reason"], each["message"]] for each in report.conditions]

@@ -15,7 +15,7 @@ from argosy.api.names import federated_name
 from argosy.api.types import FederatedCluster, FederatedObject, FederatedTypeConfig, PropagationPolicy
 from argosy.cli.client.plugin_session import PluginSession
 from argosy.cli.output.failures import Failure
-from argosy.cli.output.report import EVENTS, EventView, is_of, or_none, replicas_wanted, unfederated
+from argosy.cli.output.report import EVENTS, EventView, is_of, or_none, replicas_wanted
 from argosy.fleet.fingerprint import FleetChange
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.client import Client
@@ -29,6 +29,7 @@ from argosy.plan.metadata import annotations_of
 from argosy.plan.pipeline.held import held_of
 from argosy.plan.pipeline.policy import PolicyRef, propagation_ref
 from argosy.plan.scheduling import triggers
+from argosy.plan.status.undecided import unfederated
 
 __all__ = ["Explained", "Facts", "decided_now", "explained", "gather"]
 

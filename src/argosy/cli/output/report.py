@@ -1,6 +1,7 @@
 """The report on one object: where it is placed, how it does in each cluster, and what is being waited for.
 
-Gathered with a handful of reads, then put together by `report`, which is pure. How it looks on a screen is `status`' part.
+Gathered with a handful of reads, then put together by `report`, which is pure. What is being waited for is decided in
+`plan.status.wanted`. How it looks on a screen is `status`' part.
 """
 
 import asyncio
@@ -18,8 +19,16 @@ from argosy.kube.objects import Metadata, Partial
 from argosy.kube.resource import Resource
 from argosy.plan import fields
 from argosy.plan.copies.placement import may_hold_copies
-from argosy.plan.pipeline import pending
 from argosy.plan.pipeline.held import held_of
+from argosy.plan.status.wanted import (
+    PENDING,
+    Known,
+    copy_in,
+    desired_in,
+    missing,
+    pauses,
+    propagation_in,
+)
 
 __all__ = [
     "EVENTS",
@@ -32,16 +41,12 @@ __all__ = [
     "or_none",
     "replicas_wanted",
     "report",
-    "unfederated",
 ]
 
 T = TypeVar("T")
 EVENTS = Resource("", "v1", "events", "Event")
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _REPLICAS = "spec.replicas"
-_OURS = frozenset(
-    {keys.GLOBAL_SCHEDULER, keys.OVERRIDE_CONTROLLER, keys.NSAUTOPROP_CONTROLLER, keys.FOLLOWER_CONTROLLER}
-)
 
 
 class EventView(msgspec.Struct, frozen=True, rename="camel"):
@@ -57,15 +62,7 @@ class EventView(msgspec.Struct, frozen=True, rename="camel"):
         return self.last_timestamp or self.event_time or self.metadata.creation_timestamp or ""
 
 
-class Facts(msgspec.Struct, frozen=True):
-    """Everything that is known about one source object; None is what is not there."""
-
-    source: dict[str, Any]
-    type_config: FederatedTypeConfig | None
-    federated: FederatedObject | None
-    collected: CollectedStatus | None
-    clusters: tuple[FederatedCluster, ...]
-    fleet_paused: bool
+class Facts(Known, frozen=True, kw_only=True):
     #: Warnings on the source and its federated object, the newest first.
     warnings: tuple[EventView, ...]
 
@@ -90,15 +87,18 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     clusters: tuple[ClusterReport, ...]
     #: Patches by cluster beyond the replica numbers, `op path = value`.
     overrides: dict[str, list[str]]
+    #: What is missing; empty exactly if all is as wanted.
     waiting: list[str]
+    #: What is paused, whether or not that keeps anything back.
+    paused: list[str]
     conditions: list[dict[str, str]]
 
 
 async def gather(client: Client, resource: Resource, name: str, namespace: str | None) -> Facts:
     """Raises NotFound when the object itself is not there."""
-    source = await client.get(resource, name, namespace)
     configs = await client.list(resources.FEDERATED_TYPE_CONFIGS, into=FederatedTypeConfig)
     config = next((each for each in configs.items if is_of(each, resource)), None)
+    source = await client.get(config.resource if config is not None else resource, name, namespace)
     federated = collected = None
     if config is not None:
         federated_name = names.federated_name(name, config.name)
@@ -129,25 +129,22 @@ async def gather(client: Client, resource: Resource, name: str, namespace: str |
 def report(facts: Facts) -> Report:
     source, federated = facts.source, facts.federated
     metadata = source["metadata"]
-    wanted = replicas_wanted(federated) if federated is not None else {}
-    members = {cluster.name: cluster for cluster in facts.clusters}
-    clusters = tuple(
-        _cluster(name, facts, wanted) for name in (sorted(may_hold_copies(federated)) if federated is not None else ())
-    )
+    clusters = _clusters(facts)
     replicas = fields.get(source, _REPLICAS, None)
     status = source.get("status") or {}
-    mode = _mode(federated, wanted)
+    mode = _mode(federated)
     return Report(
         kind=source.get("kind", ""),
         name=metadata["name"],
         namespace=metadata.get("namespace", ""),
         policy="" if _automatic(federated) else _policy(metadata),
         mode=mode,
-        replicas=_total(mode, replicas, wanted) if isinstance(replicas, int) else None,
+        replicas=_total(mode, replicas, clusters) if isinstance(replicas, int) else None,
         ready=int(status.get("readyReplicas") or 0) if isinstance(replicas, int) else None,
         clusters=clusters,
         overrides=_overrides(federated) if federated is not None else {},
-        waiting=_waiting(facts, clusters, members),
+        waiting=missing(facts, {cluster.name: cluster.error for cluster in clusters}),
+        paused=pauses(facts),
         conditions=_conditions(source, federated),
     )
 
@@ -165,19 +162,21 @@ def replicas_wanted(federated: FederatedObject) -> dict[str, int | None]:
     return wanted
 
 
-def _cluster(name: str, facts: Facts, wanted: dict[str, int | None]) -> ClusterReport:
-    assert facts.federated is not None
-    entry = next((each for each in facts.federated.status.clusters if each.cluster == name), None)
-    propagation = entry.status if entry is not None else "Pending"
-    if name not in wanted and propagation == Propagation.OK:
-        propagation = Propagation.WAITING_FOR_REMOVAL
-    seen = next((each for each in facts.collected.clusters if each.cluster == name), None) if facts.collected else None
-    replicas = wanted.get(name)
+def _clusters(facts: Facts) -> tuple[ClusterReport, ...]:
+    federated, config = facts.federated, facts.type_config
+    if federated is None or config is None:
+        return ()
+    return tuple(_cluster(name, facts, federated, config) for name in sorted(may_hold_copies(federated)))
+
+
+def _cluster(name: str, facts: Facts, federated: FederatedObject, config: FederatedTypeConfig) -> ClusterReport:
+    propagation = propagation_in(federated, config, name)
+    replicas = fields.number(desired_in(facts, name), _REPLICAS) if name in federated.placed else None
     ready = None
     if replicas is not None:
-        number = fields.get(seen.collected_fields, "status.readyReplicas", 0) if seen is not None else 0
-        ready = number if isinstance(number, int) else 0
-    error = seen.error if seen is not None else ""
+        ready = fields.number(copy_in(facts, name) or {}, "status.readyReplicas") or 0
+    entry = facts.collected_in(name)
+    error = entry.error if entry is not None else ""
     if propagation != Propagation.OK:
         error = _last_error(name, propagation, facts) or error
     return ClusterReport(name, replicas, ready, propagation, error)
@@ -189,92 +188,14 @@ def _last_error(cluster: str, propagation: str, facts: Facts) -> str:
         member = next((each for each in facts.clusters if each.name == cluster), None)
         condition = member.condition(READY) if member is not None else None
         return condition.message if condition is not None else ""
+    held = held_of(facts.federated.metadata.annotations) if facts.federated is not None else None
+    if held is not None and propagation in (Propagation.APPLY_OVERRIDES_FAILED, PENDING):
+        return held.message
     for event in facts.warnings:
         about, _, text = (event.message or "").partition(": ")
         if text and event.reason == propagation and cluster in about.split(", "):
             return text
     return ""
-
-
-def _waiting(facts: Facts, clusters: Sequence[ClusterReport], members: dict[str, FederatedCluster]) -> list[str]:
-    federated = facts.federated
-    if facts.type_config is None or federated is None:
-        return [unfederated(facts.source, facts.type_config)]
-    found = []
-    annotations = federated.metadata.annotations
-    held = held_of(annotations)
-    if facts.source["metadata"].get("deletionTimestamp") or federated.metadata.deletion_timestamp:
-        found.append("being deleted: its copies in the members go first")
-    if held is not None:
-        what = "placement is held as it was" if federated.spec.placements else "held, placed nowhere"
-        found.append(f"{what}: {held.reason}: {held.message}")
-    found += _pending(annotations, held=held is not None)
-    if deferred := annotations.get(keys.SCHEDULING_DEFERRED_REASONS):
-        found.append(f"scheduling is deferred: {deferred}")
-    if facts.fleet_paused:
-        found.append("the fleet is paused: `argosy resume fleet`")
-    if annotations.get(keys.PAUSED) == "true":
-        found.append("this object is paused: `argosy resume`")
-    for cluster in clusters:
-        found += _waiting_in(cluster, members.get(cluster.name), federated)
-    if not found and _behind(facts.source, federated):
-        found.append("the newest change is on its way to the members")
-    return found
-
-
-def _behind(source: dict[str, Any], federated: FederatedObject) -> bool:
-    observed = (source.get("status") or {}).get("observedGeneration")
-    if isinstance(observed, int) and observed < int(source["metadata"].get("generation") or 0):
-        return True
-    return federated.status.synced_generation < federated.metadata.generation
-
-
-def unfederated(source: dict[str, Any], config: FederatedTypeConfig | None) -> str:
-    """Why nothing is made of an object that has no federated object."""
-    annotations = source["metadata"].get("annotations") or {}
-    if config is None:
-        return "this kind is not federated: no FederatedTypeConfig names it"
-    if annotations.get(keys.NO_FEDERATED_RESOURCE):
-        return f"not federated: the annotation {keys.NO_FEDERATED_RESOURCE} says so"
-    if source.get("kind") == "Namespace":
-        return "not federated: the namespaces every cluster has of its own are not propagated"
-    if not _policy(source["metadata"]):
-        return f"not federated: no policy is named; label it, e.g. {keys.PROPAGATION_POLICY_LABEL}=NAME"
-    return "waiting to be federated: are the controllers running?"
-
-
-def _pending(annotations: dict[str, str], *, held: bool) -> list[str]:
-    """While it is held, our own steps wait for what holds it and nothing else."""
-    if pending.finished(annotations.get(keys.PENDING_CONTROLLERS)):
-        return []
-    try:
-        steps = pending.parse(annotations.get(keys.PENDING_CONTROLLERS))
-    except pending.Unreadable as error:
-        return [str(error)]
-    waiting = [name for step in steps for name in step if not held or name not in _OURS]
-    return [f"controllers that have yet to act: {', '.join(waiting)}"] if waiting else []
-
-
-def _waiting_in(cluster: ClusterReport, member: FederatedCluster | None, federated: FederatedObject) -> list[str]:
-    found = []
-    if member is None:
-        return [f"{cluster.name} is not a member"]
-    if _paused(member.metadata):
-        found.append(f"{cluster.name} is paused: `argosy resume cluster {cluster.name}`")
-    if not member.ready:
-        condition = member.condition(READY)
-        found.append(
-            f"{cluster.name} is not ready: {condition.message if condition else 'nothing was heard of it yet'}"
-        )
-    elif cluster.name not in federated.placed:
-        found.append(f"{cluster.name}: its copy is being removed")
-    elif cluster.propagation != Propagation.OK:
-        found.append(f"{cluster.name}: {cluster.propagation}" + (f": {cluster.error}" if cluster.error else ""))
-    elif cluster.replicas is not None and (cluster.ready or 0) < cluster.replicas:
-        found.append(f"{cluster.name}: {cluster.ready or 0} of {cluster.replicas} replicas are ready")
-    elif cluster.replicas is not None and (cluster.ready or 0) > cluster.replicas:
-        found.append(f"{cluster.name}: {(cluster.ready or 0) - cluster.replicas} replicas too many are still running")
-    return found
 
 
 def _overrides(federated: FederatedObject) -> dict[str, list[str]]:
@@ -300,15 +221,15 @@ def _conditions(source: dict[str, Any], federated: FederatedObject | None) -> li
     return found
 
 
-def _mode(federated: FederatedObject | None, wanted: dict[str, int | None]) -> str:
-    if federated is None or not wanted:
+def _mode(federated: FederatedObject | None) -> str:
+    if federated is None or not federated.placed:
         return ""
     return keys.DIVIDE if federated.overrides_of(keys.GLOBAL_SCHEDULER) else keys.DUPLICATE
 
 
-def _total(mode: str, replicas: int, wanted: dict[str, int | None]) -> int:
+def _total(mode: str, replicas: int, clusters: Sequence[ClusterReport]) -> int:
     """Over all clusters; where each has a copy of its own, the source's number is that of one of them."""
-    return sum(number or 0 for number in wanted.values()) if mode == keys.DUPLICATE else replicas
+    return sum(cluster.replicas or 0 for cluster in clusters) if mode == keys.DUPLICATE else replicas
 
 
 def _automatic(federated: FederatedObject | None) -> bool:

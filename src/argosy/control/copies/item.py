@@ -9,8 +9,8 @@ from argosy.control.caches.informers import Caches
 from argosy.control.caches.objectkeys import FederatedKey, SourceKey
 from argosy.kube.objects import decode
 from argosy.plan.copies import placement
+from argosy.plan.copies.digest import digest, template_digest
 from argosy.plan.copies.identity import Refusal, Subject, refusal, subject_of
-from argosy.plan.copies.render import digest, template_digest
 
 __all__ = ["Item", "Nobodys", "item_of"]
 

@@ -32,7 +32,8 @@ from argosy.kube.errors import (
 )
 from argosy.kube.objects import Metadata, Partial, decode, encode, join_key, split_key
 from argosy.plan.copies.render import RenderError, adopted, orphaned
-from argosy.plan.status.misfit import MISSHAPEN, misfit
+from argosy.plan.fields import MISSHAPEN
+from argosy.plan.status.misfit import misfit
 
 __all__ = ["Applied", "Operations", "Render"]
 

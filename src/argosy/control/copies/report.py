@@ -93,6 +93,23 @@ class Report:
         if status is not None:
             await self._write_status(key, status)
 
+    async def held(self, item: Item) -> None:
+        """The object is not sent while its decision is held: its copies stay as they are, and what is wanted may be another."""
+        held = held_of(item.annotations)
+        if held is None:
+            return
+        before = item.federated.status
+        status = propagation.propagation_status(
+            before,
+            before.synced_generation,
+            propagation.held_results(item.federated, held),
+            timestamps.now(),
+            reason=held.reason,
+            held=held,
+        )
+        if status is not None:
+            await self._write_status(item.key, status)
+
     async def held_deletion(self, item: Item, message: str) -> None:
         """The copies stay although the object is being deleted."""
         before = item.federated.status

@@ -41,7 +41,7 @@ from argosy.kube import clock
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, Forbidden, TransportError
 from argosy.kube.transport import Transport
-from argosy.plan.status.misfit import MISSHAPEN
+from argosy.plan.fields import MISSHAPEN
 
 __all__ = ["Access", "Problem"]
 

@@ -5,9 +5,6 @@ member's object has not changed since.
 """
 
 from collections.abc import Mapping
-from hashlib import blake2b
-
-import orjson
 
 from argosy.api import keys
 from argosy.api.conditions import Propagation
@@ -25,7 +22,6 @@ from argosy.plan.metadata import annotations_of, labels_of, meta_equivalent, wit
 __all__ = [
     "RenderError",
     "adopted",
-    "digest",
     "in_bucket",
     "is_as_written",
     "is_current",
@@ -33,7 +29,6 @@ __all__ = [
     "needs_update",
     "orphaned",
     "render",
-    "template_digest",
     "version_of",
 ]
 
@@ -135,18 +130,6 @@ def orphaned(observed: Json) -> Json:
 
 
 # What was written, and whether the member's object is still that.
-
-
-def template_digest(template: Json) -> str:
-    """Digest of a template; computed once per object, not once per cluster."""
-    return blake2b(orjson.dumps(template, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()
-
-
-def digest(template_digest: str, patches: Patches, annotations: Mapping[str, str]) -> str:
-    """Digest of everything that decides one cluster's object."""
-    retains = annotations.get(keys.RETAIN_REPLICAS) == "true"
-    content = orjson.dumps([template_digest, patches, retains], option=orjson.OPT_SORT_KEYS)
-    return blake2b(content, digest_size=8).hexdigest()
 
 
 def version_of(metadata: Metadata) -> str:

@@ -24,8 +24,13 @@ def _keeping_secrets(desired: Json, observed: Json) -> Json:
     return {**desired, "secrets": observed["secrets"]}
 
 
+def _lost(desired: Json, copy: Json) -> list[str]:
+    """A claim that is still pending may wait for its first pod, as its storage class says."""
+    return ["its volume is lost"] if fields.get(copy, "status.phase", None) == "Lost" else []
+
+
 PERSISTENT_VOLUME: Final = Kind(retain=_keeping("spec.claimRef"))
-PERSISTENT_VOLUME_CLAIM: Final = Kind(retain=_keeping("spec.volumeName"))
+PERSISTENT_VOLUME_CLAIM: Final = Kind(retain=_keeping("spec.volumeName"), unfinished=_lost)
 SERVICE_ACCOUNT: Final = Kind(retain=_keeping_secrets)
 #: Argo keeps the status in the object itself, without a subresource.
 WORKFLOW: Final = Kind(retain=_keeping("status"))

@@ -9,6 +9,7 @@ from argosy.plan.fields import Json
 from argosy.plan.kinds.conditions import listed, settled, unreachable
 from argosy.plan.kinds.kind import Kind
 from argosy.plan.kinds.observation import Aggregation, Observation
+from argosy.plan.kinds.rollout import count, missing_replicas, replicas_of, status_of, surplus, unobserved
 
 __all__ = ["KIND"]
 
@@ -102,6 +103,28 @@ def _condition(observation: Observation, type: str) -> Json:
     return find(_status(observation).get("conditions"), type) or {}
 
 
+def _unfinished(desired: Json, copy: Json) -> list[str]:
+    if behind := unobserved(copy):
+        return behind
+    wanted, updated, running = replicas_of(desired), count(copy, "updatedReplicas"), count(copy, "replicas")
+    found = missing_replicas(updated, wanted, "updated")
+    if not found and running > updated:
+        found.append(f"{running - updated} replicas of the old version are still running")
+    found += missing_replicas(count(copy, "availableReplicas"), wanted, "available")
+    found = found or surplus(copy, wanted)
+    conditions = status_of(copy).get("conditions")
+    progressing, failing = find(conditions, "Progressing") or {}, find(conditions, "ReplicaFailure") or {}
+    if progressing.get("status") == "False":
+        found.append(f"the roll-out does not progress: {progressing.get('reason')}")
+    if failing.get("status") == "True":
+        found.append(f"pods cannot be created: {failing.get('message')}")
+    return found
+
+
 KIND: Final = Kind(
-    pod_spec=("spec", "template", "spec"), feedback_with_status=True, retain=_retain, aggregate=_aggregate
+    pod_spec=("spec", "template", "spec"),
+    feedback_with_status=True,
+    retain=_retain,
+    aggregate=_aggregate,
+    unfinished=_unfinished,
 )

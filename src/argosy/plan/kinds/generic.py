@@ -1,17 +1,22 @@
 """The status of any kind: that of the only member, or of several members what they agree on, summed counts, folded conditions.
 
-Counts are numbers whose names say so. Any other value that members disagree on is left out rather than guessed.
+Counts are numbers whose names say so. Any other value that members disagree on is left out rather than guessed. What a copy
+lacks is read from what most kinds have: observedGeneration, counts of replicas, the condition Ready.
 """
 
 import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from argosy.api.typeconfigs import PathDefinition
+from argosy.kube.conditions import find
+from argosy.plan import fields
 from argosy.plan.fields import ABSENT, Json
 from argosy.plan.kinds.conditions import settled, unreachable
 from argosy.plan.kinds.observation import Aggregation
+from argosy.plan.kinds.rollout import missing_replicas, status_of, unobserved
 
-__all__ = ["merge"]
+__all__ = ["merge", "unfinished"]
 
 _COUNT: Final = re.compile(r"(?i)(replicas|numberscheduled|active|succeeded|failed|ready)$|^number[A-Z]")
 
@@ -82,3 +87,21 @@ def _folded(conditions: Sequence[tuple[str, Sequence[Json]]]) -> list[Json]:
         status = statuses.pop() if len(statuses) == 1 else "False"
         result.append({"type": type, "status": status, "reason": chosen.get("reason", ""), "message": message})
     return result
+
+
+def unfinished(paths: PathDefinition, desired: Json, copy: Json) -> list[str]:
+    """What a member's copy of any kind lacks. A kind that reports nothing of this lacks nothing."""
+    status = status_of(copy)
+    if "observedGeneration" in status and (behind := unobserved(copy)):
+        return behind
+    wanted = fields.number(desired, paths.replicas_spec or "spec.replicas") or 0
+    found: list[str] = []
+    if path := paths.available_replicas_status:
+        found = missing_replicas(fields.number(copy, path) or 0, wanted, "available")
+    if not found and (paths.ready_replicas_status or "replicas" in status or "readyReplicas" in status):
+        path = paths.ready_replicas_status or "status.readyReplicas"
+        found = missing_replicas(fields.number(copy, path) or 0, wanted, "ready")
+    ready = find(status.get("conditions"), "Ready")
+    if ready is not None and ready.get("status") != "True":
+        found.append(f"it is not ready: {ready.get('reason') or ready.get('message')}")
+    return found

@@ -9,13 +9,13 @@ Kubernetes allows no Job status to go back (counts, times, its end), so the merg
 from collections.abc import Sequence
 from typing import Any, Final
 
-from argosy.kube.conditions import is_true
+from argosy.kube.conditions import find, is_true
 from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.kinds.conditions import settled, unreachable
 from argosy.plan.kinds.kind import Divided, Kind, Shares, by_number, replace
 from argosy.plan.kinds.observation import Aggregation, Observation
-from argosy.plan.replicas.completions import job_parts
+from argosy.plan.kinds.rollout import count, status_of
 
 __all__ = ["KIND", "failed"]
 
@@ -57,6 +57,9 @@ def _divide(shares: Shares) -> Divided:
     completions = fields.get(shares.template, "spec.completions", None)
     if shares.pointer != _PARALLELISM or not isinstance(completions, int):
         return by_number(shares)
+    # Here, because it needs numpy, which takes longer to load than most commands take that only look at a kind.
+    from argosy.plan.replicas.completions import job_parts
+
     held = {
         cluster: number
         for cluster in shares.before
@@ -169,6 +172,21 @@ def _with_times(wanted: Sequence[Json], aggregation: Aggregation) -> list[Json]:
     return settled(list(by_type.values()), aggregation.status.get("conditions"), aggregation.now)
 
 
+def _unfinished(desired: Json, copy: Json) -> list[str]:
+    """A Job is as wanted when it is complete."""
+    conditions = status_of(copy).get("conditions")
+    if is_true(conditions, "Complete"):
+        return []
+    if is_true(conditions, "Failed"):
+        return [f"the Job failed: {(find(conditions, 'Failed') or {}).get('reason')}"]
+    if fields.get(desired, "spec.suspend", None) is True:
+        return ["the Job is suspended"]
+    completions = fields.number(desired, "spec.completions")
+    if completions is None:
+        return ["the Job is not complete"]
+    return [f"{count(copy, 'succeeded')} of {completions} completions are done"]
+
+
 KIND: Final = Kind(
     pod_spec=("spec", "template", "spec"),
     strip=_strip,
@@ -176,4 +194,5 @@ KIND: Final = Kind(
     divide=_divide,
     indivisible=_indivisible,
     aggregate=_aggregate,
+    unfinished=_unfinished,
 )

@@ -85,3 +85,6 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     indivisible: Callable[[Json], str] = _always_divisible
     #: Merges the members' statuses into one.
     aggregate: Callable[[Aggregation], Json | None] = merge
+    #: (desired, copy): what a member's copy lacks to be as desired, in short phrases. The copy may have only the fields that
+    #: are collected. None for kinds that nothing special is known of.
+    unfinished: Callable[[Json, Json], list[str]] | None = None

@@ -2,9 +2,11 @@
 
 from typing import Final
 
+from argosy.kube.conditions import is_true
 from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Kind
+from argosy.plan.kinds.rollout import status_of
 
 __all__ = ["KIND", "retain_container"]
 
@@ -51,4 +53,14 @@ def retain_container(desired: Json, observed: Json) -> Json:
     return {**result, "volumeMounts": mounts} if mounts else result
 
 
-KIND: Final = Kind(pod_spec=("spec",), strip=_strip, retain=_retain)
+def _unfinished(desired: Json, copy: Json) -> list[str]:
+    status = status_of(copy)
+    phase = status.get("phase") or "Pending"
+    if phase == "Succeeded" or (phase == "Running" and is_true(status.get("conditions"), "Ready")):
+        return []
+    waiting = (fields.get(each, "state.waiting.reason", None) for each in status.get("containerStatuses") or ())
+    why = next(filter(None, waiting), None) or status.get("reason") or phase
+    return [f"the Pod {'failed' if phase == 'Failed' else 'is not ready'}: {why}"]
+
+
+KIND: Final = Kind(pod_spec=("spec",), strip=_strip, retain=_retain, unfinished=_unfinished)

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from argosy.plan.fields import Json
-from argosy.plan.kinds import bindings, deployment, job, pod, service, statefulset
+from argosy.plan.kinds import bindings, daemonset, definition, deployment, job, pod, service, statefulset
 from argosy.plan.kinds.kind import Kind
 
 __all__ = ["KINDS", "kind_of"]
@@ -15,14 +15,12 @@ _ANY: Final = Kind()
 #: Any change to a binding or role, except to its finalizers, needs the right to everything it grants.
 _GRANT: Final = Kind(feedback=False)
 _RBAC: Final = "rbac.authorization.k8s.io"
-#: The API server serves a CRD's kind by the CRD's status, so the status of members' copies must not change it.
-_DEFINITION: Final = Kind(aggregate=lambda aggregation: None)
 
 KINDS: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(
     {
         ("apps", "Deployment"): deployment.KIND,
         ("apps", "StatefulSet"): statefulset.KIND,
-        ("apps", "DaemonSet"): Kind(pod_spec=_POD_TEMPLATE),
+        ("apps", "DaemonSet"): daemonset.KIND,
         ("batch", "Job"): job.KIND,
         ("batch", "CronJob"): Kind(pod_spec=("spec", "jobTemplate", *_POD_TEMPLATE)),
         ("", "Pod"): pod.KIND,
@@ -31,7 +29,7 @@ KINDS: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(
         ("", "PersistentVolume"): bindings.PERSISTENT_VOLUME,
         ("", "PersistentVolumeClaim"): bindings.PERSISTENT_VOLUME_CLAIM,
         ("argoproj.io", "Workflow"): bindings.WORKFLOW,
-        ("apiextensions.k8s.io", "CustomResourceDefinition"): _DEFINITION,
+        ("apiextensions.k8s.io", "CustomResourceDefinition"): definition.KIND,
         (_RBAC, "Role"): _GRANT,
         (_RBAC, "RoleBinding"): _GRANT,
         (_RBAC, "ClusterRole"): _GRANT,

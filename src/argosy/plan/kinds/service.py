@@ -36,4 +36,10 @@ def _port_key(port: Json) -> tuple[Any, ...]:
     return port.get("name") or "", port.get("protocol") or "TCP", port.get("port")
 
 
-KIND: Final = Kind(strip=_strip, retain=_retain)
+def _unfinished(desired: Json, copy: Json) -> list[str]:
+    if fields.get(desired, "spec.type", None) != "LoadBalancer":
+        return []
+    return [] if fields.get(copy, "status.loadBalancer.ingress", None) else ["its load balancer has no address yet"]
+
+
+KIND: Final = Kind(strip=_strip, retain=_retain, unfinished=_unfinished)

@@ -8,7 +8,9 @@ from typing import Final
 
 from argosy.plan import fields
 from argosy.plan.copies.placement import Patches, value_at
+from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Divided, Kind, Shares, by_number, replace
+from argosy.plan.kinds.rollout import count, missing_replicas, replicas_of, surplus, unobserved
 from argosy.plan.replicas.ordinals import Range, gaps_of, ranges
 
 __all__ = ["KIND"]
@@ -57,4 +59,20 @@ def _start(ordinals: object) -> int | None:
     return start if isinstance(start, int) and not isinstance(start, bool) and start >= 0 else None
 
 
-KIND: Final[Kind] = Kind(pod_spec=("spec", "template", "spec"), divide=_divide)
+def _unfinished(desired: Json, copy: Json) -> list[str]:
+    """A partition keeps pods of the old revision on purpose. With OnDelete somebody has to delete them."""
+    if behind := unobserved(copy):
+        return behind
+    wanted = replicas_of(desired)
+    due = max(0, wanted - (fields.number(desired, "spec.updateStrategy.rollingUpdate.partition") or 0))
+    found = missing_replicas(count(copy, "updatedReplicas"), due, "updated")
+    if found and fields.get(desired, "spec.updateStrategy.type", None) == "OnDelete":
+        found = [f"{found[0]}: with OnDelete, the other pods have to be deleted"]
+    return [
+        *found,
+        *missing_replicas(count(copy, "availableReplicas"), wanted, "available"),
+        *surplus(copy, wanted),
+    ]
+
+
+KIND: Final[Kind] = Kind(pod_spec=("spec", "template", "spec"), divide=_divide, unfinished=_unfinished)

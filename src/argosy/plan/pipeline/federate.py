@@ -1,37 +1,25 @@
-"""Federate: the first step, which makes a source's federated object, if anything asks for one.
-
-The template is the source without the fields that belong to one cluster's copy. The keys of labels and annotations decide
-whether they go into the template or to the federated object itself.
-"""
+"""Federate: the first step, which makes a source's federated object, if anything asks for one. `template` says what of a
+source goes where."""
 
 from collections.abc import Mapping
 
-import msgspec
 import orjson
 
 from argosy.api import keys
-from argosy.api.federated import FederatedObject
 from argosy.api.names import federated_name
 from argosy.api.resources import federated_objects
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.kube import owners
-from argosy.plan.fields import Json, equal
+from argosy.plan.fields import Json
 from argosy.plan.metadata import SERVERS_OWN, annotations_of, labels_of, with_finalizers, without_managed_fields
 from argosy.plan.pipeline import namespaces
 from argosy.plan.pipeline.held import held_of
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.policy import propagation_ref
 from argosy.plan.pipeline.state import State
+from argosy.plan.pipeline.template import Classified, classify_annotations, classify_labels, template_of
 
-__all__ = [
-    "NameTaken",
-    "classify_annotations",
-    "classify_labels",
-    "federate",
-    "federated_object",
-    "template_of",
-    "up_to_date",
-]
+__all__ = ["NameTaken", "federate", "federated_object"]
 
 
 class NameTaken(ValueError):
@@ -73,40 +61,6 @@ def _asks_for_propagation(inputs: PassInputs) -> bool:
             inputs.source["metadata"]["name"], annotations_of(inputs.source), inputs.exclude_namespaces
         )
     )
-
-
-class Classified(msgspec.Struct, frozen=True):
-    """A source's labels or annotations, by where they go."""
-
-    federated: dict[str, str]
-    template: dict[str, str]
-    #: The federation's own keys in members, which are not propagated.
-    marks: frozenset[str]
-
-
-def classify_labels(labels: Mapping[str, str]) -> Classified:
-    return _classified(labels, keys.POLICY_LABELS, frozenset())
-
-
-def classify_annotations(annotations: Mapping[str, str]) -> Classified:
-    return _classified(annotations, keys.FEDERATED_ANNOTATIONS, keys.IGNORED_ANNOTATIONS)
-
-
-def _classified(values: Mapping[str, str], federated: frozenset[str], ignored: frozenset[str]) -> Classified:
-    elsewhere = federated | ignored | keys.MARKS
-    return Classified(
-        {key: value for key, value in values.items() if key in federated},
-        {key: value for key, value in values.items() if key not in elsewhere},
-        keys.MARKS.intersection(values),
-    )
-
-
-def template_of(source: Json) -> Json:
-    """The object to propagate. Labels and annotations are always present, so that a patch can add a single key."""
-    metadata = {key: value for key, value in source["metadata"].items() if key not in SERVERS_OWN}
-    metadata["labels"] = classify_labels(labels_of(source)).template
-    metadata["annotations"] = classify_annotations(annotations_of(source)).template
-    return {**{key: value for key, value in source.items() if key != "status"}, "metadata": metadata}
 
 
 def federated_object(source: Json, existing: Json | None, type_config: FederatedTypeConfig) -> Json:
@@ -179,15 +133,3 @@ def _check_owner(existing: Json, source: Json) -> None:
         raise NameTaken(
             f"{existing['metadata']['name']} is the federated object of {owner.get('kind')} {owner.get('name')}"
         )
-
-
-def up_to_date(source: Json, federated: FederatedObject) -> bool:
-    """Whether the federated object reflects this source and every cluster has it."""
-    own = classify_annotations(annotations_of(source)).federated
-    stored = {key: value for key, value in federated.metadata.annotations.items() if key in keys.FEDERATED_ANNOTATIONS}
-    return (
-        own == stored
-        and equal(template_of(source), federated.spec.template)
-        and federated.status.synced_generation == federated.metadata.generation
-        and all(entry.status == "OK" for entry in federated.status.clusters)
-    )

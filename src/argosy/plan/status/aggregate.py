@@ -13,7 +13,7 @@ from argosy.plan.fields import Json, equal
 from argosy.plan.kinds.observation import Aggregation, Observation
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of, copy_keys
-from argosy.plan.pipeline.federate import up_to_date
+from argosy.plan.pipeline.template import up_to_date
 
 __all__ = ["feedback", "feedback_of", "in_motion", "source_status"]
 

@@ -4,6 +4,7 @@ An unreachable member keeps the fields it had, marked by an error: after a resta
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 import orjson
@@ -16,9 +17,9 @@ from argosy.plan import fields
 from argosy.plan.fields import Json, equal
 from argosy.plan.metadata import annotations_of, labels_of, without_managed_fields
 
-__all__ = ["Seen", "collected_fields", "collected_status", "replicaset_digests"]
+__all__ = ["UNREACHABLE", "Seen", "collected_fields", "collected_status", "replicaset_digests"]
 
-_UNREACHABLE = "cluster is not reachable, these fields are the last known ones"
+UNREACHABLE: Final = "cluster is not reachable, these fields are the last known ones"
 #: Digits of a 64-bit number.
 _LONGEST_NUMBER = 19
 _DIGEST_FIELDS = {
@@ -88,7 +89,7 @@ def _comparable(existing: Json) -> Json:
 
 def _entry(cluster: str, seen: Seen, before: Json | None, type_config: FederatedTypeConfig) -> Json | None:
     if not seen.reachable:
-        return None if before is None else {**before, "error": _UNREACHABLE}
+        return None if before is None else {**before, "error": UNREACHABLE}
     if seen.error:
         return {"cluster": cluster, "collectedFields": {}, "error": seen.error}
     if seen.object is None:

@@ -12,12 +12,10 @@ import msgspec
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.kube import schema, typecheck
 from argosy.kube.jsonreader import TOO_DEEP, is_deep
-from argosy.plan.fields import Json
+from argosy.plan.fields import MISSHAPEN, Json
 
-__all__ = ["MISSHAPEN", "misfit", "overlarge"]
+__all__ = ["misfit", "overlarge"]
 
-#: What working with JSON of the wrong shape raises.
-MISSHAPEN: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
 #: Numbers that are summed over members must be exact in any JSON reader.
 _LARGEST: Final = 2**53
 #: Copies up to this size are never left out; and the size of all together that any server accepts as one object.

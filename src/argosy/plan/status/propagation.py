@@ -4,14 +4,18 @@ An unchanged status is not written again; times change only with what they belon
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
 from argosy.api.conditions import CHECK_CLUSTERS, PROPAGATED, Propagation
-from argosy.api.federated import FederatedCondition, FederatedStatus, PropagationEntry
-from argosy.plan.pipeline.held import CONDITION, Held
+from argosy.api.federated import FederatedCondition, FederatedObject, FederatedStatus, PropagationEntry
+from argosy.plan.pipeline.held import CONDITION, Held, HeldReason
 
-__all__ = ["Result", "propagation_status", "synced_clusters"]
+__all__ = ["Result", "held_results", "propagation_status", "synced_clusters"]
+
+#: Held because of its overrides: then nobody knows what is wanted in any cluster.
+_OVERRIDES: Final = frozenset({HeldReason.OVERRIDE_POLICY_MISSING, HeldReason.OVERRIDES_INVALID})
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -61,6 +65,17 @@ def propagation_status(
 def synced_clusters(status: FederatedStatus) -> str:
     """In how many clusters the object is as wanted, of those it is or belongs in: `2/3`."""
     return f"{sum(entry.status == Propagation.OK for entry in status.clusters)}/{len(status.clusters)}"
+
+
+def held_results(federated: FederatedObject, held: Held) -> dict[str, Result]:
+    """The results of an object that is not sent at all because it is held.
+
+    Without valid overrides no cluster has what is wanted. Otherwise what was recorded stays true.
+    """
+    results = {entry.cluster: Result(entry.status) for entry in federated.status.clusters}
+    if held.reason in _OVERRIDES:
+        results |= dict.fromkeys(federated.placed, Result(Propagation.APPLY_OVERRIDES_FAILED))
+    return results
 
 
 def _entry(cluster: str, result: Result, before: PropagationEntry | None) -> PropagationEntry:

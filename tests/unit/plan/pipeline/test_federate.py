@@ -3,8 +3,9 @@
 import pytest
 
 from argosy.api import keys
-from argosy.plan.pipeline.federate import federate, template_of
+from argosy.plan.pipeline.federate import federate
 from argosy.plan.pipeline.held import Held, with_held
+from argosy.plan.pipeline.template import template_of
 from tests.unit.plan.pipeline.steps import begun, inputs
 from tests.unit.plan.worlds import NAMESPACES, deployment
 

@@ -1,0 +1,96 @@
+"""Undecided: why nothing of an object is to reach members, or not yet: it is not federated, held, pending, or placed nowhere."""
+
+from typing import Final
+
+from argosy.api import keys
+from argosy.api.conditions import CHECK_CLUSTERS, PROPAGATED
+from argosy.api.types import FederatedObject, FederatedTypeConfig
+from argosy.plan import fields
+from argosy.plan.fields import Json
+from argosy.plan.metadata import annotations_of, labels_of
+from argosy.plan.pipeline import pending
+from argosy.plan.pipeline.held import held_of
+from argosy.plan.pipeline.policy import propagation_ref
+from argosy.plan.pipeline.template import names_the_policies, reflects
+
+__all__ = ["undecided", "unfederated"]
+
+#: The steps that place objects in clusters.
+_PLACING: Final = frozenset({keys.GLOBAL_SCHEDULER, keys.NSAUTOPROP_CONTROLLER})
+_OURS: Final = _PLACING | {keys.OVERRIDE_CONTROLLER, keys.FOLLOWER_CONTROLLER}
+_NO_POLICY: Final = f"no policy is named; label it, e.g. {keys.PROPAGATION_POLICY_LABEL}=NAME"
+
+
+def unfederated(source: Json, config: FederatedTypeConfig | None) -> str:
+    """Why nothing is made of an object that has no federated object."""
+    annotations, namespace = annotations_of(source), source["metadata"].get("namespace") or ""
+    if config is None:
+        return "this kind is not federated: no FederatedTypeConfig names it"
+    if annotations.get(keys.NO_FEDERATED_RESOURCE):
+        return f"not federated: the annotation {keys.NO_FEDERATED_RESOURCE} says so"
+    if namespace == keys.SYSTEM_NAMESPACE:
+        return f"not federated: nothing in the namespace {keys.SYSTEM_NAMESPACE} is"
+    if propagation_ref(labels_of(source), namespace) is not None:
+        return "waiting to be federated: are the controllers running?"
+    if source.get("kind") != "Namespace":
+        return f"not federated: {_NO_POLICY}"
+    if annotations.get(keys.NO_AUTO_PROPAGATION) == "true":
+        return f"not federated: the annotation {keys.NO_AUTO_PROPAGATION} says so"
+    return "not federated: the namespaces every cluster has of its own are not propagated"
+
+
+def undecided(source: Json, federated: FederatedObject, config: FederatedTypeConfig, clusters: int) -> list[str]:
+    """What keeps an object that has a federated object from members, before any of them is looked at. `clusters` are the
+    members there are."""
+    annotations, found = federated.metadata.annotations, []
+    if source["metadata"].get("deletionTimestamp") or federated.metadata.deletion_timestamp:
+        return ["being deleted: its copies in the members go first"]
+    owner = next((each for each in federated.metadata.owner_references if each.controller), None)
+    if owner is not None and owner.uid != source["metadata"].get("uid"):
+        return [f"the name of its federated object is taken by that of {owner.kind} {owner.name}"]
+    if not reflects(source, federated) or not names_the_policies(source, federated):
+        ignored = annotations_of(source).get(keys.NO_FEDERATED_RESOURCE)
+        why = f": the annotation {keys.NO_FEDERATED_RESOURCE} says so" if ignored else " yet"
+        found.append(f"the newest change is not federated{why}")
+    held = held_of(annotations)
+    if held is not None:
+        what = "placement is held as it was" if federated.spec.placements else "held, placed nowhere"
+        found.append(f"{what}: {held.reason}: {held.message}")
+    found += _pending(annotations.get(keys.PENDING_CONTROLLERS), held=held is not None)
+    if deferred := annotations.get(keys.SCHEDULING_DEFERRED_REASONS):
+        found.append(f"scheduling is deferred: {deferred}")
+    if annotations.get(keys.DRY_RUN) == "true" and not federated.status.clusters:
+        found.append(f"a dry run: nothing is created, the annotation {keys.DRY_RUN} says so")
+    refused = next((each.reason for each in federated.status.conditions if each.type == PROPAGATED), "")
+    if refused not in ("", CHECK_CLUSTERS) and held is None:
+        found.append(f"nothing is sent to members: {refused}")
+    if not federated.placed and not found:
+        found.append(f"placed nowhere: {_nowhere(source, annotations, config, clusters)}")
+    return found
+
+
+def _pending(text: str | None, *, held: bool) -> list[str]:
+    """While it is held, our own steps wait for what holds it and nothing else."""
+    try:
+        steps = pending.parse(text)
+    except pending.Unreadable as error:
+        return [str(error)]
+    waiting = [name for step in steps for name in step if not held or name not in _OURS]
+    return [f"controllers that have yet to act: {', '.join(waiting)}"] if waiting else []
+
+
+def _nowhere(source: Json, annotations: dict[str, str], config: FederatedTypeConfig, clusters: int) -> str:
+    steps = {name for step in config.spec.controllers for name in step}
+    if not steps & _PLACING:
+        return f"the type config {config.name} lists no controller that places objects"
+    if not clusters:
+        return "no cluster has joined"
+    if annotations.get(keys.NO_SCHEDULING):
+        return f"the annotation {keys.NO_SCHEDULING} says so"
+    if keys.NSAUTOPROP_CONTROLLER in steps and annotations_of(source).get(keys.NO_AUTO_PROPAGATION) == "true":
+        return f"the annotation {keys.NO_AUTO_PROPAGATION} says so"
+    if propagation_ref(labels_of(source), source["metadata"].get("namespace") or "") is None:
+        return _NO_POLICY
+    if fields.number(source, config.spec.path_definition.replicas_spec) == 0:
+        return "it has no replicas to divide"
+    return "no controller has placed it"

@@ -1,0 +1,425 @@
+"""`argosy status` on a federation of simulated members: what it says of each state, and that "nothing" means all is as wanted."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from argosy.api import keys, resources
+from argosy.cli.output.report import Report, gather, report
+from argosy.kube.client import Patch
+from argosy.kube.resource import Resource
+from tests.harness.ground import Ground, World, simulated_ground
+from tests.harness.user import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, SERVICES, weights
+from tests.scenarios.outages import lose, regain
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+EQUAL = weights(m1=1, m2=1, m3=1)
+IMAGE = "/spec/template/spec/containers/0/image"
+STATEFULSETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
+JOBS = Resource("batch", "v1", "jobs", "Job")
+DEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
+)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ground]:
+    async with simulated_ground(tmp_path_factory.mktemp("plane")) as made:
+        yield made
+        await made.leave()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def world(ground: Ground) -> AsyncIterator[World]:
+    async with ground.world() as made:
+        await made.policy(**EQUAL)
+        yield made
+
+
+async def told(world: World, resource: Resource = DEPLOYMENTS, name: str = "web") -> Report:
+    place = world.namespace if resource.namespaced else None
+    return report(await gather(world.client, resource, name, place))
+
+
+async def eventually_waits_for(
+    world: World, text: str, resource: Resource = DEPLOYMENTS, name: str = "web"
+) -> list[str]:
+    """What it waits for, once that names the text."""
+
+    async def waits() -> list[str]:
+        waiting = (await told(world, resource, name)).waiting
+        return waiting if any(text in line for line in waiting) else []
+
+    try:
+        return await world.eventually(waits)
+    except AssertionError:
+        raise AssertionError(f"{text!r} is not in {(await told(world, resource, name)).waiting}") from None
+
+
+async def eventually_as_wanted(world: World, resource: Resource = DEPLOYMENTS, name: str = "web") -> Report:
+    async def done() -> Report | None:
+        made = await told(world, resource, name)
+        return None if made.waiting else made
+
+    try:
+        return await world.eventually(done)
+    except AssertionError:
+        raise AssertionError(f"it still waits for {(await told(world, resource, name)).waiting}") from None
+
+
+async def deployed(world: World, replicas: int = 6) -> None:
+    await world.deploy(replicas=replicas)
+    await eventually_as_wanted(world)
+
+
+async def create(world: World, resource: Resource, spec: dict[str, Any], name: str = "web", **labels: str) -> None:
+    metadata = {
+        "name": name,
+        "namespace": world.namespace,
+        "labels": {keys.PROPAGATION_POLICY_LABEL: "policy", **labels},
+    }
+    api_version = f"{resource.group}/{resource.version}" if resource.group else resource.version
+    await world.client.create(
+        resource, {"apiVersion": api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
+    )
+
+
+async def change_type(world: World, name: str, spec: dict[str, Any]) -> None:
+    await world.client.patch(resources.FEDERATED_TYPE_CONFIGS, name, {"spec": spec}, kind=Patch.MERGE)
+
+
+def workload(image: str = "nginx:1.29", **spec: Any) -> dict[str, Any]:
+    pod = {"containers": [{"name": "main", "image": image}]}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod}
+    return {"selector": {"matchLabels": {"app": "web"}}, "template": template, **spec}
+
+
+# Roll-outs.
+
+
+async def test_an_image_that_cannot_be_pulled_is_never_as_wanted(world: World) -> None:
+    await deployed(world)
+    await world.set_image("nginx:bad")
+    waiting = await eventually_waits_for(world, "m1: 1 of 2 replicas are updated")
+    assert {line.partition(":")[0] for line in waiting} == {"m1", "m2", "m3"}
+    # All old replicas run and are ready, and yet nothing more happens.
+    assert (await told(world)).ready == 6
+    await world.set_image("nginx:1.30")
+    made = await eventually_as_wanted(world)
+    assert (made.ready, made.replicas) == (6, 6)
+
+
+async def test_waiting_for_nothing_means_that_each_member_runs_the_newest_image(world: World) -> None:
+    await deployed(world)
+    for number in range(3):
+        await world.set_image(f"nginx:1.3{number}")
+        await eventually_as_wanted(world)
+        for copy in (await world.copies()).values():
+            assert copy["spec"]["template"]["spec"]["containers"][0]["image"] == f"nginx:1.3{number}"
+            counts = copy["status"]
+            assert counts["updatedReplicas"] == counts["availableReplicas"] == counts["replicas"] == 2
+
+
+async def test_a_label_that_names_an_override_is_waited_for_at_once(world: World) -> None:
+    await deployed(world)
+    await override(world, {"path": IMAGE, "operator": "replace", "value": "mirror/nginx:1"})
+    await eventually_as_wanted(world)
+    copy = (await world.copies())["m2"]
+    assert copy["spec"]["template"]["spec"]["containers"][0]["image"] == "mirror/nginx:1"
+
+
+async def test_a_statefulset_whose_new_pod_does_not_start(world: World) -> None:
+    await create(world, STATEFULSETS, workload(replicas=2, serviceName="web"))
+    await eventually_as_wanted(world, STATEFULSETS)
+    body = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "nginx:bad"}]}}}}
+    await world.client.patch(STATEFULSETS, "web", body, world.namespace, kind=Patch.STRATEGIC)
+    await eventually_waits_for(world, "replicas are available", STATEFULSETS)
+    assert any("replicas are updated" in line for line in (await told(world, STATEFULSETS)).waiting)
+
+
+async def test_a_job_is_as_wanted_when_it_is_complete(world: World) -> None:
+    await world.policy("each", schedulingMode="Duplicate")
+    pod = {"containers": [{"name": "main", "image": "nginx:1"}], "restartPolicy": "Never"}
+    labels = {keys.PROPAGATION_POLICY_LABEL: "each"}
+    await create(world, JOBS, {"completions": 2, "parallelism": 1, "template": {"spec": pod}}, **labels)
+    await eventually_waits_for(world, "m1: 1 of 2 completions", JOBS)
+    await eventually_as_wanted(world, JOBS)
+    assert all(copy["status"]["succeeded"] == 2 for copy in (await world.copies("web", JOBS)).values())
+
+
+async def test_a_failed_job_is_not_as_wanted(world: World) -> None:
+    await world.policy("each", schedulingMode="Duplicate")
+    pod = {"containers": [{"name": "main", "image": "nginx:crash"}], "restartPolicy": "Never"}
+    labels = {keys.PROPAGATION_POLICY_LABEL: "each"}
+    await create(world, JOBS, {"backoffLimit": 0, "template": {"spec": pod}}, **labels)
+    waiting = await eventually_waits_for(world, "m1: the Job failed: BackoffLimitExceeded", JOBS)
+    assert {line.partition(":")[0] for line in waiting} >= {"m1", "m2", "m3"}
+
+
+async def test_a_configmap_and_a_service_are_as_wanted_once_they_are_there(world: World) -> None:
+    await world.policy("each", schedulingMode="Duplicate")
+    await world.configure("settings", {"a": "b"}, "each")
+    await eventually_as_wanted(world, CONFIGMAPS, "settings")
+    assert set(await world.copies("settings", CONFIGMAPS)) == {"m1", "m2", "m3"}
+    ports = [{"port": 80}]
+    await create(world, SERVICES, {"ports": ports}, "inside", **{keys.PROPAGATION_POLICY_LABEL: "each"})
+    await eventually_as_wanted(world, SERVICES, "inside")
+    outside = {"ports": ports, "type": "LoadBalancer"}
+    await create(world, SERVICES, outside, "outside", **{keys.PROPAGATION_POLICY_LABEL: "each"})
+    await eventually_waits_for(world, "m1: its load balancer has no address", SERVICES, "outside")
+
+
+# Overrides that are refused.
+
+
+async def override(world: World, patch: dict[str, Any], name: str = "mirror") -> None:
+    rule = {"targetClusters": {"clusters": ["m2"]}, "overriders": {"jsonpatch": [patch]}}
+    await world.client.create(
+        resources.OVERRIDE_POLICIES,
+        {
+            "apiVersion": keys.API_VERSION,
+            "kind": "OverridePolicy",
+            "metadata": {"name": name, "namespace": world.namespace},
+            "spec": {"overrideRules": [rule]},
+        },
+    )
+    body = {"metadata": {"labels": {keys.OVERRIDE_POLICY_LABEL: name}}}
+    await world.client.patch(DEPLOYMENTS, "web", body, world.namespace, kind=Patch.MERGE)
+
+
+async def test_an_override_that_is_refused_shows_in_every_cluster_it_keeps_from_changing(world: World) -> None:
+    await deployed(world)
+    await override(world, {"path": "/spec/no/such/field", "operator": "replace", "value": 1})
+    await eventually_waits_for(world, "OverridePolicy mirror, overrideRules[0], cluster m2")
+
+    async def refused() -> bool:
+        return await world.propagation() == dict.fromkeys(world.names, "ApplyOverridesFailed")
+
+    await world.eventually(refused, "the federated object says so")
+    federated = await world.federated()
+    conditions = {each["type"]: (each["status"], each["reason"]) for each in federated["status"]["conditions"]}
+    assert conditions == {"Propagated": ("False", "OverridesInvalid"), "Scheduled": ("False", "OverridesInvalid")}
+    await world.scale("web", 9)
+    await world.set_image("nginx:1.30")
+    made = await told(world)
+    assert {each.propagation for each in made.clusters} == {"ApplyOverridesFailed"}
+    assert all("overrideRules[0], cluster m2" in each.error for each in made.clusters)
+    await world.client.delete(resources.OVERRIDE_POLICIES, "mirror", world.namespace)
+    await eventually_waits_for(world, f"OverridePolicy {world.namespace}/mirror not found")
+    body = {"metadata": {"labels": {keys.OVERRIDE_POLICY_LABEL: None}}}
+    await world.client.patch(DEPLOYMENTS, "web", body, world.namespace, kind=Patch.MERGE)
+    made = await eventually_as_wanted(world)
+    assert (made.ready, {each.propagation for each in made.clusters}) == (9, {"OK"})
+
+
+# Nothing happens.
+
+
+async def test_a_missing_policy_is_told_by_status_and_condition_and_no_cluster_is_ok(world: World) -> None:
+    await deployed(world)
+    await world.client.delete(resources.PROPAGATION_POLICIES, "policy", world.namespace)
+    await eventually_waits_for(world, f"PolicyNotFound: PropagationPolicy {world.namespace}/policy not found")
+    await world.scale("web", 9)
+
+    async def pending() -> bool:
+        return {each.propagation for each in (await told(world)).clusters} == {"Pending"}
+
+    await world.eventually(pending, "what is scaled and not sent is not OK")
+
+    async def conditions() -> bool:
+        federated = await world.federated()
+        found = {each["type"]: (each["status"], each["reason"]) for each in federated["status"]["conditions"]}
+        return found.get("Scheduled") == ("False", "PolicyNotFound")
+
+    await world.eventually(conditions, "the federated object says so")
+    await world.policy(**EQUAL)
+    await eventually_as_wanted(world)
+
+
+async def test_a_policy_that_never_was(world: World) -> None:
+    await world.deploy(policy="nowhere")
+    await eventually_waits_for(world, "held, placed nowhere: PolicyNotFound")
+
+
+async def test_an_object_that_names_no_policy(world: World) -> None:
+    await world.deploy(policy="")
+    await eventually_waits_for(world, "not federated: no policy is named")
+
+
+async def test_an_object_that_names_no_policy_any_more(world: World) -> None:
+    await deployed(world)
+    body = {"metadata": {"labels": {keys.PROPAGATION_POLICY_LABEL: None}}}
+    await world.client.patch(DEPLOYMENTS, "web", body, world.namespace, kind=Patch.MERGE)
+    await eventually_waits_for(world, "placed nowhere: no policy is named")
+
+
+async def test_an_object_that_is_not_to_be_scheduled(world: World) -> None:
+    manifest = {"name": "web", "namespace": world.namespace, "annotations": {keys.NO_SCHEDULING: "true"}}
+    labels = {keys.PROPAGATION_POLICY_LABEL: "policy"}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**manifest, "labels": labels}}
+    await world.client.create(CONFIGMAPS, body)
+    await eventually_waits_for(world, f"placed nowhere: the annotation {keys.NO_SCHEDULING} says so", CONFIGMAPS)
+
+
+async def test_a_policy_that_allows_no_cluster(world: World) -> None:
+    await world.policy("none", placement=[{"cluster": "nowhere"}])
+    await world.deploy(policy="none")
+    await eventually_waits_for(world, "held, placed nowhere: Unschedulable")
+
+
+async def test_a_type_without_controllers_places_nothing(world: World) -> None:
+    await change_type(world, "limitranges", {"controllers": None})
+    limits = Resource("", "v1", "limitranges", "LimitRange")
+    try:
+        await create(world, limits, {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]})
+        text = "placed nowhere: the type config limitranges lists no controller that places objects"
+        await eventually_waits_for(world, text, limits)
+    finally:
+        await change_type(world, "limitranges", {"controllers": [[keys.GLOBAL_SCHEDULER], [keys.OVERRIDE_CONTROLLER]]})
+    await eventually_as_wanted(world, limits)
+
+
+async def test_a_type_whose_status_comes_back_to_nobody(world: World) -> None:
+    await deployed(world)
+    await change_type(world, "deployments.apps", {"statusAggregation": {"enabled": False}})
+    try:
+        await world.scale("web", 9)
+        text = "its own status is not kept: the type config deployments.apps has no status aggregation"
+        await eventually_waits_for(world, text)
+    finally:
+        await change_type(world, "deployments.apps", {"statusAggregation": {"enabled": True}})
+    await eventually_as_wanted(world)
+
+
+async def test_a_type_that_collects_no_status_is_told_by_the_sum(world: World) -> None:
+    before = (await world.client.get(resources.FEDERATED_TYPE_CONFIGS, "deployments.apps"))["spec"]["statusCollection"]
+    await change_type(world, "deployments.apps", {"statusCollection": {"enabled": False}})
+    try:
+        await deployed(world)
+        await world.set_image("nginx:bad")
+        await eventually_waits_for(world, "all clusters together: 3 of 6 replicas are updated")
+        await change_type(world, "deployments.apps", {"statusAggregation": {"enabled": False}})
+        await eventually_waits_for(world, "how it does in the members is not known")
+    finally:
+        restored = {"statusCollection": before, "statusAggregation": {"enabled": True}}
+        await change_type(world, "deployments.apps", restored)
+
+
+async def test_a_type_that_is_not_federated(world: World) -> None:
+    leases = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+    await create(world, leases, {})
+    await eventually_waits_for(world, "this kind is not federated: no FederatedTypeConfig names it", leases)
+
+
+async def test_an_object_that_is_tried_only(world: World) -> None:
+    labels = {keys.PROPAGATION_POLICY_LABEL: "policy"}
+    metadata = {"name": "web", "namespace": world.namespace, "labels": labels, "annotations": {keys.DRY_RUN: "true"}}
+    await world.client.create(CONFIGMAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    await eventually_waits_for(world, "a dry run: nothing is created", CONFIGMAPS)
+
+
+async def test_a_pause_is_waited_for_only_if_it_keeps_something_back(world: World) -> None:
+    await deployed(world)
+    pause = "m3 is paused: `argosy resume cluster m3`"
+    await world.annotate(resources.FEDERATED_CLUSTERS, "m3", None, **{keys.PAUSED: "true"})
+    try:
+        made = await eventually_as_wanted(world)
+        assert made.paused == [pause]
+        await world.scale("web", 9)
+        await eventually_waits_for(world, "m3: Pending")
+        made = await told(world)
+        assert pause in made.waiting
+    finally:
+        await world.annotate(resources.FEDERATED_CLUSTERS, "m3", None, **{keys.PAUSED: None})
+    assert (await eventually_as_wanted(world)).ready == 9
+
+
+async def test_what_a_paused_object_keeps_back_is_not_ok(world: World) -> None:
+    await deployed(world)
+    await world.annotate(DEPLOYMENTS, "web", world.namespace, **{keys.PAUSED: "true"})
+    await world.scale("web", 9)
+    await eventually_waits_for(world, "this object is paused")
+
+    async def pending() -> bool:
+        return {each.propagation for each in (await told(world)).clusters} == {"Pending"}
+
+    try:
+        await world.eventually(pending, "nothing of it is sent")
+    finally:
+        await world.annotate(DEPLOYMENTS, "web", world.namespace, **{keys.PAUSED: None})
+    assert (await eventually_as_wanted(world)).ready == 9
+
+
+async def test_a_namespace_goes_everywhere_without_a_policy(world: World) -> None:
+    await eventually_as_wanted(world, NAMESPACES, world.namespace)
+
+
+async def test_no_replicas_are_as_wanted_too(world: World) -> None:
+    await deployed(world, 3)
+    await world.scale("web", 0)
+    made = await eventually_as_wanted(world)
+    assert (made.ready, made.replicas) == (0, 0)
+    assert all(copy["spec"]["replicas"] == 0 for copy in (await world.copies()).values())
+
+
+async def test_an_object_that_starts_without_replicas(world: World) -> None:
+    await world.deploy(replicas=0)
+    await eventually_waits_for(world, "placed nowhere: it has no replicas to divide")
+    await world.scale("web", 3)
+    await eventually_as_wanted(world)
+
+
+async def test_an_object_in_a_member_that_is_away(world: World, ground: Ground) -> None:
+    await deployed(world)
+    candidate = ground.candidates["m2"]
+    await lose(candidate)
+    try:
+        await eventually_waits_for(world, "m2 is not ready")
+    finally:
+        await regain(candidate)
+    await eventually_as_wanted(world)
+
+
+async def test_a_crd_is_as_wanted_once_each_member_serves_its_kind(world: World) -> None:
+    policy = {"metadata": {"name": "crds"}, "spec": {"schedulingMode": "Duplicate"}}
+    kind = {"apiVersion": keys.API_VERSION, "kind": "ClusterPropagationPolicy"}
+    await world.client.create(resources.CLUSTER_PROPAGATION_POLICIES, {**kind, **policy})
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    named = {"plural": "ships", "singular": "ship", "kind": "Ship", "listKind": "ShipList"}
+    labels = {keys.CLUSTER_PROPAGATION_POLICY_LABEL: "crds"}
+    spec = {"group": "example.com", "names": named, "scope": "Namespaced", "versions": [version]}
+    name = "ships.example.com"
+    manifest = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}
+    await world.client.create(DEFINITIONS, {**manifest, "metadata": {"name": name, "labels": labels}})
+    try:
+        await eventually_as_wanted(world, DEFINITIONS, name)
+        for member in world.names:
+            copy = await world.member(member).get(DEFINITIONS, name)
+            assert any(each["type"] == "Established" for each in copy["status"]["conditions"])
+    finally:
+        await world.client.delete(DEFINITIONS, name)
+        await world.eventually(lambda: _gone(world, DEFINITIONS, name))
+        await world.client.delete(resources.CLUSTER_PROPAGATION_POLICIES, "crds")
+
+
+async def _gone(world: World, resource: Resource, name: str) -> bool:
+    return not await world.exists(resource, name)
+
+
+async def test_members_that_keep_their_own_replicas_are_as_wanted_with_those(world: World) -> None:
+    await world.policy("each", schedulingMode="Duplicate")
+    await world.deploy(replicas=2, policy="each")
+    await eventually_as_wanted(world)
+    await world.annotate(DEPLOYMENTS, "web", world.namespace, **{keys.RETAIN_REPLICAS: "true"})
+    await eventually_as_wanted(world)
+    await world.member("m1").patch(DEPLOYMENTS, "web", {"spec": {"replicas": 4}}, world.namespace)
+
+    async def more() -> bool:
+        made = await told(world)
+        return not made.waiting and [each.ready for each in made.clusters] == [4, 2, 2]
+
+    await world.eventually(more, "m1 runs four")
