@@ -114,7 +114,9 @@ def _stuck(demand: Demand, kept: _Numbers, *, exact: bool) -> _Numbers:
     missing = max(demand.total - int(kept.sum()), 0)
     allowed = np.minimum(_numbers(demand.current, exact), demand.ceilings)
     stuck = np.maximum(allowed - np.maximum(kept, demand.estimated), 0)
-    return np.minimum(np.maximum(missing - (stuck.cumsum() - stuck), 0), stuck)
+    before: _Numbers = stuck.cumsum() - stuck
+    staying: _Numbers = np.minimum(np.maximum(missing - before, 0), stuck)
+    return staying
 
 
 def _stopped(demand: Demand, desired: _Numbers, present: _Numbers, largest: int, ties: Column) -> _Numbers:
