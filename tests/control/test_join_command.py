@@ -12,7 +12,7 @@ from tests.harness.federation import DEPLOYMENTS, NAMESPACES, SECRETS
 from tests.harness.membership import Outsider, Party
 from tests.harness.user import exists, federated_cluster
 
-pytestmark = pytest.mark.real_time("the commands are processes")
+pytestmark = pytest.mark.real_time("the commands have an event loop of their own")
 
 OWNED = {"apiVersion": keys.API_VERSION, "kind": "FederatedCluster", "name": "m1"}
 

@@ -1,37 +1,14 @@
 """One federation for the tests of the command line, started and stopped by the command line itself."""
 
-import contextlib
-import io
-import subprocess
-import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from argosy.cli import main
-
-
-class Said(msgspec.Struct, frozen=True):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        """What it complained about: `error: …`, `hint: …`."""
-        return [line for line in self.err.splitlines() if line.startswith(("error: ", "hint: "))]
-
-
-def argosy(*arguments: str, timeout: float = 90.0) -> Said:
-    """In a process of its own."""
-    command = [sys.executable, "-m", "argosy.cli", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
-    return Said(done.returncode, done.stdout, done.stderr)
+from tests.harness.commands import Said, argosy, here
 
 
 class Cli:
-    """Commands against the session's federation, in this process: starting Python takes longer than most of them."""
+    """Commands against the session's federation, in this process."""
 
     def __init__(self, data: Path):
         self.data = data
@@ -41,17 +18,7 @@ class Cli:
         return self.bare("--kubeconfig", str(self.kubeconfig), *arguments)
 
     def bare(self, *arguments: str) -> Said:
-        out, err = io.StringIO(), io.StringIO()
-        before, sys.argv = sys.argv, ["argosy", *arguments]
-        code = 0
-        try:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                main()
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else 0
-        finally:
-            sys.argv = before
-        return Said(code, out.getvalue(), err.getvalue())
+        return here(*arguments)
 
     def ok(self, *arguments: str) -> str:
         said = self(*arguments)

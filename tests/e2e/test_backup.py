@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.conftest import Cli, argosy
+from tests.e2e.conftest import Cli
+from tests.harness.commands import argosy
 
 NOWHERE = """
 apiVersion: core.kubeadmiral.io/v1alpha1

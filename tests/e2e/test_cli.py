@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from argosy.cli.local.folder import DataFolder
-from tests.e2e.conftest import Cli, argosy
+from tests.e2e.conftest import Cli
+from tests.harness.commands import argosy
 from tests.harness.eventually import PATIENCE
 
 

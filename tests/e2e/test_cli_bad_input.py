@@ -13,8 +13,8 @@ from argosy.cli.commands.taint import changed
 from argosy.cli.output.failures import explained
 from argosy.cli.output.logs import _Lines
 from argosy.testing.certificates import Authority
-from tests.e2e.conftest import argosy
 from tests.e2e.test_cli import until
+from tests.harness.commands import argosy
 
 DEPLOYMENT = """apiVersion: apps/v1
 kind: Deployment

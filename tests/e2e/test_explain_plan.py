@@ -5,8 +5,9 @@ import json
 import pytest
 import yaml
 
-from tests.e2e.conftest import Cli, Said
+from tests.e2e.conftest import Cli
 from tests.e2e.test_cli import until
+from tests.harness.commands import Said
 
 CLUSTER = {"apiVersion": "core.kubeadmiral.io/v1alpha1", "kind": "FederatedCluster", "metadata": {"name": "oslo"}}
 

@@ -10,8 +10,9 @@ import pytest
 
 from argosy.cli.local.folder import DataFolder
 from argosy.server.embedded import EmbeddedServer
-from tests.e2e.conftest import Cli, Said, argosy
+from tests.e2e.conftest import Cli
 from tests.faults.served import Served
+from tests.harness.commands import Said, argosy
 
 
 def content(folder: Path) -> dict[str, bytes]:

@@ -7,7 +7,6 @@ import asyncio
 import base64
 import contextlib
 import itertools
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from argosy.control.members import join, role
 from argosy.kube.resource import Resource
 from argosy.server.auth.identity import Attributes, Authorizer, Decision, User
 from argosy.server.embedded import EmbeddedServer
+from tests.harness.commands import here
 from tests.harness.federation import Federation
 from tests.harness.servers import new_server
 from tests.harness.user import NAMESPACES, SECRETS, exists
@@ -55,13 +55,8 @@ class Membership(Federation):
         """A command's exit code and what it said, by the control plane's administrator."""
         config = folder / "hub"
         config.write_text(yaml.safe_dump(self.plane.kubeconfig("hub")))
-        process = await asyncio.create_subprocess_exec(
-            *[sys.executable, "-m", "argosy.cli", "--kubeconfig", str(config), *arguments],
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        out, _ = await process.communicate()
-        return process.returncode or 0, out.decode()
+        said = await asyncio.to_thread(here, "--kubeconfig", str(config), *arguments)
+        return said.code, said.out + said.err
 
     # Its secret.
 
