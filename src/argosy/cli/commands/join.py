@@ -1,5 +1,6 @@
 """`argosy join` and `argosy unjoin`: clusters come and go."""
 
+import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from argosy.kube.config import Connection
 
 __all__ = ["join", "unjoin"]
+
+#: Seconds in which an object without finalizers is gone, also at the end of the time.
+_GONE = 5.0
 
 Timeout = Annotated[float, typer.Option(min=0, help="Seconds to wait; 0 does not wait.")]
 
@@ -214,10 +218,12 @@ def unjoin(
         print(f"{name} has left" if timeout else f"{name} is leaving")
 
     async def given_up(client: "Client", default: str) -> None:
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + timeout
         copies = await giving_up.copies_in(client, name)
         cluster = await leaving(client)
         why = await giving_up.give_up(client, cluster, timeout)
-        await membership.wait_gone(client, cluster, timeout)
+        await membership.wait_gone(client, cluster, max(deadline - clock(), _GONE))
         if why is None:
             print(f"{name} answered and has left the ordinary way")
         else:
