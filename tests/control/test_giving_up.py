@@ -61,6 +61,18 @@ async def test_one_that_comes_back_in_time_is_released(party):
     await party.eventually(party.is_clean)
 
 
+async def test_so_is_one_that_comes_back_when_nobody_would_try_for_long(party):
+    await party.servers["m1"].close_door()
+    await membership.leave(party.client, "m1", cascade=False)
+    await party.told("MemberNotReleased", type="Released")
+    await asyncio.sleep(3600)
+    giving = asyncio.create_task(giving_up.give_up(party.client, await party.cluster(), PATIENCE))
+    await asyncio.sleep(5)
+    await party.servers["m1"].open_door()
+    assert await giving is None
+    await party.eventually(party.is_clean)
+
+
 async def test_without_controllers_nobody_knows_whether_it_answers(party):
     await party.stop_controllers()
     cluster = await membership.leave(party.client, "m1", cascade=False)

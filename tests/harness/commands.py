@@ -39,7 +39,7 @@ def here(*arguments: str) -> Said:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             main()
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 0
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
     finally:
         sys.argv = before
     return Said(code, out.getvalue(), err.getvalue())

@@ -373,6 +373,8 @@ class Clusters(Loop[str]):
                 await member.confirm()
         except (CredentialsError, join.NotTheMember, ApiError, TransportError, TimeoutError) as error:
             await self._writer.not_released(cluster, str(error) or "the member did not answer in time")
+        else:
+            await self._writer.answers(cluster)
 
     async def _release(self, cluster: FederatedCluster) -> FederatedCluster:
         """Remove from the member what joining created, also if joining was not completed."""

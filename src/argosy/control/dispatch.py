@@ -304,9 +304,11 @@ class Dispatch(Loop[FederatedKey]):
         """Nothing may be sent: reports the present state, and that it is not the desired one."""
         if not wanted:
             return Applied(Propagation.WAITING_FOR_REMOVAL)
+        # Of overrides that are refused no more, the record may still tell.
+        refused = record is not None and record.status == Propagation.APPLY_OVERRIDES_FAILED
         if record is not None and record.digest == item.digest(cluster):
-            return _unwritten(record, Propagation.PENDING_CREATE)
-        kept = record is None or record.status == Propagation.OK
+            return Applied(Propagation.OK) if refused else _unwritten(record, Propagation.PENDING_CREATE)
+        kept = record is None or refused or record.status == Propagation.OK
         return Applied(Propagation.PENDING_CREATE) if kept else _unwritten(record, Propagation.PENDING_CREATE)
 
     def _awaiting_namespace(self, item: Item, applied: Applied, cluster: str) -> Applied:

@@ -40,7 +40,7 @@ Rule = Mapping[str, Any]
 
 
 async def granted(client: Client, namespace: str = "") -> Sequence[Rule]:
-    """Rules that surely hold for us in that namespace, or in all. There may be more."""
+    """Rules that hold for us in that namespace, or in all, unless another authorizer denies before them. There may be more."""
     body = {
         "apiVersion": _RULES_REVIEWS.api_version,
         "kind": _RULES_REVIEWS.kind,

@@ -65,7 +65,7 @@ def desired_plan(clusters, minimum, maximum, weight, limited, estimated, total, 
 def reference_plan(preferences, total, clusters, **given):
     """`preferences` maps cluster (or `*`) to (minimum, maximum or None, weight). Returns (plan, overflow)."""
     plan, overflow = moved_plan(preferences, total, clusters, **given)
-    if not given["avoid_disruption"] or given["keep_unschedulable"]:
+    if not given["avoid_disruption"] or given["keep_unschedulable"] or not any(plan.values()):
         return plan, overflow
     # Safer than the description: what a cluster cannot run and nobody else takes stays, as far as it is missing.
     missing = total - sum(plan.values()) - sum(overflow.values())

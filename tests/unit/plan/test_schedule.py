@@ -10,7 +10,7 @@ from argosy.api.types import SchedulingProfile
 from argosy.fleet.snapshot import Fleet
 from argosy.plan.scheduling.framework import FrameworkError
 from argosy.plan.scheduling.schedule import profile_of, schedule
-from argosy.plan.scheduling.unit import Affinity
+from argosy.plan.scheduling.unit import Affinity, AutoMigrationInfo
 from tests.unit.plan.any_worlds import worlds
 from tests.unit.plan.scheduling import cluster, fleet, taint, unit
 
@@ -91,6 +91,15 @@ def test_weights_that_leave_every_cluster_empty_do_not_remove_the_object():
     assert decision.placements == {"a": 5}
     assert decision.unschedulable
     assert decision.shortfall == 5
+
+
+@pytest.mark.parametrize("estimate", [2, 4])
+def test_nor_where_the_cluster_cannot_run_all_of_it(estimate):
+    info = AutoMigrationInfo({"a": estimate})
+    wanted = unit(5, current={"a": 5}, weights={"elsewhere": 1}, auto_migration=True, migration_info=info)
+    decision = schedule(wanted, fleet("a", "b"))
+    assert decision.placements == {"a": 5}
+    assert decision.unschedulable
 
 
 def test_scaled_to_zero_the_objects_stay_with_0_replicas():

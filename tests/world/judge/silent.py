@@ -8,7 +8,7 @@ from tests.world.judge.objects import READS
 
 __all__ = ["Silent"]
 
-_HEARTBEATS = ("/leases/", "/federatedclusters/")
+_LEASES, _CLUSTERS = "/leases/", "/federatedclusters/"
 #: A question, for all that it is sent as an object.
 _QUESTIONS = ("/selfsubjectaccessreviews", "/selfsubjectrulesreviews")
 
@@ -33,7 +33,8 @@ class Silent(Line):
     def sent(self, client: str, server: str, request: Request) -> None:
         if request.method in READS or not client.startswith("controllers"):
             return
-        if any(each in request.path for each in _HEARTBEATS + _QUESTIONS):
+        heartbeat = _LEASES in request.path or (_CLUSTERS in request.path and request.path.endswith("/status"))
+        if heartbeat or any(each in request.path for each in _QUESTIONS):
             return
         self.last, self.at = f"{client} sent {request.method} {request.path} to {server}", self._time()
         if self._begun:

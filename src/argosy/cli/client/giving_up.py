@@ -41,19 +41,20 @@ async def copies_in(client: Client, cluster: str) -> Counter[str]:
 
 async def give_up(client: Client, cluster: FederatedCluster, timeout: float) -> str | None:
     """Let a leaving member go within the time. Returns why it could not be released; None if it was. Raises Failure."""
-    known = _attempt(cluster)
-    asked = {"metadata": {"annotations": {keys.GIVE_UP_ASKED: timestamps.now()}}}
-    start = asyncio.get_running_loop().time()
+    time = asyncio.get_running_loop().time
+    last_try, known = time() + _PATIENCE, None
     try:
         async with asyncio.timeout(timeout):
-            with contextlib.suppress(NotFound):
-                await client.patch(resources.FEDERATED_CLUSTERS, cluster.name, asked)
+            await _ask(client, cluster.name)
             while True:
                 found = await membership.find(client, cluster.name)
                 if found is None or found.metadata.uid != cluster.metadata.uid:
                     return None
-                patient = asyncio.get_running_loop().time() - start >= _PATIENCE
-                if patient and _attempt(found) not in ("", known) and await _let_go(client, found):
+                if known is None and time() >= last_try:
+                    # The member may be back since the first attempt: the last one counts.
+                    known = _attempt(found)
+                    await _ask(client, cluster.name)
+                elif known is not None and _attempt(found) not in ("", known) and await _let_go(client, found):
                     released = found.condition(RELEASED)
                     return released.message if released is not None else ""
                 await asyncio.sleep(_POLL)
@@ -62,6 +63,13 @@ async def give_up(client: Client, cluster: FederatedCluster, timeout: float) -> 
             f"{cluster.name} was not given up within {timeout:g} s: no attempt to release it has failed",
             "it answers and is still leaving, or the controllers do not run; run this again, perhaps with a longer --timeout",
         ) from None
+
+
+async def _ask(client: Client, name: str) -> None:
+    """The controllers try to release the member now, however often they failed."""
+    asked = {"metadata": {"annotations": {keys.GIVE_UP_ASKED: timestamps.now()}}}
+    with contextlib.suppress(NotFound):
+        await client.patch(resources.FEDERATED_CLUSTERS, name, asked)
 
 
 def _attempt(cluster: FederatedCluster) -> str:

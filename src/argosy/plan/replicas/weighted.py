@@ -64,7 +64,8 @@ def plan_replicas(demand: Demand, weights: Column, ties: Column) -> tuple[Column
     if not demand.keep_unschedulable:
         staying = max(int(replicas.sum()) - int(desired.replicas.sum()), 0)
         overflow = np.minimum(overflow, max(desired.unplaced - staying, 0))
-        overflow = overflow + _stuck(demand, replicas + overflow, exact=exact)
+        if replicas.any():  # else the caller keeps what runs, and says so
+            overflow = overflow + _stuck(demand, replicas + overflow, exact=exact)
     return _column(replicas), _column(overflow)
 
 

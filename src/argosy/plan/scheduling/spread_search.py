@@ -57,6 +57,8 @@ def enough(bounds: Sequence[Bounds], groups: Sequence[Group], room: int) -> dict
 
     Raises TooManyGroups if that remains open.
     """
+    if any(bound.least > len({group.domains[at] for group in groups}) for at, bound in enumerate(bounds)):
+        return None
     search = _Search(bounds, groups)
     none: Mapping[int, int] = {}
     steps = [_Step(0, room, (0,) * len(bounds), (none,) * len(bounds), None)]
@@ -81,7 +83,7 @@ class _Search:
         for group in reversed(groups):
             later, clusters = self._later[-1], self._clusters[-1]
             self._later.append(tuple(bits | 1 << domain for bits, domain in zip(later, group.domains, strict=True)))
-            self._clusters.append(_added(clusters, group.domains, group.size))
+            self._clusters.append(_added(clusters, group.domains, group.size) if self._skewed else clusters)
         self._later.reverse()
         self._clusters.reverse()
 

@@ -9,7 +9,7 @@ from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline import pending
-from argosy.plan.pipeline.held import held_of
+from argosy.plan.pipeline.held import HeldReason, held_of
 from argosy.plan.pipeline.policy import propagation_ref
 from argosy.plan.pipeline.template import names_the_policies, reflects
 
@@ -62,7 +62,8 @@ def undecided(source: Json, federated: FederatedObject, config: FederatedTypeCon
     if annotations.get(keys.DRY_RUN) == "true" and not federated.status.clusters:
         found.append(f"a dry run: nothing is created, the annotation {keys.DRY_RUN} says so")
     refused = next((each.reason for each in federated.status.conditions if each.type == PROPAGATED), "")
-    if refused not in ("", CHECK_CLUSTERS) and held is None:
+    # A hold that is over may still be told of: the condition follows when something is sent.
+    if refused not in ("", CHECK_CLUSTERS, *HeldReason) and held is None:
         found.append(f"nothing is sent to members: {refused}")
     if not federated.placed and not found:
         found.append(f"placed nowhere: {_nowhere(source, annotations, config, clusters)}")

@@ -31,6 +31,8 @@ __all__ = ["PENDING", "Known", "copy_in", "desired_in", "missing", "pauses", "pr
 #: Shown for a cluster that has not got what is wanted there yet. Not a state that is stored.
 PENDING: Final = "Pending"
 _READY: Final = "status.readyReplicas"
+#: Where a type config does not say otherwise.
+_REPLICAS: Final = "spec.replicas"
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,6 +167,8 @@ def _unfinished_in(known: Known, federated: FederatedObject, config: FederatedTy
     if entry.error == UNREACHABLE:
         return ["its copy cannot be read: what is known is old"]
     record, generation = _record(federated, name), fields.number(copy, "metadata.generation")
+    if generation is None:  # it is not collected
+        generation = fields.number(copy, "status.observedGeneration")
     if record is not None and generation is not None and generation < record.last_observed_generation:
         return ["the state of its copy since the last change is not known yet"]
     return _unfinished(desired_in(known, name), copy, config) if _collects_status(config) else []
@@ -187,7 +191,7 @@ def _missing_altogether(known: Known, federated: FederatedObject, config: Federa
     placed = len(federated.placed)
     if not placed:
         return
-    if (lacking := _unplaced_replicas(federated)) > 0:
+    if (lacking := _unplaced_replicas(federated, config)) > 0:
         yield f"{lacking} replicas are in no cluster"
     if not _unfinished(federated.spec.template, {}, config):
         return
@@ -199,10 +203,11 @@ def _missing_altogether(known: Known, federated: FederatedObject, config: Federa
     if not aggregated:
         yield f"how it does in the members is not known: the type config {config.name} collects no status"
         return
-    numbers = [fields.number(desired_in(known, name), "spec.replicas") for name in federated.placed]
+    path = config.spec.path_definition.replicas_spec or _REPLICAS
+    numbers = [fields.number(desired_in(known, name), path) for name in federated.placed]
     together = federated.spec.template
     if None not in numbers:
-        together = fields.put(together, "spec.replicas", sum(number or 0 for number in numbers))
+        together = fields.put(together, path, sum(number or 0 for number in numbers))
     for each in _unfinished(together, known.source, config):
         yield f"all clusters together: {each}"
 
@@ -212,15 +217,17 @@ def _collects_status(config: FederatedTypeConfig) -> bool:
     return collection.enabled and "status" in collection.fields
 
 
-def _unplaced_replicas(federated: FederatedObject) -> int:
+def _unplaced_replicas(federated: FederatedObject, config: FederatedTypeConfig) -> int:
     """Replicas of a divided object that scheduling gave to no cluster."""
+    path = config.spec.path_definition.replicas_spec or _REPLICAS
+    pointer = "/" + path.replace(".", "/")
     shares = [
         patch.value
         for patches in federated.overrides_of(keys.GLOBAL_SCHEDULER).values()
         for patch in patches
-        if patch.path == "/spec/replicas" and isinstance(patch.value, int)
+        if patch.path == pointer and isinstance(patch.value, int)
     ]
-    return (fields.number(federated.spec.template, "spec.replicas") or 0) - sum(shares) if shares else 0
+    return (fields.number(federated.spec.template, path) or 0) - sum(shares) if shares else 0
 
 
 def _behind(known: Known, federated: FederatedObject, config: FederatedTypeConfig) -> list[str]:
