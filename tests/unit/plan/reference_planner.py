@@ -62,27 +62,7 @@ def desired_plan(clusters, minimum, maximum, weight, limited, estimated, total, 
     return plan, {name: number for name, number in overflow.items() if number > 0}, remaining
 
 
-def reference_plan(preferences, total, clusters, **given):
-    """`preferences` maps cluster (or `*`) to (minimum, maximum or None, weight). Returns (plan, overflow)."""
-    plan, overflow = moved_plan(preferences, total, clusters, **given)
-    if not given["avoid_disruption"] or given["keep_unschedulable"] or not any(plan.values()):
-        return plan, overflow
-    # Safer than the description: what a cluster cannot run and nobody else takes stays, as far as it is missing.
-    missing = total - sum(plan.values()) - sum(overflow.values())
-    for name in sorted(plan):
-        estimate = given["estimated_capacity"].get(name)
-        if estimate is None:
-            continue
-        maximum = (preferences.get(name) or preferences["*"])[1]
-        allowed = smallest(given["current"].get(name, 0), maximum, given["limited_capacity"].get(name))
-        stuck = allowed - max(plan[name] + overflow.get(name, 0), estimate)
-        if min(stuck, missing) > 0:
-            overflow[name] = overflow.get(name, 0) + min(stuck, missing)
-            missing -= min(stuck, missing)
-    return plan, overflow
-
-
-def moved_plan(
+def reference_plan(
     preferences,
     total,
     clusters,
@@ -94,6 +74,7 @@ def moved_plan(
     avoid_disruption,
     keep_unschedulable,
 ):
+    """`preferences` maps cluster (or `*`) to (minimum, maximum or None, weight). Returns (plan, overflow)."""
     chosen = {}
     for name in clusters:
         if name in preferences:

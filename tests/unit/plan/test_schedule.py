@@ -1,6 +1,7 @@
 """The whole decision: who is chosen, who is refused and why, and that nothing is lost for want of a better idea."""
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,10 +9,13 @@ from hypothesis import strategies as st
 from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm, Toleration
 from argosy.api.types import SchedulingProfile
 from argosy.fleet.snapshot import Fleet
+from argosy.plan.plugins.replicas.cluster_capacity_weight import _with_the_homeless
+from argosy.plan.replicas.weighted import plan_replicas
 from argosy.plan.scheduling.framework import FrameworkError
 from argosy.plan.scheduling.schedule import profile_of, schedule
 from argosy.plan.scheduling.unit import Affinity, AutoMigrationInfo
 from tests.unit.plan.any_worlds import worlds
+from tests.unit.plan.demands import demands
 from tests.unit.plan.scheduling import cluster, fleet, taint, unit
 
 
@@ -100,6 +104,34 @@ def test_nor_where_the_cluster_cannot_run_all_of_it(estimate):
     decision = schedule(wanted, fleet("a", "b"))
     assert decision.placements == {"a": 5}
     assert decision.unschedulable
+
+
+@pytest.mark.parametrize("avoid_disruption", [True, False])
+@pytest.mark.parametrize("estimates", [{}, {"a": 6}, {"a": 0}])
+def test_what_runs_in_a_full_cluster_stays_if_no_other_takes_it(avoid_disruption, estimates):
+    """A full cluster weighs nothing, so nothing is offered to it."""
+    members = fleet(cluster("a", cpu="10", free="0"), cluster("b", cpu="10", taints=[taint("x")]))
+    wanted = unit(
+        11,
+        current={"a": 10, "b": 1},
+        avoid_disruption=avoid_disruption,
+        auto_migration=True,
+        migration_info=AutoMigrationInfo(estimates),
+    )
+    assert schedule(wanted, members).placements == {"a": 10, "b": 1}
+
+
+@given(demands())
+@settings(max_examples=300, deadline=None)
+def test_the_homeless_stay_and_nobody_is_added(asked):
+    weights = np.zeros(len(asked.current), dtype=np.int64)
+    weights[0] = 1
+    planned = plan_replicas(asked, weights, np.arange(len(weights)))
+    replicas, overflow = _with_the_homeless(asked, *planned)
+    before, after = planned[0] + planned[1], replicas + overflow
+    assert (after >= before).all()
+    assert (after <= np.maximum(before, np.minimum(asked.current, asked.ceilings))).all()
+    assert int(after.sum()) <= max(int(before.sum()), asked.total)
 
 
 def test_scaled_to_zero_the_objects_stay_with_0_replicas():

@@ -144,16 +144,6 @@ def test_no_clusters_and_no_replicas_are_plans_too():
     assert plan(-3).replicas == dict.fromkeys(M123, 0)
 
 
-def test_what_a_cluster_cannot_run_and_nobody_else_takes_stays():
-    """m1 has no weight and room for one of its two; m2 may get no more."""
-    columns = demand(3, [2, 1], most=[None, 1], estimated=[1, None])
-    replicas, overflow = planner.plan_replicas(columns, np.array([0, 1000]), np.array([1, 2]))
-    assert (replicas.tolist(), overflow.tolist()) == ([1, 1], [1, 0])
-    roomy = demand(3, [2, 1], estimated=[1, None])
-    replicas, overflow = planner.plan_replicas(roomy, np.array([0, 1000]), np.array([1, 2]))
-    assert (replicas.tolist(), overflow.tolist()) == ([1, 2], [0, 0])
-
-
 # Any input.
 
 NAMES = [f"c{number:02}" for number in range(50)]

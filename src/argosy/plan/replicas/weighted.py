@@ -64,8 +64,6 @@ def plan_replicas(demand: Demand, weights: Column, ties: Column) -> tuple[Column
     if not demand.keep_unschedulable:
         staying = max(int(replicas.sum()) - int(desired.replicas.sum()), 0)
         overflow = np.minimum(overflow, max(desired.unplaced - staying, 0))
-        if replicas.any():  # else the caller keeps what runs, and says so
-            overflow = overflow + _stuck(demand, replicas + overflow, exact=exact)
     return _column(replicas), _column(overflow)
 
 
@@ -105,19 +103,6 @@ def _without_moves(demand: Demand, desired: _Numbers, largest: int, ties: Column
     if change < 0:
         return present - _stopped(demand, desired, present, largest, ties)
     return present + _shared(change, np.maximum(gap, 0), largest, ties)
-
-
-def _stuck(demand: Demand, kept: _Numbers, *, exact: bool) -> _Numbers:
-    """Replicas that a cluster cannot run, and that nobody else takes: they stay, as many as are missing in all.
-
-    A cluster without weight is offered nothing, so the division knows nothing of them.
-    """
-    missing = max(demand.total - int(kept.sum()), 0)
-    allowed = np.minimum(_numbers(demand.current, exact), demand.ceilings)
-    stuck = np.maximum(allowed - np.maximum(kept, demand.estimated), 0)
-    before: _Numbers = stuck.cumsum() - stuck
-    staying: _Numbers = np.minimum(np.maximum(missing - before, 0), stuck)
-    return staying
 
 
 def _stopped(demand: Demand, desired: _Numbers, present: _Numbers, largest: int, ties: Column) -> _Numbers:

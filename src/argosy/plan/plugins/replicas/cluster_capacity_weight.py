@@ -5,7 +5,7 @@ import numpy as np
 from argosy.fleet.katalyst import RECLAIMED_MILLICPU
 from argosy.fleet.snapshot import CPU, GPU, MEMORY, Column, Fleet, Rows
 from argosy.plan.plugins.rules import compute_power
-from argosy.plan.replicas.demand import demand_of, pods_assured, replicas_today, steps
+from argosy.plan.replicas.demand import Demand, demand_of, pods_assured, replicas_today, steps
 from argosy.plan.replicas.weighted import plan_replicas, stays, tie_breaks
 from argosy.plan.replicas.weights import dynamic_weights, level_weights
 from argosy.plan.scheduling.framework import Division, FrameworkError, Replicas
@@ -21,7 +21,24 @@ def divide(unit: Unit, fleet: Fleet, rows: Rows) -> Division:
         replicas, overflow = demand.current, fleet.zeros[: len(named)]
     else:
         replicas, overflow = plan_replicas(demand, weights, tie_breaks(fleet.name_hashes[named], unit.key))
+        if not unit.weights:
+            replicas, overflow = _with_the_homeless(demand, replicas, overflow)
     return Division(_as_asked(replicas, named, rows), _as_asked(overflow, named, rows), (told, *steps(unit, demand)))
+
+
+def _with_the_homeless(demand: Demand, replicas: Column, overflow: Column) -> tuple[Column, Column]:
+    """What runs today and found no cluster stays where it is: a full cluster weighs nothing, and so was offered nothing.
+
+    If nobody found a cluster, the caller keeps what runs, and says so.
+    """
+    planned = replicas + overflow
+    missing = demand.total - int(planned.sum())
+    if missing <= 0 or not planned.any():
+        return replicas, overflow
+    homeless = np.maximum(np.minimum(demand.current, demand.ceilings) - planned, 0)
+    staying = np.minimum(np.maximum(missing - (homeless.cumsum() - homeless), 0), homeless)
+    fitting = np.minimum(staying, np.maximum(demand.estimated - replicas, 0))
+    return replicas + fitting, overflow + staying - fitting
 
 
 def weights_of(unit: Unit, fleet: Fleet, rows: Rows) -> tuple[Column, str]:
