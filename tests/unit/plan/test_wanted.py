@@ -130,6 +130,11 @@ def test_what_is_known_of_before_says_nothing_of_now(patch, entry, told):
     assert missing(with_copy(as_wanted(), "m1", patch, **entry)) == [told]
 
 
+def test_where_generations_are_not_collected_the_observed_one_tells():
+    known = with_copy(as_wanted(), "m1", {"metadata": {"generation": None}, "status": {"observedGeneration": 2}})
+    assert missing(known) == ["m1: the state of its copy since the last change is not known yet"]
+
+
 def test_a_copy_nothing_was_heard_of_is_missing():
     known = as_wanted()
     assert missing(changed(known, collected={"clusters": []})) == [
@@ -220,6 +225,19 @@ def test_replicas_that_no_cluster_has():
     scheduled = msgspec.to_builtins(known.federated)["spec"]["overrides"]
     scheduled[0]["clusters"] = scheduled[0]["clusters"][:1]
     assert "3 replicas are in no cluster" in missing(changed(known, federated={"spec": {"overrides": scheduled}}))
+
+
+def test_replicas_of_any_name_that_no_cluster_has():
+    known = as_wanted()
+    scheduled = msgspec.to_builtins(known.federated)["spec"]["overrides"]
+    scheduled[0]["clusters"] = scheduled[0]["clusters"][:1]
+    scheduled[0]["clusters"][0]["patches"] = [{"op": "replace", "path": "/spec/size", "value": 4}]
+    sized = changed(
+        known,
+        federated={"spec": {"overrides": scheduled, "template": {"spec": {"size": 6}}}},
+        type_config={"spec": {"pathDefinition": {"replicasSpec": "spec.size"}}},
+    )
+    assert "2 replicas are in no cluster" in missing(sized)
 
 
 COUNTS = st.integers(0, 5)
