@@ -215,6 +215,26 @@ async def test_an_override_that_is_refused_shows_in_every_cluster_it_keeps_from_
     assert (made.ready, {each.propagation for each in made.clusters}) == (9, {"OK"})
 
 
+async def test_of_an_override_that_is_refused_no_more_a_paused_cluster_tells_nothing(world: World) -> None:
+    await deployed(world)
+    pause = {"metadata": {"annotations": {keys.PAUSED: "true"}}}
+    await world.client.patch(resources.FEDERATED_CLUSTERS, "m1", pause, kind=Patch.MERGE)
+    try:
+        await override(world, {"path": "/spec/no/such/field", "operator": "replace", "value": 1})
+
+        async def states(state: str) -> bool:
+            return await world.propagation() == dict.fromkeys(world.names, state)
+
+        await world.eventually(lambda: states("ApplyOverridesFailed"))
+        body = {"metadata": {"labels": {keys.OVERRIDE_POLICY_LABEL: None}}}
+        await world.client.patch(DEPLOYMENTS, "web", body, world.namespace, kind=Patch.MERGE)
+        await world.eventually(lambda: states("OK"), "it has what is wanted, though nothing was sent")
+    finally:
+        resume = {"metadata": {"annotations": {keys.PAUSED: None}}}
+        await world.client.patch(resources.FEDERATED_CLUSTERS, "m1", resume, kind=Patch.MERGE)
+    await eventually_as_wanted(world)
+
+
 # Nothing happens.
 
 
