@@ -69,7 +69,8 @@ class Placements(Line):
                 if not self._reason(source_key, policy_key, f"{_CLUSTERS}/{cluster}"):
                     self.broken(f"{key} left {cluster} for no reason of its own")
             return
-        self._surplus(key, policy_key, old, new, after["spec"]["template"])
+        if _policy(before) == _policy(after):  # another policy may leave a cluster that takes no more
+            self._surplus(key, policy_key, old, new, after["spec"]["template"])
         if not self._reason(source_key, policy_key, *self._clusters()) and "autoMigration" not in str(
             found(self._plane, policy_key)
         ):
