@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 
 __all__ = ["Bounds", "Group", "TooManyGroups", "enough"]
 
-#: Steps before the search gives up: about 25 ms, since decisions share the event loop.
-_MOST_STEPS: Final = 3_000
+#: Steps before the search gives up: some 20 ms, since decisions share the event loop.
+_MOST_STEPS: Final = 1_500
 
 
 class TooManyGroups(Exception):
