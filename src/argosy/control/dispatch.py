@@ -242,21 +242,32 @@ class Dispatch(Loop[FederatedKey]):
 
     async def _round(self, item: Item) -> Result | None:
         """Bring every affected cluster to its desired state and report."""
-        wanted = set(item.federated.placed)
+        wanted, concerned = set(item.federated.placed), placement.may_hold_copies(item.federated)
         works = {
             cluster: Work(
                 item.digest(cluster) if cluster in wanted else "remove",
                 functools.partial(self._settle, item, cluster, cluster in wanted),
             )
-            for cluster in sorted(placement.may_hold_copies(item.federated))
+            for cluster in sorted(concerned)
+            if not self._is_connecting(item, cluster, cluster in wanted)
         }
         results = await self._rounds.run(item.key, works)
-        complete = len(results) == len(works)
+        complete = len(results) == len(concerned)
         await self._report.round(item, results, complete)
         if complete and all(applied.status is Propagation.OK for applied in results.values()):
             generation = int((item.federated.spec.template.get("metadata") or {}).get("generation") or 0)
             self._marks.finished(item.source, generation, item.config.name)
         return self._next(results)
+
+    def _is_connecting(self, item: Item, cluster_name: str, wanted: bool) -> bool:
+        """Whether the cluster could be written to but for its connection, which wakes the object when it is there.
+
+        Until then nobody knows what the cluster has: what was recorded stays, and does not count for what is wanted now.
+        """
+        cluster = self._caches.clusters.get(cluster_name)
+        if cluster is None or self._pause.cluster(cluster) or self._members.get(cluster_name) is not None:
+            return False
+        return self._obstacle(item, cluster, item.record(cluster_name), wanted) is None
 
     async def _settle(self, item: Item, cluster_name: str, wanted: bool) -> Applied:
         """One object in one cluster."""
@@ -273,8 +284,7 @@ class Dispatch(Loop[FederatedKey]):
                 waiting = Applied(Propagation.WAITING_FOR_CASCADING_DELETION)
                 return waiting if member is None else await self._operations.absent(member)
             return obstacle
-        if member is None:
-            # The cluster is ready, so it is about to be connected, which wakes the object again. Until then all stays.
+        if member is None:  # it was disconnected just now, and is connected again before long, which wakes the object
             return self._unsent(item, cluster_name, record, wanted)
         if not wanted:
             if failover.has_failed(cluster) and not self._is_served_elsewhere(item):
