@@ -45,13 +45,12 @@ class Reported(Line):
         status, metadata, template = federated.get("status") or {}, federated["metadata"], federated["spec"]["template"]
         if status.get("syncedGeneration") != metadata["generation"] or template["kind"] not in _TABLES:
             return
-        if status == before.get("status"):
-            return  # told before
-        wanted = placed(federated)
+        wanted, told = placed(federated), before.get("status") or {}
+        known = told.get("clusters") or () if told.get("syncedGeneration") == status["syncedGeneration"] else ()
         copy = f"{_TABLES[template['kind']]}/{metadata['namespace']}/{template['metadata']['name']}"
         for entry in status.get("clusters") or ():
             cluster = entry["cluster"]
-            if entry.get("status") != "OK" or cluster not in wanted:
+            if entry.get("status") != "OK" or cluster not in wanted or entry in known:  # told before
                 continue
             lately = self._lately(cluster, copy)
             if not any(each.exists and wanted[cluster] in (None, each.replicas) for each in lately):
