@@ -48,6 +48,7 @@ down: ## stop it
 
 # Tests of one file share what it starts, so that a file stays with one worker.
 test: dev ## run all tests
+	@$(BIN)/python -m tests.compiled
 	@$(BIN)/python -m tests.rerun -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-fast: dev ## run the tests that take milliseconds
