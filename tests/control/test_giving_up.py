@@ -13,7 +13,7 @@ from tests.harness.user import exists
 
 PATIENCE = 120.0
 #: Virtual seconds after which the controllers try as seldom as they ever do.
-LONG = 3600.0
+LONG = 300.0
 
 
 async def test_leaving_that_fails_is_told_on_the_cluster(party):
