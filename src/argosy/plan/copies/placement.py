@@ -17,6 +17,7 @@ from argosy.plan.metadata import without_annotations
 
 __all__ = [
     "after_removal",
+    "entry_of",
     "is_placed_by",
     "may_hold_copies",
     "merged_overrides",
@@ -41,6 +42,11 @@ def placed(spec: Mapping[str, Any]) -> list[str]:
 
 def _names(entry: Mapping[str, Any]) -> list[str]:
     return [reference["cluster"] for reference in entry.get("placement") or ()]
+
+
+def entry_of(spec: Mapping[str, Any], field: str, controller: str) -> Mapping[str, Any]:
+    """A controller's entry of the placements or overrides; empty if it has none."""
+    return next((each for each in spec.get(field) or () if each["controller"] == controller), {})
 
 
 def is_placed_by(spec: Mapping[str, Any], controller: str) -> bool:
