@@ -18,6 +18,7 @@ from argosy.kube.errors import NotFound
 from argosy.kube.objects import Metadata, Partial
 from argosy.kube.resource import Resource
 from argosy.plan import fields
+from argosy.plan.copies.held_copies import held_copies
 from argosy.plan.copies.placement import may_hold_copies
 from argosy.plan.pipeline.held import held_of
 from argosy.plan.status.wanted import (
@@ -188,7 +189,10 @@ def _last_error(cluster: str, propagation: str, facts: Facts) -> str:
         member = next((each for each in facts.clusters if each.name == cluster), None)
         condition = member.condition(READY) if member is not None else None
         return condition.message if condition is not None else ""
-    held = held_of(facts.federated.metadata.annotations) if facts.federated is not None else None
+    annotations = facts.federated.metadata.annotations if facts.federated is not None else {}
+    if propagation == Propagation.APPLY_OVERRIDES_FAILED and (why := held_copies(annotations).why(cluster)):
+        return why
+    held = held_of(annotations)
     if held is not None and propagation in (Propagation.APPLY_OVERRIDES_FAILED, PENDING):
         return held.message
     for event in facts.warnings:
@@ -217,7 +221,9 @@ def _conditions(source: dict[str, Any], federated: FederatedObject | None) -> li
         if isinstance(condition, dict)
     ]
     own = federated.status.conditions if federated is not None else ()
-    found += [{"type": each.type, "status": each.status, "reason": each.reason, "message": ""} for each in own]
+    found += [
+        {"type": each.type, "status": each.status, "reason": each.reason, "message": each.message} for each in own
+    ]
     return found
 
 

@@ -68,12 +68,12 @@ def override(inputs: PassInputs, state: State) -> State:
 def _with_kept(state: State, made: Overrides) -> Overrides:
     """A held copy still has the patches it was written with: what these refer to is still needed there."""
     stored = entry_of(state.spec, "overrides", keys.OVERRIDE_CONTROLLER).get("clusters") or ()
-    patches = {each["cluster"]: each["patches"] for each in stored if each["cluster"] in made.refusals}
-    kept = {name: made for name, made in record.decode(state.annotations, stored).items() if name in patches}
-    unknown = dict.fromkeys(patches.keys() - kept.keys(), ())
-    return msgspec.structs.replace(
-        made, patches={**made.patches, **patches}, made={**made.made, **unknown, **kept}
-    )
+    patches = {
+        each["cluster"]: each["patches"] for each in stored if each["cluster"] in made.refusals and each.get("patches")
+    }
+    known = record.decode(state.annotations, stored)
+    kept = {name: known.get(name, ()) for name in patches}
+    return msgspec.structs.replace(made, patches={**made.patches, **patches}, made={**made.made, **kept})
 
 
 def _telling_of_held(before: State, after: State) -> State:
