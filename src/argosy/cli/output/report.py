@@ -20,7 +20,8 @@ from argosy.kube.resource import Resource
 from argosy.plan import fields
 from argosy.plan.copies.held_copies import held_copies
 from argosy.plan.copies.placement import may_hold_copies
-from argosy.plan.pipeline.held import held_of
+from argosy.plan.explain.differences import is_secret
+from argosy.plan.pipeline.held import HeldReason, held_of
 from argosy.plan.status.wanted import (
     PENDING,
     Known,
@@ -86,7 +87,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     replicas: int | None
     ready: int | None
     clusters: tuple[ClusterReport, ...]
-    #: Patches by cluster beyond the replica numbers, `op path = value`.
+    #: Patches by cluster beyond the replica numbers, `op path = value`; of a Secret without the value.
     overrides: dict[str, list[str]]
     #: What is missing; empty exactly if all is as wanted.
     waiting: list[str]
@@ -190,9 +191,11 @@ def _last_error(cluster: str, propagation: str, facts: Facts) -> str:
         condition = member.condition(READY) if member is not None else None
         return condition.message if condition is not None else ""
     annotations = facts.federated.metadata.annotations if facts.federated is not None else {}
-    if propagation == Propagation.APPLY_OVERRIDES_FAILED and (why := held_copies(annotations).why(cluster)):
-        return why
-    held = held_of(annotations)
+    held, copies = held_of(annotations), held_copies(annotations)
+    if propagation == Propagation.APPLY_OVERRIDES_FAILED:
+        missing_policy = held is not None and held.reason == HeldReason.OVERRIDE_POLICY_MISSING
+        if not missing_policy and (why := copies.why(cluster)):
+            return why
     if held is not None and propagation in (Propagation.APPLY_OVERRIDES_FAILED, PENDING):
         return held.message
     for event in facts.warnings:
@@ -204,14 +207,19 @@ def _last_error(cluster: str, propagation: str, facts: Facts) -> str:
 
 def _overrides(federated: FederatedObject) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
+    secret = is_secret(federated.spec.template)
     for entry in federated.spec.overrides:
         for item in entry.clusters:
             for patch in item.patches:
                 if entry.controller == keys.GLOBAL_SCHEDULER and patch.path == "/spec/replicas":
                     continue
-                value = "" if patch.value is msgspec.UNSET else f" = {msgspec.json.encode(patch.value).decode()}"
+                value = "" if patch.value is msgspec.UNSET or secret else _told(patch.value)
                 found.setdefault(item.cluster, []).append(f"{patch.op or 'replace'} {patch.path}{value}")
     return found
+
+
+def _told(value: Any) -> str:
+    return f" = {msgspec.json.encode(value).decode()}"
 
 
 def _conditions(source: dict[str, Any], federated: FederatedObject | None) -> list[dict[str, str]]:
