@@ -95,12 +95,11 @@ def _show_differences(differences: "tuple[Differing, ...]") -> None:
 
     say()
     say("  differs from the template", "bold")
-    rows = [
-        [each.cluster, field.path, text(field.template, secret=field.secret), text(field.value, secret=field.secret)]
-        + [field.by]
-        for each in differences
-        for field in each.fields
-    ]
+    rows = []
+    for each in differences:
+        for field in each.fields:
+            values = [text(value, secret=field.secret) for value in (field.template, field.value)]
+            rows.append([each.cluster, field.path, *values, field.by])
     if rows:
         table(["CLUSTER", "FIELD", "TEMPLATE", "THERE", "BY"], rows, indent="    ")
     for each in differences:

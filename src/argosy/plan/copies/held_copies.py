@@ -28,6 +28,9 @@ class Refusal(msgspec.Struct, frozen=True, order=True):
     rule: int
     why: str
 
+    def __str__(self) -> str:
+        return f"{self.policy}, overrideRules[{self.rule}]: {self.why}"
+
     def told_of(self, cluster: str) -> str:
         return f"{self.policy}, overrideRules[{self.rule}], cluster {cluster}: {self.why}"
 
@@ -48,9 +51,14 @@ class HeldCopies(msgspec.Struct, frozen=True):
 
     def why(self, cluster: str) -> str:
         """Why the copy in this cluster is held; empty if it is not."""
+        refusal = self.refusal(cluster)
+        return refusal.told_of(cluster) if isinstance(refusal, Refusal) else refusal
+
+    def refusal(self, cluster: str) -> Refusal | str:
+        """The same without the cluster's name."""
         if self.unreadable:
             return self.unreadable
-        return next((each.refusal.told_of(cluster) for each in self.refused if cluster in each.clusters), "")
+        return next((each.refusal for each in self.refused if cluster in each.clusters), "")
 
     @property
     def message(self) -> str:

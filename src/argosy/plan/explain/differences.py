@@ -17,7 +17,7 @@ from argosy.plan.copies.placement import Patches, in_order
 from argosy.plan.fields import equal
 from argosy.plan.overriders import record
 
-__all__ = ["Difference", "differences", "is_secret"]
+__all__ = ["SCHEDULER", "Difference", "differences", "is_secret"]
 
 SCHEDULER: Final = "the scheduler"
 #: Where nobody recorded who.
