@@ -1,17 +1,25 @@
 """The overriders of a rule: what patches each makes, and what it refuses. The recorded vectors have many more cases."""
 
 from contextlib import suppress
+from pathlib import Path
 
+import msgspec
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from argosy.api.policies import OverridePolicy
+from argosy.fleet.snapshot import Fleet
 from argosy.plan.copies.patches import OverrideError, apply_patches
 from argosy.plan.fields import get
 from argosy.plan.overriders.image_reference import ImageReference, ImageReferenceError, parse
 from argosy.plan.overriders.rule import OVERRIDERS, rule_patches
-from tests.unit.plan.worlds import deployment
+from argosy.plan.pipeline.override import overrides
+from argosy.plan.pipeline.template import template_of
+from tests.unit.plan.worlds import cluster, deployment
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 DIGEST = "sha256:" + "a" * 64
 
 
@@ -272,3 +280,20 @@ def test_patches_that_set_or_delete_say_the_same_a_second_time(obj, stated):
     assert apply_patches(changed, patches) == changed
     if stated["args"] and stated["args"][-1]["operator"] in ("overwrite", ""):
         assert containers(changed)[0].get("args") == (stated["args"][-1]["value"] or None)
+
+
+# The example.
+
+
+def test_the_example_can_be_applied():
+    manifests = list(yaml.safe_load_all((EXAMPLES / "overrides.yaml").read_text()))
+    policies = [
+        msgspec.convert({"metadata": each["metadata"], "spec": each["spec"]}, OverridePolicy) for each in manifests
+    ]
+    web = next(each for each in yaml.safe_load_all((EXAMPLES / "web.yaml").read_text()) if each["kind"] == "Deployment")
+    members = Fleet.of([cluster("member-1"), cluster("member-2", labels={"region": "eu"})]).members
+    made = overrides(policies, template_of(web), members)
+    assert made.refusals == {}
+    assert set(made.patches) == {"member-2"}
+    changed = apply_patches(template_of(web), made.patches["member-2"])
+    assert containers(changed)[0]["image"] == "mirror.example/nginx:1.30"
