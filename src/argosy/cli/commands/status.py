@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from argosy.cli.output.report import Report
     from argosy.kube.client import Client
 
-__all__ = ["show", "status"]
+__all__ = ["named", "show", "status"]
 
 Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; default: the context's.")]
 
@@ -50,16 +50,12 @@ def status(
     """
     import msgspec
 
-    from argosy.cli.client.kinds import resolve, split
+    from argosy.cli.client.kinds import resolve
     from argosy.cli.output import report
     from argosy.cli.output.diff import differing
     from argosy.cli.output.failures import Failure
 
-    if diff and "/" in target and cluster is None:
-        name, cluster = None, name
-    elif cluster is not None and not diff:
-        raise Failure(f"{cluster!r} is one too many", "a cluster is named with --diff", code=2)
-    kind, found_name = split(target, name)
+    kind, found_name, only = named(target, name, cluster, diff=diff)
 
     async def work(client: "Client", default: str) -> "tuple[Report, tuple[Differing, ...]]":
         resource = await resolve(client, kind)
@@ -70,7 +66,7 @@ def status(
             made = report.report(facts)
             late = asyncio.get_running_loop().time() >= deadline
             if not wait or not made.waiting:
-                return made, differing(facts, cluster) if diff else ()
+                return made, differing(facts, only) if diff else ()
             if late:
                 raise Failure(
                     f"after {timeout:g} s still waiting: {'; '.join(made.waiting)}", f"argosy status {target}"
@@ -88,6 +84,18 @@ def status(
         return
     told = msgspec.to_builtins(made) | ({"differences": msgspec.to_builtins(differences)} if diff else {})
     print_objects([told], output, single=True)
+
+
+def named(target: str, name: str | None, cluster: str | None, *, diff: bool) -> tuple[str, str, str | None]:
+    """Kind and name, and the cluster that --diff is asked for: `KIND/NAME [CLUSTER]`, or all as separate words."""
+    from argosy.cli.client.kinds import split
+    from argosy.cli.output.failures import Failure
+
+    if diff and "/" in target and cluster is None:
+        name, cluster = None, name
+    elif cluster is not None and not diff:
+        raise Failure(f"{cluster!r} is one too many", "a cluster is named with --diff", code=2)
+    return *split(target, name), cluster
 
 
 def _show_differences(differences: "tuple[Differing, ...]") -> None:

@@ -6,6 +6,7 @@ knows what is wanted anywhere, and the object is held as a whole.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,6 +30,11 @@ from argosy.plan.pipeline.state import State
 from argosy.plan.scheduling.selection import SelectionError, terms_match
 
 __all__ = ["Overrides", "override", "overrides", "rule_matches"]
+
+
+class _Rule(NamedTuple):
+    policy: int
+    number: int
 
 
 class Overrides(msgspec.Struct, frozen=True):
@@ -85,9 +91,14 @@ def _telling_of_held(before: State, after: State) -> State:
 
 
 def overrides(policies: Sequence[OverridePolicy], template: Json, clusters: Iterable[Member]) -> Overrides:
+    """Clusters that the same rules are for get the same, which is made once."""
     result = Overrides({}, {}, {})
+    known: dict[tuple[_Rule, ...], list[tuple[Made, Patches]] | Refusal] = {}
     for cluster in clusters:
-        made = _made(policies, template, cluster)
+        rules, refusal = _rules_for(policies, cluster)
+        if rules not in known:
+            known[rules] = _made(policies, rules, template)
+        made = known[rules] if refusal is None or isinstance(known[rules], Refusal) else refusal
         if isinstance(made, Refusal):
             result.refusals[cluster.name] = made
             continue
@@ -98,20 +109,36 @@ def overrides(policies: Sequence[OverridePolicy], template: Json, clusters: Iter
     return result
 
 
-def _made(policies: Sequence[OverridePolicy], template: Json, cluster: Member) -> list[tuple[Made, Patches]] | Refusal:
-    """What each rule that is for this cluster makes, one after the other."""
-    working, made = template, []
-    for policy in policies:
-        named = f"{policy.kind} {policy.metadata.name}"
+def _rules_for(policies: Sequence[OverridePolicy], cluster: Member) -> tuple[tuple[_Rule, ...], Refusal | None]:
+    """The rules that are for a cluster, up to the first of which that cannot be told."""
+    found: list[_Rule] = []
+    for index, policy in enumerate(policies):
         for number, rule in enumerate(policy.spec.override_rules):
             try:
-                if not rule_matches(rule.target_clusters, cluster.name, cluster.labels):
-                    continue
-                patches, working = rule_patches(rule.overriders, working)
+                if rule_matches(rule.target_clusters, cluster.name, cluster.labels):
+                    found.append(_Rule(index, number))
             except (OverrideError, SelectionError) as error:
-                return Refusal(named, number, str(error))
-            made.append((Made(named, number, len(patches)), patches))
+                return tuple(found), Refusal(_named(policy), number, str(error))
+    return tuple(found), None
+
+
+def _made(
+    policies: Sequence[OverridePolicy], rules: Iterable[_Rule], template: Json
+) -> list[tuple[Made, Patches]] | Refusal:
+    """What each rule makes, one after the other."""
+    working, made = template, []
+    for index, number in rules:
+        policy = policies[index]
+        try:
+            patches, working = rule_patches(policy.spec.override_rules[number].overriders, working)
+        except OverrideError as error:
+            return Refusal(_named(policy), number, str(error))
+        made.append((Made(_named(policy), number, len(patches)), patches))
     return made
+
+
+def _named(policy: OverridePolicy) -> str:
+    return f"{policy.kind} {policy.metadata.name}"
 
 
 def rule_matches(target: TargetClusters | None, name: str, labels: Mapping[str, str]) -> bool:
