@@ -59,6 +59,7 @@ async def test_every_overrider_changes_the_copies_it_is_meant_for(world: World) 
     mirror = {"operations": [{"imageComponent": "Registry", "operator": "addIfAbsent", "value": "mirror.local:5000"}]}
     everywhere = {"overriders": {"image": [mirror], "labels": [{"operator": "addIfAbsent", "value": {"tier": "web"}}]}}
     container = {"containerName": "main"}
+    everywhere["overriders"]["envs"] = [{**container, "operator": "delete", "value": [{"name": "NOTHING"}]}]
     in_m2 = {
         "image": [{"containerNames": ["main"], "operations": [{"imageComponent": "Tag", "value": "1.30"}]}],
         "command": [{**container, "operator": "append", "value": ["/bin/serve"]}],

@@ -90,6 +90,11 @@ def test_items_of_lists_go_by_name_and_what_is_taken_back_is_no_difference():
     ]
 
 
+def test_a_null_is_as_good_as_nothing():
+    nothing = {"overriders": {"envs": [{"containerName": "web", "operator": "delete", "value": [{"name": "A"}]}]}}
+    assert [each.path for each in differences(federated(nothing), DEPLOYMENTS, "m1")] == ["spec.replicas"]
+
+
 def test_values_of_a_secret_are_not_told():
     made = msgspec.structs.replace(federated(tag("2")), spec=_secret())
     assert differences(made, DEPLOYMENTS, "m1") == [Difference("data.key", "OverridePolicy differ", secret=True)]

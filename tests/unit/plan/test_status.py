@@ -328,6 +328,10 @@ def test_overrides_that_cannot_be_applied_are_a_condition_of_their_own():
     ]
     assert [(each.status, each.message) for each in status.clusters] == [("OK", ""), ("ApplyOverridesFailed", why)]
     assert propagation_status(status, 1, results, "later", held_copies=copies) is None
+    rendered = propagation_status(status, 1, results, "later")
+    assert rendered.conditions[1].message == f"cluster m2: {why}", (
+        "also if only the copy shows that it cannot be applied"
+    )
     after = propagation_status(status, 1, {"m1": Result("OK"), "m2": Result("OK")}, "later")
     assert [each.type for each in after.conditions] == ["Propagated"]
     assert after.clusters[1].message == ""

@@ -198,6 +198,9 @@ def _last_error(cluster: str, propagation: str, facts: Facts) -> str:
             return why
     if held is not None and propagation in (Propagation.APPLY_OVERRIDES_FAILED, PENDING):
         return held.message
+    entries = facts.federated.status.clusters if facts.federated is not None else ()
+    if message := next((each.message for each in entries if each.cluster == cluster), ""):
+        return message
     for event in facts.warnings:
         about, _, text = (event.message or "").partition(": ")
         if text and event.reason == propagation and cluster in about.split(", "):

@@ -81,7 +81,8 @@ def _steps(federated: FederatedObject, config: FederatedTypeConfig, cluster: str
 def _differing(path: Path, old: Any, new: Any) -> Iterator[tuple[Path, Any, Any]]:
     """The smallest parts that differ. Items of lists go by their names where they have some."""
     if old is UNSET or new is UNSET:
-        yield path, old, new
+        if old not in (None, UNSET) or new not in (None, UNSET):  # a null is as good as nothing
+            yield path, old, new
         return
     if equal(old, new):
         return

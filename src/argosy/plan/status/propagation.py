@@ -50,7 +50,7 @@ def propagation_status(
     """
     known = {entry.cluster: entry for entry in before.clusters}
     clusters = tuple(_entry(name, results[name], known.get(name)) for name in sorted(results))
-    conditions = (_propagated(clusters, reason), *_scheduled(held), *_overrides(held, held_copies))
+    conditions = (_propagated(clusters, reason), *_scheduled(held), *_overrides(clusters, held, held_copies))
     unchanged = (
         clusters == before.clusters
         and generation == before.synced_generation
@@ -101,11 +101,17 @@ def _scheduled(held: Held | None) -> tuple[FederatedCondition, ...]:
     return () if held is None else (FederatedCondition(CONDITION, "False", reason=held.reason),)
 
 
-def _overrides(held: Held | None, copies: HeldCopies) -> tuple[FederatedCondition, ...]:
+def _overrides(
+    clusters: tuple[PropagationEntry, ...], held: Held | None, copies: HeldCopies
+) -> tuple[FederatedCondition, ...]:
+    """Also if they could be applied to the template, and not to the copy in a member."""
+    failed = [each for each in clusters if each.status == Propagation.APPLY_OVERRIDES_FAILED and each.message]
     if held is not None and held.reason in _OVERRIDES:
         told = (held.reason, held.message)
     elif copies:
         told = (HeldReason.OVERRIDES_INVALID, copies.message)
+    elif failed:
+        told = (HeldReason.OVERRIDES_INVALID, f"cluster {failed[0].cluster}: {failed[0].message}")
     else:
         return ()
     return (FederatedCondition(OVERRIDES_APPLIED, "False", reason=told[0], message=told[1]),)
