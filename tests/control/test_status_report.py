@@ -190,25 +190,40 @@ async def override(world: World, patch: dict[str, Any], name: str = "mirror") ->
     await world.client.patch(DEPLOYMENTS, "web", body, world.namespace, kind=Patch.MERGE)
 
 
-async def test_an_override_that_is_refused_shows_in_every_cluster_it_keeps_from_changing(world: World) -> None:
+REFUSED = {"m1": "OK", "m2": "ApplyOverridesFailed", "m3": "OK"}
+
+
+async def test_an_override_that_is_refused_shows_in_the_cluster_it_is_for(world: World) -> None:
     await deployed(world)
     await override(world, {"path": "/spec/no/such/field", "operator": "replace", "value": 1})
-    await eventually_waits_for(world, "OverridePolicy mirror, overrideRules[0], cluster m2")
+    why = "OverridePolicy mirror, overrideRules[0], cluster m2: jsonpatch: "
+    await eventually_waits_for(world, f"m2: ApplyOverridesFailed: {why}")
 
     async def refused() -> bool:
-        return await world.propagation() == dict.fromkeys(world.names, "ApplyOverridesFailed")
+        return await world.propagation() == REFUSED
 
     await world.eventually(refused, "the federated object says so")
-    federated = await world.federated()
-    conditions = {each["type"]: (each["status"], each["reason"]) for each in federated["status"]["conditions"]}
-    assert conditions == {"Propagated": ("False", "OverridesInvalid"), "Scheduled": ("False", "OverridesInvalid")}
+    status = (await world.federated())["status"]
+    conditions = {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
+    assert conditions == {"Propagated": ("False", "CheckClusters"), "OverridesApplied": ("False", "OverridesInvalid")}
+    assert all(why in each["message"] for each in (status["conditions"][1], status["clusters"][1]))
     await world.scale("web", 9)
     await world.set_image("nginx:1.30")
+    await eventually_waits_for(world, "m2: its copy keeps 2 replicas, and 3 are wanted")
+    await world.eventually_replicas({"m1": 3, "m2": 2, "m3": 3})
     made = await told(world)
-    assert {each.propagation for each in made.clusters} == {"ApplyOverridesFailed"}
-    assert all("overrideRules[0], cluster m2" in each.error for each in made.clusters)
+    assert {each.name: each.propagation for each in made.clusters} == REFUSED
+    assert {each.name: why in each.error for each in made.clusters} == {"m1": False, "m2": True, "m3": False}
     await world.client.delete(resources.OVERRIDE_POLICIES, "mirror", world.namespace)
-    await eventually_waits_for(world, f"OverridePolicy {world.namespace}/mirror not found")
+    missing = f"OverridePolicy {world.namespace}/mirror not found: what is wanted is not known in any cluster"
+    await eventually_waits_for(world, missing)
+    await world.set_image("nginx:1.31")
+
+    async def nowhere() -> bool:
+        return await world.propagation() == dict.fromkeys(world.names, "ApplyOverridesFailed")
+
+    await world.eventually(nowhere, "without the policy, nobody knows what is wanted anywhere")
+    assert all(missing in each.error for each in (await told(world)).clusters)
     body = {"metadata": {"labels": {keys.OVERRIDE_POLICY_LABEL: None}}}
     await world.client.patch(DEPLOYMENTS, "web", body, world.namespace, kind=Patch.MERGE)
     made = await eventually_as_wanted(world)
@@ -218,20 +233,22 @@ async def test_an_override_that_is_refused_shows_in_every_cluster_it_keeps_from_
 async def test_of_an_override_that_is_refused_no_more_a_paused_cluster_tells_nothing(world: World) -> None:
     await deployed(world)
     pause = {"metadata": {"annotations": {keys.PAUSED: "true"}}}
-    await world.client.patch(resources.FEDERATED_CLUSTERS, "m1", pause, kind=Patch.MERGE)
+    await world.client.patch(resources.FEDERATED_CLUSTERS, "m2", pause, kind=Patch.MERGE)
     try:
         await override(world, {"path": "/spec/no/such/field", "operator": "replace", "value": 1})
 
-        async def states(state: str) -> bool:
-            return await world.propagation() == dict.fromkeys(world.names, state)
+        async def states(wanted: dict[str, str]) -> bool:
+            return await world.propagation() == wanted
 
-        await world.eventually(lambda: states("ApplyOverridesFailed"))
+        await world.eventually(lambda: states(REFUSED))
         body = {"metadata": {"labels": {keys.OVERRIDE_POLICY_LABEL: None}}}
         await world.client.patch(DEPLOYMENTS, "web", body, world.namespace, kind=Patch.MERGE)
-        await world.eventually(lambda: states("OK"), "it has what is wanted, though nothing was sent")
+        await world.eventually(
+            lambda: states(dict.fromkeys(world.names, "OK")), "it has what is wanted, though nothing was sent"
+        )
     finally:
         resume = {"metadata": {"annotations": {keys.PAUSED: None}}}
-        await world.client.patch(resources.FEDERATED_CLUSTERS, "m1", resume, kind=Patch.MERGE)
+        await world.client.patch(resources.FEDERATED_CLUSTERS, "m2", resume, kind=Patch.MERGE)
     await eventually_as_wanted(world)
 
 

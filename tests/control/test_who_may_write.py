@@ -15,6 +15,7 @@ from argosy.api import keys, resources, rights
 from argosy.kube.client import Client
 from argosy.kube.errors import Forbidden, NotFound
 from argosy.kube.resource import Resource
+from argosy.plan.copies.held_copies import held_copies
 from argosy.plan.scheduling.unit import unit_of
 from argosy.plan.scheduling.webhook import scheduling_unit
 from argosy.server.auth.identity import User as Identity
@@ -79,10 +80,11 @@ async def tenant(fed: Federation, name: str = "ann", where: str = "shop") -> Cli
 
 
 async def held(fed: Federation, name: str, where: str | None = "shop") -> bool:
-    """The federated object says why it does not go further."""
+    """The federated object says why it does not go further, or not to m1."""
     resource = resources.FEDERATED_OBJECTS if where else resources.CLUSTER_FEDERATED_OBJECTS
     found = await fed.client.get(resource, name, where)
-    return keys.HELD in (found["metadata"].get("annotations") or {})
+    annotations = found["metadata"].get("annotations") or {}
+    return keys.HELD in annotations or bool(held_copies(annotations).why("m1"))
 
 
 async def told(fed: Federation, name: str, reason: str) -> bool:

@@ -7,6 +7,7 @@ from tests.scenarios.membership import *  # noqa: F403
 from tests.scenarios.migration import *  # noqa: F403
 from tests.scenarios.namespaces import *  # noqa: F403
 from tests.scenarios.outages import *  # noqa: F403
+from tests.scenarios.overrides import *  # noqa: F403
 from tests.scenarios.plans import *  # noqa: F403
 from tests.scenarios.profiles import *  # noqa: F403
 from tests.scenarios.restarts import *  # noqa: F403

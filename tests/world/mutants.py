@@ -19,6 +19,7 @@ from argosy.api.shards import Shard
 from argosy.control import fence
 from argosy.control.aggregate import Aggregate
 from argosy.control.collect import Collector
+from argosy.control.copies import item
 from argosy.control.copies.operations import Operations
 from argosy.control.copies.pause import Pause
 from argosy.control.scheduling.reservations import ReservedFleet
@@ -26,6 +27,7 @@ from argosy.kube import clock
 from argosy.kube.cache import Cache, Relist
 from argosy.kube.client import Client
 from argosy.kube.lease import LeaderElector
+from argosy.plan.copies.held_copies import HeldCopies
 from argosy.plan.pipeline import run as pipeline
 from argosy.server.storage.base import Encode, Record
 from argosy.server.watchcache.store import Store
@@ -134,6 +136,11 @@ def any_namespace() -> None:
     Shard.owns = lambda self, namespace: True  # type: ignore[method-assign]
 
 
+def ignores_held_copies() -> None:
+    """A copy is written although its override cannot be applied."""
+    item.held_copies = lambda annotations: HeldCopies()  # type: ignore[assignment]
+
+
 def early_acknowledgement() -> None:
     """A write is acknowledged before it is durable."""
     replace, late = Store.replace, set[asyncio.Future[Record]]()
@@ -160,6 +167,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
         unsynced_status,
         no_reservations,
         any_namespace,
+        ignores_held_copies,
         early_acknowledgement,
     )
 }

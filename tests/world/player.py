@@ -8,11 +8,12 @@ from typing import Any
 from argosy.api import keys, resources
 from argosy.kube.client import Patch
 from argosy.kube.errors import AlreadyExists, ApiError, NotFound, TransportError
+from argosy.kube.resource import Resource
 from tests.harness.user import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, deployment
 from tests.world import steps
 from tests.world.faults import Faults
+from tests.world.script import DIFFERING, namespace_of
 from tests.world.script import NAMESPACES as TEAMS
-from tests.world.script import namespace_of
 from tests.world.steps import Script, Step
 from tests.world.world import World
 
@@ -37,6 +38,8 @@ class Player:
             steps.Delete: self._delete,
             steps.Follow: self._follow,
             steps.Rule: self._rule,
+            steps.Override: self._override,
+            steps.Differ: self._differ,
             steps.Taint: self._taint,
             steps.Tamper: self._tamper,
             steps.Replace: self._replace,
@@ -120,22 +123,36 @@ class Player:
         await asyncio.gather(*(self._rule_in(namespace, step) for namespace in TEAMS))
 
     async def _rule_in(self, namespace: str, step: steps.Rule) -> None:
-        user, policies = self._world.user, resources.PROPAGATION_POLICIES
-        if step.spec is None:
-            await user.delete(policies, step.policy, namespace)
+        await self._policy(resources.PROPAGATION_POLICIES, step.policy, namespace, step.spec)
+
+    async def _override(self, step: steps.Override) -> None:
+        """In all namespaces."""
+        spec = None if step.rules is None else {"overrideRules": step.rules}
+        await asyncio.gather(
+            *(self._policy(resources.OVERRIDE_POLICIES, DIFFERING, namespace, spec) for namespace in TEAMS)
+        )
+
+    async def _policy(self, policies: Resource, name: str, namespace: str, spec: dict[str, Any] | None) -> None:
+        user = self._world.user
+        if spec is None:
+            await user.delete(policies, name, namespace)
             return
         manifest = {
             "apiVersion": keys.API_VERSION,
-            "kind": "PropagationPolicy",
-            "metadata": {"name": step.policy, "namespace": namespace},
-            "spec": step.spec,
+            "kind": policies.kind,
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": spec,
         }
         try:
-            found = await user.get(policies, step.policy, namespace)
+            found = await user.get(policies, name, namespace)
         except NotFound:
             await user.create(policies, manifest)
         else:
-            await user.update(policies, {**found, "spec": step.spec})
+            await user.update(policies, {**found, "spec": spec})
+
+    async def _differ(self, step: steps.Differ) -> None:
+        change = {"metadata": {"labels": {keys.OVERRIDE_POLICY_LABEL: DIFFERING if step.differs else None}}}
+        await self._world.user.patch(DEPLOYMENTS, step.name, change, namespace_of(step.name), kind=Patch.MERGE)
 
     async def _taint(self, step: steps.Taint) -> None:
         taints = [{"key": "user", "effect": step.effect}] if step.effect else None

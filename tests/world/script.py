@@ -1,6 +1,6 @@
 """Scripts by seed. Each seed favours other steps and other names: what rarely meets by chance meets where little else happens."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
@@ -26,6 +26,14 @@ SHORTEST, LONGEST = 30.0, 150.0
 _TOGETHER, _MOMENT = (0.2, 0.35, 0.7), 0.4
 #: Of a removal where another cluster has begun to answer: what it does not have is not gone.
 _REMOVED = 0.6
+#: Of seeds with overrides.
+_DIFFERING = 1 / 3
+#: The override policy's name.
+DIFFERING = "differing"
+#: What overrides are: another registry, or a field that is not there.
+MIRROR = "mirror.local"
+MIRRORED = {"image": [{"operations": [{"imageComponent": "Registry", "value": MIRROR}]}]}
+WRONG = {"jsonpatch": [{"operator": "remove", "path": "/spec/nothing"}]}
 #: How much more or less often than usual a seed has a kind of step.
 _FAVOUR = (0.0, 0.0, 0.5, 1.0, 4.0)
 
@@ -53,7 +61,30 @@ def written(seed: str, *, workloads: int = 6, pause: float = 4.0, seconds: float
     """The script of a seed: a step every `pause` seconds, more or less, on so many workloads."""
     chance = Random(f"{seed}/script")
     end = seconds if seconds is not None else chance.uniform(SHORTEST, LONGEST)
-    return tuple(_Author(chance, workloads).script(end, pause))
+    script = _Author(chance, workloads).script(end, pause)
+    return tuple(sorted([*script, *_overrides(seed, workloads, end)], key=lambda step: step.at))
+
+
+def _overrides(seed: str, workloads: int, end: float) -> Iterator[Step]:
+    """Of one seed in three: objects that are to differ in a cluster, rightly or by a rule that cannot be applied."""
+    chance = Random(f"{seed}/overrides")
+    if chance.random() >= _DIFFERING:
+        return
+    names = [f"web-{number}" for number in range(workloads - workloads // 2)]
+    for number in range(chance.randint(2, 5)):
+        at = 0.0 if number == 0 else round(chance.uniform(1.0, end), 3)
+        cluster = chance.choice(MEMBERS)
+        rules = chance.choice((MIRRORED, MIRRORED, WRONG, WRONG, None))
+        yield steps.Override(at=at, rules=None if rules is None and number else overriding(cluster, rules or MIRRORED))
+    for name in names:
+        if chance.random() < 0.7:
+            yield steps.Differ(at=round(chance.uniform(1.0, end), 3), name=name, differs=True)
+        if chance.random() < 0.3:
+            yield steps.Differ(at=round(chance.uniform(1.0, end), 3), name=name, differs=False)
+
+
+def overriding(cluster: str, overriders: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"targetClusters": {"clusters": [cluster]}, "overriders": overriders}]
 
 
 class _Author:

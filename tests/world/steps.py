@@ -60,6 +60,19 @@ class Rule(_At, frozen=True):
     spec: dict[str, Any] | None
 
 
+class Override(_At, frozen=True):
+    """Create or change the override policy; without rules it is deleted."""
+
+    rules: list[dict[str, Any]] | None
+
+
+class Differ(_At, frozen=True):
+    """A Deployment names the override policy, or names it no more."""
+
+    name: str
+    differs: bool
+
+
 class Taint(_At, frozen=True):
     """Without an effect the taint is taken away."""
 
@@ -192,6 +205,8 @@ Step = (
     | Delete
     | Follow
     | Rule
+    | Override
+    | Differ
     | Taint
     | Tamper
     | Replace

@@ -56,6 +56,8 @@ TERMINAL_JOIN_REASONS: Final = frozenset({JOIN_TIMEOUT_REASON, CLUSTER_UNJOINABL
 # FederatedObject condition.
 PROPAGATED: Final = "Propagated"
 CHECK_CLUSTERS: Final = "CheckClusters"
+#: Argosy's own, on a federated object: False while overrides cannot be applied in some cluster or in any, absent otherwise.
+OVERRIDES_APPLIED: Final = "OverridesApplied"
 
 
 class Refused(StrEnum):

@@ -78,8 +78,9 @@ class FederatedSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 class PropagationEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """State in one cluster; `status` is one of `conditions.Propagation`.
 
-    `version`, `digest` and `uid` are Argosy's own: the member object's version after the last write, what was written, and
-    which object that was. They save the two writes of a PropagatedVersion beside the object.
+    The rest is Argosy's own. `version`, `digest` and `uid` are the member object's version after the last write, what was
+    written, and which object that was. They save the two writes of a PropagatedVersion beside the object. `message` says why
+    overrides could not be applied.
     """
 
     cluster: str
@@ -88,6 +89,7 @@ class PropagationEntry(msgspec.Struct, frozen=True, rename="camel", omit_default
     version: str = ""
     digest: str = ""
     uid: str = ""
+    message: str = ""
 
 
 class FederatedCondition(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -96,6 +98,8 @@ class FederatedCondition(msgspec.Struct, frozen=True, rename="camel", omit_defau
     last_update_time: str | None = None
     last_transition_time: str | None = None
     reason: str = ""
+    #: Argosy's own.
+    message: str = ""
 
 
 class FederatedStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

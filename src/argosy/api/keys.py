@@ -124,6 +124,10 @@ CONFIRM_DELETION: Final = ARGOSY_PREFIX + "confirm-deletion"
 TO_BE_REMOVED: Final = ARGOSY_PREFIX + "to-be-removed"
 #: JSON `{"reason": …, "message": …}`: why the pass stopped and the last good placement is held.
 HELD: Final = ARGOSY_PREFIX + "held"
+#: JSON: clusters that keep their copy as it is, since the overrides meant for them cannot be applied (`plan.copies.held_copies`).
+HELD_COPIES: Final = ARGOSY_PREFIX + "held-copies"
+#: JSON: which rule of which override policy made which patch (`plan.overriders.record`).
+OVERRIDES: Final = ARGOSY_PREFIX + "overrides"
 #: JSON `{"left": [cluster], "target": {cluster: replicas}}`: clusters left because they failed, and where it is going while
 #: it comes back to one of them.
 FAILBACK: Final = ARGOSY_PREFIX + "failback"

@@ -245,7 +245,7 @@ class Dispatch(Loop[FederatedKey]):
         wanted, concerned = set(item.federated.placed), placement.may_hold_copies(item.federated)
         works = {
             cluster: Work(
-                item.digest(cluster) if cluster in wanted else "remove",
+                item.aim(cluster, cluster in wanted),
                 functools.partial(self._settle, item, cluster, cluster in wanted),
             )
             for cluster in sorted(concerned)
@@ -275,9 +275,9 @@ class Dispatch(Loop[FederatedKey]):
         cluster = self._caches.clusters.get(cluster_name)
         if cluster is None:  # it left the federation, and its copies are no longer ours
             return Applied(None)
-        if self._pause.cluster(cluster):
-            return self._unsent(item, cluster_name, record, wanted)
         obstacle = self._obstacle(item, cluster, record, wanted)
+        if self._pause.cluster(cluster) and not (obstacle and obstacle.held):
+            return self._unsent(item, cluster_name, record, wanted)
         member = self._members.get(cluster_name)
         if obstacle is not None:
             if obstacle.status is None and _cascades(cluster):
@@ -350,6 +350,8 @@ class Dispatch(Loop[FederatedKey]):
             return Applied(Propagation.CLUSTER_TERMINATING if wanted else None)
         if not cluster.ready:
             return Applied(Propagation.CLUSTER_NOT_READY if wanted else Propagation.WAITING_FOR_REMOVAL)
+        if wanted and (why := item.held.why(name)):
+            return Applied(Propagation.APPLY_OVERRIDES_FAILED, held=why)
         if wanted and keys.CASCADING_DELETE_FINALIZER not in cluster.metadata.finalizers:
             # Without the finalizer the cluster could be deleted during our write.
             return Applied(Propagation.FINALIZER_CHECK_FAILED, retry_after=self._timings.conflict)

@@ -5,11 +5,11 @@ import pytest
 
 from argosy.api import keys
 from argosy.api.policies import TargetClusters
-from argosy.fleet.snapshot import Fleet
 from argosy.plan.copies.patches import OverrideError, apply_patches
+from argosy.plan.overriders.record import Made
 from argosy.plan.pipeline.override import overrides, rule_matches
 from argosy.plan.scheduling.selection import SelectionError
-from tests.unit.plan.worlds import cluster, deployment, fleet, override_policy
+from tests.unit.plan.worlds import deployment, fleet, override_policy
 
 
 def patch_rule(path, value=None, operator="replace", **target):
@@ -54,28 +54,28 @@ def test_a_wrong_criterion_is_an_error_not_a_mismatch():
 def test_rules_apply_in_order_and_see_what_earlier_ones_made():
     cluster_wide = override_policy(patch_rule("/spec/extra", {}, "add"), namespace="")
     own = override_policy(patch_rule("/spec/extra/deep", 1, "add"), patch_rule("/spec/extra/deep", 2, clusters=["m2"]))
-    made = overrides([cluster_wide, own], deployment(), fleet("m1", "m2").members)
+    made = overrides([cluster_wide, own], deployment(), fleet("m1", "m2").members).patches
     assert [patch["path"] for patch in made["m1"]] == ["/spec/extra", "/spec/extra/deep"]
     assert [patch.get("value") for patch in made["m2"]] == [{}, 1, 2]
 
 
 def test_a_null_value_is_not_written_because_servers_drop_it():
-    made = overrides([override_policy(patch_rule("/spec/paused", None))], deployment(), fleet("m1").members)
+    made = overrides([override_policy(patch_rule("/spec/paused", None))], deployment(), fleet("m1").members).patches
     assert made["m1"] == [{"op": "replace", "path": "/spec/paused"}]
     assert apply_patches(deployment(), made["m1"])["spec"]["paused"] is None
 
 
 def test_clusters_without_a_matching_rule_are_not_mentioned():
-    assert (
-        overrides([override_policy(patch_rule("/spec/paused", True, clusters=["m9"]))], deployment(), fleet().members)
-        == {}
+    made = overrides(
+        [override_policy(patch_rule("/spec/paused", True, clusters=["m9"]))], deployment(), fleet().members
     )
+    assert (made.patches, made.made, made.refusals) == ({}, {}, {})
 
 
 @pytest.mark.parametrize(
     ("overriders", "message"),
     [
-        ({"image": [{"operations": []}]}, "'image' is not supported yet"),
+        ({"image": [{}]}, "image: Object missing required field `operations`"),
         ({"magic": [1]}, "unknown overrider 'magic'"),
         ({"jsonpatch": [{"value": 1}]}, "jsonpatch"),
         ({"jsonpatch": "x"}, "jsonpatch"),
@@ -83,16 +83,23 @@ def test_clusters_without_a_matching_rule_are_not_mentioned():
         ({"jsonpatch": [{"operator": "explode", "path": "/spec", "value": 1}]}, "explode"),
     ],
 )
-def test_what_cannot_be_done_is_an_error_that_names_the_rule(overriders, message):
-    policy = override_policy({"overriders": {}}, {"overriders": overriders})
-    with pytest.raises(OverrideError, match=message) as raised:
-        overrides([policy], deployment(), Fleet.of([cluster("m1")]).members)
-    assert "OverridePolicy differ, overrideRules[1], cluster m1" in str(raised.value)
+def test_what_cannot_be_done_is_refused_in_the_cluster_it_is_for_and_names_the_rule(overriders, message):
+    bad = {"targetClusters": {"clusters": ["m1"]}, "overriders": overriders}
+    policy = override_policy(patch_rule("/spec/paused", True), bad)
+    made = overrides([policy], deployment(), fleet("m1", "m2").members)
+    assert made.patches == {"m2": [{"op": "replace", "path": "/spec/paused", "value": True}]}
+    assert made.made == {"m2": (Made("OverridePolicy differ", 0, 1),)}
+    told = made.refusals["m1"].told_of("m1")
+    assert told.startswith("OverridePolicy differ, overrideRules[1], cluster m1: ")
+    assert message in told
 
 
 def test_finalizers_are_left_for_rendering():
     rule = patch_rule("/metadata/finalizers/-", "example.com/f", "add")
-    assert overrides([override_policy(rule)], deployment(), fleet("m1").members)["m1"][0]["value"] == "example.com/f"
+    assert (
+        overrides([override_policy(rule)], deployment(), fleet("m1").members).patches["m1"][0]["value"]
+        == "example.com/f"
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from argosy.api.clusters import ClusterResources
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.snapshot import Fleet
 from argosy.kube import mergepatch
+from argosy.plan.copies.held_copies import held_copies
 from argosy.plan.copies.placement import to_be_removed
 from argosy.plan.explain.record import account_of, decode, record_of
 from argosy.plan.metadata import annotations_of, labels_of
@@ -318,9 +319,30 @@ class TestHolding:
         before = world.object["spec"]
         bad = override_policy({"overriders": {"jsonpatch": [{"operator": "remove", "path": "/spec/nothing"}]}})
         outcome = world.run(override_policies=named(bad))
-        assert outcome.held.reason == "OverridesInvalid"
-        assert "differ" in outcome.held.message
+        assert outcome.held is None
+        held = held_copies(world.object["metadata"]["annotations"])
+        assert all("OverridePolicy differ, overrideRules[0]" in held.why(name) for name in ("m1", "m2", "m3"))
         assert world.object["spec"] == before
+        assert world.run(override_policies=named(bad)).object is None, "a second pass has nothing to write"
+        world.run(override_policies=named(good))
+        assert keys.HELD_COPIES not in world.object["metadata"]["annotations"]
+        world.run(override_policies=named(bad))
+        unlisted = msgspec.structs.replace(DEPLOYMENTS.spec, controllers=((keys.GLOBAL_SCHEDULER,),))
+        world.type_config = msgspec.structs.replace(DEPLOYMENTS, spec=unlisted)
+        world.run()
+        assert keys.HELD_COPIES not in world.object["metadata"]["annotations"], "nobody overrides it any more"
+
+    def test_what_is_held_in_one_cluster_goes_on_in_the_others(self):
+        labels = {keys.OVERRIDE_POLICY_LABEL: "differ"}
+        wrong = {"jsonpatch": [{"operator": "remove", "path": "/spec/nothing"}]}
+        bad = override_policy({"targetClusters": {"clusters": ["m2"]}, "overriders": wrong})
+        world = World(source=deployment(metadata={"labels": labels}), override_policies=named(bad))
+        world.run()
+        world.run(source=deployment(metadata={"labels": labels, "generation": 2}, spec={"replicas": 12}))
+        assert sum(world.replicas.values()) == 12
+        assert pending_of(world) == ()
+        held = held_copies(world.object["metadata"]["annotations"])
+        assert [bool(held.why(name)) for name in ("m1", "m2", "m3")] == [False, True, False]
 
 
 class TestOverrides:

@@ -4,13 +4,14 @@ import msgspec
 import pytest
 
 from argosy.api import keys
-from argosy.api.federated import FederatedStatus, PropagationEntry
+from argosy.api.federated import FederatedObject, FederatedStatus, PropagationEntry
 from argosy.kube.conditions import find
+from argosy.plan.copies.held_copies import Refusal, held_copies, with_held_copies
 from argosy.plan.kinds.observation import Observation
 from argosy.plan.pipeline.held import Held
 from argosy.plan.status.aggregate import feedback_of, in_motion, source_status
 from argosy.plan.status.collect import Seen, collected_fields, collected_status
-from argosy.plan.status.propagation import Result, propagation_status, synced_clusters
+from argosy.plan.status.propagation import Result, held_results, propagation_status, synced_clusters
 from tests.unit.plan.worlds import DEPLOYMENTS, TYPE_CONFIGS, World, deployment
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"
@@ -314,3 +315,34 @@ def test_replicas_that_start_or_stop_in_some_member_are_in_motion():
     assert not in_motion(TYPE_CONFIGS["jobs.batch"], [{"spec": {"parallelism": 2}, "status": {}}])
     assert in_motion(DEPLOYMENTS, [done, None]), "a copy is on its way"
     assert in_motion(TYPE_CONFIGS["jobs.batch"], [None])
+
+
+def test_overrides_that_cannot_be_applied_are_a_condition_of_their_own():
+    copies = held_copies(with_held_copies({}, {"m2": Refusal("OverridePolicy differ", 1, "no such field")}))
+    why = "OverridePolicy differ, overrideRules[1], cluster m2: no such field"
+    results = {"m1": Result("OK"), "m2": Result("ApplyOverridesFailed", message=why)}
+    status = propagation_status(FederatedStatus(), 1, results, "now", held_copies=copies)
+    assert [(each.type, each.status, each.reason, each.message) for each in status.conditions] == [
+        ("Propagated", "False", "CheckClusters", ""),
+        ("OverridesApplied", "False", "OverridesInvalid", why),
+    ]
+    assert [(each.status, each.message) for each in status.clusters] == [("OK", ""), ("ApplyOverridesFailed", why)]
+    assert propagation_status(status, 1, results, "later", held_copies=copies) is None
+    rendered = propagation_status(status, 1, results, "later")
+    assert rendered.conditions[1].message == f"cluster m2: {why}", (
+        "also if only the copy shows that it cannot be applied"
+    )
+    after = propagation_status(status, 1, {"m1": Result("OK"), "m2": Result("OK")}, "later")
+    assert [each.type for each in after.conditions] == ["Propagated"]
+    assert after.clusters[1].message == ""
+
+
+def test_a_missing_override_policy_is_told_in_every_cluster():
+    held = Held("OverridePolicyNotFound", "OverridePolicy default/differ not found")
+    stored = {"metadata": {}, "spec": {"placements": [{"controller": "x", "placement": [{"cluster": "m1"}]}]}}
+    results = held_results(msgspec.convert(stored, FederatedObject), held)
+    assert results == {"m1": Result("ApplyOverridesFailed", message=held.message)}
+    status = propagation_status(FederatedStatus(), 1, results, "now", reason=held.reason, held=held)
+    assert [(each.type, each.message) for each in status.conditions if each.type == "OverridesApplied"] == [
+        ("OverridesApplied", held.message)
+    ]

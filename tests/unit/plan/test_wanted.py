@@ -18,7 +18,7 @@ from argosy.plan.fields import Json
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.status.collect import UNREACHABLE
 from argosy.plan.status.wanted import Known, missing, propagation_in
-from tests.unit.plan.worlds import DEPLOYMENTS, World, cluster, deployment
+from tests.unit.plan.worlds import DEPLOYMENTS, World, cluster, deployment, named, override_policy
 
 CLUSTERS = (cluster("m1"), cluster("m2"))
 
@@ -252,3 +252,37 @@ def test_a_deployment_is_as_wanted_exactly_if_kubectl_would_say_so_and_nothing_i
     lacking = kind_of(deployment()).unfinished(deployment(spec={"replicas": wanted}), copy)
     rolled_out = observed >= 3 and updated >= wanted and replicas <= updated and available >= wanted
     assert (lacking == []) == (rolled_out and replicas <= wanted)
+
+
+# Overrides that cannot be applied.
+
+DIFFERS = deployment(metadata={"labels": {keys.OVERRIDE_POLICY_LABEL: "differ"}})
+WRONG_IN_M1 = override_policy(
+    {
+        "targetClusters": {"clusters": ["m1"]},
+        "overriders": {"jsonpatch": [{"operator": "remove", "path": "/spec/nothing"}]},
+    }
+)
+
+
+def held() -> Known:
+    return as_wanted(DIFFERS, override_policies=named(WRONG_IN_M1))
+
+
+def test_a_held_cluster_is_never_as_wanted_whatever_was_recorded():
+    known = held()
+    (told,) = missing(known)
+    assert told.startswith("m1: ApplyOverridesFailed: OverridePolicy differ, overrideRules[0], cluster m1: ")
+    assert propagation_in(known.federated, DEPLOYMENTS, "m1") == "ApplyOverridesFailed"
+    assert propagation_in(known.federated, DEPLOYMENTS, "m2") == "OK"
+
+
+def test_replicas_that_a_held_copy_keeps_are_told():
+    known = with_copy(held(), "m1", {"spec": {"replicas": 7}})
+    assert missing(known)[1] == "m1: its copy keeps 7 replicas, and 3 are wanted"
+    known = with_copy(held(), "m1", {"spec": {"replicas": None}})
+    assert missing(known)[1] == "m1: its copy keeps its replicas, whatever their number; 3 are wanted"
+    entries = [each for each in msgspec.to_builtins(held().federated.status.clusters) if each["cluster"] != "m1"]
+    copies = [each for each in msgspec.to_builtins(held().collected.clusters) if each["cluster"] != "m1"]
+    known = changed(held(), federated={"status": {"clusters": entries}}, collected={"clusters": copies})
+    assert missing(known)[1] == "m1: nothing is created there: its 3 replicas run nowhere"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from argosy.api import keys
 from argosy.kube.objects import encode
-from argosy.plan.explain.forecast import ClusterChange, Counts, Forecast
+from argosy.plan.explain.forecast import ClusterChange, Counts, Forecast, object_change
 from argosy.plan.explain.snapshot import Irrelevant, ObjectKey, ScenarioError, Snapshot
 from argosy.plan.explain.whatif import concerned, forecast
 from argosy.plan.pipeline.inputs import PassInputs
@@ -25,6 +25,14 @@ MOVING = {
 
 #: Alike, so that numbers can be told by heart.
 EVEN = [{"cluster": f"m{number}", "preferences": {"weight": 1}} for number in range(1, 6)]
+
+PLACED_IN_M1 = [{"controller": keys.GLOBAL_SCHEDULER, "placement": [{"cluster": "m1"}]}]
+OVERRIDDEN_IN_M1 = [
+    {
+        "controller": keys.OVERRIDE_CONTROLLER,
+        "clusters": [{"cluster": "m1", "patches": [{"path": "/data/key", "value": "UEFTU1dPUkQ="}]}],
+    }
+]
 
 
 def manifest(name: str = "web", replicas: int = 6, **patch: Any) -> dict[str, Any]:
@@ -178,6 +186,25 @@ class TestForecast:
             ClusterChange("m2", "kept", 2, 2, overridden=True, overrides=("add /spec/paused = true",)),
         )
         assert (made.total.overridden, made.total.updated) == (1, 0)
+
+    def test_a_copy_that_will_be_held_stays_as_it_is(self):
+        wrong = {"jsonpatch": [{"path": "/spec/nothing", "operator": "remove"}]}
+        differ = override_policy({"targetClusters": {"clusters": ["m2"]}, "overriders": wrong})
+        labels = {"labels": {keys.OVERRIDE_POLICY_LABEL: "differ"}, "uid": "u-web"}
+        image = {"template": {"spec": {"containers": [{"name": "web", "image": "nginx:2"}]}}}
+        world = snapshot().with_object(manifest_of(differ))
+        made = forecast(world, world.with_object(deployment(metadata=labels, spec=image)))
+        (told,) = (each for each in made.objects[0].clusters if each.cluster == "m2")
+        assert told.held.startswith("OverridePolicy differ, overrideRules[0], cluster m2: ")
+        assert (told.updated, made.total.updated, made.objects[0].held) == (False, 2, None)
+
+    def test_the_values_of_a_secret_are_not_told(self):
+        federated = {
+            "spec": {"template": {"kind": "Secret"}, "placements": PLACED_IN_M1, "overrides": OVERRIDDEN_IN_M1}
+        }
+        source = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+        made = object_change(DEPLOYMENTS, source, None, federated, held_before=None, held=None)
+        assert made.clusters[0].overrides == ("replace /data/key",)
 
     def test_another_image_updates_every_copy(self):
         world = snapshot()

@@ -7,11 +7,13 @@ from collections.abc import Collection, Mapping, Set
 
 from argosy.api import keys
 from tests.world.disk import Disk
-from tests.world.judge.objects import Object, federated_key, found, listed, managed, placed
+from tests.world.judge.objects import Object, federated_key, found, held, listed, managed, placed
+from tests.world.script import DIFFERING, MIRROR
 
 __all__ = ["differences"]
 
 _CLUSTERS = "core.kubeadmiral.io/federatedclusters"
+_OVERRIDES = "core.kubeadmiral.io/overridepolicies"
 _COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
 _TABLES = ("apps/deployments", "core/configmaps")
 
@@ -40,6 +42,7 @@ def differences(plane: Disk, members: Mapping[str, Disk], departed: Collection[s
                     wanted |= {(each["cluster"], key) for each in (federated.get("status") or {}).get("clusters") or ()}
                 else:
                     wrong += _copies(key, source, federated, clusters, members, cordoned)
+                    wrong += _overridden(plane, key, source, federated, clusters, members)
     # What is left in the others are orphans, which only a user removes.
     unchanged = {name: disk for name, disk in members.items() if not disk.restored and name not in departed}
     wrong += _left_over(wanted, unchanged)
@@ -63,6 +66,9 @@ def _copies(
     replicas: list[int] = []
     for cluster, number in clusters.items():
         copy = found(members[cluster], key)
+        if held(federated, cluster):  # it may have a copy, as it was
+            replicas.append(((copy or {}).get("spec") or {}).get("replicas", 0))
+            continue
         if copy is None:
             wrong.append(f"{key} is to be in {cluster} and is not")
             continue
@@ -72,12 +78,10 @@ def _copies(
             if spec.get("replicas") != wanted:
                 wrong.append(f"{key} is to have {wanted} replicas in {cluster}, and has {spec.get('replicas')}")
             replicas.append(spec.get("replicas", 1))
-            if spec["template"]["spec"]["containers"][0]["image"] != _image(source):
-                wrong.append(f"{key} has another image in {cluster}")
         elif copy.get("data") != source.get("data"):
             wrong.append(f"{key} has other data in {cluster}")
     wrong += _status(key, federated, clusters)
-    if "spec" in source and clusters and not wrong:
+    if "spec" in source and clusters and not wrong and not any(held(federated, cluster) for cluster in clusters):
         wrong += _told(key, source, replicas)
         # A cluster that takes no more may be the only one that a policy leaves.
         divided = None not in clusters.values() and not cordoned.intersection(clusters)
@@ -92,11 +96,46 @@ def _status(key: str, federated: Object, clusters: Mapping[str, int | None]) -> 
     if clusters and status.get("syncedGeneration") != generation:
         wrong.append(f"{key}: generation {status.get('syncedGeneration')} of {generation} was carried out")
     states = {each["cluster"]: each.get("status") for each in status.get("clusters") or ()}
-    if set(states.values()) - {"OK"} or states.keys() != clusters.keys():
+    if states != {each: "ApplyOverridesFailed" if held(federated, each) else "OK" for each in clusters}:
         wrong.append(f"{key}: its status is {states}, and it is placed in {sorted(clusters)}")
     if keys.TO_BE_REMOVED in federated["metadata"]["annotations"]:
         wrong.append(f"{key}: {federated['metadata']['annotations'][keys.TO_BE_REMOVED]} is still to be removed")
     return wrong
+
+
+def _overridden(
+    plane: Disk,
+    key: str,
+    source: Object,
+    federated: Object,
+    clusters: Mapping[str, int | None],
+    members: Mapping[str, Disk],
+) -> list[str]:
+    """Each Deployment has the image that is wanted in a cluster, with the override that is meant for it; or it is held there."""
+    if "spec" not in source:
+        return []
+    wrong, overriders = [], _overriders(plane, source)
+    for cluster in clusters:
+        stated = overriders.get(cluster, {})
+        if held(federated, cluster) != ("jsonpatch" in stated):
+            wrong.append(f"{key} is {'not ' if 'jsonpatch' in stated else ''}held in {cluster}")
+        copy = found(members[cluster], key)
+        if copy is None or held(federated, cluster):
+            continue
+        wanted = f"{MIRROR}/{_image(source)}" if "image" in stated else _image(source)
+        if _image(copy) != wanted:
+            wrong.append(f"{key} is to have the image {wanted} in {cluster}, and has {_image(copy)}")
+    return wrong
+
+
+def _overriders(plane: Disk, source: Object) -> dict[str, Object]:
+    """By cluster, of the override policy that it names."""
+    metadata = source["metadata"]
+    if (metadata.get("labels") or {}).get(keys.OVERRIDE_POLICY_LABEL) is None:
+        return {}
+    policy = found(plane, f"{_OVERRIDES}/{metadata['namespace']}/{DIFFERING}") or {"spec": {}}
+    rules = policy["spec"].get("overrideRules") or ()
+    return {cluster: rule["overriders"] for rule in rules for cluster in rule["targetClusters"]["clusters"]}
 
 
 def _waits(source: Object) -> bool:

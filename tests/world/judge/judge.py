@@ -8,6 +8,7 @@ from tests.world.judge.causes import Causes
 from tests.world.judge.departures import Departures
 from tests.world.judge.durable import Durable
 from tests.world.judge.foreign import Foreign
+from tests.world.judge.heldcopies import HeldCopiesStay
 from tests.world.judge.leadership import Leadership
 from tests.world.judge.line import Line
 from tests.world.judge.log import UnexpectedErrors
@@ -47,6 +48,7 @@ class Judge:
             Reported(self.broken, members, time),
             Causes(self.broken, time),
             Foreign(self.broken),
+            HeldCopiesStay(self.broken, world.plane.disk, frozenset(shards), time),
             Paused(self.broken, time),
             Statuses(self.broken, world.plane.disk, members, time, self.departures),
             WriteAhead(self.broken, world.plane.disk, members, self.departures),

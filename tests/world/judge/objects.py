@@ -7,11 +7,24 @@ import orjson
 
 from argosy.api import keys
 from argosy.kube.transport import Request
+from argosy.plan.copies.held_copies import held_copies
 from argosy.server.http.request import parse_target
 from argosy.server.storage.base import Record
 from tests.world.disk import Disk
 
-__all__ = ["READS", "Object", "Versioned", "body_of", "federated_key", "found", "key_of", "listed", "managed", "placed"]
+__all__ = [
+    "READS",
+    "Object",
+    "Versioned",
+    "body_of",
+    "federated_key",
+    "found",
+    "held",
+    "key_of",
+    "listed",
+    "managed",
+    "placed",
+]
 
 Object = dict[str, Any]
 READS = frozenset({"GET", "HEAD"})
@@ -67,6 +80,11 @@ def federated_key(key: str) -> str:
     group, plural, namespace, name = key.split("/")
     kind = plural if group == "core" else f"{plural}.{group}"
     return f"{_FEDERATED}/{namespace}/{name}-{kind}"
+
+
+def held(federated: Object, cluster: str) -> bool:
+    """Whether the copy in a cluster stays as it is, for want of overrides that can be applied."""
+    return bool(held_copies(federated["metadata"].get("annotations") or {}).why(cluster))
 
 
 def placed(federated: Object) -> dict[str, int | None]:

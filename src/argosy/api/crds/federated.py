@@ -83,7 +83,8 @@ _STATUS = obj(
     {
         "syncedGeneration": integer("The generation of this object that was last carried out."),
         "conditions": array(
-            "Propagated tells whether every cluster has the wanted state.",
+            "Propagated tells whether every cluster has the wanted state; OverridesApplied is there, and False, where overrides "
+            "cannot be applied.",
             obj(
                 "One condition.",
                 {
@@ -92,6 +93,7 @@ _STATUS = obj(
                     "lastUpdateTime": time("When this was last written."),
                     "lastTransitionTime": time("When the status last changed."),
                     "reason": string("One word telling why."),
+                    "message": string("A sentence telling why."),
                 },
                 ("type", "status"),
             ),
@@ -109,6 +111,7 @@ _STATUS = obj(
                     "version": string("Version of the member's object after it was last written."),
                     "digest": string("Stands for what was last written."),
                     "uid": string("Uid of the member's object that was last written."),
+                    "message": string("Why overrides could not be applied."),
                 },
                 ("cluster", "status"),
             ),

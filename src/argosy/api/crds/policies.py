@@ -175,7 +175,8 @@ _OVERRIDERS = obj(
                 {
                     "containerNames": array("Containers to change; all if empty.", {"type": "string"}),
                     "imagePath": string(
-                        "Path of one image in the object, starting with a slash, instead of containers."
+                        "Path of one image in the object, starting with a slash, instead of containers.",
+                        pattern="^(/.*)?$",
                     ),
                     "operations": array(
                         "Changes to parts of the image's name.",

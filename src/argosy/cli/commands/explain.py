@@ -100,6 +100,7 @@ def show(told: "Explained", *, now: bool = False) -> None:
     _show_list(
         "held as it was" if told.placements else "held, placed nowhere", (told.held,) if told.held else (), "red"
     )
+    _show_list("overridden", told.overrides)
     _show_list("kept from being scheduled again", (told.deferred,) if told.deferred else (), "yellow")
     if told.cluster is None:
         _show_list("events, the newest first", told.events)

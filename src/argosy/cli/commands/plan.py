@@ -174,6 +174,9 @@ def _show_object(change: "ObjectChange") -> None:
 
 
 def _cluster(change: "ClusterChange") -> str:
+    if change.held:
+        what = "no copy is made" if change.copy == "added" else "its copy stays as it is"
+        return f"{what}: {change.held}"
     told = []
     before, after = change.replicas_before, change.replicas_after
     if change.copy != "kept":

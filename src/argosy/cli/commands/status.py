@@ -9,10 +9,11 @@ from argosy.cli.client.connection import with_client
 from argosy.cli.output.terminal import Output, print_objects, say, table
 
 if TYPE_CHECKING:
+    from argosy.cli.output.diff import Differing
     from argosy.cli.output.report import Report
     from argosy.kube.client import Client
 
-__all__ = ["show", "status"]
+__all__ = ["named", "show", "status"]
 
 Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; default: the context's.")]
 
@@ -21,10 +22,17 @@ def status(
     context: typer.Context,
     target: Annotated[str, typer.Argument(metavar="KIND/NAME", help="The object, for example deployment/web.")],
     name: Annotated[str | None, typer.Argument(hidden=True)] = None,
+    cluster: Annotated[str | None, typer.Argument(hidden=True)] = None,
     namespace: Namespace = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="table, json, yaml or name.")] = Output.TABLE,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until nothing is pending.")] = False,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds --wait waits at most.")] = 120.0,
+    diff: Annotated[
+        bool,
+        typer.Option(
+            "--diff", help="Show how it differs from its template, in each cluster or in the one named behind it."
+        ),
+    ] = False,
 ) -> None:
     """Show where an object is placed, its state in each cluster, and what it is waiting for.
 
@@ -35,41 +43,82 @@ def status(
       argosy status deploy/web -n shop -o json
 
       argosy status deploy/web --wait --timeout 60
+
+      argosy status deploy/web --diff
+
+      argosy status deploy/web --diff berlin
     """
     import msgspec
 
-    from argosy.cli.client.kinds import resolve, split
+    from argosy.cli.client.kinds import resolve
     from argosy.cli.output import report
+    from argosy.cli.output.diff import differing
     from argosy.cli.output.failures import Failure
 
-    kind, found_name = split(target, name)
+    kind, found_name, only = named(target, name, cluster, diff=diff)
 
-    async def work(client: "Client", default: str) -> "Report":
+    async def work(client: "Client", default: str) -> "tuple[Report, tuple[Differing, ...]]":
         resource = await resolve(client, kind)
         place = (namespace or default) if resource.namespaced else None
         deadline = asyncio.get_running_loop().time() + timeout
         while True:
-            made = report.report(await report.gather(client, resource, found_name, place))
+            facts = await report.gather(client, resource, found_name, place)
+            made = report.report(facts)
             late = asyncio.get_running_loop().time() >= deadline
             if not wait or not made.waiting:
-                return made
+                return made, differing(facts, only) if diff else ()
             if late:
                 raise Failure(
                     f"after {timeout:g} s still waiting: {'; '.join(made.waiting)}", f"argosy status {target}"
                 )
             await asyncio.sleep(0.2)
 
-    made = with_client(context, work)
+    made, differences = with_client(context, work)
     if output is Output.TABLE:
-        show(made)
+        show(made, overrides=not diff)
+        if diff:
+            _show_differences(differences)
         return
     if output is Output.NAME:
         print(f"{made.kind.lower()}/{made.name}")
         return
-    print_objects([msgspec.to_builtins(made)], output, single=True)
+    told = msgspec.to_builtins(made) | ({"differences": msgspec.to_builtins(differences)} if diff else {})
+    print_objects([told], output, single=True)
 
 
-def show(report: "Report") -> None:
+def named(target: str, name: str | None, cluster: str | None, *, diff: bool) -> tuple[str, str, str | None]:
+    """Kind and name, and the cluster that --diff is asked for: `KIND/NAME [CLUSTER]`, or all as separate words."""
+    from argosy.cli.client.kinds import split
+    from argosy.cli.output.failures import Failure
+
+    if diff and "/" in target and cluster is None:
+        name, cluster = None, name
+    elif cluster is not None and not diff:
+        raise Failure(f"{cluster!r} is one too many", "a cluster is named with --diff", code=2)
+    return *split(target, name), cluster
+
+
+def _show_differences(differences: "tuple[Differing, ...]") -> None:
+    from argosy.cli.output.diff import text
+
+    say()
+    say("  differs from the template", "bold")
+    rows = []
+    for each in differences:
+        for field in each.fields:
+            values = [text(value, secret=field.secret) for value in (field.template, field.value)]
+            rows.append([each.cluster, field.path, *values, field.by])
+    if rows:
+        table(["CLUSTER", "FIELD", "TEMPLATE", "THERE", "BY"], rows, indent="    ")
+    for each in differences:
+        if each.held:
+            say(f"    {each.cluster}: its copy stays as it is: {each.held}", "yellow")
+    same = [each.cluster for each in differences if not each.fields and not each.held]
+    if same:
+        say(f"    not at all in {', '.join(same)}")
+
+
+def show(report: "Report", *, overrides: bool = True) -> None:
     place = f" in {report.namespace}" if report.namespace else ""
     say(f"{report.kind} {report.name}{place}", "bold")
     policy = report.policy or ("none needed" if report.kind == "Namespace" else "none")
@@ -87,7 +136,7 @@ def show(report: "Report") -> None:
         table(columns, rows, indent="  ")
     else:
         say("  placed nowhere")
-    if report.overrides:
+    if report.overrides and overrides:
         say()
         say("  overrides", "bold")
         for name, patches in report.overrides.items():

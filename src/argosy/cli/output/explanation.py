@@ -5,7 +5,7 @@ part; how decisions are told is `plan.explain.summary`'s.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -21,7 +21,10 @@ from argosy.fleet.snapshot import Fleet
 from argosy.kube.client import Client
 from argosy.kube.objects import encode
 from argosy.kube.resource import Resource
+from argosy.plan.copies.held_copies import held_copies
+from argosy.plan.copies.patches import OverrideError
 from argosy.plan.explain import summary as explain
+from argosy.plan.explain.differences import SCHEDULER, differences
 from argosy.plan.explain.record import Account, Record, RecordError, account_of, decode, names_then, record_of
 from argosy.plan.explain.snapshot import ObjectKey, Snapshot
 from argosy.plan.explain.whatif import pass_over
@@ -34,6 +37,8 @@ from argosy.plan.status.undecided import unfederated
 __all__ = ["Explained", "Facts", "decided_now", "explained", "gather"]
 
 _EVENTS_SHOWN = 5
+#: Clusters that are named where the same is told of many.
+_NAMED = 8
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -65,6 +70,8 @@ class Explained(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     held: str = ""
     #: The settings that keep it from being scheduled again although something changed.
     deferred: str = ""
+    #: What override policies change, and where they cannot.
+    overrides: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
     #: About the one cluster that was asked for.
     cluster: explain.Why | None = None
@@ -132,7 +139,11 @@ def explained(facts: Facts, cluster: str | None = None, now: Account | None = No
             facts, msgspec.structs.replace(told, undecided=unfederated(facts.source, facts.type_config)), cluster
         )
     held = held_of(federated.metadata.annotations)
-    told = msgspec.structs.replace(told, held=f"{held.reason}: {held.message}" if held is not None else "")
+    told = msgspec.structs.replace(
+        told,
+        held=f"{held.reason}: {held.message}" if held is not None else "",
+        overrides=tuple(_overrides(federated, facts.type_config, cluster)),
+    )
     record = None
     if now is None:
         try:
@@ -152,6 +163,32 @@ def explained(facts: Facts, cluster: str | None = None, now: Account | None = No
         deferred=_deferred(facts),
     )
     return _with_cluster(facts, told, cluster)
+
+
+def _overrides(federated: FederatedObject, config: FederatedTypeConfig | None, cluster: str | None) -> Iterator[str]:
+    """A line for all clusters of which the same is to be told."""
+    told: dict[str, list[str]] = {}
+    for name in federated.placed if config is not None else ():
+        if cluster in (None, name):
+            for line in _overrides_in(federated, config, name):
+                told.setdefault(line, []).append(name)
+    for line, names in told.items():
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield f"{', '.join(names[:_NAMED])}{more}: {line}"
+
+
+def _overrides_in(federated: FederatedObject, config: FederatedTypeConfig | None, name: str) -> Iterator[str]:
+    assert config is not None
+    if refusal := held_copies(federated.metadata.annotations).refusal(name):
+        yield f"its copy stays as it is: {refusal}"
+        return
+    try:
+        found = differences(federated, config, name)
+    except OverrideError as error:
+        yield f"its overrides cannot be applied: {error}"
+        return
+    for by in sorted({each.by for each in found if each.by != SCHEDULER}):
+        yield f"{', '.join(each.path for each in found if each.by == by)} by {by}"
 
 
 def _deferred(facts: Facts) -> str:

@@ -18,8 +18,10 @@ from argosy.kube.errors import NotFound
 from argosy.kube.objects import Metadata, Partial
 from argosy.kube.resource import Resource
 from argosy.plan import fields
+from argosy.plan.copies.held_copies import held_copies
 from argosy.plan.copies.placement import may_hold_copies
-from argosy.plan.pipeline.held import held_of
+from argosy.plan.explain.differences import is_secret
+from argosy.plan.pipeline.held import HeldReason, held_of
 from argosy.plan.status.wanted import (
     PENDING,
     Known,
@@ -85,7 +87,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     replicas: int | None
     ready: int | None
     clusters: tuple[ClusterReport, ...]
-    #: Patches by cluster beyond the replica numbers, `op path = value`.
+    #: Patches by cluster beyond the replica numbers, `op path = value`; of a Secret without the value.
     overrides: dict[str, list[str]]
     #: What is missing; empty exactly if all is as wanted.
     waiting: list[str]
@@ -188,9 +190,17 @@ def _last_error(cluster: str, propagation: str, facts: Facts) -> str:
         member = next((each for each in facts.clusters if each.name == cluster), None)
         condition = member.condition(READY) if member is not None else None
         return condition.message if condition is not None else ""
-    held = held_of(facts.federated.metadata.annotations) if facts.federated is not None else None
+    annotations = facts.federated.metadata.annotations if facts.federated is not None else {}
+    held, copies = held_of(annotations), held_copies(annotations)
+    if propagation == Propagation.APPLY_OVERRIDES_FAILED:
+        missing_policy = held is not None and held.reason == HeldReason.OVERRIDE_POLICY_MISSING
+        if not missing_policy and (why := copies.why(cluster)):
+            return why
     if held is not None and propagation in (Propagation.APPLY_OVERRIDES_FAILED, PENDING):
         return held.message
+    entries = facts.federated.status.clusters if facts.federated is not None else ()
+    if message := next((each.message for each in entries if each.cluster == cluster), ""):
+        return message
     for event in facts.warnings:
         about, _, text = (event.message or "").partition(": ")
         if text and event.reason == propagation and cluster in about.split(", "):
@@ -200,14 +210,19 @@ def _last_error(cluster: str, propagation: str, facts: Facts) -> str:
 
 def _overrides(federated: FederatedObject) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
+    secret = is_secret(federated.spec.template)
     for entry in federated.spec.overrides:
         for item in entry.clusters:
             for patch in item.patches:
                 if entry.controller == keys.GLOBAL_SCHEDULER and patch.path == "/spec/replicas":
                     continue
-                value = "" if patch.value is msgspec.UNSET else f" = {msgspec.json.encode(patch.value).decode()}"
+                value = "" if patch.value is msgspec.UNSET or secret else _told(patch.value)
                 found.setdefault(item.cluster, []).append(f"{patch.op or 'replace'} {patch.path}{value}")
     return found
+
+
+def _told(value: Any) -> str:
+    return f" = {msgspec.json.encode(value).decode()}"
 
 
 def _conditions(source: dict[str, Any], federated: FederatedObject | None) -> list[dict[str, str]]:
@@ -217,7 +232,9 @@ def _conditions(source: dict[str, Any], federated: FederatedObject | None) -> li
         if isinstance(condition, dict)
     ]
     own = federated.status.conditions if federated is not None else ()
-    found += [{"type": each.type, "status": each.status, "reason": each.reason, "message": ""} for each in own]
+    found += [
+        {"type": each.type, "status": each.status, "reason": each.reason, "message": each.message} for each in own
+    ]
     return found
 
 

@@ -10,6 +10,7 @@ from argosy.control.caches.objectkeys import FederatedKey, SourceKey
 from argosy.kube.objects import decode
 from argosy.plan.copies import placement
 from argosy.plan.copies.digest import digest, template_digest
+from argosy.plan.copies.held_copies import HeldCopies, held_copies
 from argosy.plan.copies.identity import Refusal, Subject, refusal, subject_of
 
 __all__ = ["Item", "Nobodys", "item_of"]
@@ -25,6 +26,8 @@ class Item(NamedTuple):
     template_digest: str
     #: All overrides, by cluster.
     overrides: dict[str, Any]
+    #: The clusters whose copy stays as it is.
+    held: HeldCopies
 
     @property
     def config(self) -> FederatedTypeConfig:
@@ -49,6 +52,12 @@ class Item(NamedTuple):
     def digest(self, cluster: str) -> str:
         """Digest of everything that decides this cluster's copy."""
         return digest(self.template_digest, self.patches(cluster), self.annotations)
+
+    def aim(self, cluster: str, wanted: bool) -> str:
+        """What is to be done in this cluster; the same text for the same."""
+        if not wanted:
+            return "remove"
+        return "hold" if self.held.why(cluster) else self.digest(cluster)
 
     def record(self, cluster: str) -> PropagationEntry | None:
         for entry in self.federated.status.clusters:
@@ -76,4 +85,5 @@ def item_of(caches: Caches, key: FederatedKey) -> Item | Nobodys | None:
     source = caches.source(SourceKey(subject.config.name, subject.key))
     refused = refusal(federated, subject, source.metadata if source is not None else None)
     overrides = {"overrides": msgspec.to_builtins(federated.spec.overrides)}
-    return Item(key, federated, subject, refused, template_digest(federated.spec.template), overrides)
+    held = held_copies(federated.metadata.annotations)
+    return Item(key, federated, subject, refused, template_digest(federated.spec.template), overrides, held)

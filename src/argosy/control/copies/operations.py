@@ -57,6 +57,8 @@ class Applied(msgspec.Struct, frozen=True):
     #: What was sent: "create", "update", "delete", or "" if nothing had to be sent.
     wrote: str = ""
     retry_after: float | None = None
+    #: Why nothing may be sent at all. No failure: it is not tried again before the object changes.
+    held: str = ""
     #: The namespace does not exist in the member (yet).
     lacks_namespace: bool = False
 

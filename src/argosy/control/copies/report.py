@@ -26,6 +26,8 @@ from argosy.plan.status import propagation
 
 __all__ = ["Report"]
 
+#: Of what is told of one cluster.
+_LONGEST_MESSAGE = 300
 _EVENTS = (
     ("create", EventReason.CREATE_IN_CLUSTER, "created"),
     ("update", EventReason.UPDATE_IN_CLUSTER, "updated"),
@@ -58,13 +60,18 @@ class Report:
             for cluster in placement.may_hold_copies(item.federated) - results.keys():
                 record = item.record(cluster)
                 under_way = Propagation.PENDING_CREATE if cluster in placed else Propagation.WAITING_FOR_REMOVAL
-                outcomes[cluster] = propagation.Result(record.status if record else under_way)
+                outcomes[cluster] = (
+                    propagation.Result(record.status, message=record.message)
+                    if record
+                    else propagation.Result(under_way)
+                )
         status = propagation.propagation_status(
             item.federated.status,
             item.federated.metadata.generation if complete else item.federated.status.synced_generation,
             outcomes,
             timestamps.now(),
             held=held_of(item.annotations),
+            held_copies=item.held,
         )
         self._tell(item, results)
         if status is not None:
@@ -106,6 +113,7 @@ class Report:
             timestamps.now(),
             reason=held.reason,
             held=held,
+            held_copies=item.held,
         )
         if status is not None:
             await self._write_status(item.key, status)
@@ -113,7 +121,7 @@ class Report:
     async def held_deletion(self, item: Item, message: str) -> None:
         """The copies stay although the object is being deleted."""
         before = item.federated.status
-        known = {entry.cluster: propagation.Result(entry.status) for entry in before.clusters}
+        known = {entry.cluster: propagation.Result(entry.status, message=entry.message) for entry in before.clusters}
         status = propagation.propagation_status(
             before, before.synced_generation, known, timestamps.now(), reason="DeletionNotConfirmed"
         )
@@ -186,6 +194,8 @@ class Report:
 
 def _result(item: Item, cluster: str, applied: Applied) -> propagation.Result:
     """The cluster's entry in the status, with a new record if something was written or verified."""
+    if applied.status is Propagation.APPLY_OVERRIDES_FAILED:
+        return propagation.Result(applied.status, message=applied.held or applied.error[:_LONGEST_MESSAGE])
     if applied.status is not Propagation.OK or not applied.metadata.resource_version:
         return propagation.Result(applied.status or Propagation.OK)
     return propagation.Result(

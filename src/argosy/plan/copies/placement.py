@@ -17,6 +17,8 @@ from argosy.plan.metadata import without_annotations
 
 __all__ = [
     "after_removal",
+    "entry_of",
+    "in_order",
     "is_placed_by",
     "may_hold_copies",
     "merged_overrides",
@@ -41,6 +43,11 @@ def placed(spec: Mapping[str, Any]) -> list[str]:
 
 def _names(entry: Mapping[str, Any]) -> list[str]:
     return [reference["cluster"] for reference in entry.get("placement") or ()]
+
+
+def entry_of(spec: Mapping[str, Any], field: str, controller: str) -> Mapping[str, Any]:
+    """A controller's entry of the placements or overrides; empty if it has none."""
+    return next((each for each in spec.get(field) or () if each["controller"] == controller), {})
 
 
 def is_placed_by(spec: Mapping[str, Any], controller: str) -> bool:
@@ -94,7 +101,7 @@ def overrides_for(spec: Mapping[str, Any], cluster: str, pipeline: Sequence[Sequ
     """All patches for one cluster, in the pipeline's order of controllers; unknown controllers come last."""
     return [
         patch
-        for entry in _in_order(spec.get("overrides") or (), pipeline)
+        for entry in in_order(spec.get("overrides") or (), pipeline)
         for item in entry.get("clusters") or ()
         if item["cluster"] == cluster
         for patch in item.get("patches") or ()
@@ -104,7 +111,7 @@ def overrides_for(spec: Mapping[str, Any], cluster: str, pipeline: Sequence[Sequ
 def overrides_by_cluster(entries: Entries, pipeline: Sequence[Sequence[str]]) -> dict[str, Patches]:
     """All patches, for every cluster that has some."""
     found: dict[str, Patches] = {}
-    for entry in _in_order(entries, pipeline):
+    for entry in in_order(entries, pipeline):
         for item in entry.get("clusters") or ():
             found.setdefault(item["cluster"], []).extend(item.get("patches") or ())
     return found
@@ -116,7 +123,8 @@ def value_at(patches: Iterable[Mapping[str, Any]], pointer: str) -> Any:
     return values[-1] if values else None
 
 
-def _in_order(entries: Entries, pipeline: Sequence[Sequence[str]]) -> Entries:
+def in_order(entries: Entries, pipeline: Sequence[Sequence[str]]) -> Entries:
+    """Entries in the pipeline's order of controllers; unknown controllers come last."""
     position = {name: index for index, step in enumerate(pipeline) for name in step}
     return sorted(entries, key=lambda entry: position.get(entry["controller"], len(position)))
 

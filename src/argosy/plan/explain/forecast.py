@@ -4,7 +4,7 @@ It compares two versions of a federated object and adds up the differences. It d
 version.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -12,7 +12,9 @@ import msgspec
 from argosy.api import keys
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.plan import fields
+from argosy.plan.copies.held_copies import HeldCopies, held_copies
 from argosy.plan.copies.placement import overrides_by_cluster, placed, value_at
+from argosy.plan.explain.differences import is_secret
 from argosy.plan.explain.snapshot import replicas_path
 from argosy.plan.fields import Json, equal
 from argosy.plan.metadata import annotations_of
@@ -34,10 +36,14 @@ class ClusterChange(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     #: Its overrides change (for a new copy: it has some); `op path = value`.
     overridden: bool = False
     overrides: tuple[str, ...] = ()
+    #: Why the copy stays as it is although something else is wanted.
+    held: str = ""
 
     @property
     def more(self) -> int:
         """Replicas that start, or stop if negative."""
+        if self.held:
+            return 0
         return (self.replicas_after or 0) - (self.replicas_before or 0)
 
 
@@ -126,7 +132,8 @@ def object_change(
     waits, goes_on = _is_stopped(after, held), _is_stopped(before, held_before)
     names = [] if waits else sorted(old.clusters | new.clusters)
     same_content = equal(old.content, new.content) and not goes_on
-    changes = [_cluster_change(name, old, new, same_content=same_content) for name in names]
+    holding = [held_copies(annotations_of(each or {})) for each in (before, after)]
+    changes = [_cluster_change(name, old, new, holding, same_content=same_content) for name in names]
     clusters = tuple(change for change in changes if change is not None)
     more = sum(each.more for each in clusters if each.more > 0)
     fewer = -sum(each.more for each in clusters if each.more < 0)
@@ -167,7 +174,7 @@ def summed(objects: Iterable[ObjectChange]) -> tuple[Totals, dict[str, Counts]]:
             counts["started"] += max(change.more, 0)
             counts["stopped"] += max(-change.more, 0)
             for field, happens in (
-                ("added", change.copy == "added"),
+                ("added", change.copy == "added" and not change.held),
                 ("removed", change.copy == "removed"),
                 ("updated", change.updated),
                 ("overridden", change.overridden),
@@ -186,6 +193,7 @@ class Copies:
         path = replicas_path(config)
         self._pointer = fields.pointer(path)
         template = spec.get("template") or {}
+        self.secret = is_secret(template)
         base = fields.get(template, path, None)
         self._replicas = base if isinstance(base, int) else None
         # Another generation alone is no other content, and replicas are reported separately.
@@ -211,7 +219,13 @@ class Copies:
         return self._overrides.get(cluster, []) if cluster in self.clusters else []
 
 
-def _cluster_change(name: str, old: Copies, new: Copies, *, same_content: bool) -> ClusterChange | None:
+def _cluster_change(
+    name: str, old: Copies, new: Copies, holding: Sequence[HeldCopies], *, same_content: bool
+) -> ClusterChange | None:
+    """`holding` are the copies held before and after."""
+    before, after = (each.why(name) for each in holding)
+    # One that goes on gets all that it missed.
+    same_content = same_content and not before
     was, will_be = name in old.clusters, name in new.clusters
     overrides = new.overrides(name)
     overridden = will_be and old.overrides(name) != overrides
@@ -220,14 +234,17 @@ def _cluster_change(name: str, old: Copies, new: Copies, *, same_content: bool) 
         copy="kept" if was and will_be else "added" if will_be else "removed",
         replicas_before=old.replicas(name),
         replicas_after=new.replicas(name),
-        updated=was and will_be and not (same_content and old.scheduled(name) == new.scheduled(name)),
+        updated=was and will_be and not after and not (same_content and old.scheduled(name) == new.scheduled(name)),
         overridden=overridden,
-        overrides=tuple(_text(patch) for patch in overrides) if overridden else (),
+        overrides=tuple(_text(patch, secret=new.secret) for patch in overrides) if overridden else (),
+        held=after if will_be and after != before else "",
     )
+    if will_be and after and not change.held:
+        return None
     same = change.copy == "kept" and change.replicas_before == change.replicas_after
-    return None if same and not change.updated and not change.overridden else change
+    return None if same and not (change.updated or change.overridden or change.held) else change
 
 
-def _text(patch: Json) -> str:
-    value = f" = {msgspec.json.encode(patch['value']).decode()}" if "value" in patch else ""
+def _text(patch: Json, *, secret: bool) -> str:
+    value = f" = {msgspec.json.encode(patch['value']).decode()}" if "value" in patch and not secret else ""
     return f"{patch.get('op') or 'replace'} {patch['path']}{value}"

@@ -17,7 +17,7 @@ from argosy.api import keys
 from argosy.plan.copies.placement import placed, with_removals_noted
 from argosy.plan.explain.record import Inputs, encode, record_of
 from argosy.plan.fields import Json, equal
-from argosy.plan.metadata import with_annotation
+from argosy.plan.metadata import with_annotation, without_annotations
 from argosy.plan.pipeline import pending
 from argosy.plan.pipeline.autoscale import autoscale
 from argosy.plan.pipeline.federate import federate
@@ -109,7 +109,7 @@ def _stepped(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
 
 
 def _outcome(inputs: PassInputs, state: State) -> Outcome:
-    annotations = _annotations(state)
+    annotations = _annotations(inputs, state)
     if state.before is not None and equal(_object(state, annotations), state.before):
         return Outcome(held=state.held, decision=state.decision, deferred=state.deferred)
     # The record of the decision is written with other changes, but never causes a write.
@@ -124,8 +124,11 @@ def _object(state: State, annotations: dict[str, str]) -> Json:
     return {**state.base, "metadata": {**state.base["metadata"], "annotations": annotations}, "spec": state.spec}
 
 
-def _annotations(state: State) -> dict[str, str]:
+def _annotations(inputs: PassInputs, state: State) -> dict[str, str]:
     annotations = state.annotations
+    if not any(keys.OVERRIDE_CONTROLLER in step for step in inputs.type_config.spec.controllers):
+        # Nobody overrides any more, so nobody would ever let these go on.
+        annotations = without_annotations(annotations, keys.HELD_COPIES)
     before = state.before["spec"] if state.before is not None else {}
     if before.get("placements") is not state.spec.get("placements"):
         annotations = with_removals_noted(annotations, placed(before), placed(state.spec))

@@ -8,13 +8,14 @@ from typing import Final
 
 import msgspec
 
-from argosy.api.conditions import CHECK_CLUSTERS, PROPAGATED, Propagation
+from argosy.api.conditions import CHECK_CLUSTERS, OVERRIDES_APPLIED, PROPAGATED, Propagation
 from argosy.api.federated import FederatedCondition, FederatedObject, FederatedStatus, PropagationEntry
+from argosy.plan.copies.held_copies import NONE, HeldCopies
 from argosy.plan.pipeline.held import CONDITION, Held, HeldReason
 
 __all__ = ["Result", "held_results", "propagation_status", "synced_clusters"]
 
-#: Held because of its overrides: then nobody knows what is wanted in any cluster.
+#: Held because of its overrides: then nobody knows what is wanted in any cluster. The second is of earlier versions.
 _OVERRIDES: Final = frozenset({HeldReason.OVERRIDE_POLICY_MISSING, HeldReason.OVERRIDES_INVALID})
 
 
@@ -30,6 +31,7 @@ class Result(msgspec.Struct, frozen=True):
     version: str = ""
     digest: str = ""
     uid: str = ""
+    message: str = ""
 
 
 def propagation_status(
@@ -40,6 +42,7 @@ def propagation_status(
     *,
     reason: str = "",
     held: Held | None = None,
+    held_copies: HeldCopies = NONE,
 ) -> FederatedStatus | None:
     """The status after a round over the clusters in `results`, None if it is unchanged.
 
@@ -47,7 +50,7 @@ def propagation_status(
     """
     known = {entry.cluster: entry for entry in before.clusters}
     clusters = tuple(_entry(name, results[name], known.get(name)) for name in sorted(results))
-    conditions = (_propagated(clusters, reason), *_scheduled(held))
+    conditions = (_propagated(clusters, reason), *_scheduled(held), *_overrides(clusters, held, held_copies))
     unchanged = (
         clusters == before.clusters
         and generation == before.synced_generation
@@ -72,16 +75,18 @@ def held_results(federated: FederatedObject, held: Held) -> dict[str, Result]:
 
     Without valid overrides no cluster has what is wanted. Otherwise what was recorded stays true.
     """
-    results = {entry.cluster: Result(entry.status) for entry in federated.status.clusters}
+    results = {entry.cluster: Result(entry.status, message=entry.message) for entry in federated.status.clusters}
     if held.reason in _OVERRIDES:
-        results |= dict.fromkeys(federated.placed, Result(Propagation.APPLY_OVERRIDES_FAILED))
+        results |= dict.fromkeys(federated.placed, Result(Propagation.APPLY_OVERRIDES_FAILED, message=held.message))
     return results
 
 
 def _entry(cluster: str, result: Result, before: PropagationEntry | None) -> PropagationEntry:
     if not result.version and before is not None:
-        return msgspec.structs.replace(before, status=result.status)
-    entry = PropagationEntry(cluster, result.status, result.generation, result.version, result.digest, result.uid)
+        return msgspec.structs.replace(before, status=result.status, message=result.message)
+    entry = PropagationEntry(
+        cluster, result.status, result.generation, result.version, result.digest, result.uid, result.message
+    )
     # A record of an earlier version has no uid. It gets one with the next change, but the missing uid alone is no change.
     return before if before == msgspec.structs.replace(entry, uid="") else entry
 
@@ -94,6 +99,22 @@ def _propagated(clusters: tuple[PropagationEntry, ...], reason: str) -> Federate
 
 def _scheduled(held: Held | None) -> tuple[FederatedCondition, ...]:
     return () if held is None else (FederatedCondition(CONDITION, "False", reason=held.reason),)
+
+
+def _overrides(
+    clusters: tuple[PropagationEntry, ...], held: Held | None, copies: HeldCopies
+) -> tuple[FederatedCondition, ...]:
+    """Also if they could be applied to the template, and not to the copy in a member."""
+    failed = [each for each in clusters if each.status == Propagation.APPLY_OVERRIDES_FAILED and each.message]
+    if held is not None and held.reason in _OVERRIDES:
+        told = (held.reason, held.message)
+    elif copies:
+        told = (HeldReason.OVERRIDES_INVALID, copies.message)
+    elif failed:
+        told = (HeldReason.OVERRIDES_INVALID, f"cluster {failed[0].cluster}: {failed[0].message}")
+    else:
+        return ()
+    return (FederatedCondition(OVERRIDES_APPLIED, "False", reason=told[0], message=told[1]),)
 
 
 def _without_times(condition: FederatedCondition) -> FederatedCondition:

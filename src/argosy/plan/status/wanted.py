@@ -17,6 +17,7 @@ from argosy.api.federated import CollectedFieldsWithCluster
 from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig, PropagationEntry
 from argosy.plan import fields
 from argosy.plan.copies.digest import digest, template_digest
+from argosy.plan.copies.held_copies import held_copies
 from argosy.plan.copies.patches import OverrideError, apply_patches
 from argosy.plan.copies.placement import may_hold_copies, overrides_for
 from argosy.plan.copies.retain import retain_replicas
@@ -93,6 +94,8 @@ def pauses(known: Known) -> list[str]:
 def propagation_in(federated: FederatedObject, config: FederatedTypeConfig, cluster: str) -> str:
     """The state of the object in a cluster: what was recorded last, and OK only if that is what is wanted there now."""
     record = _record(federated, cluster)
+    if _held_in(federated, cluster):
+        return Propagation.APPLY_OVERRIDES_FAILED
     if record is None:
         return PENDING
     if record.status != Propagation.OK:
@@ -104,6 +107,11 @@ def propagation_in(federated: FederatedObject, config: FederatedTypeConfig, clus
     )
     # KubeAdmiral records no digest.
     return PENDING if record.digest and record.digest != wanted else Propagation.OK
+
+
+def _held_in(federated: FederatedObject, cluster: str) -> str:
+    """Why a cluster it is placed in keeps its copy as it is."""
+    return held_copies(federated.metadata.annotations).why(cluster) if cluster in federated.placed else ""
 
 
 def desired_in(known: Known, cluster: str) -> Json:
@@ -152,10 +160,31 @@ def _missing_in(
         found.append(f"{name}: {NOT_HEARD_OF_MESSAGE.format(since=since)}")
     if name not in federated.placed:
         return [*found, f"{name}: its copy is being removed"]
+    if why := _held_in(federated, name):
+        return [
+            *found,
+            f"{name}: {Propagation.APPLY_OVERRIDES_FAILED}: {why}",
+            *_kept_in(known, federated, config, name),
+        ]
     state = propagation_in(federated, config, name)
     if state != Propagation.OK:
         return [*found, f"{name}: {state}" + (f": {error}" if error else "")]
     return [*found, *(f"{name}: {each}" for each in _unfinished_in(known, federated, config, name))]
+
+
+def _kept_in(known: Known, federated: FederatedObject, config: FederatedTypeConfig, name: str) -> list[str]:
+    """What a held copy does to the sum of replicas."""
+    path = config.spec.path_definition.replicas_spec or _REPLICAS
+    wanted = fields.number(desired_in(known, name), path)
+    if wanted is None:
+        return []
+    record, copy = _record(federated, name), copy_in(known, name)
+    if copy is None and (record is None or not record.version):
+        return [f"{name}: nothing is created there: its {wanted} replicas run nowhere"] if wanted else []
+    kept = fields.number(copy or {}, path)
+    if kept is None:
+        return [f"{name}: its copy keeps its replicas, whatever their number; {wanted} are wanted"]
+    return [f"{name}: its copy keeps {kept} replicas, and {wanted} are wanted"] if kept != wanted else []
 
 
 def _unfinished_in(known: Known, federated: FederatedObject, config: FederatedTypeConfig, name: str) -> list[str]:
