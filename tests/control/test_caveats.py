@@ -14,7 +14,7 @@ from argosy.kube.client import Client
 from argosy.kube.config import Connection
 from argosy.kube.http import HttpTransport
 from argosy.kube.resource import Resource
-from argosy.plan.pipeline.autoscale import NOT_SERVED
+from argosy.plan.status.shortfalls import NOT_SERVED
 from argosy.server.auth.identity import User
 from argosy.server.embedded import EmbeddedServer
 from tests.harness.caveats import AUTOSCALERS, EXAMPLES, NAMESPACE, PLAIN, SCALED, config_map, obj, policy

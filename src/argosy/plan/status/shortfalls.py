@@ -15,13 +15,13 @@ from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.metadata import annotations_of, labels_of
-from argosy.plan.pipeline.autoscale import NOT_SERVED
 from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
 
-__all__ = ["NOWHERE", "Named", "obstacles", "places_nothing", "shortfalls"]
+__all__ = ["NOT_SERVED", "NOWHERE", "Named", "obstacles", "places_nothing", "shortfalls"]
 
 #: The steps that place objects in clusters.
 _PLACING: Final = frozenset({keys.GLOBAL_SCHEDULER, keys.NSAUTOPROP_CONTROLLER})
+NOT_SERVED: Final = "autoscalers are not propagated yet: their step of the pipeline is not implemented"
 NOWHERE: Final = "the type config {name} lists no controller that places objects"
 #: Where kinds that can be divided have their number.
 _REPLICAS: Final = ("spec.replicas", "spec.parallelism")
