@@ -1,9 +1,12 @@
 """Argosy's own API server warns, over HTTP, of what is accepted and has no effect, and of what cannot be done as things are."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from argosy.api import caveats, keys, resources
 from argosy.cli.local import access
@@ -18,6 +21,7 @@ from argosy.plan.status.shortfalls import NOT_SERVED
 from argosy.server.auth.identity import User
 from argosy.server.embedded import EmbeddedServer
 from tests.harness.caveats import AUTOSCALERS, EXAMPLES, NAMESPACE, PLAIN, SCALED, config_map, obj, policy
+from tests.harness.commands import Said, here
 from tests.harness.user import CONFIGMAPS, DEPLOYMENTS, NAMESPACES
 
 pytestmark = pytest.mark.real_time("warnings are headers of HTTP")
@@ -245,3 +249,32 @@ async def test_an_installation_says_nothing_of_its_own_type_configs(told, caplog
     assert caveats.told(
         resources.FEDERATED_TYPE_CONFIGS, await told.client.get(resources.FEDERATED_TYPE_CONFIGS, "deployments.apps")
     )
+
+
+async def test_commands_print_warnings_as_kubectl_does(told, tmp_path: Path):
+    config, manifest = tmp_path / "hub", tmp_path / "policy.yaml"
+    config.write_text(yaml.safe_dump(told.server.kubeconfig("hub")))
+    example = policy("", tolerations=[{"key": "a", "tolerationSeconds": 60}])
+    manifest.write_text(yaml.safe_dump_all([example.body, _named(example.body, "another")]))
+
+    async def said(*arguments: str) -> Said:
+        found = await asyncio.to_thread(here, "--kubeconfig", str(config), *arguments)
+        assert found.code == 0, found.err
+        return found
+
+    [text] = caveats.told(example.resource, example.body)
+    applied = await said("apply", "-f", str(manifest))
+    # Each text once, beside the result.
+    assert applied.err == f"Warning: {text}\n"
+    assert applied.out.splitlines() == [
+        f"propagationpolicy.{keys.GROUP}/example created",
+        f"propagationpolicy.{keys.GROUP}/another created",
+    ]
+    assert (await said("apply", "-f", str(manifest))).err == ""  # unchanged, so nothing was written
+    labelled = await said("label", "pp/example", "a=b", "-n", NAMESPACE)
+    assert labelled.err == f"Warning: {text}\n"
+    patched = await said("patch", "pp/example", "-p", "{spec: {maxClusters: 0}}", "-n", NAMESPACE)
+    assert patched.err.splitlines() == [
+        f"Warning: {text}",
+        "Warning: spec.maxClusters is less than 1: no cluster is ever chosen",
+    ]

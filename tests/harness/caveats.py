@@ -24,7 +24,11 @@ class Example(NamedTuple):
 
 
 def obj(resource: Resource, content: Json, *, annotations: Json | None = None, labels: Json | None = None) -> Json:
-    metadata: Json = {"name": "example", "annotations": annotations or {}, "labels": labels or {}}
+    metadata: Json = {"name": "example"}
+    if annotations:
+        metadata["annotations"] = annotations
+    if labels:
+        metadata["labels"] = labels
     if resource.namespaced:
         metadata["namespace"] = NAMESPACE
     version = f"{resource.group}/{resource.version}" if resource.group else resource.version
