@@ -300,16 +300,11 @@ def _concerns(row: Caveat, resource: Resource) -> bool:
 
 def is_warned(user: str, groups: Sequence[str], controllers: Sequence[rights.Subject]) -> bool:
     """Whether somebody who writes an object is told: the controllers and Kubernetes itself only carry on what others wrote."""
-    users, known = _unwarned(controllers)
+    users, known = rights.identities(controllers)
     return user not in users and known.isdisjoint(groups) and not user.startswith(_KUBERNETES)
 
 
 _KUBERNETES: Final = ("system:serviceaccount:kube-system:", "system:kube-")
-
-
-def _unwarned(controllers: Sequence[rights.Subject]) -> tuple[set[str], set[str]]:
-    users = {rights.username(each) for each in controllers if each["kind"] != "Group"}
-    return users, {each["name"] for each in controllers if each["kind"] == "Group"}
 
 
 # The same in CEL.
@@ -318,7 +313,7 @@ def _unwarned(controllers: Sequence[rights.Subject]) -> tuple[set[str], set[str]
 def manifests(configs: Iterable[FederatedTypeConfig], subjects: Sequence[rights.Subject]) -> list[dict[str, Any]]:
     """The policy and its binding; `configs` say what is federated, `subjects` are those of the controllers' roles."""
     metadata = {"name": NAME, "annotations": {keys.NO_FEDERATED_RESOURCE: "true"}}
-    users, groups = _unwarned(subjects)
+    users, groups = rights.identities(subjects)
     unwarned = [f"request.userInfo.username == {literal(user)}" for user in sorted(users)]
     unwarned += [f"{literal(group)} in request.userInfo.groups" for group in sorted(groups)]
     unwarned += [f"request.userInfo.username.startsWith({literal(prefix)})" for prefix in _KUBERNETES]

@@ -181,6 +181,7 @@ def cel(predicate: Predicate) -> str:
 
 
 def literal(value: str | bool) -> str:
+    """As CEL writes it; a text may contain anything."""
     if isinstance(value, bool):
         return "true" if value else "false"
     escaped = "".join(c if c.isascii() and c.isprintable() and c not in "\\'\"" else f"\\U{ord(c):08x}" for c in value)

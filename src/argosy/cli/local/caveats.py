@@ -40,7 +40,7 @@ class Caveats(AdmissionPlugin):
 
     def settle(self, call: Call, new: Object, old: Object | None) -> None:
         kind, user = call.kind, call.user
-        if kind.group not in caveats.GROUPS and not _is_ours(new):
+        if call.subresource or (kind.group not in caveats.GROUPS and not _is_ours(new)):
             return
         controllers = self._controllers.subjects()
         if not controllers or not caveats.is_warned(user.name, user.groups, controllers):
