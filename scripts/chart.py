@@ -26,6 +26,7 @@ def files() -> dict[str, str]:
     return found | {
         "files/rights.yaml": _text(made.rights),
         "files/policy.yaml": _text(made.guard),
+        "files/caveats.yaml": _text(made.caveats),
         "files/type-configs.yaml": _text(kept),
     }
 

@@ -312,7 +312,7 @@ async def test_a_type_without_controllers_places_nothing(world: World) -> None:
     limits = Resource("", "v1", "limitranges", "LimitRange")
     try:
         await create(world, limits, {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]})
-        text = "placed nowhere: the type config limitranges lists no controller that places objects"
+        text = "placed nowhere: NoPlacingStep: the type config limitranges lists no controller that places objects"
         await eventually_waits_for(world, text, limits)
     finally:
         await change_type(world, "limitranges", {"controllers": [[keys.GLOBAL_SCHEDULER], [keys.OVERRIDE_CONTROLLER]]})

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from argosy.api import rights
 from argosy.cli.local import access
+from argosy.cli.local.caveats import Caveats
 from argosy.cli.local.guard import Guard
 from argosy.control.install.installer import Installation, install
 from argosy.kube.client import Client
@@ -74,7 +75,7 @@ class EmbeddedPlane:
         return f"https://127.0.0.1:{self._port}"
 
     async def start(self) -> None:
-        self.server = EmbeddedServer(self._folder, port=self._port, admission=(Guard,))
+        self.server = EmbeddedServer(self._folder, port=self._port, admission=(Guard, Caveats))
         await self.server.start()
         self._port = self.server.port
 
@@ -108,7 +109,9 @@ class VirtualPlane(EmbeddedPlane):
     async def start(self) -> None:
         loop = virtual_loop()
         assert loop is not None
-        self.server = VirtualServer(loop, self._disk, port=self._port, authority=self._authority, admission=(Guard,))
+        self.server = VirtualServer(
+            loop, self._disk, port=self._port, authority=self._authority, admission=(Guard, Caveats)
+        )
         await self.server.start()
         self._port = self.server.port
 

@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from argosy.cli.local.caveats import Caveats
 from argosy.cli.local.guard import Guard
 from argosy.control.install.installer import install
 from argosy.server.embedded import EmbeddedServer
@@ -36,7 +37,7 @@ def new_relay(port: int) -> Relay | VirtualRelay:
 
 def new_plane(data: Path | None = None) -> EmbeddedServer:
     """A server to be set up as a control plane."""
-    make = partial(new_server, data, admission=(Guard,))
+    make = partial(new_server, data, admission=(Guard, Caveats))
     if virtual_loop() is None:
         return make()
     return make(disk=_installed.copy() if _installed is not None else Disk())

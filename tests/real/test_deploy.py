@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.api import crds, guard, keys, resources, rights, typeconfigs
+from argosy.api import caveats, crds, guard, keys, resources, rights, typeconfigs
 from argosy.kube.client import Client
 from argosy.kube.errors import NotFound
 from argosy.kube.resource import Resource
@@ -163,7 +163,7 @@ async def test_a_release_comes_is_upgraded_and_goes_and_leaves_what_objects_depe
 
         await helm("uninstall", "argosy", *at)
         assert not (await client.list(DEPLOYMENTS)).items
-        for resource, name in ((ROLES, rights.CONTROLLERS), (POLICIES, guard.NAME)):
+        for resource, name in ((ROLES, rights.CONTROLLERS), (POLICIES, guard.NAME), (POLICIES, caveats.NAME)):
             with pytest.raises(NotFound):
                 await client.get(resource, name)
         assert await _type_configs(client) == len(typeconfigs.manifests())

@@ -9,6 +9,7 @@ from typing import TextIO, TypeVar
 
 from argosy.api import keys, resources
 from argosy.api.shards import Shard
+from argosy.cli.local.caveats import Caveats
 from argosy.cli.local.guard import Guard
 from argosy.control.install.installer import install
 from argosy.control.options import Options
@@ -60,7 +61,9 @@ class World:
         self.network = Network(loop, Random(f"{seed}/network"), self)
         pods = pods or SimulatedTimings()
         disk = disks.get(PLANE) or Disk()
-        self.plane = Server(loop, self.network, seed, PLANE, disk, signing_key=_key(), admission=(Guard,), timings=pods)
+        self.plane = Server(
+            loop, self.network, seed, PLANE, disk, signing_key=_key(), admission=(Guard, Caveats), timings=pods
+        )
         self.members: dict[str, Server] = {}
         for spec in members:
             disk = disks.get(spec.name) or Disk()

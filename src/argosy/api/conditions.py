@@ -106,6 +106,8 @@ class EventReason(StrEnum):
     """Reasons of the events recorded on federated objects, their sources, and clusters."""
 
     SCHEDULE_FEDERATED_OBJECT = "ScheduleFederatedObject"
+    WAITING_FOR_CONTROLLERS = "WaitingForControllers"
+    WITHOUT_EFFECT = "WithoutEffect"
     PARSE_MIGRATION_CONFIGURATION = "ParseMigrationConfiguration"
     MATCH_OVERRIDE_POLICY_FAILED = "MatchOverridePolicyFailed"
     PARSE_OVERRIDE_POLICY_FAILED = "ParseOverridePolicyFailed"

@@ -19,6 +19,7 @@ import msgspec
 import orjson
 
 from argosy.api import keys, rights
+from argosy.api.predicates import literal
 
 __all__ = ["NAME", "PLACEMENTS", "Write", "is_guarded", "manifests", "refusal"]
 
@@ -85,8 +86,8 @@ def refusal(write: Write, controllers: Sequence[rights.Subject], may_place: Call
 
 
 def _known(controllers: Sequence[rights.Subject]) -> tuple[set[str], set[str]]:
-    users = {rights.username(each) for each in controllers if each["kind"] != "Group"}
-    return users.union(_KUBERNETES), {_MASTERS, *(each["name"] for each in controllers if each["kind"] == "Group")}
+    users, groups = rights.identities(controllers)
+    return users | {*_KUBERNETES}, groups | {_MASTERS}
 
 
 def _confirms(write: Write) -> bool:
@@ -189,13 +190,7 @@ def manifests(subjects: Sequence[rights.Subject]) -> list[dict[str, Any]]:
 
 
 def _list(names: Sequence[str] | set[str]) -> str:
-    return "[" + ", ".join(_text(name) for name in sorted(names)) + "]"
-
-
-def _text(name: str) -> str:
-    """A CEL string literal; user names may contain anything."""
-    escaped = "".join(c if c.isascii() and c.isprintable() and c not in "\\'\"" else f"\\U{ord(c):08x}" for c in name)
-    return f"'{escaped}'"
+    return "[" + ", ".join(literal(name) for name in sorted(names)) + "]"
 
 
 def _unchanged(path: str, field: str) -> str:
@@ -214,7 +209,7 @@ _UPDATES: Final = " && ".join(
         *(_unchanged("metadata", field) for field in _METADATA),
     ]
 )
-_CONFIRMATION = f"k == {_text(keys.CONFIRM_DELETION)}"
+_CONFIRMATION = f"k == {literal(keys.CONFIRM_DELETION)}"
 _CONFIRMS: Final = " && ".join(
     [
         "variables.updates && object.spec == oldObject.spec",
@@ -222,7 +217,7 @@ _CONFIRMS: Final = " && ".join(
         f"{_OLD}.all(k, {_CONFIRMATION} || k in {_NEW})",
     ]
 )
-_FREE = " && ".join(f"!k.startsWith({_text(prefix)})" for prefix in _NOTES)
+_FREE = " && ".join(f"!k.startsWith({literal(prefix)})" for prefix in _NOTES)
 _PLACES: Final = " && ".join(
     [
         "variables.updates",
@@ -230,7 +225,7 @@ _PLACES: Final = " && ".join(
         *(f"{_own_entries('object', field)} == {_own_entries('oldObject', field)}" for field in _ENTRIES),
         f"{_NEW}.all(k, ({_FREE}) || (k in {_OLD} && {_OLD}[k] == {_NEW}[k]))",
         f"{_OLD}.all(k, ({_FREE}) || k in {_NEW})",
-        f"authorizer.group({_text(keys.GROUP)}).resource(request.resource.resource).subresource({_text(PLACEMENTS)})"
+        f"authorizer.group({literal(keys.GROUP)}).resource(request.resource.resource).subresource({literal(PLACEMENTS)})"
         ".namespace(request.?namespace.orValue('')).name(object.metadata.name).check('update').allowed()",
     ]
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from argosy.api import crds, guard, keys, rights, typeconfigs
+from argosy.api import caveats, crds, guard, keys, rights, typeconfigs
 from argosy.api.typeconfigs import FederatedTypeConfig
 
 __all__ = ["Manifests", "manifests", "namespace"]
@@ -17,9 +17,11 @@ class Manifests(msgspec.Struct, frozen=True):
     rights: list[dict[str, Any]]
     guard: list[dict[str, Any]]
     type_configs: list[dict[str, Any]]
+    #: Last: the stock type configs, too, have fields for others than Argosy.
+    caveats: list[dict[str, Any]]
 
     def all(self) -> list[dict[str, Any]]:
-        return [*self.definitions, self.namespace, *self.rights, *self.guard, *self.type_configs]
+        return [*self.definitions, self.namespace, *self.rights, *self.guard, *self.type_configs, *self.caveats]
 
 
 def manifests(
@@ -29,7 +31,12 @@ def manifests(
     stock = typeconfigs.manifests()
     configs = [*(msgspec.convert(each, FederatedTypeConfig) for each in stock), *others]
     return Manifests(
-        crds.manifests(), namespace(), rights.manifests(configs, subjects), guard.manifests(subjects), stock
+        crds.manifests(),
+        namespace(),
+        rights.manifests(configs, subjects),
+        guard.manifests(subjects),
+        stock,
+        caveats.manifests(configs, subjects),
     )
 
 

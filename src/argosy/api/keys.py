@@ -36,6 +36,8 @@ POLICY_LABELS: Final = frozenset(
 )
 
 # Labels elsewhere.
+#: On an autoscaler: whether it works on the control plane or in each member.
+HPA_MODE_LABEL: Final = PREFIX + "hpa-mode"
 MANAGED_LABEL: Final = PREFIX + "managed"
 #: A fixed hash of the object's key on member objects, set only where shards or cells are on.
 BUCKET_LABEL: Final = ARGOSY_PREFIX + "bucket"

@@ -19,6 +19,7 @@ __all__ = [
     "SERVICE_ACCOUNT",
     "SOURCES",
     "Subject",
+    "identities",
     "manifests",
     "source_rules",
     "user",
@@ -51,6 +52,12 @@ def username(subject: Subject) -> str:
     if subject["kind"] == "ServiceAccount":
         return f"system:serviceaccount:{subject['namespace']}:{subject['name']}"
     return subject["name"]
+
+
+def identities(subjects: Iterable[Subject]) -> tuple[set[str], set[str]]:
+    """The users and the groups that the subjects name."""
+    users = {username(each) for each in subjects if each["kind"] != "Group"}
+    return users, {each["name"] for each in subjects if each["kind"] == "Group"}
 
 
 def manifests(configs: Iterable[FederatedTypeConfig] | None, subjects: Sequence[Subject]) -> list[dict[str, Any]]:

@@ -45,13 +45,14 @@ def target(context: typer.Context) -> Target:
 
 
 def client_of(connection: "Connection") -> "Client":
+    from argosy.cli.output.terminal import Warnings
     from argosy.kube.backoff import Backoff
     from argosy.kube.client import Client
     from argosy.kube.http import HttpTransport
 
     # Somebody waits at a terminal: a server that is away is told after a second, not after a quarter of a minute.
     transport = HttpTransport(connection, user_agent="argosy", backoff=Backoff(base=0.05, cap=0.2))
-    return Client(transport, field_manager="argosy-cli")
+    return Client(transport, field_manager="argosy-cli", on_warning=Warnings())
 
 
 def with_client(context: typer.Context, work: "Callable[[Client, str], Awaitable[T]]") -> T:

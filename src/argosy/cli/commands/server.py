@@ -59,6 +59,7 @@ async def _serve(
 ) -> None:
     import errno
 
+    from argosy.cli.local.caveats import Caveats
     from argosy.cli.local.guard import Guard
     from argosy.cli.local.loop import stop_on_signals
     from argosy.kube.watchdog import Watchdog
@@ -67,7 +68,7 @@ async def _serve(
 
     folder = data if storage is StorageKind.SQLITE else None
     served = EmbeddedServer(
-        folder, host=host, port=port, limits=limits, admission=(Guard,), accept_data_loss=accept_data_loss
+        folder, host=host, port=port, limits=limits, admission=(Guard, Caveats), accept_data_loss=accept_data_loss
     )
     try:
         await served.start()

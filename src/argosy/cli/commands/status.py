@@ -148,9 +148,15 @@ def show(report: "Report", *, overrides: bool = True) -> None:
         for line in report.waiting:
             say(f"    {line}", "yellow")
     else:
-        say("  waiting for nothing: everything is as it should be", "green")
+        all_done = "" if report.without_effect else ": everything is as it should be"
+        say(f"  waiting for nothing{all_done}", "green")
         for line in report.paused:
             say(f"  {line}", "yellow")
+    if report.without_effect:
+        say()
+        say("  without effect", "bold")
+        for line in report.without_effect:
+            say(f"    {line}", "yellow")
     if report.conditions:
         say()
         rows = [[each["type"], each["status"], each["reason"], each["message"]] for each in report.conditions]

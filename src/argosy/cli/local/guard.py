@@ -1,12 +1,10 @@
 """The guard on Argosy's own API server: the rule that an admission policy states on others (`api.guard`), asked of every write.
 
-Who runs the controllers is read from the binding of their roles, as it is stored. Where no federation was installed there is
-none, and no object to guard.
+Where no federation was installed nobody runs controllers, and there is no object to guard.
 """
 
-from typing import Any
-
-from argosy.api import guard, keys, rights
+from argosy.api import guard, keys
+from argosy.cli.local.bound import BoundControllers
 from argosy.server import status
 from argosy.server.admission.chain import AdmissionPlugin
 from argosy.server.auth.identity import Attributes, Authorizer
@@ -17,15 +15,11 @@ from argosy.server.watchcache.store import Store
 
 __all__ = ["Guard"]
 
-_BINDING = f"{rights.GROUP}/clusterrolebindings/{rights.CONTROLLERS}"
-
 
 class Guard(AdmissionPlugin):
     def __init__(self, store: Store, authorizer: Authorizer):
-        self._store = store
+        self._controllers = BoundControllers(store)
         self._authorizer = authorizer
-        #: The binding that was read last, and whom it names.
-        self._read: tuple[Entry | None, list[dict[str, str]]] = (None, [])
 
     def create(self, call: Call, obj: Object) -> None:
         self._check(call, obj["metadata"].get("name") or "", obj, None)
@@ -44,14 +38,7 @@ class Guard(AdmissionPlugin):
         placing = Attributes(
             user, "update", keys.GROUP, kind.version, kind.plural, guard.PLACEMENTS, call.namespace, name
         )
-        why = guard.refusal(write, self._controllers(), lambda: self._authorizer.authorize(placing).allowed)
+        why = guard.refusal(write, self._controllers.subjects(), lambda: self._authorizer.authorize(placing).allowed)
         if why:
             told = f"ValidatingAdmissionPolicy '{guard.NAME}' with binding '{guard.NAME}' denied request: {why}"
             raise status.forbidden(kind, name, told)
-
-    def _controllers(self) -> list[dict[str, str]]:
-        entry = self._store.get(_BINDING)
-        if entry is not self._read[0]:
-            binding: dict[str, Any] = entry.decode() if entry is not None else {}
-            self._read = (entry, list(binding.get("subjects") or ()))
-        return self._read[1]

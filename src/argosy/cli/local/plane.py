@@ -19,6 +19,7 @@ from argosy.api import resources
 from argosy.api.types import FederatedCluster
 from argosy.cli.client import membership
 from argosy.cli.local import access
+from argosy.cli.local.caveats import Caveats
 from argosy.cli.local.controllers import LocalControllers
 from argosy.cli.local.folder import DataFolder
 from argosy.cli.local.guard import Guard
@@ -120,7 +121,7 @@ async def _server(settings: Settings, folder: DataFolder) -> AsyncIterator[Embed
         folder.control_plane,
         host=settings.host,
         limits=settings.limits,
-        admission=(Guard,),
+        admission=(Guard, Caveats),
         accept_data_loss=settings.accept_data_loss,
     )
     server = make(port=port)

@@ -10,18 +10,27 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from argosy.api import keys, names, resources
+from argosy.api import caveats, keys, names, resources
 from argosy.api.conditions import READY, Propagation
-from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig
+from argosy.api.types import (
+    CollectedStatus,
+    FederatedCluster,
+    FederatedObject,
+    FederatedTypeConfig,
+    PropagationPolicy,
+)
 from argosy.kube.client import Client
-from argosy.kube.errors import NotFound
+from argosy.kube.errors import Forbidden, NotFound
 from argosy.kube.objects import Metadata, Partial
 from argosy.kube.resource import Resource
 from argosy.plan import fields
 from argosy.plan.copies.held_copies import held_copies
 from argosy.plan.copies.placement import may_hold_copies
 from argosy.plan.explain.differences import is_secret
+from argosy.plan.metadata import labels_of
 from argosy.plan.pipeline.held import HeldReason, held_of
+from argosy.plan.pipeline.policy import propagation_ref
+from argosy.plan.status.shortfalls import shortfalls
 from argosy.plan.status.wanted import (
     PENDING,
     Known,
@@ -67,6 +76,8 @@ class EventView(msgspec.Struct, frozen=True, rename="camel"):
 class Facts(Known, frozen=True, kw_only=True):
     #: Warnings on the source and its federated object, the newest first.
     warnings: tuple[EventView, ...]
+    #: The propagation policy it names; None also if we may not read it.
+    policy: PropagationPolicy | None = None
 
 
 class ClusterReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -91,6 +102,8 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     overrides: dict[str, list[str]]
     #: What is missing; empty exactly if all is as wanted.
     waiting: list[str]
+    #: What the object says and what is not done, although nothing is waited for.
+    without_effect: list[str]
     #: What is paused, whether or not that keeps anything back.
     paused: list[str]
     conditions: list[dict[str, str]]
@@ -125,7 +138,19 @@ async def gather(client: Client, resource: Resource, name: str, namespace: str |
         clusters=tuple(clusters.items),
         fleet_paused=system is not None and _paused(system.metadata),
         warnings=tuple(sorted(events.items, key=lambda event: event.when, reverse=True)),
+        policy=await _policy_of(client, source),
     )
+
+
+async def _policy_of(client: Client, source: dict[str, Any]) -> PropagationPolicy | None:
+    ref = propagation_ref(labels_of(source), source["metadata"].get("namespace") or "")
+    if ref is None:
+        return None
+    kind = resources.PROPAGATION_POLICIES if ref.namespace else resources.CLUSTER_PROPAGATION_POLICIES
+    try:
+        return await client.get(kind, ref.name, ref.namespace or None, into=PropagationPolicy)
+    except (NotFound, Forbidden):
+        return None
 
 
 def report(facts: Facts) -> Report:
@@ -146,6 +171,7 @@ def report(facts: Facts) -> Report:
         clusters=clusters,
         overrides=_overrides(federated) if federated is not None else {},
         waiting=missing(facts, {cluster.name: cluster.error for cluster in clusters}),
+        without_effect=_without_effect(facts),
         paused=pauses(facts),
         conditions=_conditions(source, federated),
     )
@@ -162,6 +188,13 @@ def replicas_wanted(federated: FederatedObject) -> dict[str, int | None]:
                 if item.cluster in wanted and patch.path == "/spec/replicas" and isinstance(patch.value, int):
                     wanted[item.cluster] = patch.value
     return wanted
+
+
+def _without_effect(facts: Facts) -> list[str]:
+    config = facts.type_config
+    if config is None:
+        return []
+    return [*caveats.told(config.resource, facts.source), *shortfalls(facts.source, config, facts.policy)]
 
 
 def _clusters(facts: Facts) -> tuple[ClusterReport, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from argosy.kube import timestamps
 
-__all__ = ["Output", "age", "print_objects", "say", "table"]
+__all__ = ["Output", "Warnings", "age", "print_objects", "say", "table"]
 
 #: Styles of words that say how something is doing, on a terminal.
 _STYLES = {"True": "green", "OK": "green", "Ready": "green", "False": "red", "Unknown": "yellow", "Paused": "yellow"}
@@ -30,6 +30,26 @@ def say(text: str = "", style: str = "") -> None:
     from rich.text import Text
 
     Console().print(Text(text, style), soft_wrap=True)
+
+
+class Warnings:
+    """Prints what an API server warns of, as kubectl does: each text once, beside the result."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def __call__(self, text: str) -> None:
+        if text in self._told:
+            return
+        self._told.add(text)
+        line = f"Warning: {_clean(text)}"
+        if not sys.stderr.isatty():
+            print(line, file=sys.stderr)
+            return
+        from rich.console import Console
+        from rich.text import Text
+
+        Console(stderr=True).print(Text(line, "yellow"), soft_wrap=True)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "") -> None:

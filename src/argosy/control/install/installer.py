@@ -1,5 +1,5 @@
 """Install: what a control plane must have before the controllers can work: CRDs, the system namespace, the stock type configs,
-the controllers' rights, and the policy that keeps others from writing federated objects.
+the controllers' rights, the policy that keeps others from writing federated objects, and the one that warns of what does nothing.
 
 Safe to run at every start and with every version: what is up to date is not written, type configs that users changed or deleted
 stay so, and a newer CRD is kept. Before a stock type config is created, the existing objects of its kind are marked as not to
@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from argosy.api import crds, guard, installation, keys, resources, rights, typeconfigs
+from argosy.api import caveats, crds, guard, installation, keys, resources, rights, typeconfigs
 from argosy.api.crds.upgrade import REVISION, revision, upgraded
 from argosy.api.types import FederatedTypeConfig
 from argosy.control.install import existing
@@ -72,12 +72,12 @@ class Installation(msgspec.Struct, frozen=True):
 
 async def install(client: Client, progress: Progress = lambda line: None, chosen: Installation = Installation()) -> int:
     """Create what is missing and upgrade the rest to this version. Returns how many objects were written."""
-    return await _Installer(client, progress, chosen, _write).run()
+    return await _Installer(_unwarned(client), progress, chosen, _write).run()
 
 
 async def preview(client: Client, progress: Progress, chosen: Installation) -> int:
     """Reports what `install` would write, without writing."""
-    return await _Installer(client, progress, chosen, _refrain).run()
+    return await _Installer(_unwarned(client), progress, chosen, _refrain).run()
 
 
 async def is_installed(client: Client) -> bool:
@@ -115,6 +115,11 @@ async def subjects_of(
     return bound + [each for each in ours if each not in bound]
 
 
+def _unwarned(client: Client) -> Client:
+    """What is installed is as it has to be: the stock type configs have fields for others than Argosy."""
+    return Client(client.transport, field_manager=client.field_manager, on_warning=lambda text: None)
+
+
 async def _write(send: Callable[[], Awaitable[Any]]) -> None:
     await send()
 
@@ -147,9 +152,12 @@ class _Installer:
         new = [manifest for manifest in typeconfigs.manifests() if manifest["metadata"]["name"] not in installed]
         # Rights first: running controllers see a type config as soon as it is created.
         configs = [*stored, *(msgspec.convert(manifest, FederatedTypeConfig) for manifest in new)]
-        await self._secure(configs, served)
+        subjects = await subjects_of(self._client, self._chosen.controllers)
+        await self._secure(configs, subjects)
+        await self._admit(guard.manifests(subjects), served)
         for manifest in new:
             await self._add_type(manifest, served)
+        await self._admit(caveats.manifests(configs, subjects), served)
         await self._record(namespace, {manifest["metadata"]["name"] for manifest in typeconfigs.manifests()})
         return self._changes
 
@@ -208,15 +216,17 @@ class _Installer:
             return False
         return True
 
-    async def _secure(self, configs: list[FederatedTypeConfig], served: Discovery) -> None:
-        subjects = await subjects_of(self._client, self._chosen.controllers)
+    async def _secure(self, configs: list[FederatedTypeConfig], subjects: list[dict[str, str]]) -> None:
         sources = None if self._chosen.any_source else configs
         for manifest in rights.manifests(sources, subjects):
             await self._ensure(manifest)
+
+    async def _admit(self, policy: list[Manifest], served: Discovery) -> None:
         if not any(resource.kind == "ValidatingAdmissionPolicy" for resource in served.resources):
-            self._progress("no admission policy: this control plane does not serve ValidatingAdmissionPolicies")
+            name = policy[0]["metadata"]["name"]
+            self._progress(f"no policy {name}: this control plane does not serve ValidatingAdmissionPolicies")
             return
-        for manifest in guard.manifests(subjects):
+        for manifest in policy:
             await self._ensure(manifest)
 
     async def _add_type(self, manifest: Manifest, served: Discovery) -> None:

@@ -4,10 +4,9 @@ from argosy.api.conditions import EventReason
 from argosy.plan.pipeline.held import HeldReason
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.state import State
+from argosy.plan.status.shortfalls import NOT_SERVED
 
 __all__ = ["autoscale"]
-
-NOT_SERVED = "autoscalers are not propagated yet: their step of the pipeline is not implemented"
 
 
 def autoscale(inputs: PassInputs, state: State) -> State:

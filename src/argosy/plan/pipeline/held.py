@@ -27,6 +27,7 @@ class HeldReason(StrEnum):
     OVERRIDE_POLICY_MISSING = "OverridePolicyNotFound"
     OVERRIDES_INVALID = "OverridesInvalid"
     NOT_SERVED = "StepNotServed"
+    NO_PLACING_STEP = "NoPlacingStep"
 
 
 class Held(msgspec.Struct, frozen=True):

@@ -3,13 +3,13 @@
 Namespaces that members already have are adopted, and adopted ones are never deleted.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
 from argosy.api import keys
 from argosy.plan.copies.placement import with_placement
 from argosy.plan.metadata import annotations_of
+from argosy.plan.pipeline.automatic import propagates
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.state import State
 
@@ -21,15 +21,6 @@ ANNOTATIONS: Final[Mapping[str, str]] = {
     keys.INTERNAL_CLUSTERS_TO_ADOPT: '{"regexp":".*"}',
     keys.INTERNAL_ORPHAN: keys.ORPHAN_ADOPTED,
 }
-
-
-def propagates(name: str, annotations: Mapping[str, str], exclude: re.Pattern[str] | None = None) -> bool:
-    """Whether a namespace goes everywhere; `annotations` are the source's own."""
-    if name.startswith("kube-") or name in keys.PROTECTED_NAMESPACES:
-        return False
-    if exclude is not None and exclude.search(name):
-        return False
-    return annotations.get(keys.NO_AUTO_PROPAGATION) != "true"
 
 
 def propagate_namespace(inputs: PassInputs, state: State) -> State:

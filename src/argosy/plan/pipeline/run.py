@@ -14,22 +14,25 @@ from typing import Final
 import msgspec
 
 from argosy.api import keys
+from argosy.api.conditions import EventReason
 from argosy.plan.copies.placement import placed, with_removals_noted
 from argosy.plan.explain.record import Inputs, encode, record_of
 from argosy.plan.fields import Json, equal
-from argosy.plan.metadata import with_annotation, without_annotations
+from argosy.plan.metadata import annotations_of, labels_of, with_annotation, without_annotations
 from argosy.plan.pipeline import pending
 from argosy.plan.pipeline.autoscale import autoscale
 from argosy.plan.pipeline.federate import federate
-from argosy.plan.pipeline.held import Held, with_held
+from argosy.plan.pipeline.held import Held, HeldReason, with_held
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.namespaces import propagate_namespace
 from argosy.plan.pipeline.override import override
+from argosy.plan.pipeline.policy import propagation_ref
 from argosy.plan.pipeline.schedule import schedule
 from argosy.plan.pipeline.state import Note, State
 from argosy.plan.scheduling.evaluation import without_remote_plugins
 from argosy.plan.scheduling.framework import Ask, Reply
 from argosy.plan.scheduling.schedule import Decision
+from argosy.plan.status.shortfalls import NOWHERE, places_nothing, shortfalls
 
 __all__ = ["STEPS", "Outcome", "Step", "run", "run_locally"]
 
@@ -72,7 +75,7 @@ def run(inputs: PassInputs) -> Generator[Ask, Reply, Outcome]:
     if state is None:
         return Outcome()
     state = yield from _stepped(inputs, msgspec.structs.replace(state, pending=_pending(inputs, state)))
-    return _outcome(inputs, state)
+    return _outcome(inputs, _told(inputs, _somewhere(inputs, state)))
 
 
 def _pending(inputs: PassInputs, state: State) -> pending.Steps:
@@ -106,6 +109,29 @@ def _stepped(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
             left = pending.after(state.pending, controller, controllers[number + 1 :], changed)
             state = msgspec.structs.replace(after, pending=left)
     return msgspec.structs.replace(state, held=state.held_before) if waiting else state
+
+
+def _somewhere(inputs: PassInputs, state: State) -> State:
+    """An object that asks for propagation and that no step will ever place is held for that, if nothing else holds it."""
+    asks = propagation_ref(labels_of(inputs.source), inputs.namespace) is not None
+    if state.held is not None or not asks or not places_nothing(inputs.type_config) or placed(state.spec):
+        return state
+    why = NOWHERE.format(name=inputs.type_config.name)
+    return state.holding(HeldReason.NO_PLACING_STEP, why, EventReason.SCHEDULE_FEDERATED_OBJECT)
+
+
+def _told(inputs: PassInputs, state: State) -> State:
+    """With events about what is not done as the source says, and about controllers that are waited for. Each is told when the
+    source changed, or when that began."""
+    if state.before is None or not equal(state.base, state.before):
+        for text in shortfalls(inputs.source, inputs.type_config, inputs.policy):
+            state = state.noting("Warning", EventReason.WITHOUT_EFFECT, text)
+    others = [name for name in (state.pending[0] if state.pending else ()) if name not in STEPS]
+    before = annotations_of(state.before) if state.before is not None else {}
+    if others and state.held is None and before.get(keys.PENDING_CONTROLLERS) != pending.dump(state.pending):
+        text = f"nothing is sent to members until these controllers have acted: {', '.join(others)}"
+        state = state.noting("Normal", EventReason.WAITING_FOR_CONTROLLERS, text)
+    return state
 
 
 def _outcome(inputs: PassInputs, state: State) -> Outcome:

@@ -9,9 +9,11 @@ from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline import pending
+from argosy.plan.pipeline.automatic import propagates
 from argosy.plan.pipeline.held import HeldReason, held_of
 from argosy.plan.pipeline.policy import propagation_ref
 from argosy.plan.pipeline.template import names_the_policies, reflects
+from argosy.plan.status.shortfalls import NOWHERE
 
 __all__ = ["undecided", "unfederated"]
 
@@ -36,6 +38,8 @@ def unfederated(source: Json, config: FederatedTypeConfig | None) -> str:
         return f"not federated: {_NO_POLICY}"
     if annotations.get(keys.NO_AUTO_PROPAGATION) == "true":
         return f"not federated: the annotation {keys.NO_AUTO_PROPAGATION} says so"
+    if propagates(source["metadata"]["name"], annotations):
+        return "waiting to be federated: are the controllers running, and do they not exclude this namespace?"
     return "not federated: the namespaces every cluster has of its own are not propagated"
 
 
@@ -83,7 +87,7 @@ def _pending(text: str | None, *, held: bool) -> list[str]:
 def _nowhere(source: Json, annotations: dict[str, str], config: FederatedTypeConfig, clusters: int) -> str:
     steps = {name for step in config.spec.controllers for name in step}
     if not steps & _PLACING:
-        return f"the type config {config.name} lists no controller that places objects"
+        return NOWHERE.format(name=config.name)
     if not clusters:
         return "no cluster has joined"
     if annotations.get(keys.NO_SCHEDULING):

@@ -1,7 +1,8 @@
 """The step of autoscalers, which holds them for now."""
 
-from argosy.plan.pipeline.autoscale import NOT_SERVED, autoscale
+from argosy.plan.pipeline.autoscale import autoscale
 from argosy.plan.pipeline.held import Held, HeldReason
+from argosy.plan.status.shortfalls import NOT_SERVED
 from tests.unit.plan.pipeline.steps import begun, inputs, taken
 
 
