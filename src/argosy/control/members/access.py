@@ -183,7 +183,7 @@ class Access:
             self._forget_unusable(entry)
             if _is_silence(error) and connection.server != entry.connection.server:
                 entry.problems[texts.ENDPOINT_UNREACHABLE_REASON] = (
-                    f"the API endpoint {connection.server} in the spec does not answer: {_told(error)}"
+                    f"the API endpoint {connection.server} in the spec cannot be reached: {_told(error)}"
                 )
                 return member
             entry.problems[_reason(error)] = (
