@@ -21,6 +21,7 @@ from argosy.control.aggregate import Aggregate
 from argosy.control.collect import Collector
 from argosy.control.copies.operations import Operations
 from argosy.control.copies.pause import Pause
+from argosy.control.members import health
 from argosy.control.scheduling.reservations import ReservedFleet
 from argosy.kube import clock
 from argosy.kube.cache import Cache, Relist
@@ -146,6 +147,11 @@ def early_acknowledgement() -> None:
     Store.replace = careless  # type: ignore[method-assign]
 
 
+def deaf() -> None:
+    """A member that does not answer counts as heard of."""
+    health.unheard = lambda contact, why="": contact  # type: ignore[assignment]
+
+
 MUTANTS: dict[str, Callable[[], None]] = {
     each.__name__: each
     for each in (
@@ -161,6 +167,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
         no_reservations,
         any_namespace,
         early_acknowledgement,
+        deaf,
     )
 }
 

@@ -8,6 +8,7 @@ from tests.world.judge.causes import Causes
 from tests.world.judge.departures import Departures
 from tests.world.judge.durable import Durable
 from tests.world.judge.foreign import Foreign
+from tests.world.judge.heard import Heard
 from tests.world.judge.leadership import Leadership
 from tests.world.judge.line import Line
 from tests.world.judge.log import UnexpectedErrors
@@ -49,6 +50,7 @@ class Judge:
             Foreign(self.broken),
             Paused(self.broken, time),
             Statuses(self.broken, world.plane.disk, members, time, self.departures),
+            Heard(self.broken, time, world.plane.disk, members, world.controllers, world.network),
             WriteAhead(self.broken, world.plane.disk, members, self.departures),
             self.departures,
             self.silent,
