@@ -19,8 +19,7 @@ class Timings(msgspec.Struct, frozen=True):
     probe_timeout: float = 5.0
     #: How soon after the first failure, of a probe or of anything else, a member is probed again: one lost packet is no silence.
     health_recheck: float = 1.0
-    #: How long a changed health must last before it is published. KubeAdmiral: 100 s. A member that died is unready within
-    #: period + threshold + twice the timeout.
+    #: How long a changed health must last before it is published. KubeAdmiral: 100 s.
     health_threshold: float = 30.0
     #: How often the APIs and resources of a member are read and stored, with the time it was heard of.
     report_period: float = 30.0
@@ -108,6 +107,11 @@ class Timings(msgspec.Struct, frozen=True):
     #: Consecutive failures that open a member's circuit breaker, and for how long it stays open at first.
     breaker_failures: int = 5
     breaker_open: float = 1.0
+
+    @property
+    def unready_after(self) -> float:
+        """A member that dies is shown as not ready within this: a probe, its time-out, the threshold, and the probe after it."""
+        return self.health_period + self.health_threshold + 2 * self.probe_timeout
 
     @property
     def watch_backoff(self) -> Backoff:

@@ -69,6 +69,8 @@ class _Entry:
         #: Tells the member from other clusters.
         self.recognition = recognition
         self.problems: dict[str, str] = {}
+        #: Whether nobody answered when the member was last asked who it is.
+        self.silent = False
         #: A renewal that failed is not retried before this time.
         self.patience = 0.0
         #: The role's rules, as last seen.
@@ -168,7 +170,7 @@ class Access:
             await self._drop(name)
             entry = member = None
         if entry is not None and not entry.gate.is_open:
-            await self._recognize(name, entry.gate)
+            entry.silent = not await self._recognize(name, entry.gate)
         try:
             connection = self._secrets.connection(cluster)
             if entry is None or member is None:
@@ -200,22 +202,25 @@ class Access:
         link = self._link(cluster.name, self._connect(cluster.name, connection, recognition.challenge))
         gate = IdentityGate(link, recognition, self._timings.identity_period)
         try:
-            await self._recognize(cluster.name, gate)
+            answered = await self._recognize(cluster.name, gate)
         except BaseException:
             await link.close()
             raise
-        return await self._take(cluster.name, _Entry(connection, link, gate, recognition))
+        entry = _Entry(connection, link, gate, recognition)
+        entry.silent = not answered
+        return await self._take(cluster.name, entry)
 
-    async def _recognize(self, name: str, gate: IdentityGate) -> None:
-        """Ask which cluster is there; no answer is no error. Raises WrongCluster."""
+    async def _recognize(self, name: str, gate: IdentityGate) -> bool:
+        """Ask which cluster is there. Returns whether there was an answer, be it an error. Raises WrongCluster."""
         try:
             async with asyncio.timeout(self._timings.probe_timeout):
                 await gate.confirm()
         except WrongCluster:
             await self._drop(name)
             raise
-        except _FAILURES:
-            return
+        except _FAILURES as error:
+            return not _is_silence(error)
+        return True
 
     def _forget_unusable(self, entry: _Entry) -> None:
         for reason in _OF_EXCHANGES:
@@ -287,7 +292,7 @@ class Access:
     def silence(self, name: str) -> str | None:
         """Why the member cannot be asked, empty if there is no more to say; None if it can be."""
         entry = self._entries.get(name)
-        if entry is None or not entry.gate.is_open:
+        if entry is None or (entry.silent and not entry.gate.is_open):
             return ""
         return entry.problems.get(texts.ENDPOINT_UNREACHABLE_REASON)
 
@@ -335,7 +340,7 @@ class Access:
         ):
             return False
         # Whether it could not be issued, stored, or is refused as well: asking for another one at once would not help.
-        entry.wait_with_renewal(self._timings.health_period)
+        entry.wait_with_renewal(self._timings.report_period)
         try:
             await self._secrets.keep_token(cluster, await self._next_token(cluster, entry))
         except (CredentialsError, *_FAILURES) as error:
