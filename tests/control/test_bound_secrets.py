@@ -169,7 +169,7 @@ async def test_nor_in_two_steps(listener):
     async with Tokens() as fed:
         await fed.eventually_bound()
         await fed.client.patch(resources.FEDERATED_CLUSTERS, "m1", {"spec": {"apiEndpoint": listener.url}})
-        await fed.told("CredentialsUnusable", "certificate verify failed")
+        await fed.told("NotHeardOf", listener.url, "certificate verify failed", type="Responding")
         await fed.client.patch(resources.FEDERATED_CLUSTERS, "m1", {"spec": {"insecure": True}})
         await fed.told("CredentialsWithheld", "is bound to", fed.servers["m1"].url)
         assert listener.heard == b""

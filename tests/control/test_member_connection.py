@@ -167,3 +167,37 @@ async def test_an_old_lines_answer_says_nothing_about_the_new_one():
     old.gate.set()
     await request
     assert not link.rejected
+
+
+async def test_it_is_told_when_the_member_stops_and_begins_to_answer_and_only_then():
+    turns = []
+    line = Line()
+    connection = MemberConnection("m1", line, on_turn=lambda: turns.append(connection.failing))
+    await connection.send(PODS)
+    assert turns == []
+    line.closed = True
+    for _ in range(3):
+        with pytest.raises(TransportError):
+            await connection.send(PODS)
+    assert turns == [True]
+    line.closed = False
+    line.answer = answer(403, NO_RIGHT)
+    await connection.send(PODS)
+    await connection.send(PODS)
+    assert turns == [True, False], "an error is an answer"
+
+
+async def test_a_watch_that_breaks_is_told_as_well():
+    turns = []
+    line = Line()
+    connection = MemberConnection("m1", line, on_turn=lambda: turns.append(connection.failing))
+    line.closed = True
+
+    async def follow() -> None:
+        async with connection.watch(WATCH) as events:
+            async for _ in events:
+                pass
+
+    with pytest.raises(TransportError):
+        await follow()
+    assert turns == [True]

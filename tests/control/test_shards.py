@@ -125,6 +125,27 @@ class ShardedFederation(Federation):
         return found
 
 
+async def test_all_shards_watch_again_when_the_owner_hears_of_a_member():
+    """Only the owner probes; the others' watches have long pauses by then."""
+    fed = ShardedFederation(1, 2)
+    fed.timings = msgspec.structs.replace(PATIENT, health_period=120.0, retry_most=60.0)
+    async with fed:
+
+        def heard_of() -> list[bool]:
+            return [Inside(each).caches.clusters.get("m1").silent_since is None for each in fed.managers]
+
+        def watching(manager: Manager) -> bool:
+            (member,) = Inside(manager).members
+            return not member.unwatched()
+
+        await fed.servers["m1"].close_door()
+        await eventually(lambda: heard_of() == [False, False])
+        await asyncio.sleep(100.0)
+        await fed.servers["m1"].open_door()
+        await eventually(lambda: heard_of() == [True, True])
+        await eventually(lambda: all(watching(each) for each in fed.managers), 5.0)
+
+
 async def _still(probe: Callable[[], object], seconds: float = 0.7) -> None:
     last, since = probe(), asyncio.get_running_loop().time()
 

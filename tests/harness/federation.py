@@ -61,7 +61,12 @@ __all__ = [
 #: As in production but for what is there only to be patient. A member that answers late on a busy machine is not unready.
 QUICK = Timings(
     health_period=0.5,
+    probe_timeout=2.0,
+    health_recheck=0.1,
     health_threshold=60.0,
+    report_period=0.5,
+    watch_lost=1.0,
+    apis_kept=60.0,
     member_event=0.2,
     rights_kept=0.2,
     member_hold=1.0,
@@ -76,7 +81,7 @@ QUICK = Timings(
     migration_quiet=0.2,
 )
 #: Where a member is to be lost.
-WATCHFUL = msgspec.structs.replace(QUICK, health_threshold=0.4)
+WATCHFUL = msgspec.structs.replace(QUICK, health_threshold=0.4, apis_kept=0.4)
 
 
 def http_client(server: EmbeddedServer) -> Client:

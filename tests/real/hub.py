@@ -20,7 +20,7 @@ REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "Subjec
 #: Nothing has to run; the writes are looked at.
 MEMBER = Options(nodes=0, audit=True)
 #: Time to answer for processes that share two cores.
-CALM = msgspec.structs.replace(QUICK, health_period=1.0, health_threshold=5.0)
+CALM = msgspec.structs.replace(QUICK, health_period=1.0, health_threshold=5.0, apis_kept=5.0)
 ACCOUNT = f"system:serviceaccount:{keys.SYSTEM_NAMESPACE}:{keys.MEMBER_SERVICE_ACCOUNT}"
 
 

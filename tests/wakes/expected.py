@@ -91,6 +91,10 @@ _TESTS = [
         f"{_CONTROL}wakes_clusters.py::test_another_cluster_is_told_as_soon_as_it_answers",
     ),
     (
+        "clusters/members that stop or begin to answer/the member stopped or began to answer",
+        f"{_CONTROL}silence.py::test_requests_that_fail_are_reason_enough_to_look",
+    ),
+    (
         "clusters/federated types/the rights of service accounts follow the types",
         f"{_CONTROL}wakes_types.py::test_rights_in_members_follow_the_types_at_once",
     ),
@@ -229,6 +233,10 @@ _TESTS = [
         f"{_CONTROL}wakes.py::test_of_a_paused_object_it_is_told_which_members_cannot_be_read[watchful]",
     ),
     (
+        "aggregate/federatedclusters.core.kubeadmiral.io/a cluster is heard of again, or no more",
+        f"{_CONTROL}silence.py::test_a_member_that_is_gone_is_told_within_seconds_and_moves_nothing[cut-10.0]",
+    ),
+    (
         "failover/federatedclusters.core.kubeadmiral.io/it, or another one, became ready or unready, or its taints changed",
         f"{_CONTROL}failover.py::test_a_cluster_that_fails_is_given_up_with_an_event",
     ),
@@ -239,6 +247,10 @@ _TESTS = [
     (
         "federate/reservations of other shards that ended/it found no cluster, and another shard gave room back",
         f"{_CONTROL}wakes.py::test_what_found_no_room_is_placed_when_another_shard_gives_some_back",
+    ),
+    (
+        "clusters/federatedclusters.core.kubeadmiral.io/the owner heard of the member again",
+        f"{_CONTROL}shards.py::test_all_shards_watch_again_when_the_owner_hears_of_a_member",
     ),
 ]
 

@@ -22,6 +22,7 @@ from argosy.control.collect import Collector
 from argosy.control.copies import item
 from argosy.control.copies.operations import Operations
 from argosy.control.copies.pause import Pause
+from argosy.control.members import health
 from argosy.control.scheduling.reservations import ReservedFleet
 from argosy.kube import clock
 from argosy.kube.cache import Cache, Relist
@@ -153,6 +154,11 @@ def early_acknowledgement() -> None:
     Store.replace = careless  # type: ignore[method-assign]
 
 
+def deaf() -> None:
+    """A member that does not answer counts as heard of."""
+    health.unheard = lambda contact, why="": contact  # type: ignore[assignment]
+
+
 MUTANTS: dict[str, Callable[[], None]] = {
     each.__name__: each
     for each in (
@@ -169,6 +175,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
         any_namespace,
         ignores_held_copies,
         early_acknowledgement,
+        deaf,
     )
 }
 

@@ -17,9 +17,9 @@ from tests.world.world import World, play
 
 __all__ = ["Outcome", "converge", "run"]
 
-#: Virtual seconds within which everything becomes well once faults have stopped: a member that was away counts as such for 100,
-#: and its health is looked at every 30.
-PATIENCE = 400.0
+#: Virtual seconds within which everything becomes well once faults have stopped: keys that failed wait for up to 60, a member
+#: that was away counts as such for another 40, and replicas that were moved meanwhile are moved again every 30.
+PATIENCE = 300.0
 #: Seconds after that until the last timer has run. Then nothing was written for so many seconds, or soon will have been: replicas
 #: that find no room are moved again every 30 s, until each cluster was tried.
 SETTLED = 120.0

@@ -33,6 +33,8 @@ AUTHORIZED_AGAIN: Final = ("AccessGranted", "The member accepts the credentials,
 CLUSTER_IDENTITY_CHANGED_REASON: Final = "ClusterIdentityChanged"
 CREDENTIALS_WITHHELD_REASON: Final = "CredentialsWithheld"
 CREDENTIALS_UNUSABLE_REASON: Final = "CredentialsUnusable"
+#: The API endpoint in the spec was changed and does not answer.
+ENDPOINT_UNREACHABLE_REASON: Final = "EndpointUnreachable"
 CREDENTIALS_REJECTED_REASON: Final = "CredentialsRejected"
 TOKEN_NOT_RENEWED_REASON: Final = "TokenNotRenewed"
 ROLE_OUTDATED_REASON: Final = "RoleOutdated"
@@ -46,6 +48,7 @@ BAD_ANSWER_REASON: Final = "BadAnswer"
 RESPONDING: Final = "Responding"
 NOT_HEARD_OF_REASON: Final = "NotHeardOf"
 NOT_HEARD_OF_MESSAGE: Final = "not heard of since {since}"
+WATCHES_FAIL: Final = "it answers, but watches on it fail"
 RESPONDING_AGAIN: Final = ("Responding", "The member answers")
 #: Argosy's own, on a cluster that is leaving and whose member could not be released; its last probe is the last attempt.
 RELEASED: Final = "Released"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from argosy.api import keys, resources
-from argosy.api.types import CollectedStatus, FederatedObject, FederatedTypeConfig
+from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig
 from argosy.control.caches.informers import Caches, SourceChange
 from argosy.control.caches.livefleet import LiveFleet
 from argosy.control.caches.objectkeys import SourceKey
@@ -80,6 +80,8 @@ class Aggregate(Loop[SourceKey]):
         self._timings = timings
         #: Changes that were not reported yet.
         self._untold: dict[SourceKey, _Untold] = {}
+        #: Clusters whose copies of an object were invalid when it was reported last.
+        self._doubted: dict[SourceKey, frozenset[str]] = {}
         #: Objects that were reported although copies in a ready cluster could not be read.
         self._unread: dict[Readable, dict[SourceKey, None]] = {}
 
@@ -108,6 +110,7 @@ class Aggregate(Loop[SourceKey]):
         federated, longest = self._caches.federated_changes, timings.status_longest
         yield Wake(federated, self._of_federated, "it was dispatched", delay=longest)
         yield Sweep(self._fleet.facts, itself, self._in_clusters, "a cluster can be read again, or no more", 1)
+        yield Sweep(self._caches.clusters, _heard_of, self._in_clusters, "a cluster is heard of again, or no more", 1)
 
     def _of_copy(self, copy: CopyChange) -> list[SourceKey]:
         return [] if copy.change.origin else self._untold_of(copy.source)
@@ -154,9 +157,11 @@ class Aggregate(Loop[SourceKey]):
         if config is None or federated_raw is None:
             for unread in self._unread.values():
                 unread.pop(key, None)
+            self._doubt(key, {})
             return None
         federated = decode(federated_raw, FederatedObject)
         if federated.metadata.deletion_timestamp:
+            self._doubt(key, {})
             return None
         seen = self._seen(key, config, federated)
         if seen is None:
@@ -169,13 +174,20 @@ class Aggregate(Loop[SourceKey]):
             doubtful = self._doubtful(key, config, seen, error)
             if not doubtful:
                 raise
-            for name, why in doubtful.items():
-                self._collector.doubt(name, config.name, key.key, why)
+            self._doubt(key, doubtful)
             believed = {name: Seen(None, reachable=False) if name in doubtful else each for name, each in seen.items()}
             return await self._tell(key, config, federated, believed, untold, frozenset(doubtful))
-        for name in seen:
-            self._collector.doubt(name, config.name, key.key, "")
+        self._doubt(key, {})
         return result
+
+    def _doubt(self, key: SourceKey, doubtful: dict[str, str]) -> None:
+        """Record in which clusters copies of the object are invalid, and why. In all others they are not, or not any more."""
+        for name in self._doubted.pop(key, frozenset()) - doubtful.keys():
+            self._collector.doubt(name, key.type, key.key, "")
+        for name, why in doubtful.items():
+            self._collector.doubt(name, key.type, key.key, why)
+        if doubtful:
+            self._doubted[key] = frozenset(doubtful)
 
     async def _tell(
         self,
@@ -241,12 +253,14 @@ class Aggregate(Loop[SourceKey]):
             if cluster is None:
                 continue
             synced = self._collector.synced(name, config.name)
-            if cluster.ready and not synced:
+            answers = cluster.ready and cluster.silent_since is None
+            if answers and not synced:
                 if not self._collector.failing(name, config.name):
                     return None
                 self._unread.setdefault(Readable(name, config.name), {})[key] = None
             found = self._collector.get(name, config.name, key.key)
-            seen[name] = Seen(as_object(found) if found is not None else None, reachable=cluster.ready and synced)
+            there = as_object(found) if found is not None else None
+            seen[name] = Seen(there, reachable=answers and synced, silent_since=cluster.silent_since or "")
         return seen
 
     async def _write_collected(
@@ -322,7 +336,9 @@ class Aggregate(Loop[SourceKey]):
             if found is None and not there.reachable:
                 found = last_known.get(name)
                 known = found is not None
-            observations.append(Observation(name, found, there.reachable, known, written.get(name, 0)))
+            observations.append(
+                Observation(name, found, there.reachable, known, written.get(name, 0), there.silent_since)
+            )
         return observations
 
     async def _patch_status(self, key: SourceKey, config: FederatedTypeConfig, body: dict[str, Any]) -> None:
@@ -341,6 +357,12 @@ class Aggregate(Loop[SourceKey]):
         source.setdefault("apiVersion", config.api_version)
         source.setdefault("kind", config.kind)
         return source
+
+
+def _heard_of(change: Change[FederatedCluster]) -> Iterable[str]:
+    """The name of a cluster that is heard of no more, or again."""
+    old, new = change.old, change.new
+    return (change.key,) if old is not None and new is not None and old.silent_since != new.silent_since else ()
 
 
 def _difference(source: dict[str, Any], annotations: dict[str, str]) -> dict[str, str | None]:

@@ -14,24 +14,22 @@ import msgspec
 from argosy.api import conditions as texts
 from argosy.api import keys, resources
 from argosy.api.conditions import EventReason
-from argosy.api.types import APIResource, ClusterCondition, ClusterStatus, FederatedCluster
+from argosy.api.types import FederatedCluster
 from argosy.control.caches.catalog import TypeChange
 from argosy.control.caches.informers import Caches
 from argosy.control.caches.views import cluster_of_more_than_health
 from argosy.control.context import ControllerContext
 from argosy.control.members import join
-from argosy.control.members.access import Access, Problem
+from argosy.control.members.access import Access
 from argosy.control.members.cascade import Cascade
+from argosy.control.members.health import ClusterHealth
 from argosy.control.members.identity import WrongCluster
 from argosy.control.members.member import Member
-from argosy.control.members.probe import Observation, Prober
 from argosy.control.members.secrets import MemberSecrets
 from argosy.control.members.writer import ClusterWriter
 from argosy.control.timings import Timings
 from argosy.control.wake import Loop, Wake, itself
-from argosy.fleet.apis import lasting
 from argosy.fleet.credentials import CredentialsError, CredentialsWithheld
-from argosy.fleet.health import Debounce, Health, another_answers, next_health, probe_result
 from argosy.fleet.identity import Identity, recorded
 from argosy.kube import clock, timestamps
 from argosy.kube.client import Client
@@ -44,11 +42,6 @@ __all__ = ["Clusters"]
 
 #: Several changes within this time share one reconcile.
 _SOON = 1.0
-#: Between the first probes of a member that joined and is not ready yet.
-_FIRST_PROBES = 2.0
-#: Limits for the message about a member's invalid answers.
-_LONGEST_MESSAGE = 300
-_SHOWN = 3
 #: How long a cluster that never joined, as far as is known, may take to release its membership.
 _COURTESY = 5.0
 
@@ -58,52 +51,45 @@ _GIVE_UP = "if the member is gone for good, `argosy unjoin {name} --force` gives
 
 class Clusters(Loop[str]):
     name = "clusters"
-    workers = 16
+    #: A member that does not answer keeps one for seconds, and all may be silent at once, for want of a network here.
+    workers = 512
 
     def __init__(
         self,
-        client: Client,
+        writer: ClusterWriter,
         queue: WorkQueue[str],
         caches: Caches,
         secrets: MemberSecrets,
         access: Access,
-        prober: Prober,
+        health: ClusterHealth,
         cascade: Cascade,
         recorder: EventRecorder,
         timings: Timings,
     ):
         self.queue = queue
-        self._writer = ClusterWriter(client, caches)
+        self._writer = writer
         self._caches = caches
         self._secrets = secrets
         self._access = access
-        self._prober = prober
+        self._health = health
         self._cascade = cascade
         self._recorder = recorder
         self._timings = timings
-        self._debounce: dict[str, Debounce] = {}
-        #: By cluster: APIs it served and does not seem to serve any more, and since when.
-        self._missing: dict[str, dict[APIResource, float]] = {}
 
     @classmethod
     def of(cls, shared: ControllerContext) -> "Clusters":
-        return cls(
-            shared.client,
-            shared.queue(),
-            shared.caches,
-            shared.secrets,
-            shared.access,
-            shared.prober,
-            shared.cascade,
-            shared.events,
-            shared.timings,
-        )
+        caches, access, events, timings = shared.caches, shared.access, shared.events, shared.timings
+        writer = ClusterWriter(shared.client, caches)
+        health = ClusterHealth(caches, shared.members, access, shared.prober, writer, events, timings)
+        return cls(writer, shared.queue(), caches, shared.secrets, access, health, shared.cascade, events, timings)
 
     def wakes(self) -> Iterable[Wake[Any, str]]:
         yield Wake(self._caches.clusters, cluster_of_more_than_health, "it changed in more than its health")
         yield Wake(self._secrets.informer, self._secrets.clusters_of, "its credentials changed")
         yield Wake(self._access.rejected, itself, "the member refused its credentials", delay=_SOON)
         yield Wake(self._access.mismatched, itself, "another cluster answered in its place")
+        recheck = self._timings.health_recheck
+        yield Wake(self._access.turned, self._health.turned, "the member stopped or began to answer", delay=recheck)
         why = "the rights of service accounts follow the types"
         yield Wake(self._caches.catalog.changes, self._of_type, why, delay=_SOON)
 
@@ -123,24 +109,14 @@ class Clusters(Loop[str]):
         cluster = await self._writer.with_finalizers(cluster)
         if not cluster.joined:
             return await self._join(cluster)
+        began = clock.monotonic()
         member = await self._reached(cluster)
         seen = self._access.member_uid(name)
         if seen and not recorded(cluster).namespace_uid:
             cluster = await self._writer.annotated(cluster, keys.MEMBER_UID, seen)
-        await self._publish_health(cluster, member)
-        return Result(requeue_after=self._next_probe(self._caches.clusters.get(name) or cluster))
-
-    def _next_probe(self, cluster: FederatedCluster) -> float:
-        """A new member that is not ready yet is probed soon at first, then less and less often: somebody is waiting for it."""
-        if self._is_another(cluster.name):
-            return min(self._timings.health_period, self._timings.identity_recheck)
-        joined = cluster.condition(texts.JOINED)
-        if _was_ready(cluster) or joined is None:
-            return self._timings.health_period
-        age = _age(joined.last_transition_time)
-        if age < 0:  # another machine's clock is ahead: the age is unknown
-            return self._timings.health_period
-        return min(self._timings.health_period, max(_FIRST_PROBES, age))
+        await self._health.publish(cluster, member)
+        cluster = self._caches.clusters.get(name) or cluster
+        return Result(requeue_after=self._health.next_probe(cluster, clock.monotonic() - began))
 
     # Joining.
 
@@ -207,7 +183,9 @@ class Clusters(Loop[str]):
         try:
             await self._bind(cluster)
             member = await self._access.connected(cluster)
-            if member is not None and await self._access.renew_token(cluster):
+            # A member that does not answer gives no token, and asking it would only delay the probe.
+            silent = self._health.is_failing(cluster.name)
+            if member is not None and not silent and await self._access.renew_token(cluster):
                 self._event(cluster, "Normal", EventReason.TOKEN_RENEWED, "the service account has a new token")
                 member = await self._access.connected(cluster)
         except WrongCluster:  # reported in the conditions
@@ -228,96 +206,8 @@ class Clusters(Loop[str]):
             await self._secrets.bind(cluster, proven=proven)
 
     async def _forget(self, name: str) -> None:
-        self._debounce.pop(name, None)
-        self._missing.pop(name, None)
+        self._health.forget(name)
         await self._access.disconnect(name)
-
-    async def _publish_health(self, cluster: FederatedCluster, member: Member | None) -> None:
-        """A member that cannot be connected to is unreachable, whatever was known before."""
-        observed = Observation(probe_result(None))
-        problem = self._access.problem(cluster.name)
-        if problem is not None and self._is_another(cluster.name):
-            observed = Observation(another_answers(problem.message))
-        elif member is not None:
-            observed = await self._prober.observe(member, cluster.status.api_resource_types)
-            if not observed.health.offline and await self._access.follow_role(cluster, member):
-                message = "the service account's rights in the member were updated to the type configs"
-                self._event(cluster, "Normal", EventReason.ROLE_UPDATED, message)
-        cluster = self._caches.clusters.get(cluster.name) or cluster
-        before = self._debounce.get(cluster.name)
-        update = next_health(
-            cluster,
-            observed.health,
-            before,
-            now=clock.monotonic(),
-            wall_time=timestamps.now(),
-            threshold=self._threshold(cluster, observed.health),
-        )
-        self._debounce[cluster.name] = update.debounce
-        conditions = self._with(
-            cluster, update.conditions, texts.AUTHORIZED, texts.AUTHORIZED_AGAIN, self._access.problem(cluster.name)
-        )
-        conditions = self._with(
-            cluster, conditions, texts.ANSWERS_READABLE, texts.ANSWERS_READABLE_AGAIN, _misunderstood(member)
-        )
-        status = msgspec.structs.replace(cluster.status, conditions=conditions)
-        if not observed.health.offline:
-            version = observed.version or status.kubernetes_version
-            status = msgspec.structs.replace(status, last_heard_time=timestamps.now(), kubernetes_version=version)
-        if observed.resources is not None:
-            status = msgspec.structs.replace(status, resources=observed.resources)
-        if observed.apis is not None and (_was_ready(cluster) or _is_ready(status)):
-            # Once its APIs are stored, objects may be placed in the cluster. They are stored only when it is ready, or else
-            # objects waiting for it would be tried once, too early.
-            apis, self._missing[cluster.name] = lasting(
-                cluster.status.api_resource_types,
-                observed.apis,
-                self._missing.get(cluster.name, {}),
-                clock.monotonic(),
-                self._timings.health_threshold,
-            )
-            status = msgspec.structs.replace(status, api_resource_types=apis)
-        await self._writer.write_status(cluster, status)
-        shown = cluster.condition(texts.READY)
-        # The conditions wait for the threshold; the event is recorded at once.
-        news = before is None or before.pair != update.debounce.pair
-        if update.changed or (news and shown is not None and shown.status != observed.health.ready):
-            kind = "Normal" if observed.health.ready == "True" else "Warning"
-            self._event(cluster, kind, observed.health.reason, observed.health.message)
-
-    def _threshold(self, cluster: FederatedCluster, health: Health) -> float:
-        """How long an observation must last before it is published."""
-        shown = cluster.condition(texts.READY)
-        told = texts.CLUSTER_IDENTITY_CHANGED_REASON
-        # An identity mismatch is certain and does not pass by itself, so there is no need to wait. Nor is there for a cluster
-        # that was never ready: nothing depends on it yet.
-        certain = health.reason == told or (health.ready == "True" and shown is not None and shown.reason == told)
-        return self._timings.health_threshold if _was_ready(cluster) and not certain else 0.0
-
-    def _is_another(self, name: str) -> bool:
-        problem = self._access.problem(name)
-        return problem is not None and problem.reason == texts.CLUSTER_IDENTITY_CHANGED_REASON
-
-    def _with(
-        self,
-        cluster: FederatedCluster,
-        conditions: tuple[ClusterCondition, ...],
-        type: str,
-        well: tuple[str, str],
-        problem: Problem | None,
-    ) -> tuple[ClusterCondition, ...]:
-        """Adds a condition that exists once there was a problem: with the member's authorization, or with its answers."""
-        before = cluster.condition(type)
-        if problem is None and before is None:
-            return conditions
-        status = "True" if problem is None else "False"
-        reason, message = well if problem is None else (problem.reason, problem.message)
-        now = timestamps.now()
-        since = before.last_transition_time if before is not None and before.status == status else None
-        condition = ClusterCondition(type, status, now, since or now, reason, message)
-        if before is None or (before.reason, before.message) != (reason, message):
-            self._event(cluster, "Normal" if problem is None else "Warning", reason, message)
-        return (*(other for other in conditions if other.type != type), condition)
 
     # Leaving.
 
@@ -327,7 +217,7 @@ class Clusters(Loop[str]):
             member = await self._reached(cluster) if cluster.joined else None
             if keys.CASCADING_DELETE in cluster.metadata.annotations and cluster.joined and not cluster.ready:
                 # Copies are deleted once it is ready again, and nobody else looks while it leaves.
-                await self._publish_health(cluster, member)
+                await self._health.publish(cluster, member)
                 cluster = self._caches.clusters.get(cluster.name) or cluster
             waiting = await self._cascade.progress(cluster, member)
             if waiting:
@@ -433,25 +323,6 @@ class Clusters(Loop[str]):
         self._recorder.event(reference_of(resources.FEDERATED_CLUSTERS, cluster.metadata), kind, reason, message)
 
 
-def _misunderstood(member: Member | None) -> Problem | None:
-    """The problem, if the member's answers are invalid."""
-    troubles = member.troubles() if member is not None else []
-    if not troubles:
-        return None
-    more = f" (and {len(troubles) - _SHOWN} more)" if len(troubles) > _SHOWN else ""
-    shown = "; ".join(trouble[:_LONGEST_MESSAGE] for trouble in troubles[:_SHOWN])
-    return Problem(texts.BAD_ANSWER_REASON, f"{shown}{more}")
-
-
 def _age(timestamp: str | None) -> float:
     then = timestamps.parse(timestamp)
     return (clock.now() - then).total_seconds() if then is not None else 0.0
-
-
-def _was_ready(cluster: FederatedCluster) -> bool:
-    """Whether it was ever ready: APIs are stored from then on."""
-    return bool(cluster.status.api_resource_types)
-
-
-def _is_ready(status: ClusterStatus) -> bool:
-    return any(each.type == texts.READY and each.status == "True" for each in status.conditions)

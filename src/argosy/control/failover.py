@@ -63,8 +63,7 @@ class Failover(Loop[str]):
     def of(cls, shared: ControllerContext) -> "Failover":
         timings = shared.timings
         rules = failover.Rules(timings.failover_after, timings.failback_after)
-        debounce = timings.health_threshold + timings.health_period
-        return cls(shared.client, shared.queue(), shared.caches, shared.events, rules, debounce)
+        return cls(shared.client, shared.queue(), shared.caches, shared.events, rules, timings.unready_after)
 
     def wakes(self) -> Iterable[Wake[Any, str]]:
         why = "it, or another one, became ready or unready, or its taints changed"

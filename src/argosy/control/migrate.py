@@ -180,7 +180,7 @@ class Migrate(Loop[SourceKey]):
         if crossings:
             return Result(requeue_after=min(crossings).total_seconds() + _AFTER_THRESHOLD)
         if None in pictures.values():
-            return Result(requeue_after=self._timings.health_period)
+            return Result(requeue_after=self._timings.report_period)
         return None
 
     async def _picture(

@@ -13,10 +13,20 @@ __all__ = ["Timings"]
 class Timings(msgspec.Struct, frozen=True):
     """All in seconds."""
 
-    #: How often a joined member's health, API resources and capacity are probed.
-    health_period: float = 30.0
-    #: How long a changed health must last before it is published.
-    health_threshold: float = 100.0
+    #: How often a joined member is probed. KubeAdmiral: 30 s; ours is one small request most of the time.
+    health_period: float = 10.0
+    #: How long a probe waits for the member's answer.
+    probe_timeout: float = 5.0
+    #: How soon after the first failure, of a probe or of anything else, a member is probed again: one lost packet is no silence.
+    health_recheck: float = 1.0
+    #: How long a changed health must last before it is published. KubeAdmiral: 100 s.
+    health_threshold: float = 30.0
+    #: How often the APIs and resources of a member are read and stored, with the time it was heard of.
+    report_period: float = 30.0
+    #: Watches on a member that fail for so long mean silence, even if it answers probes.
+    watch_lost: float = 5.0
+    #: How long a member must not have served a kind before that is believed.
+    apis_kept: float = 100.0
     #: How long a confirmation of a member's identity is valid; the next request after that asks again.
     identity_period: float = 3.0
     #: How soon to check again after another cluster answered in its place.
@@ -97,6 +107,11 @@ class Timings(msgspec.Struct, frozen=True):
     #: Consecutive failures that open a member's circuit breaker, and for how long it stays open at first.
     breaker_failures: int = 5
     breaker_open: float = 1.0
+
+    @property
+    def unready_after(self) -> float:
+        """A member that dies is shown as not ready within this: a probe, its time-out, the threshold, and the probe after it."""
+        return self.health_period + self.health_threshold + 2 * self.probe_timeout
 
     @property
     def watch_backoff(self) -> Backoff:

@@ -1,7 +1,8 @@
 """Health of a member: from the result of a probe to the conditions of its FederatedCluster.
 
-Pure transitions: the caller probes, supplies the time, stores the conditions and keeps the Debounce value. A short outage
-must not move workloads, so a change is published only after it has lasted for a threshold.
+Pure transitions: the caller probes, supplies the time, stores the conditions and keeps the Debounce and Contact values. A short
+outage must not move workloads, so Ready and Offline change only after the new state has lasted for a threshold. That nothing is
+heard of the member is told much sooner, by the condition Responding, which moves nothing.
 """
 
 import msgspec
@@ -9,9 +10,26 @@ import msgspec
 from argosy.api import conditions as texts
 from argosy.api.clusters import ClusterCondition, FederatedCluster
 
-__all__ = ["Debounce", "Health", "HealthUpdate", "another_answers", "next_health", "probe_failed", "probe_result"]
+__all__ = [
+    "Contact",
+    "Debounce",
+    "Health",
+    "HealthUpdate",
+    "another_answers",
+    "last_contact",
+    "next_health",
+    "probe_failed",
+    "probe_result",
+    "responding",
+    "suspected",
+    "unheard",
+    "unreachable",
+    "unwatched",
+]
 
 _OFFLINE_AND_READY = (texts.OFFLINE, texts.READY)
+#: So many failures in a row are no coincidence.
+_SILENT = 2
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -35,12 +53,27 @@ class Debounce(msgspec.Struct, frozen=True):
     since: float
 
 
+class Contact(msgspec.Struct, frozen=True):
+    """When a member was heard of last, how often it has not been since, and why, if there is more to say."""
+
+    heard: str
+    failures: int = 0
+    why: str = ""
+
+    @property
+    def silent(self) -> bool:
+        """A single failure may be a lost packet."""
+        return self.failures >= _SILENT
+
+
 class HealthUpdate(msgspec.Struct, frozen=True):
     """Conditions to store (Offline and Ready, others unchanged), the state for next time, and whether they changed."""
 
     conditions: tuple[ClusterCondition, ...]
     debounce: Debounce
     changed: bool
+    #: Whether the observation differs from what is published, and has not lasted long enough.
+    pending: bool = False
 
 
 UNREACHABLE = Health(True, "Unknown", *texts.CLUSTER_NOT_REACHABLE)
@@ -53,6 +86,12 @@ def probe_result(healthz: str | None) -> Health:
     if healthz.strip().lower() == "ok":
         return Health(False, "True", *texts.CLUSTER_READY)
     return Health(False, "False", *texts.HEALTHZ_NOT_OK)
+
+
+def unreachable(why: str) -> Health:
+    """Nobody answers where the member should; `why` is empty if there is no more to say."""
+    reason, message = texts.CLUSTER_NOT_REACHABLE
+    return Health(True, "Unknown", reason, why or message)
 
 
 def another_answers(why: str) -> Health:
@@ -93,13 +132,56 @@ def next_health(
     memory = debounce if debounce is not None and debounce.pair == observed.pair else Debounce(observed.pair, now)
     shown = _shown(cluster)
     if shown is not None and shown != observed.pair and now - memory.since < threshold:
-        return HealthUpdate(_probed(cluster, wall_time), memory, changed=False)
+        return HealthUpdate(_probed(cluster, wall_time), memory, changed=False, pending=True)
     offline_texts = texts.CLUSTER_NOT_REACHABLE if observed.offline else texts.CLUSTER_REACHABLE
     conditions = (
         _condition(cluster, texts.OFFLINE, observed.pair[0], *offline_texts, wall_time),
         _condition(cluster, texts.READY, observed.pair[1], observed.reason, observed.message, wall_time),
     )
     return HealthUpdate(_merged(cluster, conditions), memory, changed=shown != observed.pair)
+
+
+def last_contact(cluster: FederatedCluster, wall_time: str) -> Contact:
+    """The contact as far as the stored status tells."""
+    if (since := cluster.silent_since) is not None:
+        return Contact(since, _SILENT)
+    joined = cluster.condition(texts.JOINED)
+    return Contact(
+        cluster.status.last_heard_time or (joined.last_transition_time if joined is not None else None) or wall_time
+    )
+
+
+def suspected(contact: Contact) -> Contact:
+    """After a request or watch that failed: the next probe decides."""
+    return msgspec.structs.replace(contact, failures=max(contact.failures, 1))
+
+
+def unheard(contact: Contact, why: str = "") -> Contact:
+    """After a probe that was not answered."""
+    return Contact(contact.heard, contact.failures + 1, why)
+
+
+def unwatched(contact: Contact, since: str) -> Contact:
+    """The member answers probes, and its watches have been failing since then."""
+    return Contact(contact.heard if contact.silent else since, _SILENT, texts.WATCHES_FAIL)
+
+
+def responding(
+    cluster: FederatedCluster, conditions: tuple[ClusterCondition, ...], contact: Contact, wall_time: str
+) -> tuple[ClusterCondition, ...]:
+    """The conditions with the one that tells whether the member is heard of. It exists once it was not.
+
+    After a single failure it stays as it is.
+    """
+    before = cluster.condition(texts.RESPONDING)
+    if contact.failures == 1 or (before is None and not contact.silent):
+        return conditions
+    told = _condition(cluster, texts.RESPONDING, "True", *texts.RESPONDING_AGAIN, wall_time)
+    if contact.silent:
+        message = texts.NOT_HEARD_OF_MESSAGE.format(since=contact.heard)
+        message = f"{message}: {contact.why}" if contact.why else message
+        told = ClusterCondition(texts.RESPONDING, "False", wall_time, contact.heard, texts.NOT_HEARD_OF_REASON, message)
+    return (*(other for other in conditions if other.type != texts.RESPONDING), told)
 
 
 def _shown(cluster: FederatedCluster) -> tuple[str, str] | None:

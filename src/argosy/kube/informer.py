@@ -16,6 +16,7 @@ An outage is two lines in the log, its start with the reason and its end, howeve
 """
 
 import asyncio
+import contextlib
 import logging
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -130,6 +131,9 @@ class Informer(Cache[T]):
         self._rechecks = 0
         #: Since when the current stream is open.
         self._open_since: float | None = None
+        #: Since when the server does not answer, and whether it is known to do so again.
+        self._unreachable_since: float | None = None
+        self._answers_again = asyncio.Event()
 
     @property
     def name(self) -> str:
@@ -138,12 +142,27 @@ class Informer(Cache[T]):
     @property
     def trouble(self) -> str | None:
         """The server's answers that cannot be understood; None if there are none."""
-        if self._bad_answer and (self._open_since is None or clock.monotonic() - self._open_since < STEADY):
+        if self._bad_answer and not self._is_steady:
             return self._bad_answer
         for key, why in self.unreadable.items():
             more = f" (and {len(self.unreadable) - 1} more)" if len(self.unreadable) > 1 else ""
             return f"{key} cannot be read: {why}{more}"
         return None
+
+    @property
+    def unreachable_for(self) -> float:
+        """For how many seconds lists and watches have been failing without an answer; 0 if they are not."""
+        if self._unreachable_since is None or self._is_steady:
+            return 0.0
+        return clock.monotonic() - self._unreachable_since
+
+    def retry(self) -> None:
+        """End the back-off after a failure without an answer: the server answers others. Its errors keep their back-off."""
+        self._answers_again.set()
+
+    @property
+    def _is_steady(self) -> bool:
+        return self._open_since is not None and clock.monotonic() - self._open_since >= STEADY
 
     @property
     def has_synced(self) -> bool:
@@ -179,7 +198,15 @@ class Informer(Cache[T]):
                 continue
             except TransportError as error:
                 self._failed(error)
+                await self._until_it_answers(self._backoff.delay(self._failures))
+                continue
             await asyncio.sleep(max(self._backoff.delay(self._failures), self._told_to_wait))
+
+    async def _until_it_answers(self, longest: float) -> None:
+        self._answers_again.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(longest):
+                await self._answers_again.wait()
 
     def _is_doubtful(self) -> bool:
         """Whether unreadable objects should be listed again, less and less often: they may stay unreadable."""
@@ -205,6 +232,10 @@ class Informer(Cache[T]):
         asked = error.retry_after if isinstance(error, ApiError) else None
         self._told_to_wait = min(asked or 0.0, self._backoff.cap)
         self.last_error = message
+        if not isinstance(error, TransportError) or isinstance(error, BadAnswer):
+            self._unreachable_since = None
+        elif self._unreachable_since is None:
+            self._unreachable_since = clock.monotonic()
         # A 410 is normal and resolved by a list. Whether a missing kind is a problem is for the caller to judge.
         if self._outage is not None or (isinstance(error, Gone) and self._failures <= 1):
             log.debug("watching %s of %s: %s", self.resource, self.client.name, message)
@@ -216,6 +247,7 @@ class Informer(Cache[T]):
     def _alive(self) -> None:
         self.last_event = clock.monotonic()
         self._failures = 0
+        self._unreachable_since = None
         self.last_error = None
         if self._outage is not None:
             seconds = self.last_event - self._outage
@@ -301,6 +333,8 @@ class Informer(Cache[T]):
         except TimeoutError:
             raise TransportError(f"nothing was heard for {self._liveness:g} s") from None
         finally:
+            if self._is_steady:  # what went before is over, whatever ended the stream
+                self._bad_answer, self._unreachable_since = "", None
             self._open_since = None
             self._silent = 0 if heard else self._silent + 1
         if not heard and clock.monotonic() - started < SHORTEST_WATCH:

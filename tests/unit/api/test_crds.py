@@ -73,6 +73,7 @@ def test_clusters_show_what_kubeadmiral_shows_and_the_version_and_when_they_were
         {"name": "joined", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Joined')].status"},
         {"name": "version", "type": "string", "jsonPath": ".status.kubernetesVersion"},
         {"name": "heard", "type": "date", "jsonPath": ".status.lastHeardTime"},
+        {"name": "responding", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Responding')].status"},
         {"name": "age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
     ]
 

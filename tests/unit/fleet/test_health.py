@@ -4,7 +4,18 @@ import msgspec
 import pytest
 
 from argosy.api.clusters import ClusterCondition, FederatedCluster
-from argosy.fleet.health import Debounce, next_health, probe_failed, probe_result
+from argosy.fleet.health import (
+    Contact,
+    Debounce,
+    last_contact,
+    next_health,
+    probe_failed,
+    probe_result,
+    responding,
+    suspected,
+    unheard,
+    unwatched,
+)
 from argosy.kube.objects import Metadata
 
 OK, DOWN = probe_result("ok"), probe_result(None)
@@ -115,3 +126,73 @@ def test_other_conditions_stay():
     bare = FederatedCluster(metadata=Metadata(name="m"))
     assert [item.type for item in update(bare, OK).conditions] == ["Offline", "Ready"]
     assert [item.type for item in update(READY, OK).conditions] == ["Joined", "Offline", "Ready"]
+
+
+def told(cluster, contact, wall_time="t9"):
+    """Status, since when, and message of Responding; None if there is no such condition."""
+    found = [
+        item for item in responding(cluster, cluster.status.conditions, contact, wall_time) if item.type == "Responding"
+    ]
+    return (found[0].status, found[0].last_transition_time, found[0].message) if found else None
+
+
+def silent(cluster, contact):
+    conditions = responding(cluster, cluster.status.conditions, contact, "t5")
+    return msgspec.structs.replace(cluster, status=msgspec.structs.replace(cluster.status, conditions=conditions))
+
+
+def test_a_member_that_was_always_heard_of_has_no_condition_about_it():
+    assert told(READY, Contact("t3")) is None
+
+
+def test_one_failure_is_not_told_and_the_second_is_with_the_time_it_was_heard_of_last():
+    first = unheard(Contact("t3"))
+    assert told(READY, first) is None
+    second = unheard(first, "the endpoint is gone")
+    assert told(READY, second) == ("False", "t3", "not heard of since t3: the endpoint is gone")
+
+
+def test_a_request_that_failed_counts_as_one_failure_however_many_there_were():
+    suspicious = suspected(suspected(Contact("t3")))
+    assert told(READY, suspicious) is None
+    assert told(READY, unheard(suspicious)) == ("False", "t3", "not heard of since t3")
+
+
+def test_it_is_believed_at_once_when_it_is_heard_of_again():
+    cluster = silent(READY, Contact("t3", 2))
+    assert told(cluster, Contact("t9")) == ("True", "t9", "The member answers")
+    well = silent(cluster, Contact("t6"))
+    assert told(well, Contact("t9")) == ("True", "t5", "The member answers"), "no news"
+    assert told(well, unheard(Contact("t9"))) == ("True", "t5", "The member answers"), "nor is a single failure"
+
+
+def test_watches_that_fail_are_silence_and_the_first_time_counts():
+    lost = unwatched(Contact("t8"), "t2")
+    assert told(READY, lost) == ("False", "t2", "not heard of since t2: it answers, but watches on it fail")
+    assert unwatched(lost, "t4").heard == "t2"
+
+
+@pytest.mark.parametrize(
+    ("status", "contact"),
+    [
+        ({}, Contact("now")),
+        ({"conditions": [{"type": "Joined", "status": "True", "lastTransitionTime": "t1"}]}, Contact("t1")),
+        ({"lastHeardTime": "t2"}, Contact("t2")),
+        (
+            {
+                "lastHeardTime": "t2",
+                "conditions": [{"type": "Responding", "status": "False", "lastTransitionTime": "t1"}],
+            },
+            Contact("t1", 2),
+        ),
+    ],
+)
+def test_after_a_restart_the_stored_status_tells_when_it_was_heard_of(status, contact):
+    cluster = msgspec.convert({"metadata": {"name": "m1"}, "status": status}, FederatedCluster)
+    assert last_contact(cluster, "now") == contact
+
+
+def test_what_waits_to_be_published_is_told():
+    assert update(READY, DOWN, Debounce(OK.pair, 0), now=10).pending
+    assert not update(READY, OK, Debounce(OK.pair, 0), now=10).pending
+    assert not update(READY, DOWN, Debounce(DOWN.pair, 0), now=100).pending

@@ -22,6 +22,7 @@ def differences(plane: Disk, members: Mapping[str, Disk], departed: Collection[s
     """What is not as it should be, a sentence each. `departed` are clusters that have left, and may be back."""
     entries = {name: found(plane, f"{_CLUSTERS}/{name}") or {} for name in members}
     wrong = [f"{name} is not ready" for name, entry in entries.items() if not _ready(entry)]
+    wrong += [f"{name} is said to be silent" for name, entry in entries.items() if _silent(entry)]
     cordoned = {name for name, entry in entries.items() if "NoSchedule" in str(entry.get("spec", {}).get("taints"))}
     wanted: set[tuple[str, str]] = set()
     for table in _TABLES:
@@ -50,8 +51,16 @@ def differences(plane: Disk, members: Mapping[str, Disk], departed: Collection[s
 
 
 def _ready(cluster: Object) -> bool:
+    return {("Joined", "True"), ("Ready", "True")} <= _states(cluster)
+
+
+def _silent(cluster: Object) -> bool:
+    return ("Responding", "False") in _states(cluster)
+
+
+def _states(cluster: Object) -> Set[tuple[str, str]]:
     conditions = (cluster.get("status") or {}).get("conditions") or ()
-    return {("Joined", "True"), ("Ready", "True")} <= {(each["type"], each["status"]) for each in conditions}
+    return {(each["type"], each["status"]) for each in conditions}
 
 
 def _copies(

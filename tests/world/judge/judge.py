@@ -8,6 +8,7 @@ from tests.world.judge.causes import Causes
 from tests.world.judge.departures import Departures
 from tests.world.judge.durable import Durable
 from tests.world.judge.foreign import Foreign
+from tests.world.judge.heard import Heard
 from tests.world.judge.heldcopies import HeldCopiesStay
 from tests.world.judge.leadership import Leadership
 from tests.world.judge.line import Line
@@ -51,6 +52,7 @@ class Judge:
             HeldCopiesStay(self.broken, world.plane.disk, frozenset(shards), time),
             Paused(self.broken, time),
             Statuses(self.broken, world.plane.disk, members, time, self.departures),
+            Heard(self.broken, time, world.plane.disk, members, world.controllers, world.network),
             WriteAhead(self.broken, world.plane.disk, members, self.departures),
             self.departures,
             self.silent,

@@ -106,6 +106,7 @@ def manifests() -> list[dict[str, Any]]:
                 column("joined", ".status.conditions[?(@.type=='Joined')].status"),
                 column("version", ".status.kubernetesVersion"),
                 column("heard", ".status.lastHeardTime", "date"),
+                column("responding", ".status.conditions[?(@.type=='Responding')].status"),
                 AGE,
             ),
         )

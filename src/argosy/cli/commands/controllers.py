@@ -10,6 +10,7 @@ import typer
 
 from argosy import __version__
 from argosy.cli.options.endpoints import AllowedEndpoints, AllowHttpEndpoints, rules
+from argosy.cli.options.health import HealthCheckPeriod, JoinTimeout, StatusThreshold, health_options
 from argosy.cli.options.timeouts import PluginTimeout, duration_of, plugin_timeout_of
 from argosy.cli.output.failures import Failure
 
@@ -59,6 +60,9 @@ def controllers(
             metavar="DURATION", help="Let workloads return to such a cluster once it has been ready for this long."
         ),
     ] = "5m",
+    cluster_health_check_period: HealthCheckPeriod = "10s",
+    cluster_status_threshold: StatusThreshold = "30s",
+    cluster_join_timeout: JoinTimeout = "10m",
     plugin_timeout: PluginTimeout = "5s",
     enable_katalyst_support: Annotated[
         bool,
@@ -85,7 +89,8 @@ def controllers(
     from argosy.cli.output import logs
 
     part = _shard(shard, leader_elect)
-    timings = _timings(failover_after, failback_after, plugin_timeout)
+    health = health_options(cluster_health_check_period, cluster_status_threshold, cluster_join_timeout)
+    timings = health.applied(_timings(failover_after, failback_after, plugin_timeout))
     endpoints = rules(allowed_endpoints, allow_http_endpoints)
     chosen = target(context)
     connection = Target(kubeconfig or chosen.kubeconfig, kube_context or chosen.context).connection()

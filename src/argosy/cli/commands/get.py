@@ -167,8 +167,8 @@ def _free(available: str | None, allocatable: str | None, unit: int, suffix: str
 
 
 def _problem(conditions: dict[str, dict[str, Any]]) -> str:
-    """Why a member has not joined, or is not ready."""
-    for type in ("Joined", "Ready"):
+    """Why a member has not joined, is not ready, or is not heard of."""
+    for type in ("Joined", "Ready", "Responding"):
         condition = conditions.get(type, {})
         if condition.get("status", "True") != "True":
             return str(condition.get("message") or condition.get("reason") or "")

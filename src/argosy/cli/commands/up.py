@@ -11,6 +11,13 @@ import typer
 from argosy.cli.local.folder import AcceptDataLoss
 from argosy.cli.options import endpoints
 from argosy.cli.options.endpoints import AllowedEndpoints, AllowHttpEndpoints, rules
+from argosy.cli.options.health import (
+    HealthCheckPeriod,
+    HealthOptions,
+    JoinTimeout,
+    StatusThreshold,
+    health_options,
+)
 from argosy.cli.options.limits import MaxConnections, MaxMutatingRequests, MaxRequests, MaxWatches, WatchBuffer, limits
 from argosy.cli.options.limits import arguments as as_arguments
 from argosy.cli.options.timeouts import PluginTimeout, plugin_timeout_of
@@ -39,6 +46,7 @@ class Start(NamedTuple):
     accept_data_loss: bool
     allowed_endpoints: list[str] | None
     allow_http_endpoints: bool
+    health: HealthOptions
     #: In seconds.
     plugin_timeout: float
 
@@ -70,6 +78,9 @@ def up(
     accept_data_loss: AcceptDataLoss = False,
     allowed_endpoints: AllowedEndpoints = None,
     allow_http_endpoints: AllowHttpEndpoints = False,
+    cluster_health_check_period: HealthCheckPeriod = "10s",
+    cluster_status_threshold: StatusThreshold = "30s",
+    cluster_join_timeout: JoinTimeout = "10m",
     plugin_timeout: PluginTimeout = "5s",
     progress_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
@@ -99,6 +110,7 @@ def up(
         accept_data_loss,
         allowed_endpoints,
         allow_http_endpoints,
+        health_options(cluster_health_check_period, cluster_status_threshold, cluster_join_timeout),
         plugin_timeout_of(plugin_timeout),
     )
     try:
@@ -161,7 +173,7 @@ def _in_foreground(start: Start, example: bool, progress: "Progress", *, told: b
     # Members of last time are still joined: without their servers they would count as lost.
     count = max(start.members, folder.known_members())
     allowed = rules(start.allowed_endpoints, start.allow_http_endpoints)
-    timings = Timings(plugin_answer=start.plugin_timeout)
+    timings = start.health.applied(Timings(plugin_answer=start.plugin_timeout))
     settings = Settings(
         folder.path, count, start.host, start.port, start.limits, start.accept_data_loss, allowed, timings
     )
@@ -182,6 +194,7 @@ def _detached(start: Start, progress: "Progress") -> None:
     arguments += ["--host", start.host, *as_arguments(start.limits)]
     arguments += ["--accept-data-loss"] if start.accept_data_loss else []
     arguments += endpoints.arguments(start.allowed_endpoints, start.allow_http_endpoints)
+    arguments += start.health.arguments()
     arguments += ["--plugin-timeout", f"{start.plugin_timeout}s"]
     with folder.crash_log.open("ab") as output:
         try:

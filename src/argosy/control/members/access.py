@@ -45,8 +45,8 @@ from argosy.plan.fields import MISSHAPEN
 
 __all__ = ["Access", "Problem"]
 
-#: Timeout for a trial of new credentials.
-_TRIAL = 10.0
+#: Timeout for what the service account needs.
+_PATIENCE = 10.0
 _LONGEST_MESSAGE = 1000
 
 _FAILURES = (ApiError, TransportError, TimeoutError)
@@ -69,6 +69,8 @@ class _Entry:
         #: Tells the member from other clusters.
         self.recognition = recognition
         self.problems: dict[str, str] = {}
+        #: Whether nobody answered when the member was last asked who it is.
+        self.silent = False
         #: A renewal that failed is not retried before this time.
         self.patience = 0.0
         #: The role's rules, as last seen.
@@ -114,6 +116,8 @@ class Access:
         self.rejected: Signal[str] = Signal("credentials a member refused")
         #: The name of a member at whose address another cluster answered.
         self.mismatched: Signal[str] = Signal("another cluster in a member's place")
+        #: The name of a member to which requests and watches begin to fail, or succeed again.
+        self.turned: Signal[str] = Signal("members that stop or begin to answer")
 
     @asynccontextmanager
     async def visit(
@@ -166,7 +170,7 @@ class Access:
             await self._drop(name)
             entry = member = None
         if entry is not None and not entry.gate.is_open:
-            await self._recognize(name, entry.gate)
+            entry.silent = not await self._recognize(name, entry.gate)
         try:
             connection = self._secrets.connection(cluster)
             if entry is None or member is None:
@@ -179,6 +183,11 @@ class Access:
                     raise
                 raise CredentialsError(_told(error)) from None
             self._forget_unusable(entry)
+            if _is_silence(error) and connection.server != entry.connection.server:
+                entry.problems[texts.ENDPOINT_UNREACHABLE_REASON] = (
+                    f"the API endpoint {connection.server} in the spec cannot be reached: {_told(error)}"
+                )
+                return member
             entry.problems[_reason(error)] = (
                 f'the credentials in secret "{cluster.spec.secret_ref.name}" cannot be used, the previous ones stay in use:'
                 f" {_told(error)}"
@@ -193,25 +202,28 @@ class Access:
         link = self._link(cluster.name, self._connect(cluster.name, connection, recognition.challenge))
         gate = IdentityGate(link, recognition, self._timings.identity_period)
         try:
-            await self._recognize(cluster.name, gate)
+            answered = await self._recognize(cluster.name, gate)
         except BaseException:
             await link.close()
             raise
-        return await self._take(cluster.name, _Entry(connection, link, gate, recognition))
+        entry = _Entry(connection, link, gate, recognition)
+        entry.silent = not answered
+        return await self._take(cluster.name, entry)
 
-    async def _recognize(self, name: str, gate: IdentityGate) -> None:
-        """Ask which cluster is there; no answer is no error. Raises WrongCluster."""
+    async def _recognize(self, name: str, gate: IdentityGate) -> bool:
+        """Ask which cluster is there. Returns whether there was an answer, be it an error. Raises WrongCluster."""
         try:
-            async with asyncio.timeout(min(_TRIAL, self._timings.health_period / 2)):
+            async with asyncio.timeout(self._timings.probe_timeout):
                 await gate.confirm()
         except WrongCluster:
             await self._drop(name)
             raise
-        except _FAILURES:
-            return
+        except _FAILURES as error:
+            return not _is_silence(error)
+        return True
 
     def _forget_unusable(self, entry: _Entry) -> None:
-        for reason in (texts.CREDENTIALS_UNUSABLE_REASON, texts.CREDENTIALS_WITHHELD_REASON):
+        for reason in _OF_EXCHANGES:
             entry.problems.pop(reason, None)
 
     def _expect(self, identity: Identity, connection: Connection) -> Recognition:
@@ -225,11 +237,23 @@ class Access:
             self.mismatched.tell(name)
 
     def _link(self, name: str, client: Client) -> MemberConnection:
-        return MemberConnection(name, client.transport, on_rejected=lambda: self.rejected.tell(name))
+        return MemberConnection(
+            name,
+            client.transport,
+            on_rejected=lambda: self.rejected.tell(name),
+            on_turn=lambda: self.turned.tell(name),
+        )
 
     async def _take(self, name: str, entry: _Entry) -> Member:
         """Register the connection as the member of this name, with empty caches."""
-        member = Member(name, Client(entry.gate), self._timings, entry.gate.confirm, self._members.recovered.tell)
+        member = Member(
+            name,
+            Client(entry.gate),
+            self._timings,
+            entry.gate.confirm,
+            recovered=self._members.recovered.tell,
+            faltered=self.turned.tell,
+        )
         self._entries[name] = entry
         await self._members.connect(member)
         return member
@@ -242,7 +266,7 @@ class Access:
         client = self._connect(cluster.name, connection, recognition.challenge)
         gate = IdentityGate(client.transport, recognition, self._timings.identity_period)
         try:
-            async with asyncio.timeout(_TRIAL):
+            async with asyncio.timeout(self._timings.probe_timeout):
                 await gate.confirm()
         except BaseException:
             await client.close()
@@ -264,6 +288,18 @@ class Access:
         """The uid that identifies a connected member, once it was seen."""
         entry = self._entries.get(name)
         return entry.recognition.identity.namespace_uid if entry is not None and entry.gate.is_open else ""
+
+    def silence(self, name: str) -> str | None:
+        """Why the member cannot be asked, empty if there is no more to say; None if it can be."""
+        entry = self._entries.get(name)
+        if entry is None or (entry.silent and not entry.gate.is_open):
+            return ""
+        return entry.problems.get(texts.ENDPOINT_UNREACHABLE_REASON)
+
+    def failing(self, name: str) -> bool:
+        """Whether the last request to the member, or watch, failed without an answer."""
+        entry = self._entries.get(name)
+        return entry is not None and entry.link.failing
 
     async def disconnect(self, name: str) -> None:
         self._shut_out.pop(name, None)
@@ -304,7 +340,7 @@ class Access:
         ):
             return False
         # Whether it could not be issued, stored, or is refused as well: asking for another one at once would not help.
-        entry.wait_with_renewal(self._timings.health_period)
+        entry.wait_with_renewal(self._timings.report_period)
         try:
             await self._secrets.keep_token(cluster, await self._next_token(cluster, entry))
         except (CredentialsError, *_FAILURES) as error:
@@ -327,14 +363,14 @@ class Access:
 
     async def _next_token(self, cluster: FederatedCluster, entry: _Entry) -> bytes:
         try:
-            async with asyncio.timeout(_TRIAL):
+            async with asyncio.timeout(_PATIENCE):
                 return await join.new_token(Client(entry.gate), self._timings.token_lifetime)
         except _FAILURES as error:
             if not self._secrets.has_bootstrap(cluster):
                 raise
             first = error
         try:
-            async with self.visit(cluster, True, entry.recognition.identity) as client, asyncio.timeout(_TRIAL):
+            async with self.visit(cluster, True, entry.recognition.identity) as client, asyncio.timeout(_PATIENCE):
                 return await self.equip(client, cluster, await join.claim(client, cluster))
         except join.NotTheMember as error:
             raise CredentialsError(str(error)) from None
@@ -360,7 +396,7 @@ class Access:
         if not cluster.spec.use_service_account or (entry.rules == wanted and not entry.link.refusals()):
             return False
         try:
-            async with asyncio.timeout(_TRIAL):
+            async with asyncio.timeout(_PATIENCE):
                 present = await member.client.get(join.ROLES, keys.MEMBER_CLUSTER_ROLE)
         except _FAILURES:
             # The role is unreadable (KubeAdmiral's may be), or the member does not answer: probe and refusals report that.
@@ -381,7 +417,7 @@ class Access:
         return True
 
     async def _write_role(self, cluster: FederatedCluster, member: Member, role: dict[str, Any]) -> None:
-        async with asyncio.timeout(_TRIAL):
+        async with asyncio.timeout(_PATIENCE):
             try:
                 await member.client.update(join.ROLES, role)
                 return
@@ -392,7 +428,13 @@ class Access:
                 await client.update(join.ROLES, role)
 
 
-#: The most significant first.
+#: Problems that end when the connection follows the spec and the secret again.
+_OF_EXCHANGES = (
+    texts.CREDENTIALS_UNUSABLE_REASON,
+    texts.CREDENTIALS_WITHHELD_REASON,
+    texts.ENDPOINT_UNREACHABLE_REASON,
+)
+#: The most significant first. An endpoint that does not answer says nothing about authorization: health reports it.
 _BY_WEIGHT = (
     texts.CREDENTIALS_REJECTED_REASON,
     texts.CREDENTIALS_WITHHELD_REASON,
@@ -401,6 +443,11 @@ _BY_WEIGHT = (
     texts.ROLE_OUTDATED_REASON,
     texts.RIGHTS_MISSING_REASON,
 )
+
+
+def _is_silence(error: Exception) -> bool:
+    """Whether nobody answered. (Another cluster did.)"""
+    return isinstance(error, TransportError | TimeoutError) and not isinstance(error, WrongCluster)
 
 
 def _reason(error: Exception) -> str:

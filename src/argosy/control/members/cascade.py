@@ -123,4 +123,4 @@ class Cascade:
             self._unserved.pop((member.name, config.name), None)
             return False
         since = self._unserved.setdefault((member.name, config.name), clock.monotonic())
-        return clock.monotonic() - since >= self._timings.health_threshold
+        return clock.monotonic() - since >= self._timings.apis_kept

@@ -1,4 +1,4 @@
-"""The connection to one member: its transport can be exchanged while in use, and it remembers refusals.
+"""The connection to one member: its transport can be exchanged while in use, and it remembers refusals and failures.
 
 New credentials make a new transport. Running requests and watches end on the old transport, which is closed after the last of
 them; new ones use the new transport. So informers keep their caches and no write is interrupted.
@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 
 from argosy.kube import clock
-from argosy.kube.errors import ApiError, from_response
+from argosy.kube.errors import ApiError, BadAnswer, TransportError, from_response
 from argosy.kube.transport import Event, Page, Request, Response, Transport
 
 __all__ = ["MemberConnection"]
@@ -45,12 +45,23 @@ class _Line:
 class MemberConnection:
     """A `Transport` over other transports, one at a time."""
 
-    def __init__(self, member: str, transport: Transport, *, on_rejected: Callable[[], None] = lambda: None):
+    def __init__(
+        self,
+        member: str,
+        transport: Transport,
+        *,
+        on_rejected: Callable[[], None] = lambda: None,
+        on_turn: Callable[[], None] = lambda: None,
+    ):
+        """`on_turn` is called when the member stops or begins to answer, see `failing`."""
         self.name = f"member {member}"
         self._line = _Line(transport)
         self._retired: dict[_Line, None] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._on_rejected = on_rejected
+        self._on_turn = on_turn
+        #: Whether the last request or watch failed without an answer. (One that was cancelled proves nothing.)
+        self.failing = False
         #: Whether the last answer was 401.
         self.rejected = False
         #: (method, path without names) -> the server's message, and when it was last received.
@@ -64,20 +75,20 @@ class MemberConnection:
     def exchange(self, transport: Transport) -> None:
         """Use this transport from now on."""
         old, self._line = self._line, _Line(transport)
-        self.rejected = False
+        self.rejected = self.failing = False
         self._refusals.clear()
         self._retired[old] = None
         self._close_if_idle(old)
 
     async def send(self, request: Request) -> Response:
-        with self._used() as line:
+        with self._used() as line, self._failures(line):
             response = await line.transport.send(request)
         if line is self._line:
             self._note(request, response)
         return response
 
     async def list(self, request: Request) -> Page:
-        with self._used() as line:
+        with self._used() as line, self._failures(line):
             try:
                 page = await line.transport.list(request)
             except ApiError as error:
@@ -93,7 +104,7 @@ class MemberConnection:
 
     @asynccontextmanager
     async def _watch(self, request: Request) -> AsyncIterator[AsyncIterator[Event]]:
-        with self._used() as line:
+        with self._used() as line, self._failures(line):
             try:
                 async with line.transport.watch(request) as events:
                     if line is self._line:
@@ -120,6 +131,22 @@ class MemberConnection:
         finally:
             self._close_if_idle(line)
 
+    @contextmanager
+    def _failures(self, line: _Line) -> Iterator[None]:
+        try:
+            yield
+        except BadAnswer:
+            raise
+        except TransportError:
+            if line is self._line:
+                self._turn(failing=True)
+            raise
+
+    def _turn(self, *, failing: bool) -> None:
+        if self.failing != failing:
+            self.failing = failing
+            self._on_turn()
+
     def _close_if_idle(self, line: _Line) -> None:
         if line.idle and line in self._retired:
             self._retired.pop(line)
@@ -134,6 +161,7 @@ class MemberConnection:
             self._accepted(request)
 
     def _note_error(self, request: Request, error: ApiError) -> None:
+        self._turn(failing=False)
         if error.code == 401:
             if not self.rejected:
                 self.rejected = True
@@ -148,6 +176,7 @@ class MemberConnection:
             self._accepted(request)
 
     def _accepted(self, request: Request) -> None:
+        self._turn(failing=False)
         self.rejected = False
         if self._refusals:
             self._refusals.pop(_asked(request), None)

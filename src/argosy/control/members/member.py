@@ -37,14 +37,16 @@ class Member:
         timings: Timings,
         confirm: Callable[[], Awaitable[None]],
         recovered: Callable[[str], None],
+        faltered: Callable[[str], None],
     ):
-        """`recovered` is called with the name when the member answers again after a failure."""
+        """`faltered` is called with the name when the first call fails, `recovered` when the member answers again."""
         self.name = name
         self.client = client
         self._confirm = confirm
         self.breaker = Breaker(timings.breaker_failures, timings.breaker_open)
         self.tasks = Supervisor()
         self._recovered = recovered
+        self._faltered = faltered
         self._slots = asyncio.Semaphore(self.CONCURRENCY)
         self._timeout = timings.member_write
         self._silence = timings.member_silence
@@ -80,6 +82,17 @@ class Member:
         heard = [f"{each.resource}: {each.trouble}" for each in self._informers.values() if each.trouble is not None]
         return sorted({*heard, *(f"{what}: {why}" for what, why in self._doubts.items())})
 
+    def answers(self, *, again: bool) -> None:
+        """The member answered a probe: its watches that could not reach it try again now, and `again` also its callers."""
+        for informer in self._informers.values():
+            informer.retry()
+        if again:
+            self._is_there()
+
+    def unwatched(self) -> float:
+        """For how many seconds a watch has been failing without an answer; 0 if none is."""
+        return max((each.unreachable_for for each in self._informers.values()), default=0.0)
+
     @property
     def silent(self) -> bool:
         """Whether requests are in progress and the member has not answered for long."""
@@ -89,15 +102,15 @@ class Member:
     async def call(self, request: Callable[[Client], Awaitable[T]]) -> T:
         """Make one request. Raises BreakerOpen without sending, TransportError or TimeoutError without an answer."""
         if self.silent:
-            self._in_trouble = True
+            self._falter()
             raise BreakerOpen(self._silence)
         self.breaker.check()
         try:
             async with asyncio.timeout(self._timeout), self._slots:
                 answer = await self._send(request)
         except (TransportError, TimeoutError):
-            self._in_trouble = True
             self.breaker.failed()
+            self._falter()
             raise
         except asyncio.CancelledError:  # unknown result, but the breaker's trial call is over
             self.breaker.abandoned()
@@ -122,6 +135,11 @@ class Member:
             return await request(self.client)
         finally:
             del self._sent[number]
+
+    def _falter(self) -> None:
+        if not self._in_trouble:
+            self._in_trouble = True
+            self._faltered(self.name)
 
     def _is_there(self) -> None:
         self._answered = clock.monotonic()

@@ -1,10 +1,12 @@
-"""Probing a joined member: its health, the APIs it serves, and the resources that its nodes have free.
+"""Probing a joined member: its health, and now and then the APIs it serves and the resources that its nodes have free.
 
-Node and pod watches run under the member's supervisor and maintain totals; a probe reads the totals and lists nothing.
+Most probes are one small request, so that members can be probed often. Node and pod watches run under the member's supervisor
+and maintain totals; a probe reads the totals and lists nothing.
 """
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -19,6 +21,7 @@ from argosy.fleet.capacity import Capacity, NodeView, PodView
 from argosy.fleet.health import Health, probe_failed, probe_result
 from argosy.fleet.katalyst import NodeResources
 from argosy.fleet.replicasets import Pods, PodsByReplicaSet
+from argosy.kube import clock
 from argosy.kube.discovery import Discovery
 from argosy.kube.errors import ApiError, BadAnswer, TooManyRequests, TransportError
 from argosy.kube.informer import Change, Informer
@@ -29,14 +32,15 @@ __all__ = ["Observation", "PodChange", "Prober"]
 
 _NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 _PODS = Resource("", "v1", "pods", "Pod")
-_LONGEST_PROBE = 30.0
+#: Members whose APIs are read at the same time: the answers are large.
+_READ_AT_ONCE = 16
 _LONGEST_VERSION = 63
 #: Pods change often; the snapshot is updated at most this often.
 _CAPACITY_PERIOD = 0.25
 
 
 class Observation(NamedTuple):
-    """The result of one probe; resources and APIs are None if they could not be read, and the stored ones stay."""
+    """The result of one probe; resources and APIs are None if they were not read, and the stored ones stay."""
 
     health: Health
     resources: ClusterResources | None = None
@@ -73,6 +77,9 @@ class Prober:
         self._watched: dict[str, _Watched] = {}
         #: Since when clusters without any event so far are waited for.
         self._missed: dict[str, float] = {}
+        #: When all of a ready member was read last.
+        self._read: dict[str, float] = {}
+        self._reading = asyncio.Semaphore(_READ_AT_ONCE)
         self.pods: Signal[PodChange] = Signal("pods in members")
 
     def follows(self) -> Iterable[Follow[Any]]:
@@ -108,8 +115,11 @@ class Prober:
         return watched.by_replica_set.of(replica_set) if watched is not None and watched.pods.has_synced else None
 
     async def observe(self, member: Member, known: tuple[APIResource, ...] = ()) -> Observation:
-        """Probe once. Never raises because of the member's answers. `known` is what it served before."""
-        limit = min(self._timings.health_period / 2, _LONGEST_PROBE)
+        """Probe once. Never raises because of the member's answers. `known` is what it served before.
+
+        APIs and resources are read again if they were not for long, or if something was wrong with the member since.
+        """
+        limit, read = self._timings.probe_timeout, self._read.pop(member.name, -math.inf)
         try:
             async with asyncio.timeout(limit):
                 answer = await member.client.healthz()
@@ -124,16 +134,23 @@ class Prober:
         health = probe_result(answer)
         if health.ready != "True":
             return Observation(health)
+        now = clock.monotonic()
+        if now - read < self._timings.report_period:
+            self._read[member.name] = read
+            return Observation(health)
         try:
             resources = await self._resources(member)
         except _Unread as error:
             return Observation(probe_failed(resources=str(error)))
         try:
-            async with asyncio.timeout(limit):
+            async with self._reading, asyncio.timeout(limit):
                 found = await member.client.discover()
         except (ApiError, TransportError, TimeoutError) as error:
             return Observation(probe_failed(discovery=str(error) or "timed out"), resources)
-        return Observation(health, resources, _listed(found, known), await _version(member, limit))
+        version = await _version(member, limit)
+        if self._members.get(member.name) is member:
+            self._read[member.name] = now
+        return Observation(health, resources, _listed(found, known), version)
 
     async def _resources(self, member: Member) -> ClusterResources:
         watched = self._watched[member.name]
@@ -153,6 +170,7 @@ class Prober:
     def _member_changed(self, connected: Connected) -> None:
         name, member = connected
         self._watched.pop(name, None)
+        self._read.pop(name, None)
         self._fleet.drop_capacity(name)
         if member is None:
             return

@@ -7,6 +7,7 @@ connection follows what the owner wrote. In a cascading deletion each shard remo
 from collections.abc import Iterable
 from typing import Any
 
+from argosy.api.types import FederatedCluster
 from argosy.control.caches.informers import Caches
 from argosy.control.caches.views import cluster_of_more_than_health
 from argosy.control.context import ControllerContext
@@ -17,6 +18,7 @@ from argosy.control.members.secrets import MemberSecrets
 from argosy.control.timings import Timings
 from argosy.control.wake import Loop, Wake, itself
 from argosy.fleet.credentials import CredentialsError
+from argosy.kube.informer import Change
 from argosy.kube.queue import Result, WorkQueue
 
 __all__ = ["ClusterConnections"]
@@ -54,6 +56,7 @@ class ClusterConnections(Loop[str]):
         yield Wake(self._secrets.informer, self._secrets.clusters_of, "its credentials changed")
         yield Wake(self._access.rejected, itself, "the member refused its credentials", delay=_SOON)
         yield Wake(self._access.mismatched, itself, "another cluster answered in its place")
+        yield Wake(self._caches.clusters, _answers_again, "the owner heard of the member again")
 
     async def reconcile(self, name: str) -> Result | None:
         cluster = self._caches.clusters.get(name)
@@ -67,7 +70,16 @@ class ClusterConnections(Loop[str]):
             return Result(requeue_after=min(self._timings.health_period, self._timings.identity_recheck))
         except CredentialsError:
             return again
+        if member is not None and cluster.silent_since is None:
+            member.answers(again=False)
         if not cluster.terminating:
             return again
         left = await self._cascade.progress(cluster, member)
         return Result(requeue_after=self._timings.cascade_recheck) if left else None
+
+
+def _answers_again(change: Change[FederatedCluster]) -> tuple[str, ...]:
+    """The name of a cluster whose member is heard of again."""
+    old, new = change.old, change.new
+    answers = old is not None and new is not None and old.silent_since is not None and new.silent_since is None
+    return (change.key,) if answers else ()

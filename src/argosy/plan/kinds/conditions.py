@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from argosy.api.conditions import CLUSTER_NOT_REACHABLE, MEMBERS_UNREACHABLE
+from argosy.api.conditions import CLUSTER_NOT_REACHABLE, MEMBERS_UNREACHABLE, NOT_HEARD_OF_MESSAGE
 from argosy.kube.conditions import find
 from argosy.plan.fields import Json
-from argosy.plan.kinds.observation import Aggregation
+from argosy.plan.kinds.observation import Aggregation, Observation
 
 __all__ = ["listed", "settled", "unreachable"]
 
@@ -39,5 +39,12 @@ def unreachable(aggregation: Aggregation) -> list[Json]:
     if not aggregation.unreachable:
         return []
     reason, _ = CLUSTER_NOT_REACHABLE
-    message = f"counts of clusters {listed(aggregation.unreachable)} are the last known ones"
+    clusters = listed([_named(each) for each in aggregation.unreachable])
+    message = f"counts of clusters {clusters} are the last known ones"
     return [{"type": MEMBERS_UNREACHABLE, "status": "True", "reason": reason, "message": message}]
+
+
+def _named(unreachable: Observation) -> str:
+    if not unreachable.silent_since:
+        return unreachable.cluster
+    return f"{unreachable.cluster} ({NOT_HEARD_OF_MESSAGE.format(since=unreachable.silent_since)})"

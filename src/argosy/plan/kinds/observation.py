@@ -22,6 +22,8 @@ class Observation(msgspec.Struct, frozen=True):
     known: bool = True
     #: Generation of the member's object when it was last written.
     last_written_generation: int = 0
+    #: When the cluster was heard of last, if it is not now.
+    silent_since: str = ""
 
 
 class Aggregation(msgspec.Struct, frozen=True):
@@ -46,8 +48,8 @@ class Aggregation(msgspec.Struct, frozen=True):
         return [each for each in self.observations if each.object is not None]
 
     @property
-    def unreachable(self) -> list[str]:
-        return sorted(each.cluster for each in self.observations if not each.reachable)
+    def unreachable(self) -> list[Observation]:
+        return [each for each in self.observations if not each.reachable]
 
     @property
     def complete(self) -> bool:

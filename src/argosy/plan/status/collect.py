@@ -37,6 +37,8 @@ class Seen(msgspec.Struct, frozen=True):
     object: Json | None = None
     error: str = ""
     reachable: bool = True
+    #: When the cluster was heard of last, if it is not now.
+    silent_since: str = ""
 
 
 def collected_fields(obj: Json, paths: Sequence[str]) -> tuple[Json, str]:
