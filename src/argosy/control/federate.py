@@ -304,7 +304,7 @@ class Federate(Loop[SourceKey]):
         if wanted is None:
             return None
         self._wake_when_a_wish_ends(key, wanted)
-        if wanted is stored:
+        if outcome.object is None and existing is stored:
             await self._writer.mark_source(key, config, source, wanted)
             return None
         with self._basis.reserved.decided(key, wanted):

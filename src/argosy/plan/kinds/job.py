@@ -118,12 +118,12 @@ def _aggregate(aggregation: Aggregation) -> Json | None:
     if not members:
         return None
     before = aggregation.status
-    if not aggregation.complete or _over(aggregation.source):
+    if not aggregation.complete or _is_final(before):
         return {**before, "conditions": _with_times([*_reported(before), *unreachable(aggregation)], aggregation)}
-    status = _counts(aggregation)
     end = _end(members) if len(members) == len(aggregation.observations) else []
     if end and end[0]["type"] == "Complete" and _lacking(aggregation) > 0:
         end = []
+    status = _counts(aggregation, before if _still_holds(before, end) else {})
     start = _start(aggregation)
     if start:
         status["startTime"] = start
@@ -131,6 +131,18 @@ def _aggregate(aggregation: Aggregation) -> Json | None:
         status["completionTime"] = before.get("completionTime") or max(_said(members, "completionTime"), default=start)
     conditions = _with_times([*end, *unreachable(aggregation)], aggregation)
     return {**status, "conditions": conditions} if conditions else status
+
+
+def _is_final(status: Json) -> bool:
+    """Whether Kubernetes refuses to take the end back. (Versions that announce no end do not.)"""
+    stated = status.get("conditions")
+    return any(is_true(stated, end) and is_true(stated, _ANNOUNCED[end]) for end in _ANNOUNCED)
+
+
+def _still_holds(before: Json, end: Sequence[Json]) -> bool:
+    """Whether the members do not contradict the stored end. If they do, neither it nor its counts are theirs."""
+    told = {each["type"] for each in _reported(before)} & _ANNOUNCED.keys()
+    return told <= {each["type"] for each in end}
 
 
 def _left(aggregation: Aggregation) -> int | None:
@@ -152,9 +164,8 @@ def _lacking(aggregation: Aggregation) -> int:
     return completions - left - sum(_done(each.object or {}) for each in aggregation.present)
 
 
-def _counts(aggregation: Aggregation) -> Json:
+def _counts(aggregation: Aggregation, before: Json) -> Json:
     """Finished pods stay counted when their cluster leaves. Zero counts are left out, as in Kubernetes."""
-    before = aggregation.status
     sums = {field: sum(int(_status(each).get(field) or 0) for each in aggregation.present) for field in _COUNTS}
     sums["succeeded"] += _left(aggregation) or 0
     for field in _ENDED:

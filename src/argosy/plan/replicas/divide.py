@@ -66,7 +66,9 @@ class Divider(msgspec.Struct, frozen=True):
 
     def _shares_before(self) -> dict[str, int]:
         """Each cluster's share of the work, as stored."""
-        found = {name: value_at(theirs, self.kind.work) for name, theirs in self.before.items()} if self.kind.work else {}
+        found = (
+            {name: value_at(theirs, self.kind.work) for name, theirs in self.before.items()} if self.kind.work else {}
+        )
         return {name: number for name, number in found.items() if isinstance(number, int) and number > 0}
 
     def _numbers(self, patches: Mapping[str, Patches]) -> dict[str, int | None]:
