@@ -1,5 +1,6 @@
 """StatefulSets and Jobs that are divided: every pod's name once in the fleet, and a Job's work done once."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -7,13 +8,16 @@ from typing import Any
 from argosy.api import keys, resources
 from argosy.kube.client import Patch
 from argosy.kube.resource import Resource
+from tests.harness.eventually import holds
 from tests.harness.ground import World
 from tests.harness.user import weights
-from tests.scenarios.seen import pods_of
+from tests.scenarios.seen import paused, pods_of, tainted
 
 __all__ = [
     "test_a_divided_job_does_its_work_once",
+    "test_a_divided_job_that_has_to_leave_a_cluster_is_not_complete_until_the_rest_is_done",
     "test_a_stateful_set_is_divided_in_ranges_and_no_pod_changes_its_cluster",
+    "test_what_a_copy_does_until_it_is_removed_counts_and_is_not_done_again",
 ]
 
 STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
@@ -54,6 +58,130 @@ async def test_a_divided_job_does_its_work_once(world: World) -> None:
         copies = await world.copies("sum", JOBS)
         shares = {name: (copy["spec"]["parallelism"], copy["spec"]["completions"]) for name, copy in copies.items()}
         assert shares == dict.fromkeys(world.names, (1, 4))
+
+
+async def test_a_divided_job_that_has_to_leave_a_cluster_is_not_complete_until_the_rest_is_done(world: World) -> None:
+    share = 10
+    async with _divisible(world, "jobs.batch", "spec.parallelism"):
+        await world.policy(**EQUAL)
+        spec = {"parallelism": 3, "completions": 3 * share, "template": _pods("sum", restartPolicy="Never")}
+        await world.client.create(JOBS, _workload(world, JOBS, "sum", spec))
+
+        async def begun() -> bool:
+            copies = await world.copies("sum", JOBS)
+            return _succeeded(copies.get("m3", {})) > 0
+
+        await world.eventually(begun, "m3 has done some of it")
+        # Suspended, so that all of this happens in the middle of the work, however fast it is done.
+        await _patch_job(world, {"suspend": True})
+
+        async def suspended() -> bool:
+            copies = await world.copies("sum", JOBS)
+            stopped = [_condition(copy, "Suspended") and not copy["status"].get("active") for copy in copies.values()]
+            return len(stopped) == 3 and all(stopped)
+
+        await world.eventually(suspended, "nothing runs")
+        done = _succeeded((await world.copies("sum", JOBS))["m3"])
+        assert done < share
+
+        async def reported() -> bool:
+            copies = await world.copies("sum", JOBS)
+            return _succeeded(await world.source("sum", JOBS)) == sum(_succeeded(copy) for copy in copies.values())
+
+        await world.eventually(reported, "what was done is reported")
+        async with tainted(world, "m3"):
+
+            async def left() -> bool:
+                annotations = (await world.federated("sum-jobs.batch"))["metadata"]["annotations"]
+                noted = keys.TO_BE_REMOVED in annotations
+                return not noted and set(await world.copies("sum", JOBS)) == {"m1", "m2"}
+
+            await world.eventually(left, "m3 is left")
+            await world.ground.restart_plane()
+            await _patch_job(world, {"suspend": False})
+
+            async def others_are_done() -> bool:
+                copies = await world.copies("sum", JOBS)
+                source = await world.source("sum", JOBS)
+                ended = [_condition(copies[name], "Complete") for name in ("m1", "m2")]
+                return all(ended) and _succeeded(source) == 2 * share + done
+
+            await world.eventually(others_are_done, "m1 and m2 have done their share")
+
+            async def open_work() -> bool:
+                return not _condition(await world.source("sum", JOBS), "Complete")
+
+            await holds(open_work, 1.5)
+            held = json.loads((await world.federated("sum-jobs.batch"))["metadata"]["annotations"][keys.HELD])
+            assert held["message"].startswith(f"{share - done} of {3 * share} completions are in no cluster")
+
+        async def finished() -> dict[str, Any] | None:
+            source = await world.source("sum", JOBS)
+            return source if _condition(source, "Complete") else None
+
+        source = await world.eventually(finished, "the Job is complete")
+        assert source["status"]["succeeded"] == 3 * share
+        copies = await world.copies("sum", JOBS)
+        shares = {name: copy["spec"]["completions"] for name, copy in copies.items()}
+        assert shares == {"m1": share, "m2": share, "m3": share - done}
+        assert keys.HELD not in (await world.federated("sum-jobs.batch"))["metadata"]["annotations"]
+
+
+async def test_what_a_copy_does_until_it_is_removed_counts_and_is_not_done_again(world: World) -> None:
+    async with _divisible(world, "jobs.batch", "spec.parallelism"):
+        await world.policy(**EQUAL)
+        spec = {"parallelism": 3, "completions": 12, "template": _pods("sum", restartPolicy="Never")}
+        await world.client.create(JOBS, _workload(world, JOBS, "sum", spec))
+
+        async def begun() -> bool:
+            return _succeeded((await world.copies("sum", JOBS)).get("m3", {})) > 0
+
+        await world.eventually(begun, "m3 has done some of it")
+        async with paused(world, "m3"), tainted(world, "m3"):
+
+            async def left() -> bool:
+                return keys.TO_BE_REMOVED in (await world.federated("sum-jobs.batch"))["metadata"]["annotations"]
+
+            await world.eventually(left, "m3 is to be left")
+
+            async def goes_on() -> bool:
+                return _succeeded((await world.copies("sum", JOBS))["m3"]) == 4
+
+            await world.eventually(goes_on, "as long as it is paused, the copy goes on")
+            await world.member("m3").delete(JOBS, "sum", world.namespace, propagation="Background")
+
+            async def gone() -> bool:
+                return set(await world.copies("sum", JOBS)) == {"m1", "m2"}
+
+            await world.eventually(gone, "somebody deleted the copy")
+
+        async def finished() -> dict[str, Any] | None:
+            source = await world.source("sum", JOBS)
+            return source if _condition(source, "Complete") else None
+
+        source = await world.eventually(finished, "the Job is complete")
+        assert source["status"]["succeeded"] == 12
+        assert set(await world.copies("sum", JOBS)) == {"m1", "m2"}
+
+        async def kept() -> bool:
+            annotations = (await world.federated("sum-jobs.batch"))["metadata"]["annotations"]
+            return json.loads(annotations[keys.COMPLETED]) == {"total": 4} and keys.TO_BE_REMOVED not in annotations
+
+        await world.eventually(kept, "what was done there is one number")
+
+
+def _succeeded(job: dict[str, Any]) -> int:
+    return int((job.get("status") or {}).get("succeeded") or 0)
+
+
+def _condition(job: dict[str, Any], type: str) -> bool:
+    return any(
+        each["type"] == type and each["status"] == "True" for each in (job.get("status") or {}).get("conditions") or ()
+    )
+
+
+async def _patch_job(world: World, spec: dict[str, Any]) -> None:
+    await world.client.patch(JOBS, "sum", {"spec": spec}, world.namespace, kind=Patch.MERGE)
 
 
 async def _eventually_pods(world: World, count: int) -> dict[str, tuple[str, str]]:

@@ -2,8 +2,12 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+from argosy.api import keys, resources
+from argosy.kube.client import Patch
 from argosy.kube.resource import Resource
 from tests.harness.ground import World
 from tests.harness.user import DEPLOYMENTS, PODS
@@ -78,3 +82,39 @@ async def quiet(probe: Any, seconds: float, patience: float) -> Any:
         if now != value:
             value, since = now, time.monotonic()
     return value
+
+
+@asynccontextmanager
+async def tainted(world: World, cluster: str, effect: str = "NoExecute") -> AsyncIterator[None]:
+    """A cluster that work has to leave, or that gets none, as long as it is needed."""
+
+    async def say(taints: list[dict[str, str]] | None) -> None:
+        body = {"spec": {"taints": taints}}
+        await world.client.patch(resources.FEDERATED_CLUSTERS, cluster, body, kind=Patch.MERGE)
+
+    await say([{"key": "broken", "effect": effect}])
+    try:
+        yield
+    finally:
+        await say(None)
+        clusters = world.ground.inside.caches.clusters
+        await world.eventually(lambda: not clusters.get(cluster).spec.taints, "the controllers know that it is gone")
+
+
+@asynccontextmanager
+async def paused(world: World, cluster: str) -> AsyncIterator[None]:
+    """A cluster that nothing is written to, as long as it is needed."""
+
+    async def say(value: str | None) -> None:
+        body = {"metadata": {"annotations": {keys.PAUSED: value}}}
+        await world.client.patch(resources.FEDERATED_CLUSTERS, cluster, body, kind=Patch.MERGE)
+        clusters = world.ground.inside.caches.clusters
+        await world.eventually(
+            lambda: clusters.get(cluster).metadata.annotations.get(keys.PAUSED) == value, "the controllers know it"
+        )
+
+    await say("true")
+    try:
+        yield
+    finally:
+        await say(None)

@@ -1,12 +1,10 @@
 """A Deployment's life: divided, counted, scaled, changed, overridden, driven out, deleted."""
 
-from typing import Any
-
 from argosy.api import keys, resources
 from argosy.kube.client import Patch
 from tests.harness.ground import World
 from tests.harness.user import DEPLOYMENTS, weights
-from tests.scenarios.seen import eventually_rolled_out, images, is_ready, pods_of, settled
+from tests.scenarios.seen import eventually_rolled_out, images, is_ready, pods_of, settled, tainted
 
 __all__ = [
     "test_a_changed_image_rolls_out_everywhere",
@@ -106,8 +104,7 @@ async def test_a_noexecute_taint_drives_work_to_other_members(world: World) -> N
     await world.policy(**EQUAL)
     await world.deploy(replicas=6)
     await eventually_rolled_out(world, 6)
-    await _taint(world, "m3", [{"key": "broken", "effect": "NoExecute"}])
-    try:
+    async with tainted(world, "m3"):
         await world.eventually_replicas({"m1": 3, "m2": 3})
         await eventually_rolled_out(world, 6)
 
@@ -118,10 +115,6 @@ async def test_a_noexecute_taint_drives_work_to_other_members(world: World) -> N
             )
 
         await world.eventually(forgotten, "the removal is noted until the copy was seen gone, and no longer")
-    finally:
-        await _taint(world, "m3", None)
-        clusters = world.ground.inside.caches.clusters
-        await world.eventually(lambda: not clusters.get("m3").spec.taints, "the controllers know that it is gone")
 
 
 async def test_a_deleted_deployment_goes_from_every_member_with_its_pods(world: World) -> None:
@@ -139,7 +132,3 @@ async def test_a_deleted_deployment_goes_from_every_member_with_its_pods(world: 
         return not [pod for member in world.names for pod in await pods_of(world, member)]
 
     await world.eventually(no_pods, "the pods are gone")
-
-
-async def _taint(world: World, cluster: str, taints: list[dict[str, Any]] | None) -> None:
-    await world.client.patch(resources.FEDERATED_CLUSTERS, cluster, {"spec": {"taints": taints}}, kind=Patch.MERGE)

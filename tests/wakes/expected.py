@@ -51,6 +51,10 @@ _TESTS = [
         f"{_CONTROL}reservations.py::test_a_type_that_comes_late_has_its_reservations",
     ),
     (
+        "done work/copies in members/what a copy had done counts when it is gone",
+        f"{_SCENARIOS}what_a_copy_does_until_it_is_removed_counts_and_is_not_done_again",
+    ),
+    (
         "placed workloads/federated objects/where a workload is placed",
         f"{_CONTROL}placement_rules.py::test_a_workload_waits_for_the_one_it_wants_to_be_beside_and_follows_it",
     ),

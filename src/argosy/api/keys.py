@@ -124,6 +124,9 @@ DERIVED_SERVICE: Final = PREFIX + "derived-service"
 CONFIRM_DELETION: Final = ARGOSY_PREFIX + "confirm-deletion"
 #: JSON list, sorted: clusters that left the placements and whose copy was not yet seen gone.
 TO_BE_REMOVED: Final = ARGOSY_PREFIX + "to-be-removed"
+#: JSON `{"total": …, "leaving": {cluster: {"share": …, "done": …}}}`: completions of a divided Job that succeeded in clusters it
+#: left, and those of copies that are to be removed.
+COMPLETED: Final = ARGOSY_PREFIX + "completed"
 #: JSON `{"reason": …, "message": …}`: why the pass stopped and the last good placement is held.
 HELD: Final = ARGOSY_PREFIX + "held"
 #: JSON: clusters that keep their copy as it is, since the overrides meant for them cannot be applied (`plan.copies.held_copies`).

@@ -22,6 +22,7 @@ from argosy.control.members.member import Members
 from argosy.control.members.probe import Prober
 from argosy.control.members.secrets import MemberSecrets, SecretView
 from argosy.control.options import Options
+from argosy.control.scheduling.done import DoneWork
 from argosy.control.scheduling.placed import PlacedWorkloads
 from argosy.control.scheduling.plugin_workers import PluginWorkers
 from argosy.control.scheduling.priorities import Priorities
@@ -92,6 +93,7 @@ class ControllerContext:
         self.peers = None if shard.is_whole else PeerReservations(client, shard, timings)
         self.reserved = ReservedFleet(self.caches, self.collector, self.fleet, self.peers)
         self.publisher = self._publisher()
+        self.done = DoneWork(self.caches, self.collector)
         self.placed = PlacedWorkloads(self.caches, self.fleet.snapshot.workloads)
         # Every shard calls webhooks; only one records events about their configuration.
         told = self.events if shard.owns_cluster_scoped else None
@@ -106,7 +108,7 @@ class ControllerContext:
         states: list[State] = [self.caches, self.fleet, self.collector]
         if self.katalyst is not None:
             states.append(self.katalyst)
-        return [*states, self.prober, self.reserved, self.placed, self.webhooks, self.profiles]
+        return [*states, self.prober, self.reserved, self.done, self.placed, self.webhooks, self.profiles]
 
     def queue(self) -> WorkQueue[Any]:
         """A new queue, for one loop."""

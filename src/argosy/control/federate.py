@@ -113,6 +113,7 @@ class Federate(Loop[SourceKey]):
             shared.priorities,
             migrate,
             Failback(shared.caches, shared.collector),
+            shared.done,
             options,
             shared.metrics.scheduling,
         )
@@ -180,6 +181,7 @@ class Federate(Loop[SourceKey]):
             self._unplaced.discard(key)
             self._waiting_for_others.pop(key, None)
             self._suspended.forget(key)
+            self._basis.done.forget(key)
             for marks in self._marks:
                 marks.drop(key)
             return [key] if self._finalized.gone(told) else []
@@ -293,7 +295,8 @@ class Federate(Loop[SourceKey]):
         if view is not None and view.metadata.deletion_timestamp:
             return None  # created anew once it is gone
         existing_raw = self._caches.federated_raw(key)
-        existing = decode(existing_raw, dict) if existing_raw is not None else None
+        stored = decode(existing_raw, dict) if existing_raw is not None else None
+        existing = _without_settled_removals(stored, view) if stored is not None else None
         outcome = self._decide(key, source, existing, config)
         if outcome is None:
             return None
@@ -301,16 +304,15 @@ class Federate(Loop[SourceKey]):
         if wanted is None:
             return None
         self._wake_when_a_wish_ends(key, wanted)
-        cleaned = _without_settled_removals(wanted, view)
-        if outcome.object is None and cleaned is wanted:
+        if outcome.object is None and existing is stored:
             await self._writer.mark_source(key, config, source, wanted)
             return None
-        with self._basis.reserved.decided(key, cleaned):
-            if not await self._writer.mark_source(key, config, source, cleaned):
+        with self._basis.reserved.decided(key, wanted):
+            if not await self._writer.mark_source(key, config, source, wanted):
                 return None  # deleted before it had our finalizer, so no copy was ever made
             if self._caches.source(key) is None:
                 return None  # the same, just when it got the finalizer
-            await self._writer.store(config, cleaned, outcome.create)
+            await self._writer.store(config, wanted, outcome.create)
         for note in outcome.notes:
             self._recorder.on(reference_to(source), note.type, note.reason, note.message)
         return None

@@ -138,6 +138,11 @@ class TestKinds:
         assert fresh["spec"] == {"selector": {"matchLabels": {}}, "template": {"metadata": {"labels": {"app": "a"}}}}
         assert self.rendered("jobs.batch", template, {**head, "spec": theirs})["spec"] == theirs
 
+    def test_no_member_deletes_a_finished_job_which_would_then_run_again(self):
+        template = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}}
+        template["spec"] = {"completions": 3, "ttlSecondsAfterFinished": 60}
+        assert render(template, [], None, {}, TYPE_CONFIGS["jobs.batch"])["spec"] == {"completions": 3}
+
     @pytest.mark.parametrize(
         ("name", "head", "ours", "theirs", "kept"),
         [

@@ -10,6 +10,7 @@ from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.failover import Failback
 from argosy.control.migrate import Migrate
 from argosy.control.options import Options
+from argosy.control.scheduling.done import DoneWork
 from argosy.control.scheduling.placed import PlacedWorkloads
 from argosy.control.scheduling.priorities import Priorities
 from argosy.control.scheduling.profiles import Profiles
@@ -39,6 +40,7 @@ class DecisionBasis:
         priorities: Priorities,
         migrate: Migrate,
         failback: Failback,
+        done: DoneWork,
         options: Options,
         metrics: SchedulingMetrics,
     ):
@@ -47,6 +49,7 @@ class DecisionBasis:
         self.profiles = profiles
         self.migrate = migrate
         self.failback = failback
+        self.done = done
         self._caches = caches
         self._priorities = priorities
         self._options = options
@@ -74,6 +77,7 @@ class DecisionBasis:
                 now=clock.now(),
                 migration=self.migrate.info(key),
                 available=self.failback.available(key),
+                done=self.done.of(key),
                 katalyst=self._options.katalyst,
                 instrument=self._metrics.timed,
             )

@@ -33,6 +33,7 @@ __all__ = [
     "has_failed",
     "rank",
     "rules_for",
+    "staying",
     "verdict",
 ]
 
@@ -170,3 +171,9 @@ def evacuated(
             staying[name] = number
             unplaced -= number
     return Evacuation(dict(sorted({**decided, **staying}.items())), incomplete=bool(staying))
+
+
+def staying(current: Mapping[str, int | None], evacuation: Evacuation, failed: Collection[str]) -> Evacuation:
+    """The same, with what no other cluster can take over left in the failed clusters."""
+    kept = {name: number for name, number in current.items() if name in failed and name not in evacuation.placements}
+    return Evacuation(dict(sorted({**evacuation.placements, **kept}.items())), incomplete=True) if kept else evacuation

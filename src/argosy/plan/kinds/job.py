@@ -1,7 +1,8 @@
 """Job: the job controller of each cluster makes the selector and labels of its pods. The Job ends when it has ended everywhere.
 
 Divided, each cluster gets a share of the completions together with its parallelism, so that all clusters together do the work
-once. Indexes cannot be divided: they start at 0 in every cluster.
+once. It is complete when all completions have succeeded, in clusters it was moved away from as well (`replicas.completed`).
+Indexes cannot be divided: they start at 0 in every cluster.
 
 Kubernetes allows no Job status to go back (counts, times, its end), so the merge avoids that where it can.
 """
@@ -9,6 +10,8 @@ Kubernetes allows no Job status to go back (counts, times, its end), so the merg
 from collections.abc import Sequence
 from typing import Any, Final
 
+from argosy.api import keys
+from argosy.api.conditions import MEMBERS_UNREACHABLE
 from argosy.kube.conditions import find, is_true
 from argosy.plan import fields
 from argosy.plan.fields import Json
@@ -16,6 +19,7 @@ from argosy.plan.kinds.conditions import settled, unreachable
 from argosy.plan.kinds.kind import Divided, Kind, Shares, by_number, replace
 from argosy.plan.kinds.observation import Aggregation, Observation
 from argosy.plan.kinds.rollout import count, status_of
+from argosy.plan.replicas.completed import NOTHING, completed_of
 
 __all__ = ["KIND", "failed"]
 
@@ -25,6 +29,8 @@ _LABELS: Final = ("spec", "template", "metadata", "labels")
 
 
 def _strip(desired: Json) -> Json:
+    # A member that deletes its finished copy would be given a new one, which does the work again. The source's own time counts.
+    desired = fields.without(desired, ("spec", "ttlSecondsAfterFinished"))
     if fields.get(desired, "spec.manualSelector", None) is True:
         return desired
     for label in _GENERATED:
@@ -65,8 +71,8 @@ def _divide(shares: Shares) -> Divided:
         for cluster in shares.before
         if (number := shares.number_before(cluster, _COMPLETIONS)) is not None
     }
-    parts = job_parts(completions, shares.wanted, held)
-    missing = completions - sum(part.completions for part in parts.values())
+    parts = job_parts(completions, shares.wanted, held, shares.elsewhere, shares.open_to)
+    missing = 0 if shares.over else completions - shares.elsewhere - sum(part.completions for part in parts.values())
     return Divided(
         {
             cluster: [replace(_PARALLELISM, part.parallelism), replace(_COMPLETIONS, part.completions)]
@@ -91,15 +97,33 @@ def failed(status: Json) -> bool:
     return is_true(status.get("conditions"), "Failed")
 
 
+def _over(source: Json) -> bool:
+    """Whether it has come to an end, which is never revoked."""
+    status = status_of(source)
+    return failed(status) or is_true(status.get("conditions"), "Complete")
+
+
+def _done(copy: Json) -> int:
+    """The completions that have succeeded, also those that the job controller has yet to count."""
+    status = status_of(copy)
+    uncounted = status.get("uncountedTerminatedPods")
+    uncounted = uncounted.get("succeeded") if isinstance(uncounted, dict) else None
+    counted = status.get("succeeded")
+    counted = counted if isinstance(counted, int) and not isinstance(counted, bool) else 0
+    return max(counted, 0) + (len(uncounted) if isinstance(uncounted, list) else 0)
+
+
 def _aggregate(aggregation: Aggregation) -> Json | None:
     members = aggregation.present
     if not members:
         return None
     before = aggregation.status
-    if not aggregation.complete:
-        return {**before, "conditions": _with_times([*_untimed(before), *unreachable(aggregation)], aggregation)}
+    if not aggregation.complete or _is_final(before):
+        return {**before, "conditions": _with_times([*_reported(before), *unreachable(aggregation)], aggregation)}
     end = _end(members) if len(members) == len(aggregation.observations) else []
-    status = _counts(members, before if _still_holds(before, end) else {})
+    if end and end[0]["type"] == "Complete" and _lacking(aggregation) > 0:
+        end = []
+    status = _counts(aggregation, before if _still_holds(before, end) else {})
     start = _start(aggregation)
     if start:
         status["startTime"] = start
@@ -109,16 +133,41 @@ def _aggregate(aggregation: Aggregation) -> Json | None:
     return {**status, "conditions": conditions} if conditions else status
 
 
+def _is_final(status: Json) -> bool:
+    """Whether Kubernetes refuses to take the end back. (Versions that announce no end do not.)"""
+    stated = status.get("conditions")
+    return any(is_true(stated, end) and is_true(stated, _ANNOUNCED[end]) for end in _ANNOUNCED)
+
+
 def _still_holds(before: Json, end: Sequence[Json]) -> bool:
     """Whether the members do not contradict the stored end. If they do, neither it nor its counts are theirs."""
-    return all(
-        each["type"] in {stated["type"] for stated in end} for each in _untimed(before) if each["type"] in _ANNOUNCED
-    )
+    told = {each["type"] for each in _reported(before)} & _ANNOUNCED.keys()
+    return told <= {each["type"] for each in end}
 
 
-def _counts(members: Sequence[Observation], before: Json) -> Json:
+def _left(aggregation: Aggregation) -> int | None:
+    """What succeeded in clusters it left; None if it is not divided."""
+    federated = aggregation.federated
+    if federated is None:
+        return None
+    completed = completed_of(federated.metadata.annotations)
+    patches = [patch for theirs in federated.overrides_of(keys.GLOBAL_SCHEDULER).values() for patch in theirs]
+    divided = completed != NOTHING or any(patch.path == _COMPLETIONS for patch in patches)
+    return completed.done if divided else None
+
+
+def _lacking(aggregation: Aggregation) -> int:
+    """The completions that have not succeeded anywhere, of a divided Job."""
+    completions, left = fields.number(aggregation.source, "spec.completions"), _left(aggregation)
+    if completions is None or left is None:
+        return 0
+    return completions - left - sum(_done(each.object or {}) for each in aggregation.present)
+
+
+def _counts(aggregation: Aggregation, before: Json) -> Json:
     """Finished pods stay counted when their cluster leaves. Zero counts are left out, as in Kubernetes."""
-    sums = {field: sum(int(_status(each).get(field) or 0) for each in members) for field in _COUNTS}
+    sums = {field: sum(int(_status(each).get(field) or 0) for each in aggregation.present) for field in _COUNTS}
+    sums["succeeded"] += _left(aggregation) or 0
     for field in _ENDED:
         sums[field] = max(sums[field], int(before.get(field) or 0))
     return {field: count for field, count in sums.items() if count}
@@ -163,8 +212,10 @@ def _status(member: Observation) -> dict[str, Any]:
     return status if isinstance(status, dict) else {}
 
 
-def _untimed(status: Json) -> list[Json]:
-    return [{k: v for k, v in each.items() if not k.startswith("last")} for each in status.get("conditions") or ()]
+def _reported(status: Json) -> list[Json]:
+    """The conditions as they are, but for the one that tells of unreachable clusters."""
+    stated = [each for each in status.get("conditions") or () if each["type"] != MEMBERS_UNREACHABLE]
+    return [{k: v for k, v in each.items() if not k.startswith("last")} for each in stated]
 
 
 def _with_times(wanted: Sequence[Json], aggregation: Aggregation) -> list[Json]:
@@ -195,4 +246,7 @@ KIND: Final = Kind(
     indivisible=_indivisible,
     aggregate=_aggregate,
     unfinished=_unfinished,
+    work=_COMPLETIONS,
+    done=_done,
+    over=_over,
 )

@@ -30,6 +30,11 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
     room: Mapping[str, int] = {}
     limited: Mapping[str, int] = {}
     most_clusters: int | None = None
+    #: Of kinds with `work`: how much of it is done, or being done, in clusters that were left; which clusters may be given
+    #: some, best first (None: all that are wanted); and whether it is over, however much of it was done.
+    elsewhere: int = 0
+    open_to: tuple[str, ...] | None = None
+    over: bool = False
 
     def number_before(self, cluster: str, pointer: str) -> int | None:
         """The number that a cluster's patches set at the pointer, None if they set none."""
@@ -55,6 +60,14 @@ def by_number(shares: Shares) -> Divided:
 
 def _always_divisible(template: Json) -> str:
     return ""
+
+
+def _nothing(copy: Json) -> int:
+    return 0
+
+
+def _never(source: Json) -> bool:
+    return False
 
 
 def _as_it_is(desired: Json) -> Json:
@@ -83,6 +96,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     divide: Callable[[Shares], Divided] = by_number
     #: Why an object cannot be divided; empty if it can.
     indivisible: Callable[[Json], str] = _always_divisible
+    #: For kinds whose clusters do a piece of work once, together: the pointer of the number that says how much, how much of it
+    #: a copy has done, and whether an object has come to its end.
+    work: str = ""
+    done: Callable[[Json], int] = _nothing
+    over: Callable[[Json], bool] = _never
     #: Merges the members' statuses into one.
     aggregate: Callable[[Aggregation], Json | None] = merge
     #: (desired, copy): what a member's copy lacks to be as desired, in short phrases. The copy may have only the fields that

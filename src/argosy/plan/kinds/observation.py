@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from argosy.api.federated import FederatedObject
 from argosy.plan.fields import Json
 
 __all__ = ["Aggregation", "Observation"]
@@ -34,6 +35,7 @@ class Aggregation(msgspec.Struct, frozen=True):
     #: Whether the federated object reflects the source and every cluster has it.
     up_to_date: bool
     now: str
+    federated: FederatedObject | None = None
 
     @property
     def status(self) -> Json:

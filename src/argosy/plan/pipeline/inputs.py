@@ -51,6 +51,8 @@ class PassInputs(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     migration: AutoMigrationInfo | None = None
     #: Available replicas in each reachable member, for failback.
     available: Mapping[str, int] | None = None
+    #: How much of a divided Job's work each copy has done, where that is known.
+    done: Mapping[str, int] = {}
     #: Whether requests for Katalyst's resources count.
     katalyst: bool = False
     #: May wrap the plugins, to measure them.

@@ -15,7 +15,7 @@ from argosy.api.conditions import EventReason
 from argosy.api.federated import FederatedObject
 from argosy.api.policies import PropagationPolicy
 from argosy.fleet.snapshot import Fleet
-from argosy.plan.copies.placement import is_placed_by, with_overrides, with_placement
+from argosy.plan.copies.placement import is_placed_by, to_be_removed, with_overrides, with_placement
 from argosy.plan.explain.summary import placement_text
 from argosy.plan.failover import auto_migration, custom_migration, failback, failover
 from argosy.plan.fields import Json, equal
@@ -25,6 +25,7 @@ from argosy.plan.pipeline.held import HeldReason
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.policy import propagation_ref
 from argosy.plan.pipeline.state import State
+from argosy.plan.replicas.completed import Witness, Work, completed_of, with_completed
 from argosy.plan.replicas.divide import Divider, divider_of
 from argosy.plan.scheduling.framework import Ask, FrameworkError, Reply
 from argosy.plan.scheduling.profile import content_of
@@ -40,10 +41,10 @@ NO_POLICY: Final = "no propagation policy is named any more: removed from the cl
 
 
 def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
-    state = _with_custom_migration(inputs, state)
+    state = _with_custom_migration(inputs, _with_settled_work(inputs, state))
     ref = propagation_ref(labels_of(inputs.source), inputs.namespace)
     if ref is None:
-        return _unscheduled(state)
+        return _unscheduled(inputs, state)
     policy = inputs.policy
     if policy is None:
         kind = "PropagationPolicy" if ref.namespace else "ClusterPropagationPolicy"
@@ -106,7 +107,9 @@ def _scheduled(
     unit = decision.unit
     failed = failover.failed_clusters(inputs.fleet, current)
     evacuation = failover.evacuated(current, decision.placements, failed, unit.desired_replicas or 0)
-    divider = divider_of(state.spec, inputs.replicas_path, decision)
+    divider = divider_of(state.spec, inputs.replicas_path, decision, _work(inputs, state))
+    if divider.kind.work and divider.divide(evacuation.placements).missing:
+        evacuation = failover.staying(current, evacuation, failed)
     target = divider.adjusted(evacuation.placements)
     if not divider.by_number:
         decision = decision.with_placements(target)
@@ -116,7 +119,9 @@ def _scheduled(
     # once they are ready, or once others can take the replicas of a failed cluster.
     unanswered = decision.filtered is not None and bool(decision.filtered.unanswered)
     waits = unit.divides and not unit.avoid_disruption and _has_unready(inputs.fleet, current)
-    again = unanswered or evacuation.incomplete or waits
+    # ... or once a copy is gone: what it has not done is then given to others.
+    leaving = bool(completed_of(state.annotations).leaving)
+    again = unanswered or evacuation.incomplete or waits or leaving
     record = triggers.text_unanswered if again else triggers.text
     state = state.with_annotations({**state.annotations, keys.SCHEDULING_TRIGGERS: record})
     if decision.unschedulable or decision.waiting:
@@ -136,7 +141,7 @@ def _with_failback(inputs: PassInputs, state: State, policy: PropagationPolicy) 
     target = failback.failback_of(state.annotations).target
     if not target or state.annotations.get(keys.NO_SCHEDULING):
         return state
-    divider = divider_of(state.spec, inputs.replicas_path, None)
+    divider = divider_of(state.spec, inputs.replicas_path, None, _work(inputs, state))
     return _placed(inputs, state, policy, divider, {**target}, _current(inputs, state))
 
 
@@ -156,7 +161,8 @@ def _placed(
     spec = with_placement(state.spec, keys.GLOBAL_SCHEDULER, placements)
     spec = with_overrides(spec, keys.GLOBAL_SCHEDULER, patches)
     follows = "false" if policy.spec.disable_follower_scheduling else "true"
-    annotations = {**progress.annotations, keys.ENABLE_FOLLOWER_SCHEDULING: follows}
+    annotations = with_completed(progress.annotations, divider.completed_with(patches))
+    annotations[keys.ENABLE_FOLLOWER_SCHEDULING] = follows
     changed = not equal(state.spec, spec)
     if changed:
         annotations[keys.SCHEDULING] = _feedback(state, placements)
@@ -179,8 +185,10 @@ def _feedback(state: State, placements: Mapping[str, int | None]) -> str:
     return orjson.dumps(feedback).decode()
 
 
-def _unscheduled(state: State) -> State:
+def _unscheduled(inputs: PassInputs, state: State) -> State:
     """No policy is named (any more): scheduling's placement is removed, those of others stay."""
+    divider = divider_of(state.spec, inputs.replicas_path, None, _work(inputs, state))
+    state = state.with_annotations(with_completed(state.annotations, divider.completed_with({})))
     spec = with_overrides(with_placement(state.spec, keys.GLOBAL_SCHEDULER, ()), keys.GLOBAL_SCHEDULER, {})
     annotations = without_annotations(
         state.annotations,
@@ -195,6 +203,28 @@ def _unscheduled(state: State) -> State:
         return state.with_spec(spec).with_annotations(annotations)
     annotations[keys.SCHEDULING] = _feedback(state, {})
     return state.with_spec(spec).with_annotations(annotations).noting("Normal", _EVENT, NO_POLICY)
+
+
+# Work that is done once.
+
+
+def _work(inputs: PassInputs, state: State) -> Work:
+    if not kind_of(inputs.source).work:
+        return Work()
+    noted = frozenset(to_be_removed(state.annotations))
+    return Work(completed_of(state.annotations), _witness(inputs), noted, kind_of(inputs.source).over(inputs.source))
+
+
+def _witness(inputs: PassInputs) -> Witness:
+    return Witness(inputs.done, frozenset(member.name for member in inputs.fleet.members if member.ready))
+
+
+def _with_settled_work(inputs: PassInputs, state: State) -> State:
+    """What a copy has done counts for good once it is gone."""
+    if keys.COMPLETED not in state.annotations:
+        return state
+    settled = completed_of(state.annotations).settled(to_be_removed(state.annotations), _witness(inputs))
+    return state.with_annotations(with_completed(state.annotations, settled))
 
 
 # Migration.

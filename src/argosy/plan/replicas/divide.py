@@ -2,10 +2,10 @@
 
 For most kinds that is the number alone. A kind that divides more than a number (ordinals, completions) may also change the
 clusters' numbers, since a cluster's present share may have to stay there. The present shares are read from the overrides
-stored with the object; nothing else is remembered.
+stored with the object; nothing else is remembered, except what a Job has done in clusters it left (`completed`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +16,7 @@ from argosy.plan.copies.placement import Patches, value_at
 from argosy.plan.fields import pointer
 from argosy.plan.kinds.kind import Kind, Shares, by_number
 from argosy.plan.kinds.registry import kind_of
+from argosy.plan.replicas.completed import Completed, Work
 from argosy.plan.replicas.demand import demand_of
 from argosy.plan.scheduling.schedule import Decision
 
@@ -42,6 +43,7 @@ class Divider(msgspec.Struct, frozen=True):
     before: Mapping[str, Patches]
     #: None if no new decision was made: then only the placed clusters keep their share.
     decision: Decision | None
+    work: Work = Work()
 
     @property
     def by_number(self) -> bool:
@@ -58,6 +60,17 @@ class Divider(msgspec.Struct, frozen=True):
         patches, missing = self.kind.divide(self._stable(wanted))
         return Divided(self._numbers(patches), patches, missing)
 
+    def completed_with(self, patches: Mapping[str, Patches]) -> Completed:
+        """What is known of the work once only these clusters have a share."""
+        return self.work.without({name: share for name, share in self._shares_before().items() if name not in patches})
+
+    def _shares_before(self) -> dict[str, int]:
+        """Each cluster's share of the work, as stored."""
+        found = (
+            {name: value_at(theirs, self.kind.work) for name, theirs in self.before.items()} if self.kind.work else {}
+        )
+        return {name: number for name, number in found.items() if isinstance(number, int) and number > 0}
+
     def _numbers(self, patches: Mapping[str, Patches]) -> dict[str, int | None]:
         return {cluster: value_at(theirs, self.pointer) for cluster, theirs in sorted(patches.items())}
 
@@ -72,7 +85,7 @@ class Divider(msgspec.Struct, frozen=True):
         )
         decision = self.decision
         if decision is None or decision.unschedulable or decision.filtered is None:
-            return shares
+            return self._with_work(shares, sorted(wanted))
         fleet = decision.fleet
         feasible = decision.filtered.feasible
         before = {
@@ -83,19 +96,41 @@ class Divider(msgspec.Struct, frozen=True):
         rows = fleet.rows_of(sorted({*before, *wanted}))
         names = fleet.names_of(rows)
         demand = demand_of(decision.unit, fleet, rows)
-        return msgspec.structs.replace(
+        shares = msgspec.structs.replace(
             shares,
             before=before,
             room=_stated(names, demand.room),
             limited=_stated(names, demand.limited),
             most_clusters=decision.unit.max_clusters,
         )
+        return self._with_work(shares, [*wanted, *_selected_with_room(decision)])
+
+    def _with_work(self, shares: Shares, candidates: Iterable[str]) -> Shares:
+        """What is left of the work, and who may take it. A copy that is on its way out would refuse another share."""
+        if not self.kind.work:
+            return shares
+        open_to = tuple(name for name in dict.fromkeys(candidates) if name not in self.work.noted)
+        elsewhere = self.completed_with(shares.before).accounted
+        over = self.work.over
+        return msgspec.structs.replace(shares, elsewhere=elsewhere, open_to=() if over else open_to, over=over)
 
 
-def divider_of(spec: Mapping[str, Any], replicas_path: str, decision: Decision | None) -> Divider:
+def _selected_with_room(decision: Decision) -> list[str]:
+    """The selected clusters that may run some of it, best first."""
+    unit, ranked = decision.unit, decision.ranked
+    if ranked is None:
+        return []
+    room = demand_of(unit, decision.fleet, ranked.rows).room > 0
+    names = decision.fleet.names_of(ranked.rows[room])
+    return [name for name in names if unit.weights.get(name, 0) > 0] if unit.weights else names
+
+
+def divider_of(
+    spec: Mapping[str, Any], replicas_path: str, decision: Decision | None, work: Work | None = None
+) -> Divider:
     """For a federated object's stored spec; `replicas_path` is its type config's."""
     template = spec["template"]
-    return Divider(kind_of(template), template, pointer(replicas_path), _patches(spec), decision)
+    return Divider(kind_of(template), template, pointer(replicas_path), _patches(spec), decision, work or Work())
 
 
 def _patches(spec: Mapping[str, Any]) -> dict[str, Patches]:

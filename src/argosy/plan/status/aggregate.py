@@ -30,6 +30,7 @@ def source_status(
         observations=sorted(observations, key=lambda each: each.cluster),
         up_to_date=up_to_date(source, federated),
         now=now,
+        federated=federated,
     )
     status = kind_of(source).aggregate(aggregation)
     if status is None or equal(status, source.get("status") or {}):

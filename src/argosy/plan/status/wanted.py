@@ -24,6 +24,7 @@ from argosy.plan.copies.retain import retain_replicas
 from argosy.plan.fields import MISSHAPEN, Json
 from argosy.plan.kinds.generic import unfinished
 from argosy.plan.kinds.registry import kind_of
+from argosy.plan.replicas.completed import completed_of
 from argosy.plan.status.collect import UNREACHABLE
 from argosy.plan.status.undecided import undecided, unfederated
 
@@ -220,8 +221,8 @@ def _missing_altogether(known: Known, federated: FederatedObject, config: Federa
     placed = len(federated.placed)
     if not placed:
         return
-    if (lacking := _unplaced_replicas(federated, config)) > 0:
-        yield f"{lacking} replicas are in no cluster"
+    if lacking := _unplaced(known.source, federated, config):
+        yield f"{lacking} are in no cluster"
     if not _unfinished(federated.spec.template, {}, config):
         return
     aggregated = config.spec.status_aggregation.enabled
@@ -246,17 +247,23 @@ def _collects_status(config: FederatedTypeConfig) -> bool:
     return collection.enabled and "status" in collection.fields
 
 
-def _unplaced_replicas(federated: FederatedObject, config: FederatedTypeConfig) -> int:
-    """Replicas of a divided object that scheduling gave to no cluster."""
+def _unplaced(source: Json, federated: FederatedObject, config: FederatedTypeConfig) -> str:
+    """What scheduling gave to no cluster of a divided object: replicas, or of kinds with work to be done once, that work."""
+    template, kind = federated.spec.template, kind_of(federated.spec.template)
     path = config.spec.path_definition.replicas_spec or _REPLICAS
-    pointer = "/" + path.replace(".", "/")
-    shares = [
-        patch.value
-        for patches in federated.overrides_of(keys.GLOBAL_SCHEDULER).values()
-        for patch in patches
-        if patch.path == pointer and isinstance(patch.value, int)
-    ]
-    return (fields.number(federated.spec.template, path) or 0) - sum(shares) if shares else 0
+    patches = [patch for theirs in federated.overrides_of(keys.GLOBAL_SCHEDULER).values() for patch in theirs]
+    shares = [patch for patch in patches if patch.path == kind.work]
+    if shares:
+        if kind.over(source):
+            return ""
+        path, what = kind.work.strip("/").replace("/", "."), kind.work.rpartition("/")[2]
+        elsewhere = completed_of(federated.metadata.annotations).accounted
+    else:
+        pointer, what, elsewhere = "/" + path.replace(".", "/"), "replicas", 0
+        shares = [patch for patch in patches if patch.path == pointer]
+    numbers = [patch.value for patch in shares if isinstance(patch.value, int)]
+    lacking = (fields.number(template, path) or 0) - sum(numbers) - elsewhere if numbers else 0
+    return f"{lacking} {what}" if lacking > 0 else ""
 
 
 def _behind(known: Known, federated: FederatedObject, config: FederatedTypeConfig) -> list[str]:
@@ -274,4 +281,6 @@ def _behind(known: Known, federated: FederatedObject, config: FederatedTypeConfi
     shown = fields.number(known.source, _READY) or 0
     if (isinstance(observed, int) and observed < generation) or (_collects_status(config) and shown != ready):
         return ["its own status does not show the newest state yet"]
+    if kind_of(known.source).work:
+        return [f"all clusters together: {each}" for each in _unfinished(federated.spec.template, known.source, config)]
     return []
