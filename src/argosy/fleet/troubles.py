@@ -79,7 +79,7 @@ class Trouble(msgspec.Struct, frozen=True, gc=False):
 def unschedulable(reason: str | None, message: str | None) -> Trouble:
     """A pod that got no node. What the scheduler tells of preemption besides is left out."""
     text = (message or "").partition(". ")[0].removesuffix(".")
-    return Trouble((reason or "Unschedulable")[:_LONGEST_REASON], text[:_LONGEST])
+    return Trouble(_word(reason) or "Unschedulable", text[:_LONGEST])
 
 
 def unstarted(containers: Iterable[ContainerStatus]) -> Trouble | None:
@@ -99,8 +99,13 @@ def unstarted(containers: Iterable[ContainerStatus]) -> Trouble | None:
             return Trouble(_CRASHING, f"container {container.name}{how}"[:_LONGEST])
         if reason and reason not in _STARTING:
             message = (state.waiting or Waiting()).message or ""
-            return Trouble(reason[:_LONGEST_REASON], f"container {container.name}: {message}"[:_LONGEST])
+            return Trouble(_word(reason) or "Waiting", f"container {container.name}: {message}"[:_LONGEST])
     return None
+
+
+def _word(reason: str | None) -> str:
+    """A reason as conditions may have it; empty if it is none."""
+    return reason[:_LONGEST_REASON] if reason and reason.isascii() and reason.isalpha() else ""
 
 
 def _image(container: ContainerStatus, message: str) -> str:

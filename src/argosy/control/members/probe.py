@@ -116,10 +116,10 @@ class Prober:
         watched = self._watched.get(cluster)
         return watched.by_replica_set.of(replica_set) if watched is not None and watched.pods.has_synced else None
 
-    def troubles_of(self, cluster: str, workload: WorkloadRef) -> list[Trouble]:
-        """Why pods of a workload are not ready, one for each that has a known trouble."""
+    def troubles_of(self, cluster: str, workload: WorkloadRef) -> list[Trouble] | None:
+        """Why pods of a workload are not ready, one for each that has a known trouble; None while its pods are not known."""
         watched = self._watched.get(cluster)
-        return list(watched.troubles.of(workload)) if watched is not None else []
+        return list(watched.troubles.of(workload)) if watched is not None and watched.pods.has_synced else None
 
     async def observe(self, member: Member, known: tuple[APIResource, ...] = ()) -> Observation:
         """Probe once. Never raises because of the member's answers. `known` is what it served before."""

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from argosy.api.federated import Cause
 from argosy.plan.fields import Json
+from argosy.plan.kinds.lack import About, Lack
 
 __all__ = ["Aggregation", "Observation"]
 
@@ -22,6 +24,8 @@ class Observation(msgspec.Struct, frozen=True):
     known: bool = True
     #: Generation of the member's object when it was last written.
     last_written_generation: int = 0
+    #: Why pods of it are not ready.
+    cause: Cause | None = None
 
 
 class Aggregation(msgspec.Struct, frozen=True):
@@ -32,6 +36,16 @@ class Aggregation(msgspec.Struct, frozen=True):
     #: Whether the federated object reflects the source and every cluster has it.
     up_to_date: bool
     now: str
+    #: What is missing until the object is as wanted (`plan.status.wanted`): no condition may say that it is complete.
+    lacking: Sequence[Lack] = ()
+
+    def lacks(self, *about: About) -> list[Lack]:
+        """What is missing of these."""
+        return [each for each in self.lacking if each.about in about]
+
+    @property
+    def causes(self) -> dict[str, Cause]:
+        return {each.cluster: each.cause for each in self.observations if each.cause is not None}
 
     @property
     def status(self) -> Json:

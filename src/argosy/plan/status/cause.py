@@ -6,7 +6,7 @@ of a member, so texts that differ in numbers only count as the same (`steady`).
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from argosy.api.federated import Cause
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.troubles import Trouble, WorkloadRef
-from argosy.kube.conditions import find
+from argosy.kube.conditions import find, is_true
 from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.kinds.rollout import status_of
@@ -22,8 +22,6 @@ from argosy.plan.kinds.rollout import status_of
 __all__ = [
     "FAILED_CREATE",
     "cause_of",
-    "cause_text",
-    "causes_text",
     "lacks_pods",
     "refusal_text",
     "steady",
@@ -32,9 +30,8 @@ __all__ = [
 
 #: Kubernetes' reason for pods that could not be created: a quota, an admission webhook.
 FAILED_CREATE: Final = "FailedCreate"
+_JOB: Final = "Job"
 _LONGEST: Final = 256
-#: Clusters named in one condition.
-_MOST_CLUSTERS: Final = 5
 #: `Error creating: pods "web-x7k2p" is forbidden: exceeded quota …`: only what follows is the same for the next pod.
 _WHICH_POD: Final = re.compile(
     r'^(Error creating: |create Pod \S+ in StatefulSet \S+ failed error: )?(pods? "[^"]*" )?'
@@ -62,6 +59,8 @@ def cause_of(
     failing = find(status_of(copy).get("conditions"), "ReplicaFailure") or {}
     if failing.get("status") == "True":
         refusal = str(failing.get("message") or FAILED_CREATE)
+    elif existing >= wanted:
+        refusal = ""  # it is over
     if refusal:
         reasons.setdefault(FAILED_CREATE, Counter())[refusal_text(refusal)] += max(1, wanted - existing)
     if not reasons:
@@ -69,7 +68,8 @@ def cause_of(
     reason = min(reasons, key=lambda each: (-reasons[each].total(), each))
     messages = reasons[reason]
     message = min(messages, key=lambda each: (-messages[each], each))
-    return steady(before, Cause(reason, message, messages.total(), max(wanted, messages.total()) if wanted else 0))
+    pods = messages.total()
+    return steady(before, Cause(reason, message, pods, max(wanted, pods) if wanted and config.kind != _JOB else 0))
 
 
 def steady(before: Cause | None, now: Cause) -> Cause:
@@ -93,31 +93,19 @@ def lacks_pods(copy: Json, config: FederatedTypeConfig) -> bool:
     return existing < wanted
 
 
-def cause_text(cause: Cause) -> str:
-    count = f"{cause.pods} of {cause.of} pods" if cause.of else f"{cause.pods} pod{'s' if cause.pods != 1 else ''}"
-    return f"{count}: {cause.reason}" + (f": {cause.message}" if cause.message else "")
-
-
-def causes_text(causes: Mapping[str, Cause]) -> str:
-    """For a condition: cluster by cluster."""
-    told = [f"{name}: {cause_text(causes[name])}" for name in sorted(causes)[:_MOST_CLUSTERS]]
-    more = len(causes) - len(told)
-    return "; ".join([*told, *([f"and in {more} more clusters"] if more else [])])
-
-
 def _pods_of(copy: Json, config: FederatedTypeConfig) -> tuple[int, int]:
     """How many pods a copy is to have, and how many exist; 0 where its kind does not tell."""
     paths, status = config.spec.path_definition, status_of(copy)
     if config.kind == "DaemonSet":
         return _number(status, "desiredNumberScheduled"), _number(status, "currentNumberScheduled")
-    if config.kind == "Job":
-        # A Job that is suspended, has ended or has just been created has no start, no pods, or all of them.
-        ended = find(status.get("conditions"), "Complete") or find(status.get("conditions"), "Failed")
-        waits = status.get("startTime") and not ended
-        return (1 if waits else 0), _number(status, "active") + _number(status, "terminating") if waits else 0
-    return _number(copy, paths.replicas_spec or "spec.replicas"), _number(
-        copy, paths.replicas_status or "status.replicas"
-    )
+    if config.kind == _JOB:
+        # Its parallelism is not collected. One that was started and has not ended has at least one pod.
+        waits = any(is_true(status.get("conditions"), each) for each in ("Complete", "Failed", "Suspended"))
+        return int(bool(status.get("startTime")) and not waits), _number(status, "active") + _number(
+            status, "terminating"
+        )
+    wanted = _number(copy, paths.replicas_spec or "spec.replicas")
+    return wanted, _number(copy, paths.replicas_status or "status.replicas")
 
 
 def _number(obj: Json, path: str) -> int:
