@@ -34,7 +34,7 @@ _JOB: Final = "Job"
 _LONGEST: Final = 256
 #: `Error creating: pods "web-x7k2p" is forbidden: exceeded quota …`: only what follows is the same for the next pod.
 _WHICH_POD: Final = re.compile(
-    r'^(Error creating: |create Pod \S+ in StatefulSet \S+ failed error: )?(pods? "[^"]*" )?'
+    r'^(Error creating: |[Cc]reate Pod \S+ in StatefulSet \S+ failed error: )?(pods? "[^"]*" )?'
 )
 _COUNTED: Final = re.compile(r"\S*\d\S*")
 
