@@ -22,7 +22,7 @@ from tests.harness.user import DEPLOYMENTS, EVENTS, deployment, weights
 PODS = Resource("", "v1", "pods", "Pod")
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 STATEFULSETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
-PATIENT = msgspec.structs.replace(QUICK, status_quiet=1.0, status_longest=3.0, health_period=30.0, refusal_delay=0.2)
+PATIENT = msgspec.structs.replace(QUICK, status_quiet=1.0, status_longest=3.0, health_period=30.0)
 NAME = "web-deployments.apps"
 
 

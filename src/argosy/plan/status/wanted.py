@@ -132,7 +132,7 @@ class _Wants:
 
     def propagation(self, cluster: str) -> str:
         record = self.records.get(cluster)
-        if record is None:
+        if record is None or (record.status == Propagation.PENDING_CREATE and record.digest):
             return PENDING
         if record.status != Propagation.OK:
             return record.status
