@@ -225,6 +225,18 @@ _TESTS = [
         f"{_CONTROL}wakeups.py::test_copies_that_can_be_read_at_last_are_reported_also_where_there_are_none",
     ),
     (
+        "refusals/copies in members/a member changed a copy, which may lack pods",
+        f"{_CONTROL}causes.py::test_the_member_is_asked_why_it_creates_no_pods_of_a_statefulset",
+    ),
+    (
+        "aggregate/pods in members that do not start/pods of it do not start, or start again",
+        f"{_CONTROL}causes.py::test_pods_that_do_not_start_cost_two_writes_in_all_members_together",
+    ),
+    (
+        "aggregate/pods that members do not create/a member creates no pods for it, or does again",
+        f"{_CONTROL}causes.py::test_the_member_is_asked_why_it_creates_no_pods_of_a_statefulset",
+    ),
+    (
         "aggregate/source objects/a user changed it",
         f"{_CONTROL}wakes.py::test_a_status_that_somebody_wrote_over_is_put_right",
     ),

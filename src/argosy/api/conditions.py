@@ -73,6 +73,11 @@ class Refused(StrEnum):
 
 #: Condition on an aggregated status while members are unreachable and their last known counts are shown.
 MEMBERS_UNREACHABLE: Final = "MembersUnreachable"
+#: Condition on a workload's aggregated status while pods are not ready for a known reason: that of most of them.
+PODS_FAILING: Final = "PodsFailing"
+#: Reasons of conditions that would be true by the members' words, and are not by what is known of the object as a whole.
+HELD_REASON: Final = "Held"
+NOT_AS_WANTED_REASON: Final = "NotAsWanted"
 
 
 class Propagation(StrEnum):

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from argosy.kube.objects import Metadata
 
 __all__ = [
+    "Cause",
     "ClusterPatches",
     "CollectedFieldsWithCluster",
     "CollectedStatus",
@@ -133,10 +134,21 @@ class FederatedObject(msgspec.Struct, frozen=True, rename="camel"):
         return {}
 
 
+class Cause(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why pods are not ready in a cluster: the reason of most of them. Argosy's own."""
+
+    reason: str
+    message: str = ""
+    #: How many pods, of how many that are to run there; 0 if that is not known.
+    pods: int = 0
+    of: int = 0
+
+
 class CollectedFieldsWithCluster(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     cluster: str
     collected_fields: Any = msgspec.field(default_factory=dict)
     error: str = ""
+    cause: Cause | None = None
 
 
 class CollectedStatus(msgspec.Struct, frozen=True, rename="camel"):

@@ -20,8 +20,12 @@ from argosy.control.caches.livefleet import LiveFleet
 from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.caches.projection import as_object
 from argosy.control.caches.views import FederatedView
+from argosy.control.causes import Causes
 from argosy.control.collect import Collector, CopyChange, Readable
 from argosy.control.context import ControllerContext
+from argosy.control.members.probe import Prober, TroubleChange
+from argosy.control.refusals import Refusals
+from argosy.control.telemetry.events import ObjectRecorder
 from argosy.control.telemetry.latency import LatencyMarks
 from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
@@ -39,6 +43,7 @@ from argosy.plan.kinds.registry import kind_of
 from argosy.plan.status.aggregate import feedback_of, in_motion, source_status
 from argosy.plan.status.collect import Seen, collected_status
 from argosy.plan.status.misfit import misfit, overlarge
+from argosy.plan.status.wanted import Known
 
 __all__ = ["Aggregate"]
 
@@ -63,6 +68,9 @@ class Aggregate(Loop[SourceKey]):
         caches: Caches,
         fleet: LiveFleet,
         collector: Collector,
+        prober: Prober,
+        refusals: Refusals,
+        recorder: ObjectRecorder,
         marks: LatencyMarks,
         metrics: Metrics,
         timings: Timings,
@@ -75,6 +83,7 @@ class Aggregate(Loop[SourceKey]):
         self._client = client
         self._caches = caches
         self._collector = collector
+        self._causes = Causes(caches, prober, refusals, recorder, timings)
         self._marks = marks
         self._metrics = metrics
         self._timings = timings
@@ -86,13 +95,16 @@ class Aggregate(Loop[SourceKey]):
         self._unread: dict[Readable, dict[SourceKey, None]] = {}
 
     @classmethod
-    def of(cls, shared: ControllerContext, busy: Callable[[], bool]) -> "Aggregate":
+    def of(cls, shared: ControllerContext, refusals: Refusals, busy: Callable[[], bool]) -> "Aggregate":
         return cls(
             shared.client,
             shared.queue(),
             shared.caches,
             shared.fleet,
             shared.collector,
+            shared.prober,
+            refusals,
+            shared.recorder,
             shared.returning,
             shared.metrics,
             shared.timings,
@@ -105,6 +117,9 @@ class Aggregate(Loop[SourceKey]):
         timings = self._timings
         yield Wake(self._collector.changes, self._of_copy, "a member changed a copy", delay=timings.status_quiet)
         yield Wake(self._collector.read, self._of_read, "copies could not be read before")
+        pods, refused = self._causes.pods, self._causes.refused
+        yield Wake(pods, self._of_pods, "pods of it do not start, or start again", delay=timings.status_quiet)
+        yield Wake(refused, self._untold_of, "a member creates no pods for it, or does again")
         yield Wake(self._caches.source_changes, self._of_source, "a user changed it", delay=timings.status_quiet)
         # After a dispatch, changes in the members usually come first.
         federated, longest = self._caches.federated_changes, timings.status_longest
@@ -114,6 +129,10 @@ class Aggregate(Loop[SourceKey]):
 
     def _of_copy(self, copy: CopyChange) -> list[SourceKey]:
         return [] if copy.change.origin else self._untold_of(copy.source)
+
+    def _of_pods(self, change: TroubleChange) -> list[SourceKey]:
+        key = self._causes.source_of(change)
+        return self._untold_of(key) if key is not None else []
 
     def _of_read(self, readable: Readable) -> Iterable[SourceKey]:
         return self._unread.pop(readable, {})
@@ -158,6 +177,7 @@ class Aggregate(Loop[SourceKey]):
             for unread in self._unread.values():
                 unread.pop(key, None)
             self._doubt(key, {})
+            self._causes.forget(key)
             return None
         federated = decode(federated_raw, FederatedObject)
         if federated.metadata.deletion_timestamp:
@@ -178,6 +198,8 @@ class Aggregate(Loop[SourceKey]):
             believed = {name: Seen(None, reachable=False) if name in doubtful else each for name, each in seen.items()}
             return await self._tell(key, config, federated, believed, untold, frozenset(doubtful))
         self._doubt(key, {})
+        if result is None and self._causes.unsure(key, config, seen):
+            return Result(requeue_after=self._timings.health_period)
         return result
 
     def _doubt(self, key: SourceKey, doubtful: dict[str, str]) -> None:
@@ -206,16 +228,31 @@ class Aggregate(Loop[SourceKey]):
         if wait > 0 and in_motion(config, copies):
             self._untold[key] = untold._replace(moving=True)
             return Result(requeue_after=wait)
+        seen = self._causes.found(key, config, seen)
+        existing = self._caches.collected[config.namespaced].get(key.federated.key)
+        collected = None
+        if config.spec.status_collection.enabled:
+            stored = _as_json(existing) if existing is not None else None
+            collected = collected_status(_reference(federated, config), config, seen, stored, timestamps.now())
         writes = []
         source_raw = self._caches.source_raw(key)
         if source_raw is not None and config.spec.status_aggregation.enabled:
             source = self._source(source_raw, config)
             if not source["metadata"].get("deletionTimestamp"):
                 observations = self._observations(key, config, federated, seen, doubted)
-                status = source_status(source, federated, observations, timestamps.now())
+                known = Known(
+                    source=source,
+                    type_config=config,
+                    federated=federated,
+                    collected=msgspec.convert(collected, CollectedStatus) if collected is not None else existing,
+                    clusters=tuple(each for name in seen if (each := self._caches.clusters.get(name)) is not None),
+                    fleet_paused=False,
+                )
+                status = source_status(source, federated, observations, timestamps.now(), known)
                 writes.append(self._write_source(key, config, source, federated, status))
-        if config.spec.status_collection.enabled:
-            writes.append(self._write_collected(key, config, federated, seen))
+        if collected is not None:
+            writes.append(self._write_collected(key, config, collected, is_new=existing is None))
+        self._causes.tell(key, config, federated, seen)
         await asyncio.gather(*writes)
         return None
 
@@ -264,18 +301,11 @@ class Aggregate(Loop[SourceKey]):
         return seen
 
     async def _write_collected(
-        self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject, seen: dict[str, Seen]
+        self, key: SourceKey, config: FederatedTypeConfig, wanted: dict[str, Any], *, is_new: bool
     ) -> None:
-        informer = self._caches.collected[config.namespaced]
-        existing = informer.get(key.federated.key)
-        stored = _as_json(existing) if existing is not None else None
-        federated_json = _reference(federated, config)
-        wanted = collected_status(federated_json, config, seen, stored, timestamps.now())
-        if wanted is None:
-            return
         resource = resources.COLLECTED_STATUSES if config.namespaced else resources.CLUSTER_COLLECTED_STATUSES
         try:
-            if existing is None:
+            if is_new:
                 raw = await self._client.create(resource, wanted, into=bytes)
             else:
                 raw = await self._client.update(resource, wanted, into=bytes)
@@ -286,8 +316,8 @@ class Aggregate(Loop[SourceKey]):
             if not error.namespace_terminating:
                 raise
             return
-        self._metrics.control_writes.labels(resource.kind, "create" if existing is None else "update").inc()
-        informer.remember(raw)
+        self._metrics.control_writes.labels(resource.kind, "create" if is_new else "update").inc()
+        self._caches.collected[config.namespaced].remember(raw)
 
     async def _write_source(
         self,
@@ -336,8 +366,9 @@ class Aggregate(Loop[SourceKey]):
             if found is None and not there.reachable:
                 found = last_known.get(name)
                 known = found is not None
+            cause = there.cause if there.reachable else None
             observations.append(
-                Observation(name, found, there.reachable, known, written.get(name, 0), there.silent_since)
+                Observation(name, found, there.reachable, known, written.get(name, 0), there.silent_since, cause)
             )
         return observations
 

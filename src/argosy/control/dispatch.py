@@ -32,6 +32,7 @@ from argosy.control.copies.operations import Applied, Operations
 from argosy.control.copies.pause import Pause, pause_changed
 from argosy.control.copies.report import Report
 from argosy.control.copies.rounds import Rounds, Work
+from argosy.control.copies.unsent import unsent, unsent_anywhere
 from argosy.control.members.member import Connected, Member, Members
 from argosy.control.sharding.shards import NAMESPACES
 from argosy.control.telemetry.events import ObjectRecorder
@@ -226,6 +227,7 @@ class Dispatch(Loop[FederatedKey]):
         # The source's own word counts before it is mirrored, which may be later than this pass. A source that was resumed is
         # waited for: what it says otherwise is mirrored with that.
         if self._pause.object(item.annotations) or self._is_paused(item):
+            await self._report.round(item, unsent_anywhere(item, self._caches.clusters), complete=False)
             return None
         return await self._round(item)
 
@@ -277,7 +279,7 @@ class Dispatch(Loop[FederatedKey]):
             return Applied(None)
         obstacle = self._obstacle(item, cluster, record, wanted)
         if self._pause.cluster(cluster) and not (obstacle and obstacle.held):
-            return self._unsent(item, cluster_name, record, wanted)
+            return unsent(item, cluster_name)
         member = self._members.get(cluster_name)
         if obstacle is not None:
             if obstacle.status is None and _cascades(cluster):
@@ -285,7 +287,7 @@ class Dispatch(Loop[FederatedKey]):
                 return waiting if member is None else await self._operations.absent(member)
             return obstacle
         if member is None:  # it was disconnected just now, and is connected again before long, which wakes the object
-            return self._unsent(item, cluster_name, record, wanted)
+            return unsent(item, cluster_name)
         if not wanted:
             if failover.has_failed(cluster) and not self._is_served_elsewhere(item):
                 return Applied(Propagation.WAITING_FOR_REMOVAL)
@@ -309,17 +311,6 @@ class Dispatch(Loop[FederatedKey]):
             if asked is None or (available or 0) < asked:
                 return False
         return True
-
-    def _unsent(self, item: Item, cluster: str, record: PropagationEntry | None, wanted: bool) -> Applied:
-        """Nothing may be sent: reports the present state, and that it is not the desired one."""
-        if not wanted:
-            return Applied(Propagation.WAITING_FOR_REMOVAL)
-        # Of overrides that are refused no more, the record may still tell.
-        refused = record is not None and record.status == Propagation.APPLY_OVERRIDES_FAILED
-        if record is not None and record.digest == item.digest(cluster):
-            return Applied(Propagation.OK) if refused else _unwritten(record, Propagation.PENDING_CREATE)
-        kept = record is None or refused or record.status == Propagation.OK
-        return Applied(Propagation.PENDING_CREATE) if kept else _unwritten(record, Propagation.PENDING_CREATE)
 
     def _awaiting_namespace(self, item: Item, applied: Applied, cluster: str) -> Applied:
         """A namespace that is still being propagated is no failure of the objects in it."""
@@ -472,11 +463,6 @@ def _connected(connected: Connected) -> tuple[str, ...]:
 
 def _paused_or_resumed(change: Change[FederatedCluster]) -> tuple[str, ...]:
     return (change.key,) if pause_changed(change) else ()
-
-
-def _unwritten(record: PropagationEntry | None, otherwise: Propagation) -> Applied:
-    """Nothing was sent; the recorded status stays."""
-    return Applied(otherwise if record is None else Propagation(record.status))
 
 
 def _cascades(cluster: FederatedCluster) -> bool:

@@ -19,6 +19,7 @@ from argosy.control.members.connect import Connector
 from argosy.control.migrate import Migrate
 from argosy.control.options import Options
 from argosy.control.permissions import Permissions
+from argosy.control.refusals import Refusals
 from argosy.control.runner import LoopRunner
 from argosy.control.scheduling.plugin_workers import PluginWorkers
 from argosy.control.sharding.connections import ClusterConnections
@@ -39,13 +40,15 @@ def loops_of(shared: ControllerContext) -> list[Loop[Any]]:
     migrate = Migrate.of(shared)
     federate = Federate.of(shared, migrate)
     dispatch = Dispatch.of(shared)
+    refusals = Refusals.of(shared)
     return [
         # Every shard connects to every member; only the owner of the clusters writes about them.
         Clusters.of(shared) if owner else ClusterConnections.of(shared),
         migrate,
         federate,
         dispatch,
-        Aggregate.of(shared, busy=lambda: len(federate.queue) + len(dispatch.queue) > 0),
+        refusals,
+        Aggregate.of(shared, refusals, busy=lambda: len(federate.queue) + len(dispatch.queue) > 0),
         *([Failover.of(shared), Permissions.of(shared)] if owner else []),
     ]
 

@@ -82,6 +82,14 @@ class Timings(msgspec.Struct, frozen=True):
     #: ... or this, while objects wait to be propagated (propagation goes before status) or the object's replicas are starting
     #: and stopping (the next change is near; that all are ready is reported at once).
     status_longest_busy: float = 2.0
+    #: An event about why pods are not ready is not repeated for the same object, cluster and reason within this.
+    cause_repeat: float = 3600.0
+    #: A workload that lacks pods for so long, and has no condition for it: its member is asked for events about them,
+    refusal_delay: float = 5.0
+    #: ... again after this,
+    refusal_recheck: float = 30.0
+    #: ... and events up to this age count. Kubernetes' controllers try again at least this often.
+    refusal_age: float = 1200.0
     #: A round of member writes is reported without the members that have not answered by then; they are reported later.
     #: It is also how long a silent member can block a worker.
     round_patience: float = 2.0

@@ -17,8 +17,9 @@ from msgspec import Meta
 from argosy.api.clusters import ClusterResources, ResourceList
 from argosy.fleet.katalyst import NodeResources
 from argosy.fleet.member import CPU, readable
+from argosy.fleet.troubles import ContainerStatus, Trouble, unschedulable, unstarted
 from argosy.kube import quantity
-from argosy.kube.objects import Identity, Metadata
+from argosy.kube.objects import Identity, Metadata, OwnerReference
 from argosy.kube.podresources import InitContainer, add, aggregate
 from argosy.kube.selectors import LabelSelector
 from argosy.kube.taints import NO_EXECUTE, NO_SCHEDULE
@@ -27,7 +28,6 @@ __all__ = [
     "FINISHED",
     "Capacity",
     "NodeView",
-    "PodOwner",
     "PodSpecView",
     "PodView",
     "Requests",
@@ -95,18 +95,12 @@ class PodSpecView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     overhead: Annotated[ResourceList, _MANY] = {}
 
 
-class PodOwner(msgspec.Struct, frozen=True, gc=False):
-    """An owner reference of a pod."""
-
-    kind: str = ""
-    uid: str = ""
-    controller: bool | None = None
-
-
 class PodConditionView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     type: str = ""
     status: str = ""
     reason: str | None = None
+    #: Read for `PodView.trouble` and not kept: it changes with every attempt to schedule.
+    message: str | None = None
     last_transition_time: str | None = None
 
 
@@ -116,60 +110,92 @@ _REPLICA_SET = "ReplicaSet"
 _SCHEDULED = (PodConditionView(_POD_SCHEDULED, "True"),)
 
 if TYPE_CHECKING:
-    Owners = tuple[PodOwner, ...]
+    Owners = tuple[OwnerReference, ...]
     Conditions = tuple[PodConditionView, ...]
+    Containers = tuple[ContainerStatus, ...]
 else:
-    Owners = Annotated[tuple[PodOwner, ...], _MANY] | None
+    Owners = Annotated[tuple[OwnerReference, ...], _MANY] | None
     Conditions = Annotated[tuple[PodConditionView, ...], _MANY] | None
+    Containers = Annotated[tuple[ContainerStatus, ...], _MANY] | None
+
+
+class PodLabels(msgspec.Struct, frozen=True, gc=False):
+    #: Set by the controller of Deployments; the name of the ReplicaSet ends with it.
+    template_hash: str | None = msgspec.field(default=None, name="pod-template-hash")
 
 
 class PodMetadata(Identity, frozen=True, gc=False):
-    """The pod's identity, whether it is terminating, and the ReplicaSet that controls it, if any."""
+    """The pod's identity, whether it is terminating, and the uid of the ReplicaSet that controls it, if any."""
 
     deletion_timestamp: str | None = None
+    replica_set: str = ""
+    #: Read for the others and not kept.
     owner_references: Owners = ()
-
-    # Runs for every event of every pod of the fleet: plain loops, and values shared by many pods are stored once.
-    def __post_init__(self) -> None:
-        Identity.__post_init__(self)
-        kept: Owners = ()
-        for owner in self.owner_references or ():
-            if owner.controller and owner.kind == _REPLICA_SET:
-                _set(owner, "uid", sys.intern(owner.uid))
-                kept = (owner,)
-        if kept != self.owner_references:
-            _set(self, "owner_references", kept)
-
-    @property
-    def replica_set(self) -> PodOwner | None:
-        return self.owner_references[0] if self.owner_references else None
+    labels: PodLabels | None = None
 
 
-class PodStatusView(msgspec.Struct, frozen=True, gc=False):
+class PodStatusView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Keeps only the condition that tells whether the pod has a node."""
 
     phase: str = ""
     conditions: Conditions = ()
-
-    def __post_init__(self) -> None:
-        kept: Conditions = ()
-        for condition in self.conditions or ():
-            if condition.type == _POD_SCHEDULED:
-                kept = _SCHEDULED if condition.status == "True" else (condition,)
-                break
-        _set(self, "conditions", kept)
+    #: Read for `PodView.trouble` and not kept.
+    init_container_statuses: Containers = ()
+    container_statuses: Containers = ()
 
     @property
     def scheduling(self) -> PodConditionView | None:
         return self.conditions[0] if self.conditions else None
 
 
+#: The status that nearly all pods have: stored once.
+_RUNNING = PodStatusView("Running", _SCHEDULED)
+
+
 class PodView(msgspec.Struct, frozen=True, gc=False):
-    """The parts of a Pod that decide what it uses, and whether it waits for a node."""
+    """The parts of a Pod that decide what it uses, whether it waits for a node, and why it does not start."""
 
     metadata: PodMetadata = PodMetadata()
     spec: PodSpecView = PodSpecView()
     status: PodStatusView = PodStatusView()
+    #: None for a pod that nothing is wrong with, as far as its status tells.
+    trouble: Trouble | None = None
+
+    # Runs for every event of every pod of the fleet: plain loops, and values shared by many pods are stored once.
+    def __post_init__(self) -> None:
+        metadata, status = self.metadata, self.status
+        scheduling = None
+        for condition in status.conditions or ():
+            if condition.type == _POD_SCHEDULED:
+                scheduling = condition
+                break
+        controller = None
+        for owner in metadata.owner_references or ():
+            if owner.controller:
+                controller = owner
+        found = None
+        if controller is not None and status.phase not in FINISHED and metadata.deletion_timestamp is None:
+            if scheduling is not None and scheduling.status == "False":
+                found = unschedulable(scheduling.reason, scheduling.message)
+            else:
+                found = unstarted(status.init_container_statuses or ()) or unstarted(status.container_statuses or ())
+            if found is not None:
+                template_hash = metadata.labels.template_hash if metadata.labels is not None else None
+                found = found.of(controller, metadata.namespace, template_hash)
+        _set(self, "trouble", found)
+        is_set = controller is not None and controller.kind == _REPLICA_SET
+        _set(metadata, "replica_set", sys.intern(controller.uid) if controller is not None and is_set else "")
+        _set(metadata, "owner_references", ())
+        _set(metadata, "labels", None)
+        scheduled = scheduling is not None and scheduling.status == "True"
+        if scheduled and status.phase == "Running":
+            _set(self, "status", _RUNNING)
+            return
+        if scheduling is not None:
+            _set(scheduling, "message", None)
+        _set(status, "conditions", _SCHEDULED if scheduled else (scheduling,) if scheduling is not None else ())
+        _set(status, "init_container_statuses", ())
+        _set(status, "container_statuses", ())
 
 
 def node_counts(node: NodeView, excluded: Iterable[LabelSelector] = ()) -> bool:

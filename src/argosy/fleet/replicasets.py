@@ -5,7 +5,7 @@ For one member, updated event by event. Numbers only: a pod has an entry of its 
 
 import msgspec
 
-from argosy.fleet.capacity import FINISHED, PodOwner, PodView
+from argosy.fleet.capacity import FINISHED, PodView
 
 __all__ = ["Pods", "PodsByReplicaSet"]
 
@@ -49,26 +49,26 @@ class PodsByReplicaSet:
         """The pods of the ReplicaSet with this uid. Do not keep: it changes with the next event."""
         return self._sets.get(uid) or Pods()
 
-    def change(self, key: str, old: PodView | None, new: PodView | None) -> PodOwner | None:
-        """Apply one change. Returns the ReplicaSet that it affects."""
+    def change(self, key: str, old: PodView | None, new: PodView | None) -> str:
+        """Apply one change. Returns the uid of the ReplicaSet that it affects, empty if none."""
         before, after = _maker(old), _maker(new)
-        if before is None and after is None:
-            return None
+        if not before and not after:
+            return ""
         if old is not None and new is not None and before == after and old.status.conditions == new.status.conditions:
-            return None
-        if old is not None and before is not None:
-            pods = self._sets.get(before.uid)
+            return ""
+        if old is not None and before:
+            pods = self._sets.get(before)
             if pods is not None:
                 pods.remove(key, old)
                 if not pods.total:
-                    del self._sets[before.uid]
-        if new is not None and after is not None:
-            self._sets.setdefault(after.uid, Pods()).add(key, new)
+                    del self._sets[before]
+        if new is not None and after:
+            self._sets.setdefault(after, Pods()).add(key, new)
         return after or before
 
 
-def _maker(pod: PodView | None) -> PodOwner | None:
-    """The ReplicaSet that this pod counts for; None for a terminating or finished pod."""
+def _maker(pod: PodView | None) -> str:
+    """The ReplicaSet that this pod counts for; empty for a terminating or finished pod."""
     if pod is None or pod.metadata.deletion_timestamp or pod.status.phase in FINISHED:
-        return None
+        return ""
     return pod.metadata.replica_set

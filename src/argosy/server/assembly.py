@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from argosy.kube import schema
 from argosy.server.admission.chain import Admission, MakePlugin, NamespaceGuard
 from argosy.server.admission.plugins import Definitions, Priorities, Requesters, ServiceAddresses
+from argosy.server.admission.resource_quotas import ResourceQuotas
 from argosy.server.admission.runtime_classes import RuntimeClasses
 from argosy.server.app import Server
 from argosy.server.auth.authentication import Authentication
@@ -85,6 +86,7 @@ class Assembly:
         # Admission of writes, in this order.
         self._addresses = ServiceAddresses(store, ServiceAllocator())
         self._definitions = Definitions(store, self._custom_resources)
+        self._quotas = ResourceQuotas(store)
         plugins = (
             NamespaceGuard(store.get),
             Priorities(store),
@@ -94,6 +96,7 @@ class Assembly:
             Requesters(),
             *(make(store, rbac) for make in admission),
             NoEscalation(rbac),
+            self._quotas,
         )
 
         # Handling of requests.
@@ -142,6 +145,7 @@ class Assembly:
             # Views of the store first: later writes are checked against them.
             self._addresses.start()
             self._definitions.start()
+            self._quotas.start()
             self._custom_resources.follow(self._store)
             self.rbac.follow(self._store)
             self._tasks.run("history compaction", self._compaction.run())

@@ -17,6 +17,7 @@ from argosy.kube.resource import Resource
 from argosy.kube.timestamps import now
 from argosy.kube.transport import Request
 from argosy.server import status
+from argosy.server.admission.resource_quotas import usage as quota_usage
 from argosy.server.app import Server
 from argosy.server.auth.identity import User
 from argosy.server.health import Check
@@ -31,7 +32,7 @@ from argosy.server.verbs.create import insert
 from argosy.server.watchcache.entry import Entry, object_key
 from argosy.server.watchcache.store import Observer, StoreEvent
 
-__all__ = ["Entry", "Object", "StoreEvent", "TrustedAccess"]
+__all__ = ["Entry", "Object", "StoreEvent", "TrustedAccess", "quota_usage"]
 
 #: Retries of a write while others change the same object.
 TRIES = 16

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from argosy.kube import clock
+from argosy.kube.errors import ApiError
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
 from argosy.kube.taints import NO_EXECUTE, NO_SCHEDULE
@@ -62,7 +63,10 @@ class DaemonSets(Workload):
         template = _daemon_template(obj, hashed)
         wanted = [node.name for node in self.cluster.nodes.nodes.values() if _runs_on(node, template["spec"])]
         by_node = self._by_node(obj)
-        await self._place(obj, template, wanted, by_node)
+        refused = await self._place(obj, template, wanted, by_node)
+        if refused is not None:
+            await self._report(obj, wanted, hashed)
+            return Result(error=refused.message)
         await self._update(obj, wanted, hashed)
         await self._history.prune(obj, {revision})
         return await self._report(obj, wanted, hashed)
@@ -75,19 +79,21 @@ class DaemonSets(Workload):
 
     async def _place(
         self, obj: Object, template: Object, wanted: Sequence[str], by_node: Mapping[str, Sequence[Pod]]
-    ) -> None:
+    ) -> ApiError | None:
+        """Returns the refusal of a pod, if there was one."""
         for node in wanted:
             pods = by_node.get(node, ())
             if not pods:
                 refused = await self.control.create(obj, _bound_to(template, node), [None])
                 if refused is not None:
-                    raise refused
+                    return refused
             ended = [pod for pod in pods if pod.phase in TERMINAL and not pod.deleting]
             live = sorted((pod for pod in pods if pod.active), key=lambda pod: pod.created)
             await self.control.delete(obj, [*ended, *live[1:]])
         for node, pods in by_node.items():
             if node not in wanted:
                 await self.control.delete(obj, [pod for pod in pods if not pod.deleting])
+        return None
 
     async def _update(self, obj: Object, wanted: Sequence[str], hashed: str) -> None:
         strategy = obj["spec"]["updateStrategy"]

@@ -9,6 +9,7 @@ import asyncio
 from argosy.kube import clock, timestamps
 from argosy.kube.client import Patch
 from argosy.kube.conditions import is_true, set_condition
+from argosy.kube.errors import ApiError
 from argosy.kube.queue import Result
 from argosy.kube.references import reference_to
 from argosy.kube.resource import Resource
@@ -65,7 +66,11 @@ class Jobs(Workload):
         status: Object = {**old}
         pods = list(self.cluster.pods.of_owner(entry.uid))
         ended = jobstatus.note(status, pods, self._indexes(obj, pods))
-        wait = await self._advance(obj, status, pods) if not entry.deleting else None
+        wait, refused = None, None
+        try:
+            wait = await self._advance(obj, status, pods) if not entry.deleting else None
+        except ApiError as error:  # a pod was refused: what is known is stored all the same
+            refused = error
         jobstatus.count(status, self.cluster.pods.of_owner(entry.uid))
         if self._is_over(status):
             self._conclude(obj, status)
@@ -76,6 +81,8 @@ class Jobs(Workload):
         await asyncio.gather(*(self._let_go(pod) for pod in ended))
         if jobstatus.finished(status):
             return await self._expire(obj)
+        if refused is not None:
+            return Result(error=refused.message)
         return Result(requeue_after=wait) if wait is not None else None
 
     def _is_over(self, status: Object) -> bool:

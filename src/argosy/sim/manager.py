@@ -12,6 +12,7 @@ from argosy.sim.deployments import Deployments
 from argosy.sim.jobs import Jobs
 from argosy.sim.kubelet import Kubelet
 from argosy.sim.nodelife import NodeLife
+from argosy.sim.quotas import Quotas
 from argosy.sim.replicasets import ReplicaSets
 from argosy.sim.scheduler import Scheduler
 from argosy.sim.statefulsets import StatefulSets
@@ -33,6 +34,7 @@ class ControllerManager:
             StatefulSets(cluster),
             DaemonSets(cluster),
             Jobs(cluster),
+            Quotas(cluster),
         )
 
     def start(self) -> None:

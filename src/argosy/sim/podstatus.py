@@ -52,7 +52,11 @@ def stuck(pod: Object, address: str, host: str, now: str) -> None:
             state = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
         else:
             state = {"running": {"startedAt": now}}
-        statuses.append(_container(container, state, ready="running" in state, restarts=int(one is Fate.CRASHES)))
+        last: Object = {}
+        if one is Fate.CRASHES:
+            last = {"terminated": {"exitCode": 1, "reason": "Error", "startedAt": now, "finishedAt": now}}
+        told = _container(container, state, ready="running" in state, restarts=int(one is Fate.CRASHES))
+        statuses.append({**told, "lastState": last})
     status["containerStatuses"] = statuses
     status["phase"] = "Pending" if unpulled else "Running"
     _conditions(status, now, ready=False, message=f"containers with unready status: [{' '.join(names)}]")

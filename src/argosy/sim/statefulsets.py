@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from argosy.kube import clock
+from argosy.kube.errors import ApiError
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
 from argosy.server.trusted import Entry
@@ -31,9 +32,9 @@ class StatefulSets(Workload):
     async def sync(self, entry: Entry, obj: Object) -> Result | None:
         update = await self._history.current(obj) if not entry.deleting else ""
         current = (obj.get("status") or {}).get("currentRevision") or update
-        if not entry.deleting:
-            await self._step(obj, current, update)
-        return await self._report(obj, current, update)
+        refused = await self._step(obj, current, update) if not entry.deleting else None
+        reported = await self._report(obj, current, update)
+        return reported if refused is None else Result(error=refused.message)
 
     def _pods(self, obj: Object) -> dict[int, Pod]:
         """Its pods by ordinal."""
@@ -49,8 +50,10 @@ class StatefulSets(Workload):
         min_ready = self.cluster.timings.real(obj["spec"].get("minReadySeconds") or 0)
         return not pod.deleting and available(pod, min_ready, clock.time()) == 0
 
-    async def _step(self, obj: Object, current: str, update: str) -> None:
-        """Start missing pods, then stop surplus ones, then replace outdated ones; in order, one at a time."""
+    async def _step(self, obj: Object, current: str, update: str) -> ApiError | None:
+        """Start missing pods, then stop surplus ones, then replace outdated ones; in order, one at a time.
+
+        Returns the refusal of a pod, if there was one."""
         spec = obj["spec"]
         ordered = spec["podManagementPolicy"] == "OrderedReady"
         start = (spec.get("ordinals") or {}).get("start") or 0
@@ -59,21 +62,24 @@ class StatefulSets(Workload):
         for ordinal in wanted:
             pod = pods.get(ordinal)
             if pod is None:
-                await self._create(obj, ordinal, start, current, update)
+                refused = await self._create(obj, ordinal, start, current, update)
+                if refused is not None:
+                    return refused
             elif pod.phase in TERMINAL and not pod.deleting:
                 await self.control.delete(obj, [pod])
             elif self._is_available(obj, pod):
                 continue
             if ordered:
-                return
+                return None
         surplus = sorted((ordinal for ordinal in pods if ordinal not in wanted), reverse=True)
         if surplus:
             doomed = [pods[ordinal] for ordinal in surplus]
             if ordered and any(pod.deleting for pod in doomed):
-                return
+                return None
             await self.control.delete(obj, [pod for pod in doomed if not pod.deleting][: 1 if ordered else None])
-            return
+            return None
         await self._update(obj, [pods[ordinal] for ordinal in reversed(wanted) if ordinal in pods], start, update)
+        return None
 
     async def _update(self, obj: Object, newest_first: Sequence[Pod], start: int, update: str) -> None:
         strategy = obj["spec"]["updateStrategy"]
@@ -89,7 +95,7 @@ class StatefulSets(Workload):
             if not self._is_available(obj, pod):
                 return
 
-    async def _create(self, obj: Object, ordinal: int, start: int, current: str, update: str) -> None:
+    async def _create(self, obj: Object, ordinal: int, start: int, current: str, update: str) -> ApiError | None:
         spec = obj["spec"]
         partition = (spec["updateStrategy"].get("rollingUpdate") or {}).get("partition") or 0
         revision = current if ordinal < start + partition else update
@@ -105,9 +111,7 @@ class StatefulSets(Workload):
         pod_spec = {**template["spec"], "hostname": name}
         if spec.get("serviceName"):
             pod_spec["subdomain"] = spec["serviceName"]
-        refused = await self.control.create(obj, {"metadata": metadata, "spec": pod_spec}, [name])
-        if refused is not None:
-            raise refused
+        return await self.control.create(obj, {"metadata": metadata, "spec": pod_spec}, [name])
 
     async def _report(self, obj: Object, current: str, update: str) -> Result | None:
         spec, old = obj["spec"], obj.get("status") or {}

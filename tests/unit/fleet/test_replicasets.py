@@ -34,7 +34,7 @@ def test_pods_are_counted_by_who_made_them() -> None:
     pods.change("a", None, pod("u1"))
     pods.change("b", None, pod("u1", "False"))
     pods.change("c", None, pod("u2", None))
-    assert pods.change("d", None, pod(None)) is None
+    assert pods.change("d", None, pod(None)) == ""
     assert pods.of("u1") == Pods(2, 1, {"b": SINCE})
     assert pods.of("u2") == Pods(1, 0, {})
     assert pods.of("u3") == Pods()
@@ -51,12 +51,12 @@ def test_pods_that_go_finish_or_are_gated_count_for_nobody() -> None:
 def test_only_changes_that_count_are_told() -> None:
     pods = PodsByReplicaSet()
     before = pod(scheduled="False")
-    assert pods.change("a", None, before) is not None
-    assert pods.change("a", before, pod(scheduled="False", phase="Pending")) is None
+    assert pods.change("a", None, before) == "u1"
+    assert pods.change("a", before, pod(scheduled="False", phase="Pending")) == ""
     after = pod()
-    assert pods.change("a", before, after) is not None
-    assert pods.change("a", after, pod(condition={"lastTransitionTime": "2027-01-01T00:00:00Z"})) is None
-    assert pods.change("a", after, None) is not None
+    assert pods.change("a", before, after) == "u1"
+    assert pods.change("a", after, pod(condition={"lastTransitionTime": "2027-01-01T00:00:00Z"})) == ""
+    assert pods.change("a", after, None) == "u1"
     assert pods.of("u1") == Pods()
 
 

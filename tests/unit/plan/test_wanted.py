@@ -176,7 +176,7 @@ def test_the_federations_own_feedback_on_a_source_is_no_change_of_it():
 def test_ok_is_what_was_sent_and_not_what_is_to_be_sent():
     known = changed(as_wanted(), federated={"spec": {"template": {"spec": {"paused": True}}}})
     assert known.federated is not None
-    assert propagation_in(known.federated, DEPLOYMENTS, "m1") == "Pending"
+    assert propagation_in(known, "m1") == "Pending"
     assert "m1: Pending" in missing(known)
 
 

@@ -172,6 +172,16 @@ def manifests() -> list[dict[str, Any]]:
                             "x-kubernetes-preserve-unknown-fields": True,
                         },
                         "error": string("What could not be read, and why."),
+                        "cause": obj(
+                            "Why pods are not ready there: the reason of most of them.",
+                            {
+                                "reason": string("The reason, such as ImagePullBackOff or Unschedulable."),
+                                "message": string("Details."),
+                                "pods": integer("How many pods."),
+                                "of": integer("Of how many that are to run there."),
+                            },
+                            ("reason",),
+                        ),
                     },
                     ("cluster", "collectedFields"),
                 ),

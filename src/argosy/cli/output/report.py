@@ -198,14 +198,14 @@ def _without_effect(facts: Facts) -> list[str]:
 
 
 def _clusters(facts: Facts) -> tuple[ClusterReport, ...]:
-    federated, config = facts.federated, facts.type_config
-    if federated is None or config is None:
+    federated = facts.federated
+    if federated is None or facts.type_config is None:
         return ()
-    return tuple(_cluster(name, facts, federated, config) for name in sorted(may_hold_copies(federated)))
+    return tuple(_cluster(name, facts, federated) for name in sorted(may_hold_copies(federated)))
 
 
-def _cluster(name: str, facts: Facts, federated: FederatedObject, config: FederatedTypeConfig) -> ClusterReport:
-    propagation = propagation_in(federated, config, name)
+def _cluster(name: str, facts: Facts, federated: FederatedObject) -> ClusterReport:
+    propagation = propagation_in(facts, name)
     replicas = fields.number(desired_in(facts, name), _REPLICAS) if name in federated.placed else None
     ready = None
     if replicas is not None:

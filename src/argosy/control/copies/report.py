@@ -6,7 +6,7 @@ The only writer of federated objects' status and of dispatch's finalizer on them
 import msgspec
 
 from argosy.api import resources
-from argosy.api.conditions import EventReason, Propagation
+from argosy.api.conditions import CHECK_CLUSTERS, EventReason, Propagation
 from argosy.api.types import FederatedObject, FederatedStatus
 from argosy.control.caches.informers import Caches
 from argosy.control.caches.objectkeys import FederatedKey
@@ -55,6 +55,7 @@ class Report:
             for cluster, applied in results.items()
             if applied.status is not None
         }
+        reason = ""
         if not complete:  # clusters that have not answered yet keep their entry, or are pending
             placed = set(item.federated.placed)
             for cluster in placement.may_hold_copies(item.federated) - results.keys():
@@ -65,11 +66,15 @@ class Report:
                     if record
                     else propagation.Result(under_way)
                 )
+                # An entry that tells of what was sent before does not make the condition true.
+                if record is None or cluster not in placed or record.digest not in ("", item.digest(cluster)):
+                    reason = CHECK_CLUSTERS
         status = propagation.propagation_status(
             item.federated.status,
             item.federated.metadata.generation if complete else item.federated.status.synced_generation,
             outcomes,
             timestamps.now(),
+            reason=reason,
             held=held_of(item.annotations),
             held_copies=item.held,
         )

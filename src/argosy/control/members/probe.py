@@ -21,6 +21,7 @@ from argosy.fleet.capacity import Capacity, NodeView, PodView
 from argosy.fleet.health import Health, probe_failed, probe_result
 from argosy.fleet.katalyst import NodeResources
 from argosy.fleet.replicasets import Pods, PodsByReplicaSet
+from argosy.fleet.troubles import Trouble, Troubles, WorkloadRef
 from argosy.kube import clock
 from argosy.kube.discovery import Discovery
 from argosy.kube.errors import ApiError, BadAnswer, TooManyRequests, TransportError
@@ -28,7 +29,7 @@ from argosy.kube.informer import Change, Informer
 from argosy.kube.resource import Resource
 from argosy.kube.selectors import LabelSelector
 
-__all__ = ["Observation", "PodChange", "Prober"]
+__all__ = ["Observation", "PodChange", "Prober", "TroubleChange"]
 
 _NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 _PODS = Resource("", "v1", "pods", "Pod")
@@ -57,6 +58,13 @@ class PodChange(NamedTuple):
     replica_set: str
 
 
+class TroubleChange(NamedTuple):
+    """A pod of this workload in a member has a trouble it did not have, or no longer has one."""
+
+    cluster: str
+    workload: WorkloadRef
+
+
 class Prober:
     name = "capacity"
 
@@ -81,6 +89,7 @@ class Prober:
         self._read: dict[str, float] = {}
         self._reading = asyncio.Semaphore(_READ_AT_ONCE)
         self.pods: Signal[PodChange] = Signal("pods in members")
+        self.troubles: Signal[TroubleChange] = Signal("pods in members that do not start")
 
     def follows(self) -> Iterable[Follow[Any]]:
         yield Follow(self._members.changes, self._member_changed, "nodes and pods of a connected member are watched")
@@ -113,6 +122,11 @@ class Prober:
         """The pods of a ReplicaSet, by its uid; None while the member's pods are not known."""
         watched = self._watched.get(cluster)
         return watched.by_replica_set.of(replica_set) if watched is not None and watched.pods.has_synced else None
+
+    def troubles_of(self, cluster: str, workload: WorkloadRef) -> list[Trouble] | None:
+        """Why pods of a workload are not ready, one for each that has a known trouble; None while its pods are not known."""
+        watched = self._watched.get(cluster)
+        return list(watched.troubles.of(workload)) if watched is not None and watched.pods.has_synced else None
 
     async def observe(self, member: Member, known: tuple[APIResource, ...] = ()) -> Observation:
         """Probe once. Never raises because of the member's answers. `known` is what it served before.
@@ -174,7 +188,7 @@ class Prober:
         self._fleet.drop_capacity(name)
         if member is None:
             return
-        watched = _Watched(member, self._excluded, self._timings, self.pods.tell)
+        watched = _Watched(member, self._excluded, self._timings, self.pods.tell, self.troubles.tell)
         self._watched[name] = watched
         member.follow(f"watch nodes in {name}", watched.nodes)
         member.follow(f"watch pods in {name}", watched.pods)
@@ -205,11 +219,14 @@ class _Watched:
         excluded: tuple[LabelSelector, ...],
         timings: Timings,
         on_pod: Callable[[PodChange], None],
+        on_trouble: Callable[[TroubleChange], None],
     ):
         self._cluster = member.name
         self.capacity = Capacity(excluded)
         self.by_replica_set = PodsByReplicaSet()
+        self.troubles = Troubles()
         self._on_pod = on_pod
+        self._on_trouble = on_trouble
         self.changed = asyncio.Event()
         liveness, backoff = timings.watch_liveness, timings.watch_backoff
         self.nodes: Informer[NodeView] = Informer(
@@ -232,8 +249,11 @@ class _Watched:
         self.capacity.set_pod(change.key, change.new)
         self.changed.set()
         made_by = self.by_replica_set.change(change.key, change.old, change.new)
-        if made_by is not None:
-            self._on_pod(PodChange(self._cluster, change.key, made_by.uid))
+        if made_by:
+            self._on_pod(PodChange(self._cluster, change.key, made_by))
+        before, after = (each.trouble if each is not None else None for each in (change.old, change.new))
+        for workload in self.troubles.change(change.key, before, after):
+            self._on_trouble(TroubleChange(self._cluster, workload))
 
 
 async def _version(member: Member, limit: float) -> str:

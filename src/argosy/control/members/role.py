@@ -62,6 +62,9 @@ def rules_for(cluster: FederatedCluster, configs: Iterable[FederatedTypeConfig])
     if "deployments" in plurals.get("apps", ()):
         # ReplicaSets tell which workload pending pods belong to.
         rules.append(_rule("apps", ["replicasets"], ["list"]))
+    if plurals.get("apps", set()) & {"statefulsets", "daemonsets"} or "jobs" in plurals.get("batch", ()):
+        # Only events tell why pods of these are not created.
+        rules.append(_rule("", ["events"], ["list"]))
     for plural in sorted(plurals.get(_RBAC, set()) & _ESCALATIONS.keys()):
         verb, targets = _ESCALATIONS[plural]
         rules.append(_rule(_RBAC, targets, [verb]))

@@ -1,13 +1,38 @@
 """Conditions of many members folded into one, with times that move only when something changed."""
 
 from collections.abc import Sequence
+from typing import Final
 
-from argosy.api.conditions import CLUSTER_NOT_REACHABLE, MEMBERS_UNREACHABLE, NOT_HEARD_OF_MESSAGE
+from argosy.api.conditions import (
+    CLUSTER_NOT_REACHABLE,
+    MEMBERS_UNREACHABLE,
+    NOT_AS_WANTED_REASON,
+    NOT_HEARD_OF_MESSAGE,
+    PODS_FAILING,
+)
 from argosy.kube.conditions import find
 from argosy.plan.fields import Json
+from argosy.plan.kinds.cause import causes_text
+from argosy.plan.kinds.lack import About
 from argosy.plan.kinds.observation import Aggregation, Observation
 
-__all__ = ["listed", "settled", "unreachable"]
+__all__ = ["concluded", "listed", "settled", "unreachable"]
+
+
+_READY: Final = "Ready"
+#: What `Ready` of any kind is about.
+_FOR_READY: Final = (
+    About.DECISION,
+    About.HOLD,
+    About.PLACEMENT,
+    About.CLUSTER,
+    About.PROPAGATION,
+    About.OBSERVATION,
+    About.COMPLETION,
+)
+#: The end of a Job, which cannot be taken back once it is stored: it waits for what is still to be sent somewhere.
+_END: Final = frozenset({"Complete", "SuccessCriteriaMet"})
+_FOR_END: Final = (About.DECISION, About.HOLD, About.PLACEMENT, About.PROPAGATION)
 
 
 def listed(clusters: Sequence[str]) -> str:
@@ -48,3 +73,40 @@ def _named(unreachable: Observation) -> str:
     if not unreachable.silent_since:
         return unreachable.cluster
     return f"{unreachable.cluster} ({NOT_HEARD_OF_MESSAGE.format(since=unreachable.silent_since)})"
+
+
+def concluded(status: Json, aggregation: Aggregation, *, has_pods: bool) -> Json:
+    """A merged status of any kind, without claims that what is missing refutes; and if its kind has pods, with the reason why
+    they are not ready. Other kinds may have no room for it, and an API server would drop it again and again."""
+    before = aggregation.status.get("conditions")
+    conditions = list(status.get("conditions") or ())
+    wanted = [each for each in conditions if each.get("type") != PODS_FAILING]
+    if find(before, "Complete") is None and aggregation.lacks(*_FOR_END):
+        wanted = [each for each in wanted if each.get("type") not in _END]
+        if len(wanted) < len(conditions):
+            status = {key: value for key, value in status.items() if key != "completionTime"}
+    times = {key for each in conditions for key in each if key == "lastUpdateTime"}
+    added = [*_not_ready(wanted, aggregation), *(_failing(aggregation) if has_pods else [])]
+    told = {each["type"] for each in added}
+    wanted = [each for each in wanted if each.get("type") not in told]
+    if not added and wanted == conditions:
+        return status
+    wanted += settled(added, before, aggregation.now, update_time=bool(times))
+    rest = {key: value for key, value in status.items() if key != "conditions"}
+    return {**rest, "conditions": wanted} if wanted else rest
+
+
+def _not_ready(conditions: Sequence[Json], aggregation: Aggregation) -> list[Json]:
+    lacking, ready = aggregation.lacks(*_FOR_READY), find(conditions, _READY)
+    if not lacking or ready is None or ready.get("status") != "True":
+        return []
+    return [{"type": _READY, "status": "False", "reason": NOT_AS_WANTED_REASON, "message": lacking[0].text}]
+
+
+def _failing(aggregation: Aggregation) -> list[Json]:
+    """One condition for all clusters, with the reason of the first."""
+    causes = aggregation.causes
+    if not causes:
+        return []
+    reason = causes[min(causes)].reason
+    return [{"type": PODS_FAILING, "status": "True", "reason": reason, "message": causes_text(causes)}]

@@ -1,21 +1,31 @@
 """Deployment: counts added up, the revision left to members, the conditions `kubectl rollout status` and `wait` need."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
+from argosy.api.conditions import CLUSTER_NOT_REACHABLE, HELD_REASON
 from argosy.kube.conditions import find
 from argosy.plan import fields
 from argosy.plan.fields import Json
+from argosy.plan.kinds.cause import causes_text
 from argosy.plan.kinds.conditions import listed, settled, unreachable
 from argosy.plan.kinds.kind import Kind
+from argosy.plan.kinds.lack import About
 from argosy.plan.kinds.observation import Aggregation, Observation
 from argosy.plan.kinds.rollout import count, missing_replicas, replicas_of, status_of, surplus, unobserved
 
 __all__ = ["KIND"]
 
 _COUNTS: Final = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
-
-
+#: What keeps a roll-out from being complete while it goes on.
+_UNDER_WAY: Final = (
+    About.DECISION,
+    About.PLACEMENT,
+    About.PROPAGATION,
+    About.OBSERVATION,
+    About.COMPLETION,
+    About.REPORT,
+)
 #: Each cluster's deployment controller counts revisions; a propagated one would be overwritten back and forth forever.
 _REVISION: Final = ("metadata", "annotations", "deployment.kubernetes.io/revision")
 
@@ -49,33 +59,72 @@ def _counts(aggregation: Aggregation) -> Json:
 
 def _conditions(aggregation: Aggregation) -> list[Json]:
     members = aggregation.present
-    if not members or not aggregation.complete:
+    if not members:
         return []
-    return [*_available(members), *_progressing(members), *_replica_failure(members)]
+    if not aggregation.complete:
+        return [_unknown(aggregation, each) for each in ("Available", "Progressing") if _is_stated(aggregation, each)]
+    return [*_available(aggregation), *_progressing(aggregation), *_replica_failure(members)]
 
 
-def _available(members: Sequence[Observation]) -> list[Json]:
-    unavailable = [each.cluster for each in members if _condition(each, "Available").get("status") != "True"]
+def _available(aggregation: Aggregation) -> list[Json]:
+    """As members say it, where their word counts: availability in clusters that cannot be read is not known."""
+    unavailable = [
+        each.cluster for each in aggregation.observations if _condition(each, "Available").get("status") != "True"
+    ]
+    unplaced = aggregation.lacks(About.PLACEMENT)
     if unavailable:
         message = f"Deployment does not have minimum availability in clusters {listed(unavailable)}."
-        return [_stated("Available", "False", "MinimumReplicasUnavailable", message)]
-    return [_stated("Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")]
+        message = _with_causes(message, aggregation, unavailable)
+    elif unplaced:
+        message = f"Deployment does not have minimum availability: {unplaced[0].text}."
+    elif aggregation.lacks(About.CLUSTER) or aggregation.unreachable:
+        return [_unknown(aggregation, "Available")]
+    else:
+        return [_stated("Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")]
+    return [_stated("Available", "False", "MinimumReplicasUnavailable", message)]
 
 
-def _progressing(members: Sequence[Observation]) -> list[Json]:
-    """A member that sets no deadline reports no Progressing condition and does not count."""
+def _progressing(aggregation: Aggregation) -> list[Json]:
+    """Complete only if nothing is missing. A member that sets no deadline reports no Progressing condition and does not count."""
+    members = aggregation.present
     stated = {each.cluster: condition for each in members if (condition := _condition(each, "Progressing"))}
     if not stated:
         return []
     failed = [cluster for cluster, condition in stated.items() if condition.get("status") == "False"]
     if failed:
         reason = str(stated[min(failed)].get("reason") or "ProgressDeadlineExceeded")
-        return [_stated("Progressing", "False", reason, f"Deployment is not progressing in clusters {listed(failed)}.")]
-    rolling = [c for c, condition in stated.items() if condition.get("reason") != "NewReplicaSetAvailable"]
+        message = f"Deployment is not progressing in clusters {listed(failed)}."
+        return [_stated("Progressing", "False", reason, _with_causes(message, aggregation, failed))]
+    if held := aggregation.lacks(About.HOLD):
+        return [_stated("Progressing", "False", HELD_REASON, f"Deployment is not progressing: {held[0].text}.")]
+    rolling = {c for c, condition in stated.items() if condition.get("reason") != "NewReplicaSetAvailable"}
+    under_way = aggregation.lacks(*_UNDER_WAY)
+    rolling |= {lack.cluster for lack in under_way if lack.cluster}
     if rolling:
-        message = f"Deployment is progressing in clusters {listed(rolling)}."
-        return [_stated("Progressing", "True", "ReplicaSetUpdated", message)]
+        message = f"Deployment is progressing in clusters {listed(sorted(rolling))}."
+        return [_stated("Progressing", "True", "ReplicaSetUpdated", _with_causes(message, aggregation, rolling))]
+    if under_way:
+        return [_stated("Progressing", "True", "ReplicaSetUpdated", f"Deployment is progressing: {under_way[0].text}.")]
+    if aggregation.lacks(About.CLUSTER) or aggregation.unreachable:
+        return [_unknown(aggregation, "Progressing")]
     return [_stated("Progressing", "True", "NewReplicaSetAvailable", "Deployment has successfully progressed.")]
+
+
+def _unknown(aggregation: Aggregation, type: str) -> Json:
+    """For what only clusters know that cannot be read, or are no members."""
+    clusters = {lack.cluster for lack in aggregation.lacks(About.CLUSTER)}
+    clusters |= {each.cluster for each in aggregation.unreachable}
+    message = f"the state in clusters {listed(sorted(clusters))} is not known"
+    return _stated(type, "Unknown", CLUSTER_NOT_REACHABLE[0], message)
+
+
+def _is_stated(aggregation: Aggregation, type: str) -> bool:
+    return find(aggregation.status.get("conditions"), type) is not None
+
+
+def _with_causes(message: str, aggregation: Aggregation, clusters: Collection[str]) -> str:
+    causes = {name: cause for name, cause in aggregation.causes.items() if name in clusters}
+    return f"{message} {causes_text(causes)}" if causes else message
 
 
 def _replica_failure(members: Sequence[Observation]) -> list[Json]:

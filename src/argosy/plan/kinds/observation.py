@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from argosy.api.federated import FederatedObject
+from argosy.api.federated import Cause, FederatedObject
 from argosy.plan.fields import Json
+from argosy.plan.kinds.lack import About, Lack
 
 __all__ = ["Aggregation", "Observation"]
 
@@ -25,6 +26,8 @@ class Observation(msgspec.Struct, frozen=True):
     last_written_generation: int = 0
     #: When the cluster was heard of last, if it is not now.
     silent_since: str = ""
+    #: Why pods of it are not ready.
+    cause: Cause | None = None
 
 
 class Aggregation(msgspec.Struct, frozen=True):
@@ -36,6 +39,16 @@ class Aggregation(msgspec.Struct, frozen=True):
     up_to_date: bool
     now: str
     federated: FederatedObject | None = None
+    #: What is missing until the object is as wanted (`plan.status.wanted`): no condition may say that it is complete.
+    lacking: Sequence[Lack] = ()
+
+    def lacks(self, *about: About) -> list[Lack]:
+        """What is missing of these."""
+        return [each for each in self.lacking if each.about in about]
+
+    @property
+    def causes(self) -> dict[str, Cause]:
+        return {each.cluster: each.cause for each in self.observations if each.cause is not None}
 
     @property
     def status(self) -> Json:

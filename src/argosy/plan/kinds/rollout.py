@@ -8,7 +8,7 @@ from typing import Final
 from argosy.plan import fields
 from argosy.plan.fields import Json
 
-__all__ = ["count", "missing_replicas", "replicas_of", "status_of", "surplus", "unobserved"]
+__all__ = ["UNOBSERVED", "count", "missing_replicas", "replicas_of", "status_of", "surplus", "unobserved"]
 
 UNOBSERVED: Final = "its newest change is not observed yet"
 

@@ -5,25 +5,34 @@ The kind defines how statuses merge (`kinds`); this module decides whether there
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from argosy.api import keys
 from argosy.api.federated import FederatedObject
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.plan import fields
 from argosy.plan.fields import Json, equal
+from argosy.plan.kinds.conditions import concluded
 from argosy.plan.kinds.observation import Aggregation, Observation
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of, copy_keys
 from argosy.plan.pipeline.template import up_to_date
+from argosy.plan.status.wanted import Known, lacks
 
 __all__ = ["feedback", "feedback_of", "in_motion", "source_status"]
 
 
 def source_status(
-    source: Json, federated: FederatedObject, observations: Sequence[Observation], now: str
+    source: Json,
+    federated: FederatedObject,
+    observations: Sequence[Observation],
+    now: str,
+    known: Known | None = None,
 ) -> Json | None:
     """The status to write to the source, None if it is unchanged or cannot be determined.
 
-    One observation for each cluster the object is placed in, in any order; `now` is used only if something changed.
+    One observation for each cluster the object is placed in, in any order; `now` is used only if something changed. `known` is
+    what `argosy status` will know: no condition says that all is complete while something is missing.
     """
     aggregation = Aggregation(
         source=source,
@@ -32,10 +41,17 @@ def source_status(
         now=now,
         federated=federated,
     )
-    status = kind_of(source).aggregate(aggregation)
-    if status is None or equal(status, source.get("status") or {}):
+    kind = kind_of(source)
+    status = kind.aggregate(aggregation)
+    if status is None:
         return None
-    return status
+    if known is not None:
+        lacking = lacks(msgspec.structs.replace(known, source={**source, "status": status}))
+        if lacking:
+            aggregation = msgspec.structs.replace(aggregation, lacking=lacking)
+            status = kind.aggregate(aggregation) or status
+    status = concluded(status, aggregation, has_pods=bool(kind.pod_spec))
+    return None if equal(status, source.get("status") or {}) else status
 
 
 def feedback(

@@ -10,6 +10,7 @@ import msgspec
 import orjson
 
 from argosy.api import keys
+from argosy.api.federated import Cause
 from argosy.api.resources import CLUSTER_COLLECTED_STATUSES, COLLECTED_STATUSES
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.kube import owners
@@ -32,13 +33,15 @@ _DIGEST_FIELDS = {
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """The object in one cluster: None if it does not exist; `error` if it could not be read."""
+    """The object in one cluster: None if it does not exist; `error` if it could not be read. `cause` is why pods of it are not
+    ready there."""
 
     object: Json | None = None
     error: str = ""
     reachable: bool = True
     #: When the cluster was heard of last, if it is not now.
     silent_since: str = ""
+    cause: Cause | None = None
 
 
 def collected_fields(obj: Json, paths: Sequence[str]) -> tuple[Json, str]:
@@ -98,6 +101,8 @@ def _entry(cluster: str, seen: Seen, before: Json | None, type_config: Federated
         return None
     found, error = collected_fields(seen.object, type_config.spec.status_collection.fields)
     entry = {"cluster": cluster, "collectedFields": found}
+    if seen.cause is not None:
+        entry["cause"] = msgspec.to_builtins(seen.cause)
     return {**entry, "error": error} if error else entry
 
 

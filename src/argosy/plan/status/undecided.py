@@ -7,6 +7,7 @@ from argosy.api.conditions import CHECK_CLUSTERS, PROPAGATED
 from argosy.api.types import FederatedObject, FederatedTypeConfig
 from argosy.plan import fields
 from argosy.plan.fields import Json
+from argosy.plan.kinds.lack import About, Lack
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline import pending
 from argosy.plan.pipeline.automatic import propagates
@@ -43,34 +44,40 @@ def unfederated(source: Json, config: FederatedTypeConfig | None) -> str:
     return "not federated: the namespaces every cluster has of its own are not propagated"
 
 
-def undecided(source: Json, federated: FederatedObject, config: FederatedTypeConfig, clusters: int) -> list[str]:
+def undecided(source: Json, federated: FederatedObject, config: FederatedTypeConfig, clusters: int) -> list[Lack]:
     """What keeps an object that has a federated object from members, before any of them is looked at. `clusters` are the
     members there are."""
     annotations, found = federated.metadata.annotations, []
+
+    def lacks(text: str, about: About = About.DECISION) -> None:
+        found.append(Lack(text, about))
+
     if source["metadata"].get("deletionTimestamp") or federated.metadata.deletion_timestamp:
-        return ["being deleted: its copies in the members go first"]
+        return [Lack("being deleted: its copies in the members go first", About.DECISION)]
     owner = next((each for each in federated.metadata.owner_references if each.controller), None)
     if owner is not None and owner.uid != source["metadata"].get("uid"):
-        return [f"the name of its federated object is taken by that of {owner.kind} {owner.name}"]
+        text = f"the name of its federated object is taken by that of {owner.kind} {owner.name}"
+        return [Lack(text, About.HOLD)]
     if not reflects(source, federated) or not names_the_policies(source, federated):
         ignored = annotations_of(source).get(keys.NO_FEDERATED_RESOURCE)
         why = f": the annotation {keys.NO_FEDERATED_RESOURCE} says so" if ignored else " yet"
-        found.append(f"the newest change is not federated{why}")
+        lacks(f"the newest change is not federated{why}")
     held = held_of(annotations)
     if held is not None:
         what = "placement is held as it was" if federated.spec.placements else "held, placed nowhere"
-        found.append(f"{what}: {held.reason}: {held.message}")
-    found += _pending(annotations.get(keys.PENDING_CONTROLLERS), held=held is not None)
+        lacks(f"{what}: {held.reason}: {held.message}", About.HOLD)
+    for text in _pending(annotations.get(keys.PENDING_CONTROLLERS), held=held is not None):
+        lacks(text)
     if deferred := annotations.get(keys.SCHEDULING_DEFERRED_REASONS):
-        found.append(f"scheduling is deferred: {deferred}")
+        lacks(f"scheduling is deferred: {deferred}")
     if annotations.get(keys.DRY_RUN) == "true" and not federated.status.clusters:
-        found.append(f"a dry run: nothing is created, the annotation {keys.DRY_RUN} says so")
+        lacks(f"a dry run: nothing is created, the annotation {keys.DRY_RUN} says so", About.HOLD)
     refused = next((each.reason for each in federated.status.conditions if each.type == PROPAGATED), "")
-    # A hold that is over may still be told of: the condition follows when something is sent.
+    # A hold that is over may still be told of: the condition follows with the next pass.
     if refused not in ("", CHECK_CLUSTERS, *HeldReason) and held is None:
-        found.append(f"nothing is sent to members: {refused}")
+        lacks(f"nothing is sent to members: {refused}", About.HOLD)
     if not federated.placed and not found:
-        found.append(f"placed nowhere: {_nowhere(source, annotations, config, clusters)}")
+        lacks(f"placed nowhere: {_nowhere(source, annotations, config, clusters)}", About.PLACEMENT)
     return found
 
 

@@ -1,11 +1,11 @@
 """Wanted: whether an object is as its owner wants it, and if not, what is missing.
 
-One answer for everybody who asks: `argosy status`, its `--wait`, and pages. An object is as wanted if nothing is missing: its
-newest change is federated, decided, sent to each cluster it is placed in and observed there, and each copy is what its kind
-calls finished (`plan.kinds`). What is not known counts as missing.
+One answer for everybody who asks: `argosy status`, its `--wait`, and the conditions of the object. An object is as wanted if
+nothing is missing: its newest change is federated, decided, sent to each cluster it is placed in and observed there, and each
+copy is what its kind calls finished (`plan.kinds`). What is not known counts as missing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -14,21 +14,24 @@ import msgspec
 from argosy.api import keys
 from argosy.api.conditions import NOT_HEARD_OF_MESSAGE, READY, Propagation
 from argosy.api.federated import CollectedFieldsWithCluster
-from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig, PropagationEntry
+from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig
 from argosy.plan import fields
 from argosy.plan.copies.digest import digest, template_digest
 from argosy.plan.copies.held_copies import held_copies
 from argosy.plan.copies.patches import OverrideError, apply_patches
-from argosy.plan.copies.placement import may_hold_copies, overrides_for
+from argosy.plan.copies.placement import Patches, may_hold_copies, overrides_by_cluster
 from argosy.plan.copies.retain import retain_replicas
 from argosy.plan.fields import MISSHAPEN, Json
+from argosy.plan.kinds.cause import cause_text
 from argosy.plan.kinds.generic import unfinished
+from argosy.plan.kinds.lack import About, Lack
 from argosy.plan.kinds.registry import kind_of
+from argosy.plan.kinds.rollout import UNOBSERVED
 from argosy.plan.replicas.completed import completed_of
 from argosy.plan.status.collect import UNREACHABLE
 from argosy.plan.status.undecided import undecided, unfederated
 
-__all__ = ["PENDING", "Known", "copy_in", "desired_in", "missing", "pauses", "propagation_in"]
+__all__ = ["PENDING", "Known", "copy_in", "desired_in", "lacks", "missing", "pauses", "propagation_in"]
 
 #: Shown for a cluster that has not got what is wanted there yet. Not a state that is stored.
 PENDING: Final = "Pending"
@@ -61,16 +64,22 @@ def missing(known: Known, errors: Mapping[str, str] = {}) -> list[str]:
 
     `errors` are what clusters said last about failures.
     """
+    return [lack.text for lack in lacks(known, errors)]
+
+
+def lacks(known: Known, errors: Mapping[str, str] = {}) -> list[Lack]:
+    """What is missing, with what it is about."""
     federated, config = known.federated, known.type_config
     if config is None or federated is None:
-        return [unfederated(known.source, config)]
+        return [Lack(unfederated(known.source, config), About.DECISION)]
+    wants = _Wants(known, federated, config)
     found = undecided(known.source, federated, config, len(known.clusters))
     for cluster in sorted(may_hold_copies(federated)):
-        found += _missing_in(known, federated, config, cluster, errors.get(cluster, ""))
-    found += _missing_altogether(known, federated, config)
+        found += _missing_in(wants, cluster, errors.get(cluster, ""))
+    found += _missing_altogether(wants)
     if not found:
-        found = _behind(known, federated, config)
-    return [*pauses(known), *found] if found else []
+        found = _behind(wants)
+    return [*(Lack(text, About.PAUSE) for text in pauses(known)), *found] if found else []
 
 
 def pauses(known: Known) -> list[str]:
@@ -82,50 +91,82 @@ def pauses(known: Known) -> list[str]:
         found.append("the fleet is paused: `argosy resume fleet`")
     if known.federated.metadata.annotations.get(keys.PAUSED) == "true":
         found.append("this object is paused: `argosy resume`")
-    for name in sorted(may_hold_copies(known.federated)):
-        member = known.member(name)
-        if member is not None and member.metadata.annotations.get(keys.PAUSED) == "true":
-            found.append(f"{name} is paused: `argosy resume cluster {name}`")
-    return found
+    held = may_hold_copies(known.federated)
+    names = [each.name for each in known.clusters if each.metadata.annotations.get(keys.PAUSED) == "true"]
+    return found + [f"{name} is paused: `argosy resume cluster {name}`" for name in sorted(held.intersection(names))]
+
+
+class _Wants:
+    """What is wanted and known by cluster, found once per object and not once per cluster."""
+
+    def __init__(self, known: Known, federated: FederatedObject, config: FederatedTypeConfig):
+        self.known = known
+        self.federated = federated
+        self.config = config
+        self.placed = federated.placed
+        self.members = {each.name: each for each in known.clusters}
+        self.collected = {each.cluster: each for each in (known.collected.clusters if known.collected else ())}
+        self.records = {entry.cluster: entry for entry in federated.status.clusters}
+        self._template = template_digest(federated.spec.template)
+        overrides = msgspec.to_builtins(federated.spec.overrides)
+        self._patches = overrides_by_cluster(overrides, config.spec.controllers)
+
+        self._held = held_copies(federated.metadata.annotations)
+
+    def held(self, cluster: str) -> str:
+        """Why a cluster it is placed in keeps its copy as it is."""
+        return self._held.why(cluster) if cluster in self.placed else ""
+
+    def patches(self, cluster: str) -> Patches:
+        return self._patches.get(cluster, [])
+
+    def digest(self, cluster: str) -> str:
+        return digest(self._template, self.patches(cluster), self.federated.metadata.annotations)
+
+    def copy(self, cluster: str) -> Json | None:
+        entry = self.collected.get(cluster)
+        if entry is None:
+            return None
+        return entry.collected_fields if isinstance(entry.collected_fields, dict) else {}
+
+    def desired(self, cluster: str) -> Json:
+        template = self.federated.spec.template
+        try:
+            desired = apply_patches(template, self.patches(cluster))
+        except OverrideError:  # it is not sent, and its state says so
+            desired = template
+        path = self.config.spec.path_definition.replicas_spec
+        return retain_replicas(desired, self.copy(cluster) or {}, self.federated.metadata.annotations, path)
+
+    def propagation(self, cluster: str) -> str:
+        if self.held(cluster):
+            return Propagation.APPLY_OVERRIDES_FAILED
+        record = self.records.get(cluster)
+        if record is None or (record.status == Propagation.PENDING_CREATE and record.digest):
+            return PENDING
+        if record.status != Propagation.OK:
+            return record.status
+        if cluster not in self.placed:
+            return Propagation.WAITING_FOR_REMOVAL
+        # KubeAdmiral records no digest.
+        return PENDING if record.digest and record.digest != self.digest(cluster) else Propagation.OK
 
 
 # One cluster.
 
 
-def propagation_in(federated: FederatedObject, config: FederatedTypeConfig, cluster: str) -> str:
+def propagation_in(known: Known, cluster: str) -> str:
     """The state of the object in a cluster: what was recorded last, and OK only if that is what is wanted there now."""
-    record = _record(federated, cluster)
-    if _held_in(federated, cluster):
-        return Propagation.APPLY_OVERRIDES_FAILED
-    if record is None:
-        return PENDING
-    if record.status != Propagation.OK:
-        return record.status
-    if cluster not in federated.placed:
-        return Propagation.WAITING_FOR_REMOVAL
-    wanted = digest(
-        template_digest(federated.spec.template), _patches(federated, config, cluster), federated.metadata.annotations
-    )
-    # KubeAdmiral records no digest.
-    return PENDING if record.digest and record.digest != wanted else Propagation.OK
-
-
-def _held_in(federated: FederatedObject, cluster: str) -> str:
-    """Why a cluster it is placed in keeps its copy as it is."""
-    return held_copies(federated.metadata.annotations).why(cluster) if cluster in federated.placed else ""
+    assert known.federated is not None
+    assert known.type_config is not None
+    return _Wants(known, known.federated, known.type_config).propagation(cluster)
 
 
 def desired_in(known: Known, cluster: str) -> Json:
     """The object as it is wanted in a cluster; where members keep their own number of replicas, with that number."""
-    federated, config = known.federated, known.type_config
-    assert federated is not None
-    assert config is not None
-    try:
-        desired = apply_patches(federated.spec.template, _patches(federated, config, cluster))
-    except OverrideError:  # it is not sent, and its state says so
-        desired = federated.spec.template
-    path = config.spec.path_definition.replicas_spec
-    return retain_replicas(desired, copy_in(known, cluster) or {}, federated.metadata.annotations, path)
+    assert known.federated is not None
+    assert known.type_config is not None
+    return _Wants(known, known.federated, known.type_config).desired(cluster)
 
 
 def copy_in(known: Known, cluster: str) -> Json | None:
@@ -136,72 +177,71 @@ def copy_in(known: Known, cluster: str) -> Json | None:
     return entry.collected_fields if isinstance(entry.collected_fields, dict) else {}
 
 
-def _record(federated: FederatedObject, cluster: str) -> PropagationEntry | None:
-    return next((entry for entry in federated.status.clusters if entry.cluster == cluster), None)
+def _missing_in(wants: _Wants, name: str, error: str) -> list[Lack]:
+    def lack(text: str, about: About) -> Lack:
+        return Lack(text, about, name)
 
-
-def _patches(federated: FederatedObject, config: FederatedTypeConfig, cluster: str) -> list[Json]:
-    spec = {"overrides": msgspec.to_builtins(federated.spec.overrides)}
-    return overrides_for(spec, cluster, config.spec.controllers)
-
-
-def _missing_in(
-    known: Known, federated: FederatedObject, config: FederatedTypeConfig, name: str, error: str
-) -> list[str]:
-    member = known.member(name)
+    member = wants.members.get(name)
     if member is None:
-        return [f"{name} is not a member"]
+        return [lack(f"{name} is not a member", About.CLUSTER)]
     if not member.ready:
         condition = member.condition(READY)
-        return [f"{name} is not ready: {condition.message if condition else 'nothing was heard of it yet'}"]
+        why = condition.message if condition else "nothing was heard of it yet"
+        return [lack(f"{name} is not ready: {why}", About.CLUSTER)]
     found = []
     if member.terminating:
-        found.append(f"{name} is leaving the federation")
+        found.append(lack(f"{name} is leaving the federation", About.CLUSTER))
     if since := member.silent_since:
-        found.append(f"{name}: {NOT_HEARD_OF_MESSAGE.format(since=since)}")
-    if name not in federated.placed:
-        return [*found, f"{name}: its copy is being removed"]
-    if why := _held_in(federated, name):
-        return [
-            *found,
-            f"{name}: {Propagation.APPLY_OVERRIDES_FAILED}: {why}",
-            *_kept_in(known, federated, config, name),
-        ]
-    state = propagation_in(federated, config, name)
+        found.append(lack(f"{name}: {NOT_HEARD_OF_MESSAGE.format(since=since)}", About.SILENCE))
+    if name not in wants.placed:
+        return [*found, lack(f"{name}: its copy is being removed", About.PROPAGATION)]
+    if why := wants.held(name):
+        told = [f"{Propagation.APPLY_OVERRIDES_FAILED}: {why}", *_kept_in(wants, name)]
+        return [*found, *(lack(f"{name}: {each}", About.PROPAGATION) for each in told)]
+    state = wants.propagation(name)
     if state != Propagation.OK:
-        return [*found, f"{name}: {state}" + (f": {error}" if error else "")]
-    return [*found, *(f"{name}: {each}" for each in _unfinished_in(known, federated, config, name))]
+        return [*found, lack(f"{name}: {state}" + (f": {error}" if error else ""), About.PROPAGATION)]
+    return [*found, *(lack(f"{name}: {text}", about) for text, about in _unfinished_in(wants, name))]
 
 
-def _kept_in(known: Known, federated: FederatedObject, config: FederatedTypeConfig, name: str) -> list[str]:
+def _kept_in(wants: _Wants, name: str) -> Iterator[str]:
     """What a held copy does to the sum of replicas."""
-    path = config.spec.path_definition.replicas_spec or _REPLICAS
-    wanted = fields.number(desired_in(known, name), path)
+    path = wants.config.spec.path_definition.replicas_spec or _REPLICAS
+    wanted = fields.number(wants.desired(name), path)
     if wanted is None:
-        return []
-    record, copy = _record(federated, name), copy_in(known, name)
-    if copy is None and (record is None or not record.version):
-        return [f"{name}: nothing is created there: its {wanted} replicas run nowhere"] if wanted else []
+        return
+    record, copy = wants.records.get(name), wants.copy(name)
     kept = fields.number(copy or {}, path)
-    if kept is None:
-        return [f"{name}: its copy keeps its replicas, whatever their number; {wanted} are wanted"]
-    return [f"{name}: its copy keeps {kept} replicas, and {wanted} are wanted"] if kept != wanted else []
+    if copy is None and (record is None or not record.version):
+        if wanted:
+            yield f"nothing is created there: its {wanted} replicas run nowhere"
+    elif kept is None:
+        yield f"its copy keeps its replicas, whatever their number; {wanted} are wanted"
+    elif kept != wanted:
+        yield f"its copy keeps {kept} replicas, and {wanted} are wanted"
 
 
-def _unfinished_in(known: Known, federated: FederatedObject, config: FederatedTypeConfig, name: str) -> list[str]:
-    if not config.spec.status_collection.enabled:
-        return []
-    entry, copy = known.collected_in(name), copy_in(known, name)
+def _unfinished_in(wants: _Wants, name: str) -> Iterable[tuple[str, About]]:
+    if not wants.config.spec.status_collection.enabled:
+        return
+    entry, copy = wants.collected.get(name), wants.copy(name)
     if entry is None or copy is None:
-        return ["the state of its copy is not known yet"]
+        yield "the state of its copy is not known yet", About.CLUSTER
+        return
     if entry.error == UNREACHABLE:
-        return ["its copy cannot be read: what is known is old"]
-    record, generation = _record(federated, name), fields.number(copy, "metadata.generation")
+        yield "its copy cannot be read: what is known is old", About.CLUSTER
+        return
+    record, generation = wants.records.get(name), fields.number(copy, "metadata.generation")
     if generation is None:  # it is not collected
         generation = fields.number(copy, "status.observedGeneration")
     if record is not None and generation is not None and generation < record.last_observed_generation:
-        return ["the state of its copy since the last change is not known yet"]
-    return _unfinished(desired_in(known, name), copy, config) if _collects_status(config) else []
+        yield "the state of its copy since the last change is not known yet", About.OBSERVATION
+        return
+    found = _unfinished(wants.desired(name), copy, wants.config) if _collects_status(wants.config) else []
+    for text in found:
+        yield text, About.OBSERVATION if text == UNOBSERVED else About.COMPLETION
+    if found and entry.cause is not None and not any(entry.cause.message in text for text in found):
+        yield cause_text(entry.cause), About.COMPLETION
 
 
 def _unfinished(desired: Json, copy: Json, config: FederatedTypeConfig) -> list[str]:
@@ -216,30 +256,32 @@ def _unfinished(desired: Json, copy: Json, config: FederatedTypeConfig) -> list[
 # All clusters together.
 
 
-def _missing_altogether(known: Known, federated: FederatedObject, config: FederatedTypeConfig) -> Iterator[str]:
+def _missing_altogether(wants: _Wants) -> Iterator[Lack]:
     """Where members' statuses go nowhere, nobody can tell whether a kind that has one is as wanted."""
-    placed = len(federated.placed)
-    if not placed:
+    federated, config = wants.federated, wants.config
+    if not wants.placed:
         return
-    if lacking := _unplaced(known.source, federated, config):
-        yield f"{lacking} are in no cluster"
+    if lacking := _unplaced(wants.known.source, federated, config):
+        yield Lack(f"{lacking} are in no cluster", About.PLACEMENT)
     if not _unfinished(federated.spec.template, {}, config):
         return
     aggregated = config.spec.status_aggregation.enabled
     if not aggregated:
-        yield f"its own status is not kept: the type config {config.name} has no status aggregation"
+        text = f"its own status is not kept: the type config {config.name} has no status aggregation"
+        yield Lack(text, About.REPORT)
     if _collects_status(config):
         return
     if not aggregated:
-        yield f"how it does in the members is not known: the type config {config.name} collects no status"
+        text = f"how it does in the members is not known: the type config {config.name} collects no status"
+        yield Lack(text, About.REPORT)
         return
     path = config.spec.path_definition.replicas_spec or _REPLICAS
-    numbers = [fields.number(desired_in(known, name), path) for name in federated.placed]
+    numbers = [fields.number(wants.desired(name), path) for name in wants.placed]
     together = federated.spec.template
     if None not in numbers:
         together = fields.put(together, path, sum(number or 0 for number in numbers))
-    for each in _unfinished(together, known.source, config):
-        yield f"all clusters together: {each}"
+    for each in _unfinished(together, wants.known.source, config):
+        yield Lack(f"all clusters together: {each}", About.COMPLETION)
 
 
 def _collects_status(config: FederatedTypeConfig) -> bool:
@@ -266,13 +308,14 @@ def _unplaced(source: Json, federated: FederatedObject, config: FederatedTypeCon
     return f"{lacking} {what}" if lacking > 0 else ""
 
 
-def _behind(known: Known, federated: FederatedObject, config: FederatedTypeConfig) -> list[str]:
+def _behind(wants: _Wants) -> list[Lack]:
     """What is seen only if all else is done: reports that have not been written yet."""
+    known, federated, config = wants.known, wants.federated, wants.config
     if federated.status.synced_generation < federated.metadata.generation:
-        return ["the newest change is on its way to the members"]
+        return [Lack("the newest change is on its way to the members", About.PROPAGATION)]
     if not config.spec.status_aggregation.enabled:
         return []
-    copies = [copy for name in federated.placed if (copy := copy_in(known, name)) is not None]
+    copies = [copy for name in wants.placed if (copy := wants.copy(name)) is not None]
     status, generation = known.source.get("status") or {}, int(known.source["metadata"].get("generation") or 0)
     observed = status.get("observedGeneration")
     if observed is None and any(fields.number(copy, "status.observedGeneration") for copy in copies):
@@ -280,7 +323,8 @@ def _behind(known: Known, federated: FederatedObject, config: FederatedTypeConfi
     ready = sum(fields.number(copy, _READY) or 0 for copy in copies)
     shown = fields.number(known.source, _READY) or 0
     if (isinstance(observed, int) and observed < generation) or (_collects_status(config) and shown != ready):
-        return ["its own status does not show the newest state yet"]
+        return [Lack("its own status does not show the newest state yet", About.REPORT)]
     if kind_of(known.source).work:
-        return [f"all clusters together: {each}" for each in _unfinished(federated.spec.template, known.source, config)]
+        left = _unfinished(federated.spec.template, known.source, config)
+        return [Lack(f"all clusters together: {each}", About.COMPLETION) for each in left]
     return []

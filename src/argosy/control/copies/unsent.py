@@ -1,0 +1,31 @@
+"""Unsent: what is reported of an object while nothing may be sent: its present state, and that it is not the desired one."""
+
+from argosy.api.conditions import Propagation
+from argosy.api.types import FederatedCluster
+from argosy.control.copies.item import Item
+from argosy.control.copies.operations import Applied
+from argosy.kube.informer import Informer
+from argosy.plan.copies import placement
+
+__all__ = ["unsent", "unsent_anywhere"]
+
+
+def unsent(item: Item, cluster: str) -> Applied:
+    """For a cluster that is paused, or was disconnected just now."""
+    record = item.record(cluster)
+    if cluster not in item.federated.placed:
+        return Applied(Propagation.WAITING_FOR_REMOVAL)
+    if record is None:
+        return Applied(Propagation.PENDING_CREATE)
+    # Of overrides that are refused no more, the record may still tell.
+    refused = record.status == Propagation.APPLY_OVERRIDES_FAILED
+    if record.digest == item.digest(cluster):
+        return Applied(Propagation.OK if refused else Propagation(record.status))
+    kept = refused or record.status == Propagation.OK
+    return Applied(Propagation.PENDING_CREATE if kept else Propagation(record.status))
+
+
+def unsent_anywhere(item: Item, members: Informer[FederatedCluster]) -> dict[str, Applied]:
+    """For an object that is paused, or all of whose clusters are. Clusters that left the federation are done with."""
+    concerned = sorted(placement.may_hold_copies(item.federated))
+    return {name: unsent(item, name) if name in members else Applied(None) for name in concerned}
