@@ -36,6 +36,8 @@ POLICY_LABELS: Final = frozenset(
 )
 
 # Labels elsewhere.
+#: On an autoscaler: `distributed` (also if absent), one in each member, or `centralized`, one for all.
+HPA_MODE_LABEL: Final = PREFIX + "hpa-mode"
 MANAGED_LABEL: Final = PREFIX + "managed"
 #: A fixed hash of the object's key on member objects, set only where shards or cells are on.
 BUCKET_LABEL: Final = ARGOSY_PREFIX + "bucket"
@@ -124,6 +126,8 @@ CONFIRM_DELETION: Final = ARGOSY_PREFIX + "confirm-deletion"
 TO_BE_REMOVED: Final = ARGOSY_PREFIX + "to-be-removed"
 #: JSON `{"reason": …, "message": …}`: why the pass stopped and the last good placement is held.
 HELD: Final = ARGOSY_PREFIX + "held"
+#: JSON list, sorted: what the object needs and waits for, and does not exist, each as `Kind namespace/name`.
+WAITS_FOR: Final = ARGOSY_PREFIX + "waits-for"
 #: JSON `{"left": [cluster], "target": {cluster: replicas}}`: clusters left because they failed, and where it is going while
 #: it comes back to one of them.
 FAILBACK: Final = ARGOSY_PREFIX + "failback"
@@ -234,6 +238,7 @@ SPREAD: Final = "Spread"
 BINPACK: Final = "Binpack"
 AGGREGATED: Final = "Aggregated"
 WEBSTER: Final = "Webster"
+CENTRALIZED: Final = "centralized"
 NAMESPACED: Final = "Namespaced"
 CLUSTER: Final = "Cluster"
 FULL: Final = "full"

@@ -113,6 +113,7 @@ class Federate(Loop[SourceKey]):
             shared.priorities,
             migrate,
             Failback(shared.caches, shared.collector),
+            shared.followers,
             options,
             shared.metrics.scheduling,
         )
@@ -166,6 +167,10 @@ class Federate(Loop[SourceKey]):
         why = "it may only run beside or apart from others, and these moved"
         yield Wake(basis.placed.moved, self._without_company, why, 1, again)
         yield Wake(basis.migrate.found, itself, "members were seen to be able to run more or less of it")
+        yield Wake(basis.followers.led, itself, "an object that needs it came, went or changed", basis.rank)
+        why, grace = "something it needs does not exist", self._timings.missing_grace
+        yield Wake(basis.followers.lacking, itself, why, 1, grace)
+        yield Wake(basis.followers.found, itself, "what it waited for exists")
         yield Wake(self._collector.changes, basis.failback.of_copy, "replicas come back to a recovered cluster")
         yield Sweep(basis.profiles.changes, itself, basis.profiles.naming, "its policy's profile changed", basis.rank)
         yield Sweep(self._fleet.facts, itself, self._concerned, "a cluster came, went or changed")
@@ -265,6 +270,7 @@ class Federate(Loop[SourceKey]):
                 and namespaces.propagates(metadata.name, metadata.annotations, self._basis.excluded)
             )
             or self._caches.federated_view(key) is not None
+            or self._basis.is_led(key, metadata.annotations)
         )
 
     def _incoming(self, event: str) -> None:

@@ -7,8 +7,10 @@ from argosy.api.conditions import CHECK_CLUSTERS, PROPAGATED
 from argosy.api.types import FederatedObject, FederatedTypeConfig
 from argosy.plan import fields
 from argosy.plan.fields import Json
+from argosy.plan.followers.needs import unreadable_followers
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline import pending
+from argosy.plan.pipeline.follow import waits_for
 from argosy.plan.pipeline.held import HeldReason, held_of
 from argosy.plan.pipeline.policy import propagation_ref
 from argosy.plan.pipeline.template import names_the_policies, reflects
@@ -57,6 +59,9 @@ def undecided(source: Json, federated: FederatedObject, config: FederatedTypeCon
         what = "placement is held as it was" if federated.spec.placements else "held, placed nowhere"
         found.append(f"{what}: {held.reason}: {held.message}")
     found += _pending(annotations.get(keys.PENDING_CONTROLLERS), held=held is not None)
+    found += [f"waits for {each}, which does not exist" for each in waits_for(annotations)]
+    if problem := unreadable_followers(annotations):
+        found.append(problem)
     if deferred := annotations.get(keys.SCHEDULING_DEFERRED_REASONS):
         found.append(f"scheduling is deferred: {deferred}")
     if annotations.get(keys.DRY_RUN) == "true" and not federated.status.clusters:
