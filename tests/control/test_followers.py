@@ -103,7 +103,7 @@ async def test_what_comes_soon_enough_is_not_told_missing(fed):
     await fed.client.create(DEPLOYMENTS, needing(config_maps=("settings",)))
     await fed.client.create(CONFIGMAPS, config_map("settings"))
     await eventually_in(fed, CONFIGMAPS, "settings", "m1")
-    await fed.quiet(3.0)
+    await eventually(fed.quiet)
     assert not await fed.events("FollowersMissing")
     assert (await fed.federated())["metadata"]["resourceVersion"]
 
@@ -176,7 +176,7 @@ async def test_an_object_that_is_to_follow_nobody_does_not(fed):
     await fed.client.create(CONFIGMAPS, config_map("alone", **{keys.DISABLE_FOLLOWING: "true"}))
     await fed.client.create(DEPLOYMENTS, needing(config_maps=("settings", "alone")))
     await eventually_in(fed, CONFIGMAPS, "settings", "m1")
-    await fed.quiet(3.0)
+    await eventually(fed.quiet)
     assert await where(fed, CONFIGMAPS, "alone") == []
     await fed.annotate(CONFIGMAPS, "settings", "default", **{keys.DISABLE_FOLLOWING: "true"})
     await eventually_in(fed, CONFIGMAPS, "settings")
@@ -190,7 +190,7 @@ async def test_a_policy_may_keep_followers_from_following(fed):
     await fed.client.create(CONFIGMAPS, config_map("settings"))
     await fed.client.create(DEPLOYMENTS, needing(config_maps=("settings", "nowhere")))
     await fed.eventually_replicas({"m1": 3})
-    await fed.quiet(3.0)
+    await eventually(fed.quiet)
     assert await where(fed, CONFIGMAPS, "settings") == []
     assert not await fed.events("FollowersMissing"), "who takes care of it himself is not told"
     allowed = {"spec": {"disableFollowerScheduling": False}}
@@ -300,7 +300,7 @@ async def test_a_leader_that_was_lost_takes_nothing_with_it(fed):
     await fed.client.delete(DEPLOYMENTS, "web", "default")
     await fed.client.delete(resources.FEDERATED_OBJECTS, "web-deployments.apps", "default")
     await fed.start_controllers()
-    await fed.quiet(3.0)
+    await eventually(fed.quiet)
     assert await where(fed, CONFIGMAPS, "settings") == ["m1"]
     assert await follows(fed, "settings-configmaps") == ["web"]
     await fed.annotate(CONFIGMAPS, "settings", "default", **{keys.DISABLE_FOLLOWING: "true"})
@@ -351,11 +351,24 @@ async def test_what_a_leader_needs_no_more_stays_until_it_has_its_newest_change(
         )
 
     await eventually(follows_both)
-    await fed.quiet(2.0)
+    await eventually(fed.quiet)
     assert await placed(fed, "before-configmaps") == {"follower-controller": ["m1"]}
     await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.PAUSED: None})
     await eventually_in(fed, CONFIGMAPS, "after", "m1")
     await eventually_in(fed, CONFIGMAPS, "before")
+
+
+async def test_a_type_of_ones_own_says_what_its_objects_need(fed):
+    """Objects that are there already are read again."""
+    await fed.policy(schedulingMode="Duplicate", placement=[{"cluster": "m1"}])
+    await fed.client.create(SECRETS, secret("password"))
+    await fed.configure("settings", {"login": "password"})
+    await eventually_in(fed, CONFIGMAPS, "settings", "m1")
+    await eventually(fed.quiet)
+    assert await where(fed, SECRETS, "password") == []
+    rules = {"spec": {"followers": {"references": [{"kind": "Secret", "path": "data.login"}]}}}
+    await fed.client.patch(resources.FEDERATED_TYPE_CONFIGS, "configmaps", rules, kind=Patch.MERGE)
+    await eventually_in(fed, SECRETS, "password", "m1")
 
 
 async def test_a_restart_writes_nothing(fed):
@@ -367,10 +380,10 @@ async def test_a_restart_writes_nothing(fed):
     await eventually_in(fed, BUDGETS, "web", "m1", "m2")
     await eventually_in(fed, CONFIGMAPS, "settings", "m1", "m2")
     await eventually(lambda: fed.events("FollowersMissing"))
-    await fed.quiet(3.0)
+    await eventually(fed.quiet)
     await fed.stop_controllers()
     before = {each["metadata"]["name"]: each for each in (await fed.client.list(resources.FEDERATED_OBJECTS)).items}
     await fed.start_controllers()
-    await fed.quiet(3.0)
+    await eventually(fed.quiet)
     after = {each["metadata"]["name"]: each for each in (await fed.client.list(resources.FEDERATED_OBJECTS)).items}
     assert before == after

@@ -15,6 +15,7 @@ from argosy.plan.copies.patches import OverrideError
 from argosy.plan.copies.placement import merged_overrides
 from argosy.plan.kinds import job, pod
 from argosy.plan.kinds.observation import Aggregation, Observation
+from argosy.plan.kinds.references import pod_references
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.pipeline.override import rule_matches
 from argosy.plan.pipeline.policy import override_refs, propagation_ref
@@ -53,6 +54,17 @@ def _annotation_helpers(case: Case) -> Case:
             copied, changes = metadata.copy_keys(case["src"], case["dest"], case["keys"])
             return {"dest": copied, "num_changes": changes}
     return {"updated": changed != stated, "annotations": changed}
+
+
+def _follower_from_pod(case: Case) -> Case:
+    found = {(each.group, each.kind, each.name) for each in pod_references(case["pod_spec"])}
+    return {
+        "error": False,
+        "followers": [
+            {"group": group, "kind": kind, "namespace": case["namespace"], "name": name}
+            for group, kind, name in sorted(found)
+        ],
+    }
 
 
 def _finalizer_helpers(case: Case) -> Case:
@@ -192,6 +204,7 @@ ADAPTERS: dict[str, Callable[[Case], Any]] = {
     "naming": _naming,
     "annotation_helpers": _annotation_helpers,
     "finalizer_helpers": _finalizer_helpers,
+    "follower_from_pod": _follower_from_pod,
     "meta_equivalent": _meta_equivalent,
     "scheduler_matched_policy": _matched_policy,
     "adoption": _adoption,

@@ -28,8 +28,12 @@ NOT_RETAINED: Final = (
 
 
 def autoscale(inputs: PassInputs, state: State) -> State:
-    """Holds an autoscaler that would not work in members, and says why."""
-    if why := _obstacle(inputs):
+    """Holds an autoscaler that would not work in members, and says why. Where nobody knows, it stays as it is."""
+    if inputs.following is None and state.before is not None:
+        why = state.held_before.message if state.held_before is not None else ""
+    else:
+        why = _obstacle(inputs)
+    if why:
         return state.stopping(HeldReason.NOT_SERVED, why, EventReason.SCHEDULE_FEDERATED_OBJECT)
     return state
 
@@ -37,7 +41,7 @@ def autoscale(inputs: PassInputs, state: State) -> State:
 def _obstacle(inputs: PassInputs) -> str:
     if labels_of(inputs.source).get(keys.HPA_MODE_LABEL) == keys.CENTRALIZED:
         return NOT_SERVED
-    workload = inputs.following.target
+    workload = inputs.following.target if inputs.following is not None else None
     if workload is None:
         return NO_WORKLOAD
     if workload.divided:

@@ -4,6 +4,7 @@ needs itself and does not exist.
 Not a step that type configs list: any object may be a follower. `plan.followers` says who follows whom.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -26,16 +27,13 @@ _EVENT: Final = EventReason.FOLLOWER_PLACED
 
 
 def follow(inputs: PassInputs, state: State) -> State:
-    state = _noting_what_is_missing(inputs, _placed(following_of(inputs), state))
-    problem = unreadable_followers(state.annotations)
-    known = state.before is not None and unreadable_followers(annotations_of(state.before)) == problem
-    return state if not problem or known else state.noting("Warning", EventReason.FAILED_INFER_FOLLOWERS, problem)
-
-
-def following_of(inputs: PassInputs) -> Following:
-    """Whom the object follows; nobody if it says so."""
-    alone = annotations_of(inputs.source).get(keys.DISABLE_FOLLOWING) == "true"
-    return NOBODY if alone else inputs.following
+    alone = state.annotations.get(keys.DISABLE_FOLLOWING) == "true"
+    following = NOBODY if alone else inputs.following
+    if following is not None:
+        state = _placed(following, state)
+    if inputs.missing is not None:
+        state = _noting_what_is_missing(sorted(inputs.missing), state)
+    return _noting_what_is_unreadable(state)
 
 
 def waits_for(annotations: dict[str, str]) -> list[str]:
@@ -49,7 +47,7 @@ def waits_for(annotations: dict[str, str]) -> list[str]:
 def _placed(following: Following, state: State) -> State:
     before = placed_by(state.spec, keys.FOLLOWER_CONTROLLER)
     after = following.clusters | (before if following.unknown else before & following.staying)
-    spec = with_placement(state.spec, keys.FOLLOWER_CONTROLLER, after)
+    spec = state.spec if after == before else with_placement(state.spec, keys.FOLLOWER_CONTROLLER, after)
     spec = _with_follows(spec, following.leaders)
     if spec is state.spec:
         return state
@@ -69,17 +67,21 @@ def _with_follows(spec: Json, leaders: tuple[LeaderReference, ...]) -> Json:
     return {**rest, "follows": list(follows)} if follows else rest
 
 
-def _noting_what_is_missing(inputs: PassInputs, state: State) -> State:
+def _noting_what_is_missing(missing: Sequence[str], state: State) -> State:
     before = state.annotations.get(keys.WAITS_FOR)
-    if not inputs.missing:
+    if not missing:
         return (
             state if before is None else state.with_annotations(without_annotations(state.annotations, keys.WAITS_FOR))
         )
-    note = orjson.dumps(sorted(inputs.missing)).decode()
+    note = orjson.dumps(missing).decode()
     if note == before:
         return state
-    message = (
-        f"waits for {', '.join(sorted(inputs.missing))}, which {'do' if len(inputs.missing) > 1 else 'does'} not exist"
-    )
+    message = f"waits for {', '.join(missing)}, which {'do' if len(missing) > 1 else 'does'} not exist"
     annotated = state.with_annotations({**state.annotations, keys.WAITS_FOR: note})
     return annotated.noting("Warning", EventReason.FOLLOWERS_MISSING, message)
+
+
+def _noting_what_is_unreadable(state: State) -> State:
+    problem = unreadable_followers(state.annotations)
+    known = state.before is not None and unreadable_followers(annotations_of(state.before)) == problem
+    return state if not problem or known else state.noting("Warning", EventReason.FAILED_INFER_FOLLOWERS, problem)

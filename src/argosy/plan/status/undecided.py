@@ -21,6 +21,7 @@ __all__ = ["undecided", "unfederated"]
 _PLACING: Final = frozenset({keys.GLOBAL_SCHEDULER, keys.NSAUTOPROP_CONTROLLER})
 _OURS: Final = _PLACING | {keys.OVERRIDE_CONTROLLER, keys.FOLLOWER_CONTROLLER}
 _NO_POLICY: Final = f"no policy is named; label it, e.g. {keys.PROPAGATION_POLICY_LABEL}=NAME"
+_NO_LEADER: Final = "the objects it follows are placed nowhere"
 
 
 def unfederated(source: Json, config: FederatedTypeConfig | None) -> str:
@@ -71,7 +72,9 @@ def undecided(source: Json, federated: FederatedObject, config: FederatedTypeCon
     if refused not in ("", CHECK_CLUSTERS, *HeldReason) and held is None:
         found.append(f"nothing is sent to members: {refused}")
     if not federated.placed and not found:
-        found.append(f"placed nowhere: {_nowhere(source, annotations, config, clusters)}")
+        found.append(
+            f"placed nowhere: {_nowhere(source, annotations, config, clusters, follows=bool(federated.spec.follows))}"
+        )
     return found
 
 
@@ -85,7 +88,9 @@ def _pending(text: str | None, *, held: bool) -> list[str]:
     return [f"controllers that have yet to act: {', '.join(waiting)}"] if waiting else []
 
 
-def _nowhere(source: Json, annotations: dict[str, str], config: FederatedTypeConfig, clusters: int) -> str:
+def _nowhere(
+    source: Json, annotations: dict[str, str], config: FederatedTypeConfig, clusters: int, *, follows: bool
+) -> str:
     steps = {name for step in config.spec.controllers for name in step}
     if not steps & _PLACING:
         return f"the type config {config.name} lists no controller that places objects"
@@ -96,7 +101,7 @@ def _nowhere(source: Json, annotations: dict[str, str], config: FederatedTypeCon
     if keys.NSAUTOPROP_CONTROLLER in steps and annotations_of(source).get(keys.NO_AUTO_PROPAGATION) == "true":
         return f"the annotation {keys.NO_AUTO_PROPAGATION} says so"
     if propagation_ref(labels_of(source), source["metadata"].get("namespace") or "") is None:
-        return _NO_POLICY
+        return _NO_LEADER if follows else _NO_POLICY
     if fields.number(source, config.spec.path_definition.replicas_spec) == 0:
         return "it has no replicas to divide"
     return "no controller has placed it"
