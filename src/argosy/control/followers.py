@@ -28,7 +28,7 @@ from argosy.plan.fields import MISSHAPEN
 from argosy.plan.followers.graph import NOBODY, Following, Graph, Leader, ObjectRef, Where
 from argosy.plan.followers.needs import NOTHING, Needs, about_of, is_about, needs_of, pod_labels_of
 from argosy.plan.followers.standing import is_divided, is_leaving, leads, where_of
-from argosy.plan.kinds.references import About, PodSelector, Target
+from argosy.plan.kinds.about import About, PodSelector, Target
 
 __all__ = ["Followers"]
 

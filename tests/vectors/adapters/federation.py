@@ -9,13 +9,13 @@ from argosy.api import keys, names
 from argosy.api.federated import ClusterPatches, FederatedObject, FederatedStatus
 from argosy.api.policies import TargetClusters
 from argosy.control.telemetry.events import itself, regarding
+from argosy.kube.podreferences import pod_references
 from argosy.plan import metadata
 from argosy.plan.copies import adoption, retain
 from argosy.plan.copies.patches import OverrideError
 from argosy.plan.copies.placement import merged_overrides
 from argosy.plan.kinds import job, pod
 from argosy.plan.kinds.observation import Aggregation, Observation
-from argosy.plan.kinds.references import pod_references
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.pipeline.override import rule_matches
 from argosy.plan.pipeline.policy import override_refs, propagation_ref

@@ -25,8 +25,8 @@ from argosy.plan.explain import summary as explain
 from argosy.plan.explain.record import Account, Record, RecordError, account_of, decode, names_then, record_of
 from argosy.plan.explain.snapshot import ObjectKey, Snapshot
 from argosy.plan.explain.whatif import pass_over
+from argosy.plan.followers.needs import waits_for
 from argosy.plan.metadata import annotations_of
-from argosy.plan.pipeline.follow import waits_for
 from argosy.plan.pipeline.held import held_of
 from argosy.plan.pipeline.policy import PolicyRef, propagation_ref
 from argosy.plan.scheduling import triggers

@@ -12,12 +12,13 @@ import orjson
 
 from argosy.api import keys
 from argosy.api.typeconfigs import FederatedTypeConfig
+from argosy.kube.podreferences import Reference, pod_references, references_at
 from argosy.plan import fields
 from argosy.plan.copies.patches import OverrideError, apply_patches
 from argosy.plan.copies.placement import Patches, overrides_by_cluster
 from argosy.plan.fields import Json
+from argosy.plan.kinds.about import About, Target
 from argosy.plan.kinds.kind import Kind
-from argosy.plan.kinds.references import About, Reference, Target, pod_references, references_at
 from argosy.plan.kinds.registry import KINDS, kind_of
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "pod_labels_of",
     "references_of",
     "unreadable_followers",
+    "waits_for",
 ]
 
 
@@ -130,6 +132,14 @@ def is_about(config: FederatedTypeConfig) -> bool:
     return keys.SCALE_TARGET_REF_PATH in config.metadata.annotations or (
         kind is not None and kind.about is not Kind().about
     )
+
+
+def waits_for(annotations: Mapping[str, str]) -> list[str]:
+    """What the object needs and does not exist, as `Kind namespace/name`; an unreadable note counts as none."""
+    try:
+        return msgspec.json.decode(annotations.get(keys.WAITS_FOR, "[]"), type=list[str])
+    except msgspec.MsgspecError:
+        return []
 
 
 def unreadable_followers(annotations: Mapping[str, str]) -> str:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from argosy.kube.podreferences import Reference, references_at
 from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Kind
-from argosy.plan.kinds.references import Reference, references_at
 
 __all__ = ["PERSISTENT_VOLUME", "PERSISTENT_VOLUME_CLAIM", "SERVICE_ACCOUNT", "WORKFLOW"]
 

@@ -4,8 +4,8 @@ from typing import Final
 
 from argosy.plan import fields
 from argosy.plan.fields import Json
+from argosy.plan.kinds.about import About, PodSelector
 from argosy.plan.kinds.kind import Kind
-from argosy.plan.kinds.references import About, PodSelector
 
 __all__ = ["KIND"]
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from argosy.kube.podreferences import Reference, named, references_at
 from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Kind
-from argosy.plan.kinds.references import Reference, named, references_at
 
 __all__ = ["KIND"]
 

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from argosy.kube.podreferences import Reference
 from argosy.plan.copies.placement import Patches, value_at
 from argosy.plan.fields import Json
+from argosy.plan.kinds.about import About
 from argosy.plan.kinds.generic import merge
 from argosy.plan.kinds.observation import Aggregation
-from argosy.plan.kinds.references import About, Reference
 
 __all__ = ["Divided", "Kind", "Shares", "by_number", "replace"]
 

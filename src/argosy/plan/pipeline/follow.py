@@ -21,7 +21,7 @@ from argosy.plan.metadata import annotations_of, without_annotations
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.state import State
 
-__all__ = ["follow", "waits_for"]
+__all__ = ["follow"]
 
 _EVENT: Final = EventReason.FOLLOWER_PLACED
 
@@ -34,14 +34,6 @@ def follow(inputs: PassInputs, state: State) -> State:
     if inputs.missing is not None:
         state = _noting_what_is_missing(sorted(inputs.missing), state)
     return _noting_what_is_unreadable(state)
-
-
-def waits_for(annotations: dict[str, str]) -> list[str]:
-    """What the object needs and does not exist, as `Kind namespace/name`; an unreadable note counts as none."""
-    try:
-        return msgspec.json.decode(annotations.get(keys.WAITS_FOR, "[]"), type=list[str])
-    except msgspec.MsgspecError:
-        return []
 
 
 def _placed(following: Following, state: State) -> State:

@@ -7,10 +7,9 @@ from argosy.api.conditions import CHECK_CLUSTERS, PROPAGATED
 from argosy.api.types import FederatedObject, FederatedTypeConfig
 from argosy.plan import fields
 from argosy.plan.fields import Json
-from argosy.plan.followers.needs import unreadable_followers
+from argosy.plan.followers.needs import unreadable_followers, waits_for
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline import pending
-from argosy.plan.pipeline.follow import waits_for
 from argosy.plan.pipeline.held import HeldReason, held_of
 from argosy.plan.pipeline.policy import propagation_ref
 from argosy.plan.pipeline.template import names_the_policies, reflects

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from argosy.api.typeconfigs import FederatedTypeConfig, FollowerRules, NamedReference, SourceType, TypeConfigSpec
 from argosy.kube.objects import Metadata
+from argosy.kube.podreferences import pod_references, references_at
 from argosy.plan.followers.needs import Name, Need, about_of, is_about, needs_of, pod_labels_of, unreadable_followers
-from argosy.plan.kinds.references import PodSelector, Target, pod_references, references_at
+from argosy.plan.kinds.about import PodSelector, Target
 from argosy.plan.kinds.registry import kind_of
 from tests.unit.plan.worlds import DEPLOYMENTS, deployment
 

@@ -5,7 +5,8 @@ import pytest
 from argosy.api import keys
 from argosy.api.federated import LeaderReference
 from argosy.plan.followers.graph import NOBODY, Following
-from argosy.plan.pipeline.follow import follow, waits_for
+from argosy.plan.followers.needs import waits_for
+from argosy.plan.pipeline.follow import follow
 from argosy.plan.pipeline.run import run_locally
 from tests.unit.plan.pipeline.steps import begun, inputs, taken
 from tests.unit.plan.worlds import deployment

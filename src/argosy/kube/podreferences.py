@@ -1,13 +1,13 @@
-"""References: the objects of its own namespace that an object names and needs.
+"""Pod references: the objects of its own namespace that a pod names and needs.
 
-A pod template names ConfigMaps, Secrets, claims and a ServiceAccount in many places; all of them are read here. What is not of
-the expected shape is passed over: API servers check the kinds they know, and nobody checks others.
+A pod's spec names ConfigMaps, Secrets, claims and a ServiceAccount in many places; all of them are read here. What is not of the
+expected shape is passed over: API servers check the kinds they know, and nobody checks others.
 """
 
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-__all__ = ["About", "PodSelector", "Reference", "Target", "named", "pod_references", "references_at"]
+__all__ = ["Reference", "container_references", "named", "pod_references", "references_at", "volume_references"]
 
 
 class Reference(NamedTuple):
@@ -18,22 +18,6 @@ class Reference(NamedTuple):
     name: str
     optional: bool = False
 
-
-class Target(NamedTuple):
-    """An object is about one other object, such as an autoscaler about a workload."""
-
-    group: str
-    kind: str
-    name: str
-
-
-class PodSelector(NamedTuple):
-    """An object is about all workloads whose pods have these labels: a LabelSelector as it is stored."""
-
-    selector: dict[str, Any]
-
-
-About = Target | PodSelector
 
 #: Each namespace of each cluster has its own, made by the cluster itself.
 _EVERYBODYS: Final = frozenset({("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")})
@@ -64,14 +48,15 @@ def pod_references(spec: Any) -> Iterator[Reference]:
         yield from named("Secret", each.get("name"), optional=True)
     for field in ("initContainers", "containers", "ephemeralContainers"):
         for container in _items(spec, field):
-            yield from _of_container(container)
+            yield from container_references(container)
     for volume in _items(spec, "volumes"):
-        yield from _of_volume(volume)
+        yield from volume_references(volume)
     account = _at(spec, ("serviceAccountName",)) or _at(spec, ("serviceAccount",))
     yield from named("ServiceAccount", account)
 
 
-def _of_container(container: Any) -> Iterator[Reference]:
+def container_references(container: Any) -> Iterator[Reference]:
+    """What the environment of a container needs."""
     for each in _items(container, "envFrom"):
         yield from _of_sources(each, "configMapRef", "secretRef")
     for each in _items(container, "env"):
@@ -83,7 +68,8 @@ def _of_sources(holder: Any, config_map: str, secret: str) -> Iterator[Reference
         yield from named(kind, _at(holder, (field, "name")), _at(holder, (field, "optional")))
 
 
-def _of_volume(volume: Any) -> Iterator[Reference]:
+def volume_references(volume: Any) -> Iterator[Reference]:
+    """What a volume needs before it can be mounted."""
     yield from named("Secret", _at(volume, ("secret", "secretName")), _at(volume, ("secret", "optional")))
     yield from named("ConfigMap", _at(volume, ("configMap", "name")), _at(volume, ("configMap", "optional")))
     yield from named("PersistentVolumeClaim", _at(volume, ("persistentVolumeClaim", "claimName")))
