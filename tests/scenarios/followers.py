@@ -89,7 +89,7 @@ async def test_a_config_map_that_two_deployments_share_leaves_with_the_last_of_t
 
 
 async def test_followers_go_along_when_their_leader_moves(world: World) -> None:
-    await world.policy(**weights(m1=1))
+    await world.policy(schedulingMode="Duplicate", placement=[{"cluster": "m1"}])
     await world.client.create(CONFIGMAPS, config_map("settings", world.namespace))
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     metadata = {"name": "data", "namespace": world.namespace}
@@ -100,7 +100,7 @@ async def test_followers_go_along_when_their_leader_moves(world: World) -> None:
     await world.client.create(DEPLOYMENTS, manifest)
     for resource, name in ((CONFIGMAPS, "settings"), (CLAIMS, "data")):
         await eventually_in(world, resource, name, "m1")
-    there = {"spec": weights(m3=1)}
+    there = {"spec": {"placement": [{"cluster": "m3"}]}}
     await world.client.patch(resources.PROPAGATION_POLICIES, "policy", there, world.namespace, kind=Patch.MERGE)
     await world.eventually_replicas({"m3": 0})
     for resource, name in ((CONFIGMAPS, "settings"), (CLAIMS, "data")):
