@@ -101,6 +101,8 @@ class Federate(Loop[SourceKey]):
         self._unplaced: Unplaced[SourceKey] = Unplaced()
         #: Those of them whose rules look at other workloads.
         self._waiting_for_others: dict[SourceKey, None] = {}
+        #: Sources that are being deleted, and since when their followers are waited for.
+        self._deleted_at: dict[SourceKey, float] = {}
 
     @classmethod
     def of(cls, shared: ControllerContext, migrate: Migrate) -> "Federate":
@@ -184,6 +186,7 @@ class Federate(Loop[SourceKey]):
         if change.new is None:
             self._unplaced.discard(key)
             self._waiting_for_others.pop(key, None)
+            self._deleted_at.pop(key, None)
             self._suspended.forget(key)
             for marks in self._marks:
                 marks.drop(key)
@@ -294,6 +297,8 @@ class Federate(Loop[SourceKey]):
         source.setdefault("kind", config.kind)
         view = self._caches.federated_view(key)
         if source["metadata"].get("deletionTimestamp"):
+            if view is not None and not view.metadata.deletion_timestamp and self._awaits_followers(key):
+                return Result(requeue_after=self._timings.conflict)
             await self._writer.delete(key, config, source, view)
             return None
         if view is not None and view.metadata.deletion_timestamp:
@@ -320,6 +325,14 @@ class Federate(Loop[SourceKey]):
         for note in outcome.notes:
             self._recorder.on(reference_to(source), note.type, note.reason, note.message)
         return None
+
+    def _awaits_followers(self, key: SourceKey) -> bool:
+        """Whether its followers have yet to note that it is being deleted. They are waited for, but not for long."""
+        if self._basis.followers.is_released(key):
+            self._deleted_at.pop(key, None)
+            return False
+        now = clock.monotonic()
+        return now - self._deleted_at.setdefault(key, now) < self._timings.followers_patience
 
     def _decide(
         self, key: SourceKey, source: Object, existing: Object | None, config: FederatedTypeConfig

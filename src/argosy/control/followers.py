@@ -83,6 +83,16 @@ class Followers:
             )
         )
 
+    def is_released(self, key: SourceKey) -> bool:
+        """Whether all that followed a leader that is being deleted have noted that it is: afterwards nobody could tell it from
+        one that was lost."""
+        ref = self._ref(key)
+        leader = self._graph.leader(ref) if ref is not None else None
+        if ref is None or leader is None or not leader.leaving:
+            return True
+        views = (self._caches.federated_view(each) for each in self._keys(self._graph.followers(ref)))
+        return not any(view is not None and not view.metadata.deletion_timestamp for view in views)
+
     # What is heard.
 
     def _federated_changed(self, change: Change[FederatedView]) -> None:
@@ -148,7 +158,7 @@ class Followers:
         # Whether a leader's deletion is meant is seen on its source.
         deleted = change.new is not None and change.new.metadata.deletion_timestamp
         view = self._caches.federated_view(told.key) if deleted else None
-        if view is not None and view.metadata.deletion_timestamp:
+        if view is not None:
             self._set_leader(told.key, ref, view, view)
 
     def _set_about(self, ref: ObjectRef, told: SourceChange, config: FederatedTypeConfig) -> None:

@@ -11,7 +11,20 @@ from argosy.server.http.request import parse_target
 from argosy.server.storage.base import Record
 from tests.world.disk import Disk
 
-__all__ = ["READS", "Object", "Versioned", "body_of", "federated_key", "found", "key_of", "listed", "managed", "placed"]
+__all__ = [
+    "READS",
+    "Object",
+    "Versioned",
+    "body_of",
+    "federated_key",
+    "found",
+    "key_of",
+    "leaders",
+    "listed",
+    "managed",
+    "needs",
+    "placed",
+]
 
 Object = dict[str, Any]
 READS = frozenset({"GET", "HEAD"})
@@ -67,6 +80,21 @@ def federated_key(key: str) -> str:
     group, plural, namespace, name = key.split("/")
     kind = plural if group == "core" else f"{plural}.{group}"
     return f"{_FEDERATED}/{namespace}/{name}-{kind}"
+
+
+def needs(template: Object) -> set[str]:
+    """The ConfigMaps that a workload's pods need."""
+    containers = template["spec"]["template"]["spec"]["containers"] if template["kind"] == "Deployment" else ()
+    return {each["configMapRef"]["name"] for container in containers for each in container.get("envFrom") or ()}
+
+
+def leaders(plane: Disk, namespace: str, name: str) -> list[Object]:
+    """The federated objects of the workloads that need this ConfigMap."""
+    return [
+        federated
+        for key, federated in listed(plane, _FEDERATED).items()
+        if key.startswith(f"{namespace}/") and name in needs(federated["spec"]["template"])
+    ]
 
 
 def placed(federated: Object) -> dict[str, int | None]:

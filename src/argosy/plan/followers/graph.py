@@ -204,6 +204,10 @@ class Graph:
             if each not in self._selecting.get(ref.namespace, ())
         )
 
+    def followers(self, ref: ObjectRef) -> list[ObjectRef]:
+        """Objects that follow this one, as stored."""
+        return list(self._followers.get(ref, ()))
+
     def needing(self, ref: ObjectRef) -> list[ObjectRef]:
         """The leaders that name this object."""
         return list(self._needed.get(ref, ()))

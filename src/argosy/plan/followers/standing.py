@@ -44,11 +44,9 @@ def leads(federated: Federated) -> bool:
 def is_leaving(metadata: Metadata, source_is_deleted: bool) -> bool:
     """Whether it is being deleted together with its copies. A deletion that nobody meant is held, and its copies stay."""
     annotations = metadata.annotations
-    if not metadata.deletion_timestamp:
-        return False
+    confirmed = bool(metadata.deletion_timestamp) and annotations.get(keys.CONFIRM_DELETION) == "true"
     orphans = annotations.get(keys.INTERNAL_ORPHAN) or annotations.get(keys.ORPHAN)
-    meant = source_is_deleted or annotations.get(keys.CONFIRM_DELETION) == "true"
-    return meant and orphans not in (keys.ORPHAN_ALL, keys.ORPHAN_ADOPTED)
+    return (source_is_deleted or confirmed) and orphans not in (keys.ORPHAN_ALL, keys.ORPHAN_ADOPTED)
 
 
 def is_divided(spec: Json) -> bool:
