@@ -55,6 +55,18 @@ _TESTS = [
         f"{_SCENARIOS}what_a_copy_does_until_it_is_removed_counts_and_is_not_done_again",
     ),
     (
+        "followers/federated objects/what leaders need, and where they are",
+        f"{_CONTROL}followers.py::test_what_a_deployment_needs_goes_where_it_goes",
+    ),
+    (
+        "followers/source objects/what exists, and which workload it is about",
+        f"{_CONTROL}followers.py::test_a_budget_goes_with_the_workloads_whose_pods_it_protects",
+    ),
+    (
+        "followers/federated types/what an object needs follows from its type",
+        f"{_CONTROL}followers.py::test_a_type_of_ones_own_says_what_its_objects_need",
+    ),
+    (
         "placed workloads/federated objects/where a workload is placed",
         f"{_CONTROL}placement_rules.py::test_a_workload_waits_for_the_one_it_wants_to_be_beside_and_follows_it",
     ),
@@ -165,6 +177,18 @@ _TESTS = [
     (
         "federate/what members can run of a workload/members were seen to be able to run more or less of it",
         f"{_SCENARIOS}replicas_leave_a_full_cluster_and_are_not_brought_back_needlessly",
+    ),
+    (
+        "federate/leaders of an object/an object that needs it came, went or changed",
+        f"{_CONTROL}followers.py::test_a_follower_goes_along_when_its_leader_moves",
+    ),
+    (
+        "federate/objects that are missing/something it needs does not exist",
+        f"{_CONTROL}followers.py::test_a_follower_that_comes_late_is_told_missing_and_then_goes_along",
+    ),
+    (
+        "federate/objects that were missing/what it waited for exists",
+        f"{_CONTROL}followers.py::test_a_follower_that_comes_late_is_told_missing_and_then_goes_along",
     ),
     (
         "federate/copies in members/replicas come back to a recovered cluster",

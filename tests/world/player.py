@@ -33,6 +33,7 @@ class Player:
         self._actions: dict[type, Callable[[Any], Coroutine[Any, Any, None]]] = {
             steps.Deploy: self._deploy,
             steps.Configure: self._configure,
+            steps.Provide: self._provide,
             steps.Scale: self._scale,
             steps.Roll: self._roll,
             steps.Delete: self._delete,
@@ -83,7 +84,23 @@ class Player:
         manifest = deployment(step.name, step.replicas, step.policy, namespace_of(step.name))
         if step.cpu:
             manifest["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": step.cpu}}
+        if step.needs:
+            envs = [{"configMapRef": {"name": step.needs}}]
+            manifest["spec"]["template"]["spec"]["containers"][0]["envFrom"] = envs
         await self._world.user.create(DEPLOYMENTS, manifest)
+
+    async def _provide(self, step: steps.Provide) -> None:
+        """By a user who does not give up: without it nothing that needs it runs."""
+        await self._until_done(lambda: self._provided(step))
+
+    async def _provided(self, step: steps.Provide) -> None:
+        user, namespace = self._world.user, namespace_of(step.name)
+        metadata = {"name": step.name, "namespace": namespace}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": step.value}}
+        try:
+            await user.patch(CONFIGMAPS, step.name, {"data": body["data"]}, namespace, kind=Patch.MERGE)
+        except NotFound:
+            await user.create(CONFIGMAPS, body)
 
     async def _configure(self, step: steps.Configure) -> None:
         labels = {keys.PROPAGATION_POLICY_LABEL: step.policy}

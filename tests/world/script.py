@@ -24,6 +24,8 @@ PAUSED = ("fleet", "cluster", "deployment")
 SHORTEST, LONGEST = 30.0, 150.0
 #: Of a step that comes together with the one before it: one of these by seed, and within so many seconds.
 _TOGETHER, _MOMENT = (0.2, 0.35, 0.7), 0.4
+#: Of workloads that need a ConfigMap, one of these by seed.
+_NEEDY = (0.0, 0.3, 0.7)
 #: Of a removal where another cluster has begun to answer: what it does not have is not gone.
 _REMOVED = 0.6
 #: Of seeds with overrides.
@@ -61,7 +63,7 @@ def written(seed: str, *, workloads: int = 6, pause: float = 4.0, seconds: float
     """The script of a seed: a step every `pause` seconds, more or less, on so many workloads."""
     chance = Random(f"{seed}/script")
     end = seconds if seconds is not None else chance.uniform(SHORTEST, LONGEST)
-    script = _Author(chance, workloads).script(end, pause)
+    script = _with_needs(_Author(chance, workloads).script(end, pause), Random(f"{seed}/needs"), end)
     return tuple(sorted([*script, *_overrides(seed, workloads, end)], key=lambda step: step.at))
 
 
@@ -85,6 +87,28 @@ def _overrides(seed: str, workloads: int, end: float) -> Iterator[Step]:
 
 def overriding(cluster: str, overriders: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"targetClusters": {"clusters": [cluster]}, "overriders": overriders}]
+
+
+def _with_needs(script: list[Step], chance: Random, end: float) -> list[Step]:
+    """Some workloads need the one ConfigMap of their namespace, which is there before or after them, and changes."""
+    share = chance.choice(_NEEDY)
+    needy = [
+        msgspec.structs.replace(step, needs=_need_of(step.name))
+        if isinstance(step, steps.Deploy) and chance.random() < share
+        else step
+        for step in script
+    ]
+    names = sorted({step.needs for step in needy if isinstance(step, steps.Deploy) and step.needs})
+    provided = [
+        steps.Provide(at=round(at, 3), name=name, value=str(number))
+        for name in names
+        for number, at in enumerate((chance.choice((0.0, chance.uniform(0.0, end))), chance.uniform(0.0, end)))
+    ]
+    return [*needy, *provided]
+
+
+def _need_of(name: str) -> str:
+    return f"need-{int(name.rpartition('-')[2]) % len(NAMESPACES)}"
 
 
 class _Author:

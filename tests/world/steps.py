@@ -21,6 +21,8 @@ class Deploy(_At, frozen=True):
     policy: str
     #: What each pod requests.
     cpu: str = ""
+    #: The ConfigMap that its pods need.
+    needs: str = ""
 
 
 class Configure(_At, frozen=True):
@@ -29,6 +31,13 @@ class Configure(_At, frozen=True):
     name: str
     value: str
     policy: str
+
+
+class Provide(_At, frozen=True):
+    """Create or change a ConfigMap that names no policy: it goes where it is needed."""
+
+    name: str
+    value: str
 
 
 class Scale(_At, frozen=True):
@@ -200,6 +209,7 @@ class FillDisk(_At, frozen=True):
 Step = (
     Deploy
     | Configure
+    | Provide
     | Scale
     | Roll
     | Delete

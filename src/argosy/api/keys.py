@@ -36,7 +36,7 @@ POLICY_LABELS: Final = frozenset(
 )
 
 # Labels elsewhere.
-#: On an autoscaler: whether it works on the control plane or in each member.
+#: On an autoscaler: `distributed` (also if absent), one in each member, or `centralized`, one for all.
 HPA_MODE_LABEL: Final = PREFIX + "hpa-mode"
 MANAGED_LABEL: Final = PREFIX + "managed"
 #: A fixed hash of the object's key on member objects, set only where shards or cells are on.
@@ -133,6 +133,8 @@ HELD: Final = ARGOSY_PREFIX + "held"
 HELD_COPIES: Final = ARGOSY_PREFIX + "held-copies"
 #: JSON: which rule of which override policy made which patch (`plan.overriders.record`).
 OVERRIDES: Final = ARGOSY_PREFIX + "overrides"
+#: JSON list, sorted: what the object needs and waits for, and does not exist, each as `Kind namespace/name`.
+WAITS_FOR: Final = ARGOSY_PREFIX + "waits-for"
 #: JSON `{"left": [cluster], "target": {cluster: replicas}}`: clusters left because they failed, and where it is going while
 #: it comes back to one of them.
 FAILBACK: Final = ARGOSY_PREFIX + "failback"
@@ -243,6 +245,7 @@ SPREAD: Final = "Spread"
 BINPACK: Final = "Binpack"
 AGGREGATED: Final = "Aggregated"
 WEBSTER: Final = "Webster"
+CENTRALIZED: Final = "centralized"
 NAMESPACED: Final = "Namespaced"
 CLUSTER: Final = "Cluster"
 FULL: Final = "full"

@@ -13,6 +13,8 @@ from argosy.kube.resource import Resource
 
 __all__ = [
     "FederatedTypeConfig",
+    "FollowerRules",
+    "NamedReference",
     "PathDefinition",
     "SourceType",
     "StatusAggregation",
@@ -53,6 +55,21 @@ class AutoMigrationConfig(msgspec.Struct, frozen=True, rename="camel"):
     enabled: bool = False
 
 
+class NamedReference(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Where objects name others of their namespace: the dotted path of the name, `[*]` for each item of a list."""
+
+    kind: str
+    path: str
+    group: str = ""
+
+
+class FollowerRules(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Argosy's own: what objects of a type need. What a pod spec at one of the dotted paths names is found by itself."""
+
+    pod_specs: tuple[str, ...] = ()
+    references: tuple[NamedReference, ...] = ()
+
+
 class TypeConfigSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     source_type: SourceType
     controllers: tuple[tuple[str, ...], ...] = ()
@@ -60,6 +77,7 @@ class TypeConfigSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
     status_collection: StatusCollection = StatusCollection()
     status_aggregation: StatusAggregation = StatusAggregation()
     auto_migration: AutoMigrationConfig = AutoMigrationConfig()
+    followers: FollowerRules = FollowerRules()
 
 
 class FederatedTypeConfig(msgspec.Struct, frozen=True, rename="camel"):
@@ -223,6 +241,9 @@ def manifests() -> list[dict[str, Any]]:
             [_CREATED, "status"],
             controllers=[[keys.FEDERATED_HPA_CONTROLLER], [keys.GLOBAL_SCHEDULER], [keys.OVERRIDE_CONTROLLER]],
             annotations={keys.SCALE_TARGET_REF_PATH: "spec.scaleTargetRef"},
+        ),
+        _manifest(
+            "poddisruptionbudgets.policy", "policy", "v1", "PodDisruptionBudget", [_CREATED, _GENERATION, "status"]
         ),
         _manifest("serviceimports.multicluster.x-k8s.io", "multicluster.x-k8s.io", "v1alpha1", "ServiceImport"),
         _manifest("serviceexports.multicluster.x-k8s.io", "multicluster.x-k8s.io", "v1alpha1", "ServiceExport"),

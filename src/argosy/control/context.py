@@ -13,6 +13,7 @@ from argosy.control.collect import Collector
 from argosy.control.copies.operations import Operations
 from argosy.control.copies.pause import Pause
 from argosy.control.fence import Fence, fenced
+from argosy.control.followers import Followers
 from argosy.control.members import join
 from argosy.control.members.access import Access
 from argosy.control.members.cascade import Cascade
@@ -94,6 +95,7 @@ class ControllerContext:
         self.reserved = ReservedFleet(self.caches, self.collector, self.fleet, self.peers)
         self.publisher = self._publisher()
         self.done = DoneWork(self.caches, self.collector)
+        self.followers = Followers(self.caches)
         self.placed = PlacedWorkloads(self.caches, self.fleet.snapshot.workloads)
         # Every shard calls webhooks; only one records events about their configuration.
         told = self.events if shard.owns_cluster_scoped else None
@@ -108,7 +110,16 @@ class ControllerContext:
         states: list[State] = [self.caches, self.fleet, self.collector]
         if self.katalyst is not None:
             states.append(self.katalyst)
-        return [*states, self.prober, self.reserved, self.done, self.placed, self.webhooks, self.profiles]
+        return [
+            *states,
+            self.prober,
+            self.reserved,
+            self.done,
+            self.followers,
+            self.placed,
+            self.webhooks,
+            self.profiles,
+        ]
 
     def queue(self) -> WorkQueue[Any]:
         """A new queue, for one loop."""

@@ -101,6 +101,8 @@ class Federate(Loop[SourceKey]):
         self._unplaced: Unplaced[SourceKey] = Unplaced()
         #: Those of them whose rules look at other workloads.
         self._waiting_for_others: dict[SourceKey, None] = {}
+        #: Sources that are being deleted, and since when their followers are waited for.
+        self._deleted_at: dict[SourceKey, float] = {}
 
     @classmethod
     def of(cls, shared: ControllerContext, migrate: Migrate) -> "Federate":
@@ -114,6 +116,7 @@ class Federate(Loop[SourceKey]):
             migrate,
             Failback(shared.caches, shared.collector),
             shared.done,
+            shared.followers,
             options,
             shared.metrics.scheduling,
         )
@@ -167,6 +170,10 @@ class Federate(Loop[SourceKey]):
         why = "it may only run beside or apart from others, and these moved"
         yield Wake(basis.placed.moved, self._without_company, why, 1, again)
         yield Wake(basis.migrate.found, itself, "members were seen to be able to run more or less of it")
+        yield Wake(basis.followers.led, itself, "an object that needs it came, went or changed", basis.rank)
+        why, grace = "something it needs does not exist", self._timings.missing_grace
+        yield Wake(basis.followers.lacking, itself, why, 1, grace)
+        yield Wake(basis.followers.found, itself, "what it waited for exists")
         yield Wake(self._collector.changes, basis.failback.of_copy, "replicas come back to a recovered cluster")
         yield Sweep(basis.profiles.changes, itself, basis.profiles.naming, "its policy's profile changed", basis.rank)
         yield Sweep(self._fleet.facts, itself, self._concerned, "a cluster came, went or changed")
@@ -180,6 +187,7 @@ class Federate(Loop[SourceKey]):
         if change.new is None:
             self._unplaced.discard(key)
             self._waiting_for_others.pop(key, None)
+            self._deleted_at.pop(key, None)
             self._suspended.forget(key)
             self._basis.done.forget(key)
             for marks in self._marks:
@@ -267,6 +275,7 @@ class Federate(Loop[SourceKey]):
                 and namespaces.propagates(metadata.name, metadata.annotations, self._basis.excluded)
             )
             or self._caches.federated_view(key) is not None
+            or self._basis.is_led(key, metadata.annotations)
         )
 
     def _incoming(self, event: str) -> None:
@@ -290,6 +299,8 @@ class Federate(Loop[SourceKey]):
         source.setdefault("kind", config.kind)
         view = self._caches.federated_view(key)
         if source["metadata"].get("deletionTimestamp"):
+            if view is not None and not view.metadata.deletion_timestamp and self._awaits_followers(key):
+                return Result(requeue_after=self._timings.conflict)
             await self._writer.delete(key, config, source, view)
             return None
         if view is not None and view.metadata.deletion_timestamp:
@@ -316,6 +327,14 @@ class Federate(Loop[SourceKey]):
         for note in outcome.notes:
             self._recorder.on(reference_to(source), note.type, note.reason, note.message)
         return None
+
+    def _awaits_followers(self, key: SourceKey) -> bool:
+        """Whether its followers have yet to note that it is being deleted. They are waited for, but not for long."""
+        if self._basis.followers.is_released(key):
+            self._deleted_at.pop(key, None)
+            return False
+        now = clock.monotonic()
+        return now - self._deleted_at.setdefault(key, now) < self._timings.followers_patience
 
     def _decide(
         self, key: SourceKey, source: Object, existing: Object | None, config: FederatedTypeConfig

@@ -68,6 +68,10 @@ class Timings(msgspec.Struct, frozen=True):
     #: Objects that found no cluster are tried again at most this often while members gain room.
     room_retry: float = 1.0
 
+    #: What an object needs may come after it: that something is missing is told after so long.
+    missing_grace: float = 5.0
+    #: How long the deletion of an object waits for its followers to note it.
+    followers_patience: float = 5.0
     #: A cluster that was not ready for so long has failed: its workloads are started elsewhere. Off by default.
     failover_after: float | None = None
     #: A cluster that has been ready for so long again has recovered: workloads may return.

@@ -1,4 +1,4 @@
-"""The kubelets of all nodes: bound pods start, deleted pods stop, pods of Jobs end by themselves.
+"""The kubelets of all nodes: bound pods start once what they need is there, deleted pods stop, pods of Jobs end by themselves.
 
 On a lost node nothing happens: its pods stay as they are until it is back, as in a real cluster. `images` tells what images
 do.
@@ -6,6 +6,8 @@ do.
 
 import asyncio
 from typing import Any
+
+import orjson
 
 from argosy.kube import timestamps
 from argosy.kube.queue import Result
@@ -15,6 +17,7 @@ from argosy.sim.cluster import PODS_RESOURCE, Cluster, Object
 from argosy.sim.controller import Controller
 from argosy.sim.images import SLOWNESS, Fate, fate
 from argosy.sim.nodes import Node
+from argosy.sim.podneeds import CONFIG, Need
 from argosy.sim.pods import TERMINAL, Pod, Shape
 
 __all__ = ["Kubelet"]
@@ -32,6 +35,8 @@ class Kubelet(Controller):
         self._events = cluster.recorder("kubelet")
         #: Addresses assigned but not yet in a status.
         self._reserved: dict[str, dict[str, int]] = {}
+        #: Pods that wait for a ConfigMap or Secret, by its key.
+        self._awaiting: dict[str, dict[str, None]] = {}
         #: Nodes whose kubelet is stopped, whatever the cluster knows.
         self.silent: set[str] = set()
 
@@ -42,6 +47,11 @@ class Kubelet(Controller):
             wait = self._wait(pod)
             if wait is not None:
                 self.queue.add(pod.key, after=wait)
+
+    def observe(self, event: StoreEvent) -> None:
+        if not event.deleted and event.entry.key.startswith(CONFIG):
+            for key in self._awaiting.pop(event.entry.key, ()):
+                self.queue.add(key)
 
     def wake_node(self, name: str) -> None:
         """The node is back: its pods continue."""
@@ -88,7 +98,36 @@ class Kubelet(Controller):
         delay = timings.start * (SLOWNESS if worst is Fate.SLOW else 1.0)
         return max(0.0, pod.bound_at + timings.real(delay) - now)
 
+    def _missing(self, pod: Pod) -> tuple[Need, ...]:
+        """What the pod waits for; it is woken when that comes."""
+        get = self.cluster.access.get
+        missing = tuple(need for need in pod.shape.needs if get(need.key(pod.namespace)) is None)
+        for need in missing:
+            self._awaiting.setdefault(need.key(pod.namespace), {})[pod.key] = None
+        return missing
+
+    async def _wait_for(self, pod: Pod, node: Node, missing: tuple[Need, ...]) -> None:
+        """Said once; a real kubelet tries again and again."""
+
+        def change(obj: Object) -> bool:
+            if obj["metadata"].get("deletionTimestamp"):
+                return False
+            before = orjson.dumps(obj.get("status"))
+            podstatus.unconfigured(obj, node.address, missing, timestamps.now())
+            return orjson.dumps(obj["status"]) != before
+
+        if await self.cluster.change_pod(pod, change):
+            for need in missing:
+                text = f"Error: {need.text}"
+                reason = "Failed"
+                if need.volume:
+                    reason, text = "FailedMount", f'MountVolume.SetUp failed for volume "{need.volume}" : {need.text}'
+                self._events.event(pod.reference, "Warning", reason, text)
+
     async def _start(self, pod: Pod, node: Node) -> None:
+        if pod.shape.needs and (missing := self._missing(pod)):
+            await self._wait_for(pod, node, missing)
+            return
         address = f"{node.prefix}.{self._host(pod)}"
         worst = _worst(pod.shape)
 

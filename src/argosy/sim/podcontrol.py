@@ -13,6 +13,7 @@ from argosy.kube.owners import owner_reference
 from argosy.kube.references import reference_to
 from argosy.kube.selectors import LabelSelector, SelectorError, from_label_selector
 from argosy.sim.cluster import PODS_RESOURCE, Cluster, Object
+from argosy.sim.podneeds import account_refusal
 from argosy.sim.pods import Pod
 
 __all__ = ["PodControl", "available", "deletion_order", "parse_selector"]
@@ -64,6 +65,8 @@ class PodControl:
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
         # The server changes what it is given, and the template is for more pods than this one.
         own = orjson.loads(orjson.dumps(pod))
+        if (refusal := account_refusal(own, self._cluster.access.get)) is not None:
+            raise refusal
         await self._cluster.access.create(self._client.field_manager, PODS_RESOURCE, own)
         self._events.event(reference_to(owner), "Normal", "SuccessfulCreate", f"Created pod: {own['metadata']['name']}")
 

@@ -14,6 +14,7 @@ from argosy.kube.podresources import pod_requests
 from argosy.kube.references import object_reference
 from argosy.kube.timestamps import parse
 from argosy.server.trusted import StoreEvent
+from argosy.sim.podneeds import needs_of
 
 __all__ = ["TERMINAL", "TRACKING", "Pod", "PodBook", "Shape", "timestamp"]
 
@@ -28,12 +29,14 @@ _Raw = msgspec.Raw
 class Shape:
     """The part of a pod's spec that decides where and how it runs, shared by all pods that have the same."""
 
-    __slots__ = ("__weakref__", "key", "requests", "spec")
+    __slots__ = ("__weakref__", "key", "needs", "requests", "spec")
 
     def __init__(self, key: tuple[bytes, ...], spec: dict[str, Any]):
         self.key = key
         #: The fields named in `_SHAPE_FIELDS`; must not be changed.
         self.spec = spec
+        #: What must be there before its containers can start.
+        self.needs = needs_of(spec)
         needed = {name: amount.nanos for name, amount in pod_requests(spec).items() if amount.nanos}
         #: Nano-units by resource; every pod takes one of "pods".
         self.requests: dict[str, int] = {**needed, "pods": _NANO}
@@ -194,6 +197,7 @@ class _Spec(msgspec.Struct, rename="camel"):
     resources: _Raw = _Raw(b"{}")
     overhead: _Raw = _Raw(b"{}")
     affinity: _Raw = _Raw(b"{}")
+    volumes: _Raw = _Raw(b"[]")
     restart_policy: _Raw = _Raw(b'"Always"')
 
 
@@ -238,6 +242,7 @@ _SHAPE_FIELDS = (
     ("resources", "resources"),
     ("overhead", "overhead"),
     ("affinity", "affinity"),
+    ("volumes", "volumes"),
     ("restartPolicy", "restart_policy"),
 )
 

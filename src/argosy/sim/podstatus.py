@@ -1,12 +1,13 @@
 """The status a kubelet reports for a pod in each situation: starting, running, stuck, ended, on a lost node. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from argosy.kube.conditions import set_condition
 from argosy.sim.images import Fate, fate
+from argosy.sim.podneeds import Need
 
-__all__ = ["disrupted", "ended", "readiness", "running", "stuck", "unreachable"]
+__all__ = ["disrupted", "ended", "readiness", "running", "stuck", "unconfigured", "unreachable"]
 
 Object = dict[str, Any]
 
@@ -60,6 +61,42 @@ def stuck(pod: Object, address: str, host: str, now: str) -> None:
     status["containerStatuses"] = statuses
     status["phase"] = "Pending" if unpulled else "Running"
     _conditions(status, now, ready=False, message=f"containers with unready status: [{' '.join(names)}]")
+
+
+def unconfigured(pod: Object, host: str, missing: Sequence[Need], now: str) -> None:
+    """What its volumes or containers need is not there. Without its volumes nothing of the pod is started."""
+    spec, status = pod["spec"], pod.setdefault("status", {})
+    status["hostIP"], status["hostIPs"] = host, [{"ip": host}]
+    status.setdefault("startTime", now)
+    status["phase"] = "Pending"
+    unmounted = any(need.volume for need in missing)
+    lacking = {need.container: need.text for need in missing if need.container}
+    starting = unmounted or any(each["name"] in lacking for each in spec.get("initContainers") or ())
+    idle = "ContainerCreating" if unmounted or not spec.get("initContainers") else "PodInitializing"
+    for field, statuses in (("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")):
+        made = []
+        for container in spec.get(field) or ():
+            state: Object = {"waiting": {"reason": idle}}
+            if not unmounted and container["name"] in lacking:
+                reason = "CreateContainerConfigError"
+                state = {"waiting": {"reason": reason, "message": lacking[container["name"]]}}
+            elif not starting and field == "initContainers":
+                times = {"startedAt": status["startTime"], "finishedAt": status["startTime"]}
+                state = {"terminated": {"exitCode": 0, "reason": "Completed", **times}}
+            elif not starting:
+                state = {"running": {"startedAt": status["startTime"]}}
+            made.append(_container(container, state, ready="waiting" not in state))
+        if made:
+            status[statuses] = made
+    unready = [each["name"] for each in status["containerStatuses"] if not each["ready"]]
+    _conditions(status, now, ready=False, message=f"containers with unready status: [{' '.join(unready)}]")
+    for kind in ("PodReadyToStartContainers", "Initialized") if starting else ():
+        if kind == "PodReadyToStartContainers" and not unmounted:
+            continue
+        if kind == "Initialized" and not spec.get("initContainers"):
+            continue
+        reason = "ContainersNotInitialized" if kind == "Initialized" else ""
+        status["conditions"] = _tidy(set_condition(status["conditions"], kind, "False", reason, "", now))
 
 
 def ended(pod: Object, code: int, now: str) -> None:

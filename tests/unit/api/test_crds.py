@@ -119,7 +119,7 @@ def test_explain_teaches_every_field(kind):
 
 def test_stock_type_configs_have_the_names_object_names_are_made_of():
     configs = {m["metadata"]["name"]: msgspec.convert(m, FederatedTypeConfig) for m in typeconfigs.manifests()}
-    assert len(configs) == 26
+    assert len(configs) == 27
     deployments = configs["deployments.apps"]
     assert deployments.resource.path("default", "web") == "/apis/apps/v1/namespaces/default/deployments/web"
     assert deployments.spec.path_definition.replicas_spec == "spec.replicas"

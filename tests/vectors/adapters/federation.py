@@ -9,6 +9,7 @@ from argosy.api import keys, names
 from argosy.api.federated import ClusterPatches, FederatedObject, FederatedStatus
 from argosy.api.policies import TargetClusters
 from argosy.control.telemetry.events import itself, regarding
+from argosy.kube.podreferences import pod_references
 from argosy.plan import metadata
 from argosy.plan.copies import adoption, retain
 from argosy.plan.copies.patches import OverrideError
@@ -53,6 +54,17 @@ def _annotation_helpers(case: Case) -> Case:
             copied, changes = metadata.copy_keys(case["src"], case["dest"], case["keys"])
             return {"dest": copied, "num_changes": changes}
     return {"updated": changed != stated, "annotations": changed}
+
+
+def _follower_from_pod(case: Case) -> Case:
+    found = {(each.group, each.kind, each.name) for each in pod_references(case["pod_spec"])}
+    return {
+        "error": False,
+        "followers": [
+            {"group": group, "kind": kind, "namespace": case["namespace"], "name": name}
+            for group, kind, name in sorted(found)
+        ],
+    }
 
 
 def _finalizer_helpers(case: Case) -> Case:
@@ -192,6 +204,7 @@ ADAPTERS: dict[str, Callable[[Case], Any]] = {
     "naming": _naming,
     "annotation_helpers": _annotation_helpers,
     "finalizer_helpers": _finalizer_helpers,
+    "follower_from_pod": _follower_from_pod,
     "meta_equivalent": _meta_equivalent,
     "scheduler_matched_policy": _matched_policy,
     "adoption": _adoption,

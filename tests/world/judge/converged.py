@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Set
 
 from argosy.api import keys
 from tests.world.disk import Disk
-from tests.world.judge.objects import Object, federated_key, found, held, listed, managed, placed
+from tests.world.judge.objects import Object, federated_key, found, held, leaders, listed, managed, placed
 from tests.world.script import DIFFERING, MIRROR
 
 __all__ = ["differences"]
@@ -27,9 +27,12 @@ def differences(plane: Disk, members: Mapping[str, Disk], departed: Collection[s
     wanted: set[tuple[str, str]] = set()
     for table in _TABLES:
         for name, source in listed(plane, table).items():
-            if keys.PROPAGATION_POLICY_LABEL not in (source["metadata"].get("labels") or {}):
-                continue
             key = f"{table}/{name}"
+            if keys.PROPAGATION_POLICY_LABEL not in (source["metadata"].get("labels") or {}):
+                if table == "core/configmaps" and (clusters := _followed(plane, source)):
+                    wanted |= {(cluster, key) for cluster in clusters}
+                    wrong += _follower(key, source, clusters, members)
+                continue
             federated = found(plane, federated_key(key))
             if "deletionTimestamp" in source["metadata"]:
                 wrong.append(f"{key} is still being deleted")
@@ -48,6 +51,22 @@ def differences(plane: Disk, members: Mapping[str, Disk], departed: Collection[s
     unchanged = {name: disk for name, disk in members.items() if not disk.restored and name not in departed}
     wrong += _left_over(wanted, unchanged)
     return wrong
+
+
+def _followed(plane: Disk, source: Object) -> set[str]:
+    """Where the workloads are that need a ConfigMap. It goes nowhere else, and stays nowhere else."""
+    metadata = source["metadata"]
+    return {cluster for leader in leaders(plane, metadata["namespace"], metadata["name"]) for cluster in placed(leader)}
+
+
+def _follower(key: str, source: Object, clusters: set[str], members: Mapping[str, Disk]) -> list[str]:
+    copies = {cluster: found(members[cluster], key) for cluster in sorted(clusters)}
+    missing = [f"{key} is needed in {cluster} and is not there" for cluster, copy in copies.items() if copy is None]
+    return missing + [
+        f"{key} has other data in {cluster}"
+        for cluster, copy in copies.items()
+        if copy is not None and copy.get("data") != source.get("data")
+    ]
 
 
 def _ready(cluster: Object) -> bool:

@@ -21,8 +21,10 @@ __all__ = [
     "found",
     "held",
     "key_of",
+    "leaders",
     "listed",
     "managed",
+    "needs",
     "placed",
 ]
 
@@ -85,6 +87,21 @@ def federated_key(key: str) -> str:
 def held(federated: Object, cluster: str) -> bool:
     """Whether the copy in a cluster stays as it is, for want of overrides that can be applied."""
     return bool(held_copies(federated["metadata"].get("annotations") or {}).why(cluster))
+
+
+def needs(template: Object) -> set[str]:
+    """The ConfigMaps that a workload's pods need."""
+    containers = template["spec"]["template"]["spec"]["containers"] if template["kind"] == "Deployment" else ()
+    return {each["configMapRef"]["name"] for container in containers for each in container.get("envFrom") or ()}
+
+
+def leaders(plane: Disk, namespace: str, name: str) -> list[Object]:
+    """The federated objects of the workloads that need this ConfigMap."""
+    return [
+        federated
+        for key, federated in listed(plane, _FEDERATED).items()
+        if key.startswith(f"{namespace}/") and name in needs(federated["spec"]["template"])
+    ]
 
 
 def placed(federated: Object) -> dict[str, int | None]:

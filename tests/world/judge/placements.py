@@ -1,6 +1,9 @@
-"""Placements, as they are stored: never emptied while the source lives, within the room there is, and moved for a reason only."""
+"""Placements, as they are stored: never emptied while the source lives, within the room there is, and moved for a reason only.
 
-from collections.abc import Callable, Iterator, Mapping
+Those of followers: never without a cluster where something is placed that needs them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Set
 
 import orjson
 
@@ -8,7 +11,7 @@ from argosy.api import keys
 from argosy.server.storage.base import Change
 from tests.world.disk import Disk
 from tests.world.judge.line import Line
-from tests.world.judge.objects import Object, body_of, found, listed, placed
+from tests.world.judge.objects import Object, body_of, found, leaders, listed, placed
 from tests.world.places import PLANE
 
 __all__ = ["Placements"]
@@ -58,6 +61,9 @@ class Placements(Line):
         source = found(self._plane, source_key)
         if source is None or not _lives(source):
             return
+        if not _policy(source):
+            self._followed(key, source, old.keys() - new.keys())
+            return
         if old and not new and any(self._still_there(cluster) for cluster in old):
             self.broken(f"{key} was placed in {sorted(old)} and is placed nowhere now, and its source lives")
         policy = _policy(source)
@@ -75,6 +81,17 @@ class Placements(Line):
             found(self._plane, policy_key)
         ):
             self.broken(f"{key} was placed as {old} and is placed as {new}, for no reason")
+
+    def _followed(self, key: str, source: Object, left: Set[str]) -> None:
+        """A follower leaves no cluster where an object is placed that needs it."""
+        metadata = source["metadata"]
+        for leader in leaders(self._plane, metadata["namespace"], metadata["name"]):
+            lives = found(self._plane, _source_key(f"{_FEDERATED}/{metadata['namespace']}/", leader))
+            if lives is None or not _lives(lives):
+                continue
+            for cluster in sorted(left & placed(leader).keys()):
+                name = leader["metadata"]["name"]
+                self.broken(f"{key} is no more to be in {cluster}, where {name} is placed and needs it")
 
     def _surplus(
         self, key: str, policy_key: str, old: Mapping[str, int | None], new: Mapping[str, int | None], template: Object

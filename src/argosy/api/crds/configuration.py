@@ -49,6 +49,24 @@ _TYPE_CONFIG = obj(
                     {"enabled": boolean("Whether they may.")},
                     ("enabled",),
                 ),
+                "followers": obj(
+                    "What objects of this type need, and so what goes with them.",
+                    {
+                        "podSpecs": array("Dotted paths of pod specs.", {"type": "string"}),
+                        "references": array(
+                            "Names of objects in the same namespace.",
+                            obj(
+                                "One kind of object that is named.",
+                                {
+                                    "group": string("API group of the named object."),
+                                    "kind": string("Kind of the named object."),
+                                    "path": string("Dotted path of the name; [*] means each item of a list."),
+                                },
+                                ("kind", "path"),
+                            ),
+                        ),
+                    },
+                ),
             },
             ("sourceType",),
         )

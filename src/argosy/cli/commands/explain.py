@@ -87,6 +87,11 @@ def show(told: "Explained", *, now: bool = False) -> None:
     say(f"{told.kind} {told.name}{place}", "bold")
     if told.policy:
         say(f"  policy     {told.policy}")
+    if told.follows:
+        say(
+            f"  follows    {', '.join(told.follows)}"
+            + (f" to {', '.join(told.followed_to)}" if told.followed_to else "")
+        )
     say(f"  placed     {_placements(told.placements)}")
     say()
     if told.cluster is not None:
@@ -96,6 +101,7 @@ def show(told: "Explained", *, now: bool = False) -> None:
     if told.undecided and told.cluster is None:
         say(f"  {told.undecided}", "yellow")
         say()
+    _show_list("waits for what does not exist", told.waits_for, "red")
     _show_list("since then", told.since, "yellow")
     _show_list(
         "held as it was" if told.placements else "held, placed nowhere", (told.held,) if told.held else (), "red"

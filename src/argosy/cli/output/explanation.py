@@ -28,6 +28,7 @@ from argosy.plan.explain.differences import SCHEDULER, differences
 from argosy.plan.explain.record import Account, Record, RecordError, account_of, decode, names_then, record_of
 from argosy.plan.explain.snapshot import ObjectKey, Snapshot
 from argosy.plan.explain.whatif import pass_over
+from argosy.plan.followers.needs import waits_for
 from argosy.plan.metadata import annotations_of
 from argosy.plan.pipeline.held import held_of
 from argosy.plan.pipeline.policy import PolicyRef, propagation_ref
@@ -59,6 +60,12 @@ class Explained(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     policy: str = ""
     #: Effective now, whoever placed it; replicas, or None for kinds without.
     placements: dict[str, int | None] = {}
+    #: The objects it goes along with, as `Kind name`.
+    follows: tuple[str, ...] = ()
+    #: Clusters it is in because of them.
+    followed_to: tuple[str, ...] = ()
+    #: What it needs and waits for, and does not exist.
+    waits_for: tuple[str, ...] = ()
     #: Why no decision can be told, where that is so.
     undecided: str = ""
     decision: Account | None = None
@@ -143,6 +150,9 @@ def explained(facts: Facts, cluster: str | None = None, now: Account | None = No
         told,
         held=f"{held.reason}: {held.message}" if held is not None else "",
         overrides=tuple(_overrides(federated, facts.type_config, cluster)),
+        follows=tuple(f"{each.kind} {each.name}" for each in federated.spec.follows),
+        followed_to=federated.placement_of(keys.FOLLOWER_CONTROLLER),
+        waits_for=tuple(waits_for(federated.metadata.annotations)),
     )
     record = None
     if now is None:
@@ -288,10 +298,12 @@ def _with_cluster(facts: Facts, told: Explained, cluster: str | None) -> Explain
     decision = told.decision
     if cluster not in known and cluster not in told.placements:
         raise Failure(f"there is no cluster {cluster!r}; the clusters are: {', '.join(known) or 'none'}")
-    if decision is not None:
+    if decision is not None and cluster not in told.followed_to:
         return msgspec.structs.replace(told, cluster=explain.why(decision, cluster))
     placed = cluster in told.placements
     because = "somebody else than the scheduler placed it there" if placed else told.undecided
+    if cluster in told.followed_to:
+        because = f"it follows {', '.join(told.follows) or 'an object that is being removed there'}"
     return msgspec.structs.replace(
         told, cluster=explain.Why(cluster, placed, because, told.placements.get(cluster) if placed else None)
     )
@@ -301,6 +313,8 @@ def _unrecorded(federated: FederatedObject) -> str:
     automatic = any(entry.controller == keys.NSAUTOPROP_CONTROLLER for entry in federated.spec.placements)
     if automatic:
         return "namespaces go to every cluster: nothing is decided about them"
+    if federated.spec.follows or federated.placement_of(keys.FOLLOWER_CONTROLLER):
+        return "it names no policy of its own: it goes where the objects go that need it"
     if held_of(federated.metadata.annotations) is not None and not federated.spec.placements:
         return "nothing is decided: it is held"
     return "no decision is on record: it was scheduled by an older version, or not yet; --now decides anew"

@@ -27,6 +27,8 @@ class Catalog:
         self._known: dict[str, FederatedTypeConfig] = {}
         self._by_name: dict[str, FederatedTypeConfig] = {}
         self._by_kind: dict[tuple[str, str], str] = {}
+        #: By group and kind; of two versions, the one by whose name it is known first.
+        self._by_group: dict[tuple[str, str], str] = {}
         #: Types that are no longer federated, and since when.
         self._gone: dict[str, tuple[FederatedTypeConfig, float]] = {}
         self.changes: Signal[TypeChange] = Signal("federated types")
@@ -37,6 +39,11 @@ class Catalog:
     def of_kind(self, api_version: str, kind: str) -> FederatedTypeConfig | None:
         name = self._by_kind.get((api_version, kind))
         return self._by_name[name] if name else None
+
+    def of_group(self, group: str, kind: str) -> FederatedTypeConfig | None:
+        """The same in whatever version."""
+        name = self._by_group.get((group, kind))
+        return self._by_name.get(name) if name else None
 
     def __iter__(self) -> Iterator[FederatedTypeConfig]:
         return iter(list(self._by_name.values()))
@@ -58,11 +65,13 @@ class Catalog:
         if old is not None and _kind(old) != kind:
             del self._by_name[old.name]
             del self._by_kind[_kind(old)]
+            self._regroup()
             self._gone[old.name] = (old, clock.monotonic())
         if new is not None and kind is not None:
             if self._by_kind.setdefault(kind, new.name) == new.name:
                 self._by_name[new.name] = new
                 self._gone.pop(new.name, None)
+                self._regroup()
             else:
                 new = None  # a second type config for the same kind is refused
         if old is not None or new is not None:
@@ -70,12 +79,18 @@ class Catalog:
         if old is not None and _kind(old) not in self._by_kind:
             self._succeed(old)
 
+    def _regroup(self) -> None:
+        self._by_group = {}
+        for config in self._by_name.values():
+            self._by_group.setdefault((config.resource.group, config.kind), config.name)
+
     def _succeed(self, gone: FederatedTypeConfig) -> None:
         """A type config that was refused because of this one takes its place."""
         for config in self._known.values():
             if _kind(config) == _kind(gone) and config.name not in self._by_name:
                 self._by_kind[_kind(config)] = config.name
                 self._by_name[config.name] = config
+                self._regroup()
                 self.changes.tell(TypeChange(None, config))
                 return
 

@@ -6,6 +6,7 @@ A pass that needs the whole object decodes the bytes that its informer holds (in
 import msgspec
 
 from argosy.api import keys
+from argosy.api.federated import LeaderReference
 from argosy.api.types import FederatedCluster, FederatedStatus, PlacementEntry
 from argosy.kube.informer import Change
 from argosy.kube.objects import Metadata
@@ -21,6 +22,7 @@ class SourceView(msgspec.Struct, frozen=True):
 
 class _FederatedViewSpec(msgspec.Struct, frozen=True):
     placements: tuple[PlacementEntry, ...] = ()
+    follows: tuple[LeaderReference, ...] = ()
 
 
 class FederatedView(msgspec.Struct, frozen=True):

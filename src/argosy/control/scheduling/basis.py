@@ -1,13 +1,15 @@
 """The basis of decisions: all inputs of a pass over one object besides the object itself, kept current."""
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import Any
 
+from argosy.api import keys
 from argosy.api.types import FederatedTypeConfig, OverridePolicy, PropagationPolicy
 from argosy.control.caches.informers import Caches
 from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.failover import Failback
+from argosy.control.followers import Followers
 from argosy.control.migrate import Migrate
 from argosy.control.options import Options
 from argosy.control.scheduling.done import DoneWork
@@ -17,7 +19,7 @@ from argosy.control.scheduling.profiles import Profiles
 from argosy.control.scheduling.reservations import ReservedFleet
 from argosy.control.telemetry.scheduling import SchedulingMetrics
 from argosy.kube import clock
-from argosy.plan.metadata import labels_of
+from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
 from argosy.plan.pipeline.run import Outcome, run
@@ -41,6 +43,7 @@ class DecisionBasis:
         migrate: Migrate,
         failback: Failback,
         done: DoneWork,
+        followers: Followers,
         options: Options,
         metrics: SchedulingMetrics,
     ):
@@ -50,6 +53,7 @@ class DecisionBasis:
         self.migrate = migrate
         self.failback = failback
         self.done = done
+        self.followers = followers
         self._caches = caches
         self._priorities = priorities
         self._options = options
@@ -72,7 +76,9 @@ class DecisionBasis:
                 override_policies=self._override_policies(source),
                 profile=self.profiles.of(policy),
                 registry=self.profiles.registry,
-                wanted=self._options.federate_all,
+                wanted=self._options.federate_all or self.is_led(key, annotations_of(source)),
+                following=self.followers.following(key),
+                missing=self.followers.missing(key),
                 exclude_namespaces=self.excluded,
                 now=clock.now(),
                 migration=self.migrate.info(key),
@@ -82,6 +88,10 @@ class DecisionBasis:
                 instrument=self._metrics.timed,
             )
         )
+
+    def is_led(self, key: SourceKey, annotations: Mapping[str, str]) -> bool:
+        """Whether a leader asks for an object with these annotations."""
+        return annotations.get(keys.DISABLE_FOLLOWING) != "true" and self.followers.is_led(key)
 
     def rank(self, key: SourceKey) -> int:
         """The queue priority of an object that is woken by a policy, a cluster or the like. Above 0."""

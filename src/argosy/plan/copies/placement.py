@@ -25,6 +25,7 @@ __all__ = [
     "overrides_by_cluster",
     "overrides_for",
     "placed",
+    "placed_by",
     "to_be_removed",
     "value_at",
     "with_overrides",
@@ -53,6 +54,12 @@ def entry_of(spec: Mapping[str, Any], field: str, controller: str) -> Mapping[st
 def is_placed_by(spec: Mapping[str, Any], controller: str) -> bool:
     """Whether this controller wants the object anywhere."""
     return any(entry["controller"] == controller and entry.get("placement") for entry in spec.get("placements") or ())
+
+
+def placed_by(spec: Mapping[str, Any], controller: str) -> frozenset[str]:
+    """Where this controller wants the object."""
+    entries = (entry for entry in spec.get("placements") or () if entry["controller"] == controller)
+    return frozenset(name for entry in entries for name in _names(entry))
 
 
 def with_placement(spec: dict[str, Any], controller: str, clusters: Iterable[str]) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Kinds of which a member keeps one field: the one it binds, generates or reports itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
+from argosy.kube.podreferences import Reference, references_at
 from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Kind
@@ -29,8 +30,14 @@ def _lost(desired: Json, copy: Json) -> list[str]:
     return ["its volume is lost"] if fields.get(copy, "status.phase", None) == "Lost" else []
 
 
+def _pull_secrets(account: Json) -> Iterator[Reference]:
+    """Pods of the account pull their images with these. Its tokens are each cluster's own."""
+    for each in references_at(account, "imagePullSecrets[*].name", "", "Secret"):
+        yield each._replace(optional=True)
+
+
 PERSISTENT_VOLUME: Final = Kind(retain=_keeping("spec.claimRef"))
 PERSISTENT_VOLUME_CLAIM: Final = Kind(retain=_keeping("spec.volumeName"), unfinished=_lost)
-SERVICE_ACCOUNT: Final = Kind(retain=_keeping_secrets)
+SERVICE_ACCOUNT: Final = Kind(retain=_keeping_secrets, references=_pull_secrets)
 #: Argo keeps the status in the object itself, without a subresource.
 WORKFLOW: Final = Kind(retain=_keeping("status"))

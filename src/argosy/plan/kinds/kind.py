@@ -3,13 +3,15 @@
 A kind's file makes one `Kind` value out of small functions; the engines (`render`, `retain`, `aggregate`) only call these.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
+from argosy.kube.podreferences import Reference
 from argosy.plan.copies.placement import Patches, value_at
 from argosy.plan.fields import Json
+from argosy.plan.kinds.about import About
 from argosy.plan.kinds.generic import merge
 from argosy.plan.kinds.observation import Aggregation
 
@@ -78,6 +80,14 @@ def _nothing_kept(desired: Json, observed: Json) -> Json:
     return desired
 
 
+def _names_nothing(obj: Json) -> Iterable[Reference]:
+    return ()
+
+
+def _about_nothing(obj: Json) -> About | None:
+    return None
+
+
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """Functions never change their arguments."""
 
@@ -106,3 +116,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     #: (desired, copy): what a member's copy lacks to be as desired, in short phrases. The copy may have only the fields that
     #: are collected. None for kinds that nothing special is known of.
     unfinished: Callable[[Json, Json], list[str]] | None = None
+    #: The objects that an object names, besides those its pod spec names.
+    references: Callable[[Json], Iterable[Reference]] = _names_nothing
+    #: What an object is about: it goes where that goes.
+    about: Callable[[Json], About | None] = _about_nothing

@@ -17,6 +17,8 @@ class About(Enum):
     HOLD = "hold"
     #: Replicas are in no cluster.
     PLACEMENT = "placement"
+    #: Something it needs does not exist.
+    NEED = "need"
     #: A cluster is no member, not ready or leaving, or the state of the copy there is not known.
     CLUSTER = "cluster"
     #: A cluster has not answered just now. It may before that counts: its readiness follows later.

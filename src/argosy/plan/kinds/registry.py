@@ -5,7 +5,18 @@ from types import MappingProxyType
 from typing import Final
 
 from argosy.plan.fields import Json
-from argosy.plan.kinds import bindings, daemonset, definition, deployment, job, pod, service, statefulset
+from argosy.plan.kinds import (
+    bindings,
+    daemonset,
+    definition,
+    deployment,
+    disruption_budget,
+    ingress,
+    job,
+    pod,
+    service,
+    statefulset,
+)
 from argosy.plan.kinds.kind import Kind
 
 __all__ = ["KINDS", "kind_of"]
@@ -28,6 +39,8 @@ KINDS: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(
         ("", "ServiceAccount"): bindings.SERVICE_ACCOUNT,
         ("", "PersistentVolume"): bindings.PERSISTENT_VOLUME,
         ("", "PersistentVolumeClaim"): bindings.PERSISTENT_VOLUME_CLAIM,
+        ("networking.k8s.io", "Ingress"): ingress.KIND,
+        ("policy", "PodDisruptionBudget"): disruption_budget.KIND,
         ("argoproj.io", "Workflow"): bindings.WORKFLOW,
         ("apiextensions.k8s.io", "CustomResourceDefinition"): definition.KIND,
         (_RBAC, "Role"): _GRANT,

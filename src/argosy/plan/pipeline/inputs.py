@@ -2,7 +2,7 @@
 
 import datetime
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -11,6 +11,7 @@ from argosy.api.profiles import SchedulingProfile
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.snapshot import Fleet
 from argosy.plan.fields import Json
+from argosy.plan.followers.graph import Following
 from argosy.plan.pipeline.policy import PolicyRef
 from argosy.plan.plugins import IN_TREE
 from argosy.plan.scheduling.framework import Profile
@@ -42,6 +43,10 @@ class PassInputs(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     #: Whether something besides the source asks for propagation: a leader object, or the setting to federate all.
     wanted: bool = False
+    #: Whom the object follows, and where that places it. None if nobody knows: then what is stored stays.
+    following: Following | None = None
+    #: What the object needs and does not exist, each as `Kind namespace/name`. None if nobody knows.
+    missing: Sequence[str] | None = None
     #: Namespaces that are not propagated without a policy.
     exclude_namespaces: re.Pattern[str] | None = None
 

@@ -1,9 +1,9 @@
 """Run: one pass over a source object, which makes the whole federated object from it and its policies.
 
-A pass federates the source and then runs the steps its type config lists, in order. It stops before a step of an external
-controller, and continues after it once that controller is done. The same inputs give the same bytes, so a pass over an
-object that is up to date writes nothing. A step that cannot decide holds the object: the last placement stays, and the
-object says why.
+A pass federates the source, places it where its leaders are, and then runs the steps its type config lists, in order. It stops
+before a step of an external controller, and continues after it once that controller is done. The same inputs give the same
+bytes, so a pass over an object that is up to date writes nothing. A step that cannot decide holds the object: the last placement
+stays, and the object says why.
 
 A step of our own is one file and one line in `STEPS`. The caller handles deleted sources.
 """
@@ -22,6 +22,7 @@ from argosy.plan.metadata import annotations_of, labels_of, with_annotation, wit
 from argosy.plan.pipeline import pending
 from argosy.plan.pipeline.autoscale import autoscale
 from argosy.plan.pipeline.federate import federate
+from argosy.plan.pipeline.follow import follow
 from argosy.plan.pipeline.held import Held, HeldReason, with_held
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.namespaces import propagate_namespace
@@ -74,7 +75,8 @@ def run(inputs: PassInputs) -> Generator[Ask, Reply, Outcome]:
     state = federate(inputs)
     if state is None:
         return Outcome()
-    state = yield from _stepped(inputs, msgspec.structs.replace(state, pending=_pending(inputs, state)))
+    state = msgspec.structs.replace(state, pending=_pending(inputs, state))
+    state = yield from _stepped(inputs, follow(inputs, state))
     return _outcome(inputs, _told(inputs, _somewhere(inputs, state)))
 
 

@@ -7,6 +7,7 @@ from argosy.api.conditions import CHECK_CLUSTERS, PROPAGATED
 from argosy.api.types import FederatedObject, FederatedTypeConfig
 from argosy.plan import fields
 from argosy.plan.fields import Json
+from argosy.plan.followers.needs import unreadable_followers, waits_for
 from argosy.plan.kinds.lack import About, Lack
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline import pending
@@ -22,6 +23,7 @@ __all__ = ["undecided", "unfederated"]
 _PLACING: Final = frozenset({keys.GLOBAL_SCHEDULER, keys.NSAUTOPROP_CONTROLLER})
 _OURS: Final = _PLACING | {keys.OVERRIDE_CONTROLLER, keys.FOLLOWER_CONTROLLER}
 _NO_POLICY: Final = f"no policy is named; label it, e.g. {keys.PROPAGATION_POLICY_LABEL}=NAME"
+_NO_LEADER: Final = "the objects it follows are placed nowhere"
 
 
 def unfederated(source: Json, config: FederatedTypeConfig | None) -> str:
@@ -68,6 +70,10 @@ def undecided(source: Json, federated: FederatedObject, config: FederatedTypeCon
         lacks(f"{what}: {held.reason}: {held.message}", About.HOLD)
     for text in _pending(annotations.get(keys.PENDING_CONTROLLERS), held=held is not None):
         lacks(text)
+    for each in waits_for(annotations):
+        lacks(f"waits for {each}, which does not exist", About.NEED)
+    if problem := unreadable_followers(annotations):
+        lacks(problem, About.NEED)
     if deferred := annotations.get(keys.SCHEDULING_DEFERRED_REASONS):
         lacks(f"scheduling is deferred: {deferred}")
     if annotations.get(keys.DRY_RUN) == "true" and not federated.status.clusters:
@@ -77,7 +83,8 @@ def undecided(source: Json, federated: FederatedObject, config: FederatedTypeCon
     if refused not in ("", CHECK_CLUSTERS, *HeldReason) and held is None:
         lacks(f"nothing is sent to members: {refused}", About.HOLD)
     if not federated.placed and not found:
-        lacks(f"placed nowhere: {_nowhere(source, annotations, config, clusters)}", About.PLACEMENT)
+        why = _nowhere(source, annotations, config, clusters, follows=bool(federated.spec.follows))
+        lacks(f"placed nowhere: {why}", About.PLACEMENT)
     return found
 
 
@@ -91,7 +98,9 @@ def _pending(text: str | None, *, held: bool) -> list[str]:
     return [f"controllers that have yet to act: {', '.join(waiting)}"] if waiting else []
 
 
-def _nowhere(source: Json, annotations: dict[str, str], config: FederatedTypeConfig, clusters: int) -> str:
+def _nowhere(
+    source: Json, annotations: dict[str, str], config: FederatedTypeConfig, clusters: int, *, follows: bool
+) -> str:
     steps = {name for step in config.spec.controllers for name in step}
     if not steps & _PLACING:
         return NOWHERE.format(name=config.name)
@@ -102,7 +111,7 @@ def _nowhere(source: Json, annotations: dict[str, str], config: FederatedTypeCon
     if keys.NSAUTOPROP_CONTROLLER in steps and annotations_of(source).get(keys.NO_AUTO_PROPAGATION) == "true":
         return f"the annotation {keys.NO_AUTO_PROPAGATION} says so"
     if propagation_ref(labels_of(source), source["metadata"].get("namespace") or "") is None:
-        return _NO_POLICY
+        return _NO_LEADER if follows else _NO_POLICY
     if fields.number(source, config.spec.path_definition.replicas_spec) == 0:
         return "it has no replicas to divide"
     return "no controller has placed it"
