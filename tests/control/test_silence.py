@@ -76,7 +76,7 @@ async def test_a_member_that_is_gone_is_told_within_seconds_and_moves_nothing(wo
     assert f"m2: not heard of since {since}" in await _waiting(world)
     assert await _problem(world) == f"not heard of since {since}"
     assert (await world.source())["status"]["readyReplicas"] == 4
-    await ground.eventually(lambda: _is(ground, "Ready", "Unknown"), "it is unready, too")
+    await eventually(lambda: _is(ground, "Ready", "Unknown"), READY, "it is unready, too")
     assert loop.time() - began <= READY
     assert (await ground.conditions("m2"))["Responding"]["lastTransitionTime"] == since
     assert (await world.source())["status"]["readyReplicas"] == 4

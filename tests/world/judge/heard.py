@@ -24,6 +24,8 @@ _RENEWED, _ANSWERED = 12.0, 3.0
 #: After trouble with the control plane the next probe may be so many seconds away: the back-off of its key.
 _BACKOFF = 60.0
 _PROBE = "/healthz"
+#: A member that does not answer one for so long does not answer them all.
+_PROBED = 12.0
 _WELL = Link()
 
 
@@ -50,9 +52,9 @@ class Heard(Line):
         self._troubled = 0.0
         #: Requests without an answer so far, of the leader to the control plane, and when they were sent.
         self._open: list[tuple[float, Request]] = []
-        #: When each member was heard of last, and since when it answers all probes, if it does.
+        #: When each member was heard of last, and since when it answers all probes, and did so last.
         self._heard: dict[str, float] = {}
-        self._answers: dict[str, float] = {}
+        self._answers: dict[str, tuple[float, float]] = {}
         #: Uids of clusters, and since when they are known.
         self._known: dict[str, float] = {}
 
@@ -72,7 +74,7 @@ class Heard(Line):
         else:
             self._heard[server] = self._time()
             if request.path == _PROBE:
-                self._answers.setdefault(server, self._time())
+                self._answers[server] = (self._answers_since(server), self._time())
 
     def told(self, client: str, server: str, request: Request, events: list[Event]) -> None:
         if client == self._leader:
@@ -94,6 +96,11 @@ class Heard(Line):
         for name in self._members:
             self._look(name, now)
 
+    def _answers_since(self, name: str) -> float:
+        now = self._time()
+        since, last = self._answers.get(name, (now, now))
+        return since if now - last < _PROBED else now
+
     def _look(self, name: str, now: float) -> None:
         there, back = self._network.link(self._leader, name), self._network.link(name, self._leader)
         if there.refused:
@@ -110,7 +117,7 @@ class Heard(Line):
         if fine and unheard > _TOLD:
             self.broken(f"{name} has not answered for {unheard:.1f} s, and is said to be well")
             self._heard[name] = now
-        answers = now - max(since, self._answers.get(name, now))
+        answers = now - max(since, self._answers_since(name))
         if states.get("Responding") == "False" and answers > _TAKEN_BACK:
             self.broken(f"{name} has answered for {answers:.1f} s, and is said to be silent")
-            self._answers[name] = now
+            self._answers.pop(name)
