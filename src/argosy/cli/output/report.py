@@ -12,14 +12,17 @@ import msgspec
 
 from argosy.api import keys, names, resources
 from argosy.api.conditions import READY, Propagation
+from argosy.api.policies import PropagationPolicy
 from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig
 from argosy.kube.client import Client
-from argosy.kube.errors import NotFound
+from argosy.kube.errors import BadAnswer, Forbidden, NotFound
 from argosy.kube.objects import Metadata, Partial
 from argosy.kube.resource import Resource
 from argosy.plan import fields
 from argosy.plan.copies.placement import may_hold_copies
+from argosy.plan.metadata import labels_of
 from argosy.plan.pipeline.held import held_of
+from argosy.plan.pipeline.policy import propagation_ref
 from argosy.plan.status.wanted import (
     PENDING,
     Known,
@@ -112,6 +115,7 @@ async def gather(client: Client, resource: Resource, name: str, namespace: str |
             or_none(client.get(status, federated_name, namespace, into=CollectedStatus)),
         )
     clusters = await client.list(resources.FEDERATED_CLUSTERS, into=FederatedCluster)
+    policy = await _policy_of(client, source, namespace)
     system = await or_none(client.get(_NAMESPACES, keys.SYSTEM_NAMESPACE, into=Partial))
     selector = f"involvedObject.kind={resource.kind},involvedObject.name={name},type=Warning"
     events = await client.list(EVENTS, namespace or "default", field_selector=selector, into=EventView)
@@ -122,8 +126,21 @@ async def gather(client: Client, resource: Resource, name: str, namespace: str |
         collected=collected,
         clusters=tuple(clusters.items),
         fleet_paused=system is not None and _paused(system.metadata),
+        policy=policy,
         warnings=tuple(sorted(events.items, key=lambda event: event.when, reverse=True)),
     )
+
+
+async def _policy_of(client: Client, source: dict[str, Any], namespace: str | None) -> PropagationPolicy | None:
+    """None also for somebody who may not read it, and for one that cannot be understood."""
+    named = propagation_ref(labels_of(source), namespace or "")
+    if named is None:
+        return None
+    resource = resources.PROPAGATION_POLICIES if named.namespace else resources.CLUSTER_PROPAGATION_POLICIES
+    try:
+        return await client.get(resource, named.name, named.namespace or None, into=PropagationPolicy)
+    except (NotFound, Forbidden, BadAnswer):
+        return None
 
 
 def report(facts: Facts) -> Report:
