@@ -390,6 +390,108 @@ async def test_what_a_paused_object_keeps_back_is_not_ok(world: World) -> None:
     assert (await eventually_as_wanted(world)).ready == 9
 
 
+async def federated_conditions(world: World) -> dict[str, tuple[str, str]]:
+    conditions = (await world.federated())["status"]["conditions"]
+    return {each["type"]: (each["status"], each.get("reason", "")) for each in conditions}
+
+
+async def eventually_says(world: World, wanted: dict[str, tuple[str, str]]) -> None:
+    async def probe() -> bool:
+        return await federated_conditions(world) == wanted
+
+    try:
+        await world.eventually(probe)
+    except AssertionError:
+        raise AssertionError(f"{await federated_conditions(world)}, not {wanted}") from None
+
+
+async def test_a_hold_that_ends_while_the_object_is_paused_is_told_no_more(world: World) -> None:
+    await deployed(world)
+    await override(world, {"path": "/spec/no/such/field", "operator": "replace", "value": 1})
+    await eventually_says(
+        world, {"Propagated": ("False", "OverridesInvalid"), "Scheduled": ("False", "OverridesInvalid")}
+    )
+    await world.annotate(DEPLOYMENTS, "web", world.namespace, **{keys.PAUSED: "true"})
+    try:
+        await eventually_waits_for(world, "this object is paused")
+        body = {"metadata": {"labels": {keys.OVERRIDE_POLICY_LABEL: None}}}
+        await world.client.patch(DEPLOYMENTS, "web", body, world.namespace, kind=Patch.MERGE)
+        # A Deployment's annotations are part of what is sent: the pause itself is kept back.
+        await eventually_says(world, {"Propagated": ("False", "CheckClusters")})
+    finally:
+        await world.annotate(DEPLOYMENTS, "web", world.namespace, **{keys.PAUSED: None})
+    await eventually_as_wanted(world)
+    assert await federated_conditions(world) == {"Propagated": ("True", "")}
+
+
+async def source_conditions(world: World) -> dict[str, tuple[str, str]]:
+    conditions = ((await world.source()).get("status") or {}).get("conditions") or ()
+    return {each["type"]: (each["status"], each["reason"]) for each in conditions}
+
+
+async def test_the_conditions_of_a_deployment_follow_what_is_missing(world: World, ground: Ground) -> None:
+    complete = {
+        "Available": ("True", "MinimumReplicasAvailable"),
+        "Progressing": ("True", "NewReplicaSetAvailable"),
+    }
+    await deployed(world)
+
+    async def says(**conditions: tuple[str, str]) -> None:
+        async def probe() -> bool:
+            return conditions.items() <= (await source_conditions(world)).items()
+
+        try:
+            await world.eventually(probe)
+        except AssertionError:
+            raise AssertionError(f"{await source_conditions(world)}, not {conditions}") from None
+
+    await says(**complete)
+    await world.client.delete(resources.PROPAGATION_POLICIES, "policy", world.namespace)
+    await eventually_waits_for(world, "PolicyNotFound")
+    await says(Progressing=("False", "Held"), Available=complete["Available"])
+    await world.policy(**EQUAL)
+    await says(**complete)
+    await lose(ground.candidates["m2"])
+    try:
+        await says(Available=("Unknown", "ClusterNotReachable"), Progressing=("Unknown", "ClusterNotReachable"))
+    finally:
+        await regain(ground.candidates["m2"])
+    await says(**complete)
+    assert not (await told(world)).waiting
+
+
+async def test_a_taint_that_was_not_acted_on_yet_is_waited_for(world: World, ground: Ground) -> None:
+    await deployed(world)
+    await ground.stop_controllers()
+    try:
+        taint = {"spec": {"taints": [{"key": "broken", "effect": "NoExecute"}]}}
+        await world.client.patch(resources.FEDERATED_CLUSTERS, "m3", taint, kind=Patch.MERGE)
+        assert (await told(world)).waiting == ["clusters changed since it was placed: it is not scheduled anew yet"]
+    finally:
+        await ground.start_controllers()
+    try:
+        made = await eventually_as_wanted(world)
+        assert {each.name: each.replicas for each in made.clusters} == {"m1": 3, "m2": 3}
+    finally:
+        none = {"spec": {"taints": None}}
+        await world.client.patch(resources.FEDERATED_CLUSTERS, "m3", none, kind=Patch.MERGE)
+    await eventually_as_wanted(world)
+
+
+async def test_a_deadline_that_passed_in_a_member_is_the_reason(world: World) -> None:
+    await deployed(world)
+    body = {"spec": {"progressDeadlineSeconds": 2, "minReadySeconds": 0}}
+    body["spec"]["template"] = {"spec": {"containers": [{"name": "main", "image": "nginx:bad"}]}}
+    await world.client.patch(DEPLOYMENTS, "web", body, world.namespace, kind=Patch.STRATEGIC)
+
+    async def failed() -> bool:
+        return (await source_conditions(world)).get("Progressing") == ("False", "ProgressDeadlineExceeded")
+
+    await world.eventually(failed, "kubectl rollout status would end with an error")
+    await eventually_waits_for(world, "the roll-out does not progress: ProgressDeadlineExceeded")
+    await eventually_waits_for(world, "m1: 1 of 2 pods: ImagePullBackOff")
+
+
 async def test_a_namespace_goes_everywhere_without_a_policy(world: World) -> None:
     await eventually_as_wanted(world, NAMESPACES, world.namespace)
 

@@ -12,15 +12,10 @@ import msgspec
 
 from argosy.api import caveats, keys, names, resources
 from argosy.api.conditions import READY, Propagation
-from argosy.api.types import (
-    CollectedStatus,
-    FederatedCluster,
-    FederatedObject,
-    FederatedTypeConfig,
-    PropagationPolicy,
-)
+from argosy.api.policies import PropagationPolicy
+from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig
 from argosy.kube.client import Client
-from argosy.kube.errors import Forbidden, NotFound
+from argosy.kube.errors import BadAnswer, Forbidden, NotFound
 from argosy.kube.objects import Metadata, Partial
 from argosy.kube.resource import Resource
 from argosy.plan import fields
@@ -76,8 +71,6 @@ class EventView(msgspec.Struct, frozen=True, rename="camel"):
 class Facts(Known, frozen=True, kw_only=True):
     #: Warnings on the source and its federated object, the newest first.
     warnings: tuple[EventView, ...]
-    #: The propagation policy it names; None also if we may not read it.
-    policy: PropagationPolicy | None = None
 
 
 class ClusterReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -127,6 +120,7 @@ async def gather(client: Client, resource: Resource, name: str, namespace: str |
             or_none(client.get(status, federated_name, namespace, into=CollectedStatus)),
         )
     clusters = await client.list(resources.FEDERATED_CLUSTERS, into=FederatedCluster)
+    policy = await _policy_of(client, source, namespace)
     system = await or_none(client.get(_NAMESPACES, keys.SYSTEM_NAMESPACE, into=Partial))
     selector = f"involvedObject.kind={resource.kind},involvedObject.name={name},type=Warning"
     events = await client.list(EVENTS, namespace or "default", field_selector=selector, into=EventView)
@@ -137,19 +131,20 @@ async def gather(client: Client, resource: Resource, name: str, namespace: str |
         collected=collected,
         clusters=tuple(clusters.items),
         fleet_paused=system is not None and _paused(system.metadata),
+        policy=policy,
         warnings=tuple(sorted(events.items, key=lambda event: event.when, reverse=True)),
-        policy=await _policy_of(client, source),
     )
 
 
-async def _policy_of(client: Client, source: dict[str, Any]) -> PropagationPolicy | None:
-    ref = propagation_ref(labels_of(source), source["metadata"].get("namespace") or "")
-    if ref is None:
+async def _policy_of(client: Client, source: dict[str, Any], namespace: str | None) -> PropagationPolicy | None:
+    """None also for somebody who may not read it, and for one that cannot be understood."""
+    named = propagation_ref(labels_of(source), namespace or "")
+    if named is None:
         return None
-    kind = resources.PROPAGATION_POLICIES if ref.namespace else resources.CLUSTER_PROPAGATION_POLICIES
+    resource = resources.PROPAGATION_POLICIES if named.namespace else resources.CLUSTER_PROPAGATION_POLICIES
     try:
-        return await client.get(kind, ref.name, ref.namespace or None, into=PropagationPolicy)
-    except (NotFound, Forbidden):
+        return await client.get(resource, named.name, named.namespace or None, into=PropagationPolicy)
+    except (NotFound, Forbidden, BadAnswer):
         return None
 
 

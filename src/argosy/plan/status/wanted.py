@@ -14,6 +14,7 @@ import msgspec
 from argosy.api import keys
 from argosy.api.conditions import NOT_HEARD_OF_MESSAGE, READY, Propagation
 from argosy.api.federated import CollectedFieldsWithCluster
+from argosy.api.policies import PropagationPolicy
 from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig
 from argosy.plan import fields
 from argosy.plan.copies.digest import digest, template_digest
@@ -29,6 +30,7 @@ from argosy.plan.kinds.registry import kind_of
 from argosy.plan.kinds.rollout import UNOBSERVED
 from argosy.plan.replicas.completed import completed_of
 from argosy.plan.status.collect import UNREACHABLE
+from argosy.plan.status.since import is_to_be_scheduled_anew
 from argosy.plan.status.undecided import undecided, unfederated
 
 __all__ = ["PENDING", "Known", "copy_in", "desired_in", "lacks", "missing", "pauses", "propagation_in"]
@@ -50,6 +52,8 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     collected: CollectedStatus | None
     clusters: tuple[FederatedCluster, ...]
     fleet_paused: bool
+    #: The policy it names. Without it, it is not known whether a change of clusters has yet to be acted on.
+    policy: PropagationPolicy | None = None
 
     def member(self, name: str) -> FederatedCluster | None:
         return next((each for each in self.clusters if each.name == name), None)
@@ -79,6 +83,8 @@ def lacks(known: Known, errors: Mapping[str, str] = {}) -> list[Lack]:
     found += _missing_altogether(wants)
     if not found:
         found = _behind(wants)
+    if not found and is_to_be_scheduled_anew(federated, known.policy, known.clusters):
+        found = [Lack("clusters changed since it was placed: it is not scheduled anew yet", About.DECISION)]
     return [*(Lack(text, About.PAUSE) for text in pauses(known)), *found] if found else []
 
 

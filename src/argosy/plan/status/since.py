@@ -1,0 +1,28 @@
+"""Since: whether clusters changed after an object was scheduled, in a way that schedules it again. Then its placement, however
+well it runs, is not the last word."""
+
+from argosy.api import keys
+from argosy.api.clusters import FederatedCluster
+from argosy.api.federated import FederatedObject
+from argosy.api.policies import PropagationPolicy
+
+__all__ = ["is_to_be_scheduled_anew"]
+
+
+def is_to_be_scheduled_anew(
+    federated: FederatedObject, policy: PropagationPolicy | None, clusters: tuple[FederatedCluster, ...]
+) -> bool:
+    """By the same rules as in scheduling: a change that the policy defers does not count. Without a policy nothing is known."""
+    annotations = federated.metadata.annotations
+    stored = annotations.get(keys.SCHEDULING_TRIGGERS)
+    if policy is None or not stored or annotations.get(keys.NO_SCHEDULING):
+        return False
+    # Here, because it needs numpy, which takes longer to load than the rest of a report takes.
+    from argosy.fleet.snapshot import Fleet
+    from argosy.plan.scheduling.triggers import Difference, Record, read_record, verdict
+
+    then = read_record(stored)
+    if not isinstance(then, Record):
+        return False
+    hashes = Fleet.of(clusters).discovered_only().hashes
+    return verdict(Difference(fleet=hashes.reading(then.reads).since(then.clusters)), policy.spec).schedule
