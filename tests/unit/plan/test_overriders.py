@@ -286,7 +286,7 @@ def test_patches_that_set_or_delete_say_the_same_a_second_time(obj, stated):
 
 
 def test_the_example_can_be_applied():
-    manifests = list(yaml.safe_load_all((EXAMPLES / "overrides.yaml").read_text()))
+    manifests = list(yaml.safe_load_all((EXAMPLES / "overrides" / "web.yaml").read_text()))
     policies = [
         msgspec.convert({"metadata": each["metadata"], "spec": each["spec"]}, OverridePolicy) for each in manifests
     ]

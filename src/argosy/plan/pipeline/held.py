@@ -25,6 +25,7 @@ class HeldReason(StrEnum):
     UNSCHEDULABLE = "Unschedulable"
     CANNOT_SCHEDULE = "CannotSchedule"
     OVERRIDE_POLICY_MISSING = "OverridePolicyNotFound"
+    #: Of single clusters (`plan.copies.held_copies`), and of objects that an earlier version held as a whole.
     OVERRIDES_INVALID = "OverridesInvalid"
     NOT_SERVED = "StepNotServed"
     NO_PLACING_STEP = "NoPlacingStep"
