@@ -17,11 +17,14 @@ from argosy.api.conditions import EventReason
 from argosy.api.types import APIResource, ClusterCondition, ClusterStatus, FederatedCluster
 from argosy.control.caches.catalog import TypeChange
 from argosy.control.caches.informers import Caches
+from argosy.control.caches.livefleet import LiveFleet
 from argosy.control.caches.views import cluster_of_more_than_health
+from argosy.control.collect import Collector
 from argosy.control.context import ControllerContext
 from argosy.control.members import join
 from argosy.control.members.access import Access, Problem
 from argosy.control.members.cascade import Cascade
+from argosy.control.members.expected import ExpectedKinds
 from argosy.control.members.identity import WrongCluster
 from argosy.control.members.member import Member
 from argosy.control.members.probe import Observation, Prober
@@ -69,10 +72,15 @@ class Clusters(Loop[str]):
         access: Access,
         prober: Prober,
         cascade: Cascade,
+        fleet: LiveFleet,
+        collector: Collector,
         recorder: EventRecorder,
         timings: Timings,
     ):
         self.queue = queue
+        self._fleet = fleet
+        self._collector = collector
+        self._expected = ExpectedKinds(caches, collector, timings)
         self._writer = ClusterWriter(client, caches)
         self._caches = caches
         self._secrets = secrets
@@ -95,6 +103,8 @@ class Clusters(Loop[str]):
             shared.access,
             shared.prober,
             shared.cascade,
+            shared.fleet,
+            shared.collector,
             shared.events,
             shared.timings,
         )
@@ -106,6 +116,11 @@ class Clusters(Loop[str]):
         yield Wake(self._access.mismatched, itself, "another cluster answered in its place")
         why = "the rights of service accounts follow the types"
         yield Wake(self._caches.catalog.changes, self._of_type, why, delay=_SOON)
+        recheck, expected = self._timings.kind_recheck, self._expected
+        yield Wake(self._collector.changes, expected.of_copy, "it accepted a definition", delay=recheck)
+        yield Wake(
+            self._fleet.arrived, expected.of_arrival, "another cluster serves a kind it may soon serve", 1, recheck
+        )
 
     def _of_type(self, types: TypeChange) -> list[str]:
         old, new = types
@@ -135,6 +150,8 @@ class Clusters(Loop[str]):
         if self._is_another(cluster.name):
             return min(self._timings.health_period, self._timings.identity_recheck)
         joined = cluster.condition(texts.JOINED)
+        if self._expected.left(cluster):
+            return min(self._timings.health_period, self._timings.kind_recheck)
         if _was_ready(cluster) or joined is None:
             return self._timings.health_period
         age = _age(joined.last_transition_time)
@@ -230,6 +247,7 @@ class Clusters(Loop[str]):
     async def _forget(self, name: str) -> None:
         self._debounce.pop(name, None)
         self._missing.pop(name, None)
+        self._expected.forget(name)
         await self._access.disconnect(name)
 
     async def _publish_health(self, cluster: FederatedCluster, member: Member | None) -> None:

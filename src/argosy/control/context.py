@@ -22,6 +22,7 @@ from argosy.control.members.member import Members
 from argosy.control.members.probe import Prober
 from argosy.control.members.secrets import MemberSecrets, SecretView
 from argosy.control.options import Options
+from argosy.control.scheduling.arrivals import Arrivals
 from argosy.control.scheduling.done import DoneWork
 from argosy.control.scheduling.placed import PlacedWorkloads
 from argosy.control.scheduling.plugin_workers import PluginWorkers
@@ -94,6 +95,7 @@ class ControllerContext:
         self.reserved = ReservedFleet(self.caches, self.collector, self.fleet, self.peers)
         self.publisher = self._publisher()
         self.done = DoneWork(self.caches, self.collector)
+        self.arrivals = Arrivals(self.caches, self.fleet, timings)
         self.placed = PlacedWorkloads(self.caches, self.fleet.snapshot.workloads)
         # Every shard calls webhooks; only one records events about their configuration.
         told = self.events if shard.owns_cluster_scoped else None
@@ -108,7 +110,8 @@ class ControllerContext:
         states: list[State] = [self.caches, self.fleet, self.collector]
         if self.katalyst is not None:
             states.append(self.katalyst)
-        return [*states, self.prober, self.reserved, self.done, self.placed, self.webhooks, self.profiles]
+        inputs: list[State] = [self.reserved, self.done, self.arrivals, self.placed, self.webhooks, self.profiles]
+        return [*states, self.prober, *inputs]
 
     def queue(self) -> WorkQueue[Any]:
         """A new queue, for one loop."""

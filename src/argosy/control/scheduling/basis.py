@@ -10,6 +10,7 @@ from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.failover import Failback
 from argosy.control.migrate import Migrate
 from argosy.control.options import Options
+from argosy.control.scheduling.arrivals import Arrivals
 from argosy.control.scheduling.done import DoneWork
 from argosy.control.scheduling.placed import PlacedWorkloads
 from argosy.control.scheduling.priorities import Priorities
@@ -41,6 +42,7 @@ class DecisionBasis:
         migrate: Migrate,
         failback: Failback,
         done: DoneWork,
+        arrivals: Arrivals,
         options: Options,
         metrics: SchedulingMetrics,
     ):
@@ -50,6 +52,7 @@ class DecisionBasis:
         self.migrate = migrate
         self.failback = failback
         self.done = done
+        self._arrivals = arrivals
         self._caches = caches
         self._priorities = priorities
         self._options = options
@@ -78,6 +81,7 @@ class DecisionBasis:
                 migration=self.migrate.info(key),
                 available=self.failback.available(key),
                 done=self.done.of(key),
+                arrival=self._arrivals.of(config),
                 katalyst=self._options.katalyst,
                 instrument=self._metrics.timed,
             )

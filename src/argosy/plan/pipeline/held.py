@@ -24,6 +24,7 @@ class HeldReason(StrEnum):
     PROFILE_INVALID = "SchedulingProfileInvalid"
     UNSCHEDULABLE = "Unschedulable"
     CANNOT_SCHEDULE = "CannotSchedule"
+    WAITING_FOR_KIND = "WaitingForKind"
     OVERRIDE_POLICY_MISSING = "OverridePolicyNotFound"
     OVERRIDES_INVALID = "OverridesInvalid"
     NOT_SERVED = "StepNotServed"
