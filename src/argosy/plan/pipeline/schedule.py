@@ -84,7 +84,7 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
         return state.stopping(HeldReason.PROFILE_INVALID, f"SchedulingProfile {named}: {error}", _EVENT)
     decision = yield from decide(unit, inputs.fleet, plugins)
     if inputs.arrival is not None and not decision.unschedulable and not _has_placement(state):
-        others = arriving.awaited(decision.unit, decision.fleet, plugins.filters, inputs.arrival)
+        others = arriving.awaited(decision.unit, decision.fleet, plugins.filters, inputs.arrival.clusters)
         if others:
             message = arriving.message(unit, others, inputs.arrival)
             return state.waiting(HeldReason.WAITING_FOR_KIND, message, inputs.arrival.until)

@@ -48,14 +48,14 @@ def arrival_of(
     return Arrival(max(lately) + wait, clusters) if lately else None
 
 
-def awaited(unit: Unit, fleet: Fleet, filters: Sequence[Filter | Remote], arrival: Arrival) -> list[str]:
-    """The clusters that lack nothing but the kind, and are expected to serve it."""
+def awaited(unit: Unit, fleet: Fleet, filters: Sequence[Filter | Remote], expected: frozenset[str] | None) -> list[str]:
+    """Those of the clusters expected to serve the kind (None: all) that lack nothing but the kind."""
     lacking = ~fleet.serving((unit.group, unit.version, unit.kind))
     for plugin in filters:
         if isinstance(plugin, Filter) and plugin.name != api_resources.FILTER.name and lacking.any():
             lacking = lacking & plugin.feasible(unit, fleet)
     names = fleet.names_of(lacking.nonzero()[0])
-    return [name for name in names if arrival.clusters is None or name in arrival.clusters]
+    return [name for name in names if expected is None or name in expected]
 
 
 def message(unit: Unit, clusters: Sequence[str], arrival: Arrival) -> str:
