@@ -39,7 +39,10 @@ __all__ = ["WhatIf", "changes", "concerned", "forecast", "pass_over"]
 
 K = TypeVar("K")
 UNPROPAGATED = "names no policy and is not propagated"
-NOT_YET = "{object}: {clusters} get the definition of its kind and do not serve it yet; as soon as they do, it may be placed there, too"
+NOT_YET = (
+    "{object}: {clusters} get the definition of its kind and do not serve it yet;"
+    " if they do by then, it may be placed there, too"
+)
 
 
 def forecast(before: Snapshot, after: Snapshot) -> Forecast:
