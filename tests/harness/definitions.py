@@ -5,7 +5,12 @@ from typing import Any
 
 import orjson
 
-__all__ = ["large_definition", "large_object"]
+from argosy.api import keys
+from argosy.kube.resource import Resource
+
+__all__ = ["CRDS", "large_definition", "large_object", "scaled_definition", "scaled_type"]
+
+CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 
 Object = dict[str, Any]
 _PROSE = (
@@ -93,3 +98,54 @@ def _part(chance: random.Random, depth: int) -> Object:
     if shape < 0.4:
         return {**described, "type": "object", "additionalProperties": {"type": "object", "properties": fields}}
     return {**described, "type": "object", "properties": fields}
+
+
+def scaled_definition(kind: Resource, labels: dict[str, str] | None = None) -> Object:
+    """A small one, of a kind with replicas."""
+    properties = {
+        "spec": {"type": "object", "properties": {"replicas": {"type": "integer"}}},
+        "status": {
+            "type": "object",
+            "properties": {"readyReplicas": {"type": "integer"}, "phase": {"type": "string"}},
+        },
+    }
+    version = {
+        "name": kind.version,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
+    }
+    return {
+        "apiVersion": CRDS.api_version,
+        "kind": CRDS.kind,
+        "metadata": {"name": f"{kind.plural}.{kind.group}", "labels": labels or {}},
+        "spec": {
+            "group": kind.group,
+            "names": {"plural": kind.plural, "singular": kind.kind.lower(), "kind": kind.kind},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+def scaled_type(kind: Resource) -> Object:
+    """Its type config: it can be divided."""
+    return {
+        "apiVersion": keys.API_VERSION,
+        "kind": "FederatedTypeConfig",
+        "metadata": {"name": f"{kind.plural}.{kind.group}"},
+        "spec": {
+            "sourceType": {
+                "group": kind.group,
+                "version": kind.version,
+                "kind": kind.kind,
+                "pluralName": kind.plural,
+                "scope": "Namespaced",
+            },
+            "controllers": [[keys.GLOBAL_SCHEDULER], [keys.OVERRIDE_CONTROLLER]],
+            "pathDefinition": {"replicasSpec": "spec.replicas", "readyReplicasStatus": "status.readyReplicas"},
+            "statusCollection": {"enabled": True, "fields": ["spec.replicas", "status"]},
+            "statusAggregation": {"enabled": True},
+        },
+    }

@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from argosy.api import keys, resources
 from argosy.kube.client import Patch
 from argosy.kube.resource import Resource
+from tests.harness.definitions import CRDS, scaled_definition, scaled_type
 from tests.harness.eventually import holds
 from tests.harness.ground import World
 from tests.harness.user import weights
@@ -14,10 +14,9 @@ from tests.scenarios.seen import settled
 
 __all__ = [
     "test_a_custom_kind_is_divided_and_reported_back",
+    "test_an_object_that_comes_with_its_definition_is_divided_over_all_members",
     "test_what_members_say_of_a_definition_does_not_change_what_the_control_plane_serves",
 ]
-
-CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 
 
 async def test_a_custom_kind_is_divided_and_reported_back(world: World) -> None:
@@ -59,6 +58,31 @@ async def test_a_custom_kind_is_divided_and_reported_back(world: World) -> None:
         assert await world.copies("one", widgets) == {}
 
 
+async def test_an_object_that_comes_with_its_definition_is_divided_over_all_members(world: World) -> None:
+    group = f"{world.namespace}.example.com"
+    widgets = Resource(group, "v1", "widgets", "Widget")
+    async with _defined_everywhere(world, widgets, known=False):
+        await world.policy(**weights(m1=1, m2=1, m3=1))
+        labels = {keys.PROPAGATION_POLICY_LABEL: "policy"}
+        metadata = {"name": "one", "namespace": world.namespace, "labels": labels}
+        widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": metadata, "spec": {"replicas": 6}}
+        await world.client.create(widgets, widget)
+
+        async def placed() -> list[str] | None:
+            found = (await world.federated(f"one-widgets.{group}"))["spec"].get("placements")
+            return [each["cluster"] for each in found[0]["placement"]] if found else None
+
+        assert await world.eventually(placed, "the widget is placed") == world.names
+
+        async def divided() -> bool:
+            found = await world.copies("one", widgets)
+            return {name: copy["spec"]["replicas"] for name, copy in found.items()} == dict.fromkeys(world.names, 2)
+
+        await world.eventually(divided, "the widget is divided")
+        await world.client.delete(widgets, "one", world.namespace)
+        await world.ground.eventually_gone(widgets, "one", world.namespace)
+
+
 async def test_what_members_say_of_a_definition_does_not_change_what_the_control_plane_serves(world: World) -> None:
     widgets = Resource(f"{world.namespace}.example.com", "v1", "widgets", "Widget")
     name = f"widgets.{widgets.group}"
@@ -84,8 +108,8 @@ async def test_what_members_say_of_a_definition_does_not_change_what_the_control
 
 
 @asynccontextmanager
-async def _defined_everywhere(world: World, kind: Resource) -> AsyncIterator[None]:
-    """The definition goes to the members as any object does: by a policy."""
+async def _defined_everywhere(world: World, kind: Resource, *, known: bool = True) -> AsyncIterator[None]:
+    """The definition goes to the members as any object does: by a policy. With `known`, all are seen to serve it."""
     name, client = f"{kind.plural}.{kind.group}", world.client
     policy = f"{world.namespace}-everywhere"
     await client.create(
@@ -97,13 +121,13 @@ async def _defined_everywhere(world: World, kind: Resource) -> AsyncIterator[Non
             "spec": {"schedulingMode": "Duplicate"},
         },
     )
-    await client.create(CRDS, _definition(kind, {keys.CLUSTER_PROPAGATION_POLICY_LABEL: policy}))
-    await client.create(resources.FEDERATED_TYPE_CONFIGS, _type_config(kind))
+    await client.create(CRDS, scaled_definition(kind, {keys.CLUSTER_PROPAGATION_POLICY_LABEL: policy}))
+    await client.create(resources.FEDERATED_TYPE_CONFIGS, scaled_type(kind))
     await world.ground.install()
     try:
         await world.eventually(lambda: client.list(kind, into=bytes), f"{name} is served")
-        # A member that is known to serve it only later gets nothing of what was divided before.
-        for cluster in world.names:
+        # A member that is known to serve it only much later gets nothing of what was divided before.
+        for cluster in world.names if known else ():
             await world.eventually(lambda cluster=cluster: _serves(world, cluster, kind), f"{cluster} serves {name}")
         yield
     finally:
@@ -118,52 +142,3 @@ async def _defined_everywhere(world: World, kind: Resource) -> AsyncIterator[Non
 async def _serves(world: World, cluster: str, kind: Resource) -> bool:
     status = (await world.client.get(resources.FEDERATED_CLUSTERS, cluster))["status"]
     return any(each.get("group") == kind.group for each in status["apiResourceTypes"])
-
-
-def _definition(kind: Resource, labels: dict[str, str]) -> dict[str, Any]:
-    properties = {
-        "spec": {"type": "object", "properties": {"replicas": {"type": "integer"}}},
-        "status": {
-            "type": "object",
-            "properties": {"readyReplicas": {"type": "integer"}, "phase": {"type": "string"}},
-        },
-    }
-    version = {
-        "name": kind.version,
-        "served": True,
-        "storage": True,
-        "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
-    }
-    return {
-        "apiVersion": CRDS.api_version,
-        "kind": CRDS.kind,
-        "metadata": {"name": f"{kind.plural}.{kind.group}", "labels": labels},
-        "spec": {
-            "group": kind.group,
-            "names": {"plural": kind.plural, "singular": "widget", "kind": kind.kind},
-            "scope": "Namespaced",
-            "versions": [version],
-        },
-    }
-
-
-def _type_config(kind: Resource) -> dict[str, Any]:
-    return {
-        "apiVersion": keys.API_VERSION,
-        "kind": "FederatedTypeConfig",
-        "metadata": {"name": f"{kind.plural}.{kind.group}"},
-        "spec": {
-            "sourceType": {
-                "group": kind.group,
-                "version": kind.version,
-                "kind": kind.kind,
-                "pluralName": kind.plural,
-                "scope": "Namespaced",
-            },
-            "controllers": [[keys.GLOBAL_SCHEDULER], [keys.OVERRIDE_CONTROLLER]],
-            "pathDefinition": {"replicasSpec": "spec.replicas", "readyReplicasStatus": "status.readyReplicas"},
-            "statusCollection": {"enabled": True, "fields": ["spec.replicas", "status"]},
-            "statusAggregation": {"enabled": True},
-        },
-    }

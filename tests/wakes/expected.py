@@ -67,6 +67,18 @@ _TESTS = [
         f"{_CONTROL}followers.py::test_a_type_of_ones_own_says_what_its_objects_need",
     ),
     (
+        "arriving kinds/kinds new to the fleet/its objects wait a moment for other members to serve it",
+        f"{_CONTROL}arriving_kinds.py::test_a_kind_that_came_to_one_member_is_awaited_in_the_others",
+    ),
+    (
+        "clusters/copies in members/it accepted a definition",
+        f"{_CONTROL}arriving_kinds.py::test_members_are_asked_soon_what_they_serve_when_they_got_a_definition",
+    ),
+    (
+        "clusters/kinds new to the fleet/another cluster serves a kind it may soon serve",
+        f"{_CONTROL}arriving_kinds.py::test_a_kind_that_came_to_one_member_is_awaited_in_the_others",
+    ),
+    (
         "placed workloads/federated objects/where a workload is placed",
         f"{_CONTROL}placement_rules.py::test_a_workload_waits_for_the_one_it_wants_to_be_beside_and_follows_it",
     ),

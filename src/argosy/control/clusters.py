@@ -17,11 +17,14 @@ from argosy.api.conditions import EventReason
 from argosy.api.types import FederatedCluster
 from argosy.control.caches.catalog import TypeChange
 from argosy.control.caches.informers import Caches
+from argosy.control.caches.livefleet import LiveFleet
 from argosy.control.caches.views import cluster_of_more_than_health
+from argosy.control.collect import Collector
 from argosy.control.context import ControllerContext
 from argosy.control.members import join
 from argosy.control.members.access import Access
 from argosy.control.members.cascade import Cascade
+from argosy.control.members.expected import ExpectedKinds
 from argosy.control.members.health import ClusterHealth
 from argosy.control.members.identity import WrongCluster
 from argosy.control.members.member import Member
@@ -62,12 +65,18 @@ class Clusters(Loop[str]):
         secrets: MemberSecrets,
         access: Access,
         health: ClusterHealth,
+        expected: ExpectedKinds,
         cascade: Cascade,
+        fleet: LiveFleet,
+        collector: Collector,
         recorder: EventRecorder,
         timings: Timings,
     ):
         self.queue = queue
         self._writer = writer
+        self._fleet = fleet
+        self._collector = collector
+        self._expected = expected
         self._caches = caches
         self._secrets = secrets
         self._access = access
@@ -79,9 +88,22 @@ class Clusters(Loop[str]):
     @classmethod
     def of(cls, shared: ControllerContext) -> "Clusters":
         caches, access, events, timings = shared.caches, shared.access, shared.events, shared.timings
-        writer = ClusterWriter(shared.client, caches)
-        health = ClusterHealth(caches, shared.members, access, shared.prober, writer, events, timings)
-        return cls(writer, shared.queue(), caches, shared.secrets, access, health, shared.cascade, events, timings)
+        writer, expected = ClusterWriter(shared.client, caches), ExpectedKinds(caches, shared.collector, timings)
+        health = ClusterHealth(caches, shared.members, access, shared.prober, expected, writer, events, timings)
+        return cls(
+            writer,
+            shared.queue(),
+            caches,
+            shared.secrets,
+            access,
+            health,
+            expected,
+            shared.cascade,
+            shared.fleet,
+            shared.collector,
+            events,
+            timings,
+        )
 
     def wakes(self) -> Iterable[Wake[Any, str]]:
         yield Wake(self._caches.clusters, cluster_of_more_than_health, "it changed in more than its health")
@@ -92,6 +114,11 @@ class Clusters(Loop[str]):
         yield Wake(self._access.turned, self._health.turned, "the member stopped or began to answer", delay=recheck)
         why = "the rights of service accounts follow the types"
         yield Wake(self._caches.catalog.changes, self._of_type, why, delay=_SOON)
+        recheck, expected = self._timings.kind_recheck, self._expected
+        yield Wake(self._collector.changes, expected.of_copy, "it accepted a definition", delay=recheck)
+        yield Wake(
+            self._fleet.arrived, expected.of_arrival, "another cluster serves a kind it may soon serve", 1, recheck
+        )
 
     def _of_type(self, types: TypeChange) -> list[str]:
         old, new = types

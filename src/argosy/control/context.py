@@ -23,6 +23,7 @@ from argosy.control.members.member import Members
 from argosy.control.members.probe import Prober
 from argosy.control.members.secrets import MemberSecrets, SecretView
 from argosy.control.options import Options
+from argosy.control.scheduling.arrivals import Arrivals
 from argosy.control.scheduling.done import DoneWork
 from argosy.control.scheduling.placed import PlacedWorkloads
 from argosy.control.scheduling.plugin_workers import PluginWorkers
@@ -96,6 +97,7 @@ class ControllerContext:
         self.publisher = self._publisher()
         self.done = DoneWork(self.caches, self.collector)
         self.followers = Followers(self.caches)
+        self.arrivals = Arrivals(self.caches, self.fleet, timings)
         self.placed = PlacedWorkloads(self.caches, self.fleet.snapshot.workloads)
         # Every shard calls webhooks; only one records events about their configuration.
         told = self.events if shard.owns_cluster_scoped else None
@@ -110,16 +112,8 @@ class ControllerContext:
         states: list[State] = [self.caches, self.fleet, self.collector]
         if self.katalyst is not None:
             states.append(self.katalyst)
-        return [
-            *states,
-            self.prober,
-            self.reserved,
-            self.done,
-            self.followers,
-            self.placed,
-            self.webhooks,
-            self.profiles,
-        ]
+        inputs: list[State] = [self.reserved, self.done, self.followers, self.arrivals, self.placed]
+        return [*states, self.prober, *inputs, self.webhooks, self.profiles]
 
     def queue(self) -> WorkQueue[Any]:
         """A new queue, for one loop."""

@@ -117,6 +117,7 @@ class Federate(Loop[SourceKey]):
             Failback(shared.caches, shared.collector),
             shared.done,
             shared.followers,
+            shared.arrivals,
             options,
             shared.metrics.scheduling,
         )
@@ -352,6 +353,9 @@ class Federate(Loop[SourceKey]):
         if decided.unanswered:
             self.queue.add(key, priority=1, after=self._timings.plugin_retry)
         outcome = decided.result
+        if outcome.until is not None:
+            wait = (outcome.until - clock.now()).total_seconds()
+            self.queue.add(key, after=min(max(wait, 0.0) + _AFTER_THE_END, self._timings.kind_patience))
         policy = self._basis.policy_of(source)
         self._metrics.scheduling.end(outcome.decision, policy.spec.scheduling_profile if policy is not None else "")
         self._remember_unplaced(key, outcome)

@@ -57,6 +57,11 @@ class Timings(msgspec.Struct, frozen=True):
     #: Between two sweeps over all objects after changes of clusters. KubeAdmiral waits 20 s and more; our sweeps are cheap, and
     #: health is debounced before.
     sweep: float = 0.1
+    #: A new object of a kind that came to the fleet only now waits so long for other members to serve it, too.
+    kind_patience: float = 5.0
+    #: A member that should serve a kind soon, because it got the definition or another member serves it, is asked again this
+    #: often for as long.
+    kind_recheck: float = 1.0
     #: Objects for which a remote plugin did not answer completely are tried again after this.
     plugin_retry: float = 10.0
     #: How long a webhook may take for all requests of one question, unless one of them may take longer.

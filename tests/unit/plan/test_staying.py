@@ -116,3 +116,22 @@ def test_a_preference_is_for_new_objects():
     asked = unit(max_clusters=1, affinity=Affinity(preferred=(nvme,)))
     assert schedule(asked, members).placements == {"b": None}
     assert schedule(msgspec.structs.replace(asked, current={"a": None}), members).placements == {"a": None}
+
+
+def test_where_some_must_be_left_those_that_take_no_more_are_left_first():
+    fleets = fleet(cluster("a", taints=[taint("cordoned")]), "b", "c")
+    running = {"a": 2, "b": 2, "c": 2}
+    decision = schedule(unit(6, current=running, max_clusters=2), fleets)
+    assert set(decision.placements) == {"b", "c"}
+    assert sum(number or 0 for number in decision.placements.values()) == 6
+
+
+def test_among_equals_a_cluster_that_takes_more_is_selected():
+    fleets = fleet(cluster("a", taints=[taint("cordoned")]), "b")
+    decision = schedule(unit(6, current={"a": 3}, max_clusters=1, avoid_disruption=False), fleets)
+    assert decision.placements == {"b": 6}
+
+
+def test_what_runs_in_a_cluster_that_takes_no_more_stays_there():
+    fleets = fleet(cluster("a", taints=[taint("cordoned")]), "b")
+    assert schedule(unit(3, current={"a": 3}, max_clusters=1), fleets).placements == {"a": 3}

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from argosy.api import keys, resources
+from argosy.api.names import federated_name
 from argosy.api.types import (
+    CollectedStatus,
     FederatedCluster,
     FederatedTypeConfig,
     OverridePolicy,
@@ -24,6 +26,7 @@ from argosy.kube.errors import Forbidden, NotFound
 from argosy.kube.objects import Metadata, Partial, decode
 from argosy.kube.resource import Resource
 from argosy.plan.explain.snapshot import ObjectKey, Snapshot
+from argosy.plan.kinds.registry import KINDS
 from argosy.plan.pipeline.policy import PolicyRef
 
 __all__ = ["read_snapshot"]
@@ -58,9 +61,31 @@ async def read_snapshot(client: Client, tell: Callable[[str], None], *, katalyst
         profiles={each.metadata.name: each for each in profiles.items},
         webhooks={each.metadata.name: each for each in webhooks.items},
         priorities=priorities,
+        done=await _done(client, type_configs, federated),
         katalyst=katalyst,
         now=datetime.datetime.now(datetime.UTC),
     )
+
+
+async def _done(
+    client: Client, configs: dict[str, FederatedTypeConfig], federated: dict[ObjectKey, bytes]
+) -> dict[ObjectKey, dict[str, int]]:
+    """What was collected of the copies of kinds with work to be done once."""
+    found: dict[ObjectKey, dict[str, int]] = {}
+    for config in (configs[name] for name in sorted({key.type for key in federated})):
+        kind = KINDS.get((config.resource.group, config.kind))
+        if kind is None or not kind.work:
+            continue
+        keys_of = [key for key in federated if key.type == config.name]
+        by_place = {(key.namespace, federated_name(key.name, config.name)): key for key in keys_of}
+        selector = f"{config.api_version}={config.kind}"
+        listed = await client.list(resources.COLLECTED_STATUSES, into=CollectedStatus, label_selector=selector)
+        for each in listed.items:
+            key = by_place.get((each.metadata.namespace, each.metadata.name))
+            copies = {entry.cluster: entry.collected_fields for entry in each.clusters}
+            if key is not None:
+                found[key] = {name: kind.done(copy) for name, copy in copies.items() if isinstance(copy, dict)}
+    return found
 
 
 async def _priorities(client: Client) -> dict[str, int]:

@@ -9,7 +9,7 @@ import msgspec
 
 from argosy.api.types import ClusterResources, FederatedCluster
 from argosy.control.wake import Follow, Signal
-from argosy.fleet.member import Member
+from argosy.fleet.member import ApiKey, Member
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.informer import Change, Informer
 
@@ -28,6 +28,8 @@ class LiveFleet:
         self.facts: Signal[str] = Signal("facts of a cluster")
         #: The name of a cluster that has more room than before: worth a retry for objects that found none.
         self.room: Signal[str] = Signal("room in a cluster")
+        #: A kind that no member served before.
+        self.arrived: Signal[ApiKey] = Signal("kinds new to the fleet")
 
     def follows(self) -> Iterable[Follow[Change[FederatedCluster]]]:
         yield Follow(self._informer, self._cluster_changed, "decisions are made on the clusters as they are")
@@ -64,11 +66,16 @@ class LiveFleet:
         if live is not None:
             status = msgspec.structs.replace(cluster.status, resources=live)
             cluster = msgspec.structs.replace(cluster, status=status)
-        before = self.snapshot.member(name)
-        self.snapshot = self.snapshot.with_cluster(cluster)
+        known = self.snapshot
+        before = known.member(name)
+        self.snapshot = known.with_cluster(cluster)
         after = self.snapshot.member(name)
         if after is None or after is before:
             return
+        # What a cluster that is new itself serves did not come just now.
+        for api in sorted(after.apis - before.apis) if before is not None and before.apis else ():
+            if not known.serving(api).any():
+                self.arrived.tell(api)
         if before is None or _facts(before) != _facts(after):
             self.facts.tell(name)
         elif any(amount > before.available.get(resource, 0) for resource, amount in after.available.items()):

@@ -15,6 +15,7 @@ from argosy.api.conditions import EventReason
 from argosy.api.types import APIResource, ClusterCondition, ClusterStatus, FederatedCluster
 from argosy.control.caches.informers import Caches
 from argosy.control.members.access import Access, Problem
+from argosy.control.members.expected import ExpectedKinds
 from argosy.control.members.member import Member, Members
 from argosy.control.members.probe import Observation, Prober
 from argosy.control.members.writer import ClusterWriter
@@ -55,6 +56,7 @@ class ClusterHealth:
         members: Members,
         access: Access,
         prober: Prober,
+        expected: ExpectedKinds,
         writer: ClusterWriter,
         recorder: EventRecorder,
         timings: Timings,
@@ -63,6 +65,7 @@ class ClusterHealth:
         self._members = members
         self._access = access
         self._prober = prober
+        self._expected = expected
         self._writer = writer
         self._recorder = recorder
         self._timings = timings
@@ -78,6 +81,7 @@ class ClusterHealth:
     def forget(self, name: str) -> None:
         for memory in (self._debounce, self._contacts, self._due, self._written, self._missing):
             memory.pop(name, None)
+        self._expected.forget(name)
 
     def turned(self, name: str) -> tuple[str, ...]:
         """A member stopped or began to answer: it is to be probed. Returns its name."""
@@ -96,6 +100,8 @@ class ClusterHealth:
         timings, name = self._timings, cluster.name
         if self._is_another(name):
             return min(timings.health_period, timings.identity_recheck)
+        if self._expected.left(cluster):
+            return min(timings.health_period, timings.kind_recheck)
         contact = self._contacts.get(name)
         if contact is not None and contact.failures == 1:
             return timings.health_recheck
@@ -148,7 +154,8 @@ class ClusterHealth:
         silence = self._access.silence(cluster.name)
         if member is None or silence is not None:
             return Observation(unreachable(silence or ""))
-        observed = await self._prober.observe(member, cluster.status.api_resource_types)
+        again = self._expected.awaited(cluster.name)
+        observed = await self._prober.observe(member, cluster.status.api_resource_types, again=again)
         if not observed.health.offline and await self._access.follow_role(cluster, member):
             message = "the service account's rights in the member were updated to the type configs"
             self._event(cluster, "Normal", EventReason.ROLE_UPDATED, message)

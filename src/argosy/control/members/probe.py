@@ -128,10 +128,11 @@ class Prober:
         watched = self._watched.get(cluster)
         return list(watched.troubles.of(workload)) if watched is not None and watched.pods.has_synced else None
 
-    async def observe(self, member: Member, known: tuple[APIResource, ...] = ()) -> Observation:
+    async def observe(self, member: Member, known: tuple[APIResource, ...] = (), *, again: bool = False) -> Observation:
         """Probe once. Never raises because of the member's answers. `known` is what it served before.
 
-        APIs and resources are read again if they were not for long, or if something was wrong with the member since.
+        APIs and resources are read again if they were not for long, if something was wrong with the member since, or if they are
+        asked for `again`.
         """
         limit, read = self._timings.probe_timeout, self._read.pop(member.name, -math.inf)
         try:
@@ -149,7 +150,7 @@ class Prober:
         if health.ready != "True":
             return Observation(health)
         now = clock.monotonic()
-        if now - read < self._timings.report_period:
+        if now - read < self._timings.report_period and not again:
             self._read[member.name] = read
             return Observation(health)
         try:

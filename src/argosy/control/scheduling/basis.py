@@ -12,6 +12,7 @@ from argosy.control.failover import Failback
 from argosy.control.followers import Followers
 from argosy.control.migrate import Migrate
 from argosy.control.options import Options
+from argosy.control.scheduling.arrivals import Arrivals
 from argosy.control.scheduling.done import DoneWork
 from argosy.control.scheduling.placed import PlacedWorkloads
 from argosy.control.scheduling.priorities import Priorities
@@ -44,6 +45,7 @@ class DecisionBasis:
         failback: Failback,
         done: DoneWork,
         followers: Followers,
+        arrivals: Arrivals,
         options: Options,
         metrics: SchedulingMetrics,
     ):
@@ -54,6 +56,7 @@ class DecisionBasis:
         self.failback = failback
         self.done = done
         self.followers = followers
+        self._arrivals = arrivals
         self._caches = caches
         self._priorities = priorities
         self._options = options
@@ -84,6 +87,7 @@ class DecisionBasis:
                 migration=self.migrate.info(key),
                 available=self.failback.available(key),
                 done=self.done.of(key),
+                arrival=self._arrivals.of(config),
                 katalyst=self._options.katalyst,
                 instrument=self._metrics.timed,
             )

@@ -76,6 +76,8 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
     webhooks: dict[str, SchedulerPluginWebhookConfiguration] = {}
     #: Values of PriorityClasses; an empty name stands for pods that name none.
     priorities: dict[str, int] = {}
+    #: How much of its work each copy of a divided Job has done.
+    done: dict[ObjectKey, dict[str, int]] = {}
     #: The plugins that profiles can name.
     registry: Registry = IN_TREE
     #: Whether the controllers count requests for Katalyst's resources.

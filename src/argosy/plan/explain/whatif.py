@@ -9,28 +9,40 @@ another order may give another result.
 from collections.abc import Generator, Iterable
 from typing import Any, TypeVar
 
+import msgspec
+
+from argosy.api import keys
 from argosy.api.policies import PropagationPolicy
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.objects import Metadata, Partial, decode
+from argosy.plan.copies.placement import placed
 from argosy.plan.explain.decided_fleet import DecidedFleet, looks_at_others
 from argosy.plan.explain.forecast import Forecast, ObjectChange, object_change, summed
 from argosy.plan.explain.snapshot import ObjectKey, Snapshot
 from argosy.plan.failover.failover import rank
 from argosy.plan.fields import Json
-from argosy.plan.metadata import annotations_of, labels_of
+from argosy.plan.kinds.definition import DEFINITION
+from argosy.plan.metadata import annotations_of, labels_of, without_annotations
 from argosy.plan.pipeline.federate import NameTaken
 from argosy.plan.pipeline.held import HeldReason, held_of
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
 from argosy.plan.pipeline.run import Outcome, run
+from argosy.plan.replicas.completed import completed_of
+from argosy.plan.scheduling.arriving import awaited
 from argosy.plan.scheduling.evaluation import without_remote_plugins
 from argosy.plan.scheduling.framework import Ask, Reply
 from argosy.plan.scheduling.priority import priority_class_of
+from argosy.plan.scheduling.schedule import DEFAULT
 
 __all__ = ["WhatIf", "changes", "concerned", "forecast", "pass_over"]
 
 K = TypeVar("K")
 UNPROPAGATED = "names no policy and is not propagated"
+NOT_YET = (
+    "{object}: {clusters} get the definition of its kind and do not serve it yet;"
+    " if they do by then, it may be placed there, too"
+)
 
 
 def forecast(before: Snapshot, after: Snapshot) -> Forecast:
@@ -72,6 +84,10 @@ class WhatIf:
                     if changes(self._before, key, existing, today):
                         self._unsettled.append(key.text)
             outcome = yield from pass_over(self._after, key, settled, self._then.fleet_for(key))
+            if outcome.object is not None and (removed := _once_removed(outcome.object)) is not None:
+                # What a copy leaves undone is given to others when it is gone.
+                last = yield from pass_over(self._after, key, removed, self._then.fleet_for(key))
+                outcome = msgspec.structs.replace(last, object=last.object or removed)
         except NameTaken as error:
             self._notes.append(f"{key.text}: {error}")
             return
@@ -89,6 +105,8 @@ class WhatIf:
             held_before=held_of(annotations_of(settled)) if settled is not None else None,
             held=outcome.held,
         )
+        if others := _not_yet(self._after, key, settled, outcome):
+            self._notes.append(NOT_YET.format(object=key.text, clusters=", ".join(others)))
         if change.changes:
             self._changes.append(change)
         elif outcome.deferred:
@@ -105,6 +123,28 @@ class WhatIf:
             deferred=self._deferred,
             notes=tuple(self._notes),
         )
+
+
+def _once_removed(federated: Json) -> Json | None:
+    """The federated object of a divided Job once the copies on their way out are gone; None if there are none."""
+    annotations = annotations_of(federated)
+    if not completed_of(annotations).leaving:
+        return None
+    left = without_annotations(annotations, keys.TO_BE_REMOVED)
+    return {**federated, "metadata": {**federated["metadata"], "annotations": left}}
+
+
+def _not_yet(snapshot: Snapshot, key: ObjectKey, before: Json | None, outcome: Outcome) -> list[str]:
+    """Clusters that a new object is not placed in only because they are about to serve its kind."""
+    source, definitions = snapshot.type_configs[key.type].spec.source_type, snapshot.type_of(*DEFINITION)
+    decision = outcome.decision
+    if decision is None or definitions is None or (before is not None and placed(before["spec"])):
+        return []
+    defined = snapshot.federated_object(ObjectKey(definitions.name, "", f"{source.plural_name}.{source.group}"))
+    if defined is None:
+        return []
+    clusters = frozenset(placed(defined["spec"]))
+    return awaited(decision.unit, decision.fleet, DEFAULT.filters, clusters)
 
 
 def changes(snapshot: Snapshot, key: ObjectKey, existing: Json | None, outcome: Outcome) -> bool:
@@ -146,6 +186,7 @@ def pass_over(
         profile=profile,
         registry=snapshot.registry,
         now=snapshot.now,
+        done=snapshot.done.get(key, {}),
         katalyst=snapshot.katalyst,
     )
     return (yield from run(inputs))

@@ -7,14 +7,21 @@ from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Kind
 from argosy.plan.kinds.rollout import status_of
 
-__all__ = ["KIND"]
+__all__ = ["DEFINITION", "KIND", "established"]
+
+#: Version and kind.
+DEFINITION: Final = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+
+
+def established(definition: Json) -> bool:
+    """Whether a cluster has accepted a definition: it serves the kind, or is about to."""
+    return is_true(status_of(definition).get("conditions"), "Established")
 
 
 def _unfinished(desired: Json, copy: Json) -> list[str]:
-    conditions = status_of(copy).get("conditions")
-    if is_true(conditions, "Established"):
+    if established(copy):
         return []
-    names = find(conditions, "NamesAccepted") or {}
+    names = find(status_of(copy).get("conditions"), "NamesAccepted") or {}
     why = f": {names.get('message')}" if names.get("status") == "False" else ""
     return [f"its kind is not served yet{why}"]
 

@@ -24,6 +24,7 @@ class HeldReason(StrEnum):
     PROFILE_INVALID = "SchedulingProfileInvalid"
     UNSCHEDULABLE = "Unschedulable"
     CANNOT_SCHEDULE = "CannotSchedule"
+    WAITING_FOR_KIND = "WaitingForKind"
     OVERRIDE_POLICY_MISSING = "OverridePolicyNotFound"
     #: Of single clusters (`plan.copies.held_copies`), and of objects that an earlier version held as a whole.
     OVERRIDES_INVALID = "OverridesInvalid"

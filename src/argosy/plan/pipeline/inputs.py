@@ -14,6 +14,7 @@ from argosy.plan.fields import Json
 from argosy.plan.followers.graph import Following
 from argosy.plan.pipeline.policy import PolicyRef
 from argosy.plan.plugins import IN_TREE
+from argosy.plan.scheduling.arriving import Arrival
 from argosy.plan.scheduling.framework import Profile
 from argosy.plan.scheduling.profile import Registry
 from argosy.plan.scheduling.unit import AutoMigrationInfo
@@ -56,6 +57,8 @@ class PassInputs(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     migration: AutoMigrationInfo | None = None
     #: Available replicas in each reachable member, for failback.
     available: Mapping[str, int] | None = None
+    #: Members have begun to serve its kind only now.
+    arrival: Arrival | None = None
     #: How much of a divided Job's work each copy has done, where that is known.
     done: Mapping[str, int] = {}
     #: Whether requests for Katalyst's resources count.

@@ -8,6 +8,7 @@ stays, and the object says why.
 A step of our own is one file and one line in `STEPS`. The caller handles deleted sources.
 """
 
+import datetime
 from collections.abc import Callable, Generator, Mapping
 from typing import Final
 
@@ -60,6 +61,8 @@ class Outcome(msgspec.Struct, frozen=True):
     decision: Decision | None = None
     #: The settings that prevent scheduling although something changed.
     deferred: str = ""
+    #: When the pass is to be run again at the latest.
+    until: datetime.datetime | None = None
 
 
 def run_locally(inputs: PassInputs) -> Outcome:
@@ -139,13 +142,13 @@ def _told(inputs: PassInputs, state: State) -> State:
 def _outcome(inputs: PassInputs, state: State) -> Outcome:
     annotations = _annotations(inputs, state)
     if state.before is not None and equal(_object(state, annotations), state.before):
-        return Outcome(held=state.held, decision=state.decision, deferred=state.deferred)
+        return Outcome(held=state.held, decision=state.decision, deferred=state.deferred, until=state.until)
     # The record of the decision is written with other changes, but never causes a write.
     record = _record(inputs, state)
     if record:
         annotations = with_annotation(annotations, keys.DECISION, record)
     written = _object(state, annotations)
-    return Outcome(written, state.before is None, state.held, state.notes, state.decision, state.deferred)
+    return Outcome(written, state.before is None, state.held, state.notes, state.decision, state.deferred, state.until)
 
 
 def _object(state: State, annotations: dict[str, str]) -> Json:

@@ -27,6 +27,7 @@ from argosy.plan.pipeline.policy import propagation_ref
 from argosy.plan.pipeline.state import State
 from argosy.plan.replicas.completed import Witness, Work, completed_of, with_completed
 from argosy.plan.replicas.divide import Divider, divider_of
+from argosy.plan.scheduling import arriving
 from argosy.plan.scheduling.framework import Ask, FrameworkError, Reply
 from argosy.plan.scheduling.profile import content_of
 from argosy.plan.scheduling.schedule import Decision, decide, profile_of
@@ -82,13 +83,22 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
     except FrameworkError as error:
         return state.stopping(HeldReason.PROFILE_INVALID, f"SchedulingProfile {named}: {error}", _EVENT)
     decision = yield from decide(unit, inputs.fleet, plugins)
+    if inputs.arrival is not None and not decision.unschedulable and not _has_placement(state):
+        others = arriving.awaited(decision.unit, decision.fleet, plugins.filters, inputs.arrival.clusters)
+        if others:
+            message = arriving.message(unit, others, inputs.arrival)
+            return state.waiting(HeldReason.WAITING_FOR_KIND, message, inputs.arrival.until)
     return _scheduled(inputs, state, policy, current, decision, triggers)
 
 
 def _is_placed(state: State) -> bool:
     """An object held for lack of a cluster counts as not placed: any change may be the one it needs."""
     lacks_a_cluster = state.held_before is not None and state.held_before.reason == HeldReason.UNSCHEDULABLE
-    return is_placed_by(state.spec, keys.GLOBAL_SCHEDULER) and not lacks_a_cluster
+    return _has_placement(state) and not lacks_a_cluster
+
+
+def _has_placement(state: State) -> bool:
+    return is_placed_by(state.spec, keys.GLOBAL_SCHEDULER)
 
 
 def _current(inputs: PassInputs, state: State) -> dict[str, int | None]:

@@ -1,5 +1,6 @@
 """State: a federated object during a pass. Each step returns the next state and changes none."""
 
+import datetime
 from collections.abc import Mapping
 
 import msgspec
@@ -41,6 +42,8 @@ class State(msgspec.Struct, frozen=True, eq=False):
     decision: Decision | None = None
     #: The settings that prevent scheduling although something changed.
     deferred: str = ""
+    #: When the pass is to be run again at the latest.
+    until: datetime.datetime | None = None
 
     def with_spec(self, spec: Json) -> "State":
         return msgspec.structs.replace(self, spec=spec)
@@ -57,6 +60,10 @@ class State(msgspec.Struct, frozen=True, eq=False):
         held = Held(reason, message)
         state = msgspec.structs.replace(self, held=held)
         return state if held == self.held_before else state.noting("Warning", event, message)
+
+    def waiting(self, reason: HeldReason, message: str, until: datetime.datetime) -> "State":
+        """Stops the pass until then, or until something changes. That is nothing to warn of."""
+        return msgspec.structs.replace(self, held=Held(reason, message), stopped=True, until=until)
 
     def stopping(self, reason: HeldReason, message: str, event: EventReason) -> "State":
         """Holds the placement and stops the pass: later steps cannot go on either."""
