@@ -52,6 +52,7 @@ async def test_a_member_that_is_away_loses_nothing_and_catches_up(world: World, 
     await settled(world)
     before = await uids(world)
     fail(ground.candidates["m2"].relay)
+    await world.eventually(lambda: _heard_of(world, "False"), "it is said not to be heard of")
     await ground.eventually_unready("m2")
     await world.scale("web", 6)
     await world.eventually_replicas({"m1": 3, "m2": 2})
@@ -62,10 +63,15 @@ async def test_a_member_that_is_away_loses_nothing_and_catches_up(world: World, 
     await world.eventually(told, "the federated object says who is missing")
     assert [is_ready(pod) for pod in await pods_of(world, "m2")] == [True] * 2
     ground.candidates["m2"].relay.heal()
+    await world.eventually(lambda: _heard_of(world, "True"), "it is heard of again")
     await ground.eventually_ready("m2")
     await world.eventually_replicas({"m1": 3, "m2": 3})
     await eventually_rolled_out(world, 6)
     assert await uids(world) == before
+
+
+async def _heard_of(world: World, status: str) -> bool:
+    return (await world.ground.conditions("m2")).get("Responding", {}).get("status") == status
 
 
 async def test_a_deletion_waits_for_a_member_that_is_away(world: World) -> None:

@@ -52,6 +52,10 @@ class Debounce(msgspec.Struct, frozen=True):
     pair: tuple[str, str]
     since: float
 
+    @property
+    def offline(self) -> bool:
+        return self.pair[0] == "True"
+
 
 class Contact(msgspec.Struct, frozen=True):
     """When a member was heard of last, how often it has not been since, and why, if there is more to say."""

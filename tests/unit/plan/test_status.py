@@ -170,6 +170,11 @@ class TestDeployment:
         assert find(status["conditions"], "MembersUnreachable")["message"] == (
             "counts of clusters [m2] are the last known ones"
         )
+        silent = msgspec.structs.replace(cut, silent_since="2026-01-01T00:00:00Z")
+        told = source_status(synced.source, synced.typed, [*observations, silent], EARLY)
+        assert find(told["conditions"], "MembersUnreachable")["message"] == (
+            "counts of clusters [m2 (not heard of since 2026-01-01T00:00:00Z)] are the last known ones"
+        )
         healed = source_status(
             {**synced.source, "status": status}, synced.typed, seen(m1=member(2), m2=member(4)), LATE
         )

@@ -110,9 +110,9 @@ class ClusterHealth:
         return max(wait, timings.health_recheck)
 
     def _soon(self, cluster: FederatedCluster) -> float:
-        """A member whose watches fail is probed soon. So is a new one that is not ready yet, at first: somebody is waiting."""
-        member = self._members.get(cluster.name)
-        if member is not None and member.unwatched():
+        """Seconds for a member that answers while watches on it fail, and for a new one that somebody is waiting for."""
+        member, seen = self._members.get(cluster.name), self._debounce.get(cluster.name)
+        if member is not None and member.unwatched() and seen is not None and not seen.offline:
             return self._timings.watch_lost
         joined = cluster.condition(texts.JOINED)
         if _was_ready(cluster) or joined is None:
