@@ -233,7 +233,13 @@ FEDERATED_HPA_CONTROLLER: Final = PREFIX + "federatedhpa-controller"
 FOLLOWER_CONTROLLER: Final = PREFIX + "follower-controller"
 
 #: Those whose steps Argosy does itself; entries of others are carried through.
-OWN_STEPS: Final = (NSAUTOPROP_CONTROLLER, FEDERATED_HPA_CONTROLLER, GLOBAL_SCHEDULER, OVERRIDE_CONTROLLER)
+OWN_STEPS: Final = (
+    NSAUTOPROP_CONTROLLER,
+    FEDERATED_HPA_CONTROLLER,
+    GLOBAL_SCHEDULER,
+    OVERRIDE_CONTROLLER,
+    FOLLOWER_CONTROLLER,
+)
 
 # Values.
 ADOPT: Final = "adopt"

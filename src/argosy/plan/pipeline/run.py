@@ -41,12 +41,19 @@ __all__ = ["STEPS", "Outcome", "Step", "run", "run_locally"]
 #: A step that may ask remote plugins is a generator.
 Step = Callable[[PassInputs, State], State | Generator[Ask, Reply, State]]
 
+
+def _followed(inputs: PassInputs, state: State) -> State:
+    """Every pass begins with following; a type config may list it as well, as KubeAdmiral's do."""
+    return state
+
+
 #: Our own steps, by the name a type config lists them under.
 STEPS: Final[Mapping[str, Step]] = {
     keys.NSAUTOPROP_CONTROLLER: propagate_namespace,
     keys.FEDERATED_HPA_CONTROLLER: autoscale,
     keys.GLOBAL_SCHEDULER: schedule,
     keys.OVERRIDE_CONTROLLER: override,
+    keys.FOLLOWER_CONTROLLER: _followed,
 }
 
 
