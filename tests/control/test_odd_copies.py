@@ -9,7 +9,7 @@ from argosy.api.conditions import Propagation
 from argosy.api.keys import MANAGED_LABEL, RETAIN_TERMINATING_FINALIZER
 from argosy.api.typeconfigs import FederatedTypeConfig, manifests
 from argosy.control.copies.operations import Operations
-from argosy.control.members.member import Member, Members
+from argosy.control.members.member import Member
 from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
 from argosy.kube.objects import encode
@@ -70,7 +70,8 @@ def operations(copy: Any) -> tuple[Operations, Member]:
 
     caches: Any = Nothing()
     client: Any = Knowing(copy)
-    return Operations(caches, caches, Metrics()), Member("m1", client, Timings(), confirm, Members().recovered.tell)
+    member = Member("m1", client, Timings(), confirm, recovered=lambda name: None, faltered=lambda name: None)
+    return Operations(caches, caches, Metrics()), member
 
 
 @pytest.mark.parametrize("levels", [300, 900, 5000])
