@@ -83,6 +83,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     divide: Callable[[Shares], Divided] = by_number
     #: Why an object cannot be divided; empty if it can.
     indivisible: Callable[[Json], str] = _always_divisible
+    #: Whether its conditions have a lastUpdateTime.
+    update_time: bool = False
     #: Merges the members' statuses into one.
     aggregate: Callable[[Aggregation], Json | None] = merge
     #: (desired, copy): what a member's copy lacks to be as desired, in short phrases. The copy may have only the fields that
