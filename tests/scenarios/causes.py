@@ -78,11 +78,7 @@ async def test_a_quota_that_keeps_pods_of_a_statefulset_away_is_told(world: Worl
     manifest = deployment("web", 2, "policy", world.namespace)
     manifest |= {"kind": "StatefulSet", "spec": {**manifest["spec"], "serviceName": "web"}}
     await world.client.create(_STATEFULSETS, manifest)
-
-    async def runs() -> bool:
-        return ((await world.source("web", _STATEFULSETS)).get("status") or {}).get("readyReplicas") == 2
-
-    await world.eventually(runs, "it runs")
+    await eventually_well(world, _STATEFULSETS)
     await limit(world, "m1", pods=1)
     await world.client.patch(_STATEFULSETS, "web", {"spec": {"replicas": 8}}, world.namespace)
     await eventually_waits_for(world, "m1: ", "FailedCreate: exceeded quota: few", resource=_STATEFULSETS)

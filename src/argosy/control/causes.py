@@ -14,7 +14,7 @@ from argosy.control.members.probe import Prober, TroubleChange
 from argosy.control.refusals import Refusals
 from argosy.control.telemetry.events import ObjectRecorder
 from argosy.control.timings import Timings
-from argosy.fleet.troubles import WorkloadRef
+from argosy.fleet.pods.troubles import WorkloadRef
 from argosy.kube import clock
 from argosy.plan.fields import MISSHAPEN
 from argosy.plan.status.cause import cause_of, workload_of

@@ -17,7 +17,7 @@ from msgspec import Meta
 from argosy.api.clusters import ClusterResources, ResourceList
 from argosy.fleet.katalyst import NodeResources
 from argosy.fleet.member import CPU, readable
-from argosy.fleet.troubles import ContainerStatus, Trouble, unschedulable, unstarted
+from argosy.fleet.pods.troubles import ContainerStatus, Trouble, unschedulable, unstarted
 from argosy.kube import quantity
 from argosy.kube.objects import Identity, Metadata, OwnerReference
 from argosy.kube.podresources import InitContainer, add, aggregate

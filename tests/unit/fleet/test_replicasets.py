@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.fleet.capacity import PodView
-from argosy.fleet.replicasets import Pods, PodsByReplicaSet
+from argosy.fleet.pods.replicasets import Pods, PodsByReplicaSet
 from argosy.kube.objects import decode
 
 SINCE = "2026-01-01T00:00:00Z"

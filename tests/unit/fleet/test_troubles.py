@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.fleet.capacity import PodView
-from argosy.fleet.troubles import Trouble, Troubles, WorkloadRef
+from argosy.fleet.pods.troubles import Trouble, Troubles, WorkloadRef
 from argosy.kube.objects import decode
 
 WEB = WorkloadRef("apps", "Deployment", "shop/web")

@@ -5,7 +5,7 @@ import datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.fleet.replicasets import Pods
+from argosy.fleet.pods.replicasets import Pods
 from argosy.plan.failover.auto_migration import (
     Estimate,
     estimate,

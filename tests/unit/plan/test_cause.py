@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.api.federated import Cause
-from argosy.fleet.troubles import Trouble
+from argosy.fleet.pods.troubles import Trouble
 from argosy.plan.fields import Json
 from argosy.plan.kinds.cause import cause_text, causes_text
 from argosy.plan.status.cause import cause_of, lacks_pods, refusal_text, steady

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.fleet.replicasets import Pods
+from argosy.fleet.pods.replicasets import Pods
 from argosy.fleet.snapshot import Fleet
 from argosy.plan.failover.auto_migration import estimate, relevant, text_of
 from argosy.plan.failover.full_clusters import observed, shape_of

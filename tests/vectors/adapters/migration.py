@@ -7,7 +7,7 @@ import orjson
 
 from argosy.api import keys
 from argosy.fleet.capacity import PodView
-from argosy.fleet.replicasets import PodsByReplicaSet
+from argosy.fleet.pods.replicasets import PodsByReplicaSet
 from argosy.kube import duration
 from argosy.kube.objects import decode
 from argosy.plan.failover.auto_migration import count, newest_replica_set, same_pod_template, threshold_of

@@ -20,8 +20,8 @@ from argosy.fleet.apis import ordered
 from argosy.fleet.capacity import Capacity, NodeView, PodView
 from argosy.fleet.health import Health, probe_failed, probe_result
 from argosy.fleet.katalyst import NodeResources
-from argosy.fleet.replicasets import Pods, PodsByReplicaSet
-from argosy.fleet.troubles import Trouble, Troubles, WorkloadRef
+from argosy.fleet.pods.replicasets import Pods, PodsByReplicaSet
+from argosy.fleet.pods.troubles import Trouble, Troubles, WorkloadRef
 from argosy.kube import clock
 from argosy.kube.discovery import Discovery
 from argosy.kube.errors import ApiError, BadAnswer, TooManyRequests, TransportError

@@ -20,7 +20,7 @@ import orjson
 
 from argosy.api import keys
 from argosy.api.policies import PropagationPolicy
-from argosy.fleet.replicasets import Pods
+from argosy.fleet.pods.replicasets import Pods
 from argosy.kube import duration, timestamps
 from argosy.kube.objects import DecodeError, decode
 from argosy.plan.fields import Json, equal

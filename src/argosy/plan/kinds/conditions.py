@@ -75,7 +75,7 @@ def _named(unreachable: Observation) -> str:
     return f"{unreachable.cluster} ({NOT_HEARD_OF_MESSAGE.format(since=unreachable.silent_since)})"
 
 
-def concluded(status: Json, aggregation: Aggregation, *, has_pods: bool) -> Json:
+def concluded(status: Json, aggregation: Aggregation, *, has_pods: bool, update_time: bool) -> Json:
     """A merged status of any kind, without claims that what is missing refutes; and if its kind has pods, with the reason why
     they are not ready. Other kinds may have no room for it, and an API server would drop it again and again."""
     before = aggregation.status.get("conditions")
@@ -85,13 +85,12 @@ def concluded(status: Json, aggregation: Aggregation, *, has_pods: bool) -> Json
         wanted = [each for each in wanted if each.get("type") not in _END]
         if len(wanted) < len(conditions):
             status = {key: value for key, value in status.items() if key != "completionTime"}
-    times = {key for each in conditions for key in each if key == "lastUpdateTime"}
     added = [*_not_ready(wanted, aggregation), *(_failing(aggregation) if has_pods else [])]
     told = {each["type"] for each in added}
     wanted = [each for each in wanted if each.get("type") not in told]
     if not added and wanted == conditions:
         return status
-    wanted += settled(added, before, aggregation.now, update_time=bool(times))
+    wanted += settled(added, before, aggregation.now, update_time=update_time)
     rest = {key: value for key, value in status.items() if key != "conditions"}
     return {**rest, "conditions": wanted} if wanted else rest
 

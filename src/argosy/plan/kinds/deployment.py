@@ -174,6 +174,7 @@ KIND: Final = Kind(
     pod_spec=("spec", "template", "spec"),
     feedback_with_status=True,
     retain=_retain,
+    update_time=True,
     aggregate=_aggregate,
     unfinished=_unfinished,
 )

@@ -111,6 +111,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     work: str = ""
     done: Callable[[Json], int] = _nothing
     over: Callable[[Json], bool] = _never
+    #: Whether its conditions have a lastUpdateTime.
+    update_time: bool = False
     #: Merges the members' statuses into one.
     aggregate: Callable[[Aggregation], Json | None] = merge
     #: (desired, copy): what a member's copy lacks to be as desired, in short phrases. The copy may have only the fields that

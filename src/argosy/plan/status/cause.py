@@ -13,7 +13,7 @@ import msgspec
 
 from argosy.api.federated import Cause
 from argosy.api.typeconfigs import FederatedTypeConfig
-from argosy.fleet.troubles import Trouble, WorkloadRef
+from argosy.fleet.pods.troubles import Trouble, WorkloadRef
 from argosy.kube.conditions import find, is_true
 from argosy.plan import fields
 from argosy.plan.fields import Json
