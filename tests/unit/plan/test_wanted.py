@@ -252,3 +252,13 @@ def test_a_deployment_is_as_wanted_exactly_if_kubectl_would_say_so_and_nothing_i
     lacking = kind_of(deployment()).unfinished(deployment(spec={"replicas": wanted}), copy)
     rolled_out = observed >= 3 and updated >= wanted and replicas <= updated and available >= wanted
     assert (lacking == []) == (rolled_out and replicas <= wanted)
+
+
+def test_what_it_waits_for_and_does_not_exist_is_missing():
+    known = as_wanted(missing=["ConfigMap default/settings"])
+    assert missing(known) == ["waits for ConfigMap default/settings, which does not exist"]
+
+
+def test_a_list_of_followers_that_cannot_be_read_is_told():
+    known = as_wanted(deployment(metadata={"annotations": {keys.FOLLOWERS: "["}}))
+    assert [each.partition(":")[0] for each in missing(known)] == [f"annotation {keys.FOLLOWERS} is ignored"]
