@@ -27,7 +27,7 @@ from argosy.kube.selectors import SelectorError, from_label_selector
 from argosy.plan.fields import MISSHAPEN
 from argosy.plan.followers.graph import NOBODY, Following, Graph, Leader, ObjectRef, Where
 from argosy.plan.followers.needs import NOTHING, Needs, about_of, is_about, needs_of, pod_labels_of
-from argosy.plan.followers.standing import is_divided, is_leaving, leads, where_of
+from argosy.plan.followers.standing import behind_of, is_divided, is_leaving, leads, where_of
 from argosy.plan.kinds.about import About, PodSelector, Target
 
 __all__ = ["Followers"]
@@ -40,7 +40,7 @@ class Followers:
 
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
-        self._graph = Graph(self._where)
+        self._graph = Graph(self._where, self._behind)
         #: Followers whose leaders came, went, moved or changed.
         self.led: Signal[SourceKey] = Signal("leaders of an object")
         #: Leaders that lack something they need, and those that lack it no more.
@@ -71,15 +71,18 @@ class Followers:
         leader = self._graph.leader(ref) if ref is not None else None
         if ref is None or leader is None or not leader.leads or leader.leaving:
             return ()
-        where = self._where(ref)
+        missing = [
+            (name, need)
+            for name, need in leader.needs.needed.items()
+            if need.required and self._is_missing(ObjectRef(ref.namespace, *name))
+        ]
+        where = self._where(ref) if missing else None
         placed = where.placed if where is not None else frozenset()
         return tuple(
             sorted(
                 f"{name.kind} {ref.namespace}/{name.name}"
-                for name, need in leader.needs.needed.items()
-                if need.required
-                and (placed if need.clusters is None else placed & need.clusters)
-                and self._is_missing(ObjectRef(ref.namespace, *name))
+                for name, need in missing
+                if (placed if need.clusters is None else placed & need.clusters)
             )
         )
 
@@ -143,7 +146,7 @@ class Followers:
         before, after = where_of(old), where_of(new)
         if before.placed != after.placed or before.leaving != after.leaving:
             return True
-        return before.behind != after.behind and self._graph.has_stale_followers(ref)
+        return self._graph.has_stale_followers(ref) and behind_of(old) != behind_of(new)
 
     def _source_changed(self, told: SourceChange) -> None:
         change = told.change
@@ -225,6 +228,11 @@ class Followers:
         source = self._key(ref)
         view = self._caches.federated_view(source) if source is not None else None
         return where_of(view) if view is not None else None
+
+    def _behind(self, ref: ObjectRef) -> frozenset[str]:
+        source = self._key(ref)
+        view = self._caches.federated_view(source) if source is not None else None
+        return behind_of(view) if view is not None else frozenset()
 
     def _is_missing(self, ref: ObjectRef) -> bool:
         key = self._key(ref)

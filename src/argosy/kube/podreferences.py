@@ -76,7 +76,8 @@ def volume_references(volume: Any) -> Iterator[Reference]:
     for each in _items(volume.get("projected"), "sources"):
         yield from _of_sources(each, "configMap", "secret")
     for field, path in _SECRETS_OF_VOLUMES:
-        yield from named("Secret", _at(volume, (field, *path)))
+        if field in volume:
+            yield from named("Secret", _at(volume, (field, *path)))
 
 
 def references_at(obj: Any, path: str, group: str, kind: str) -> Iterator[Reference]:

@@ -146,3 +146,23 @@ async def test_nothing_to_decide_is_a_failure():
     unlabelled = deployment(metadata={"labels": {keys.PROPAGATION_POLICY_LABEL: None}})
     with pytest.raises(Failure, match="nothing would be decided now: no policy is named"):
         await decided_now(Snapshot(type_configs={DEPLOYMENTS.name: DEPLOYMENTS}), facts(source=unlabelled))
+
+
+def test_a_follower_says_whom_it_follows_and_where_to():
+    given = facts(record=False)
+    spec = {
+        **given.federated["spec"],
+        "follows": [{"group": "apps", "kind": "Deployment", "namespace": "default", "name": "lead"}],
+        "placements": [{"controller": keys.FOLLOWER_CONTROLLER, "placement": [{"cluster": "m1"}]}],
+    }
+    given = msgspec.structs.replace(given, federated={**given.federated, "spec": spec})
+    told = explained(given, "m1")
+    assert (told.follows, told.followed_to) == (("Deployment lead",), ("m1",))
+    assert told.cluster is not None
+    assert told.cluster.because == "it follows Deployment lead"
+    assert "goes where the objects go that need it" in explained(given).undecided
+
+
+def test_what_an_object_waits_for_is_told():
+    told = explained(annotated(facts(), **{keys.WAITS_FOR: '["ConfigMap default/settings"]'}))
+    assert told.waits_for == ("ConfigMap default/settings",)

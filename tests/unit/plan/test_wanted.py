@@ -254,6 +254,16 @@ def test_a_deployment_is_as_wanted_exactly_if_kubectl_would_say_so_and_nothing_i
     assert (lacking == []) == (rolled_out and replicas <= wanted)
 
 
+def test_what_it_waits_for_and_does_not_exist_is_missing():
+    known = as_wanted(missing=["ConfigMap default/settings"])
+    assert missing(known) == ["waits for ConfigMap default/settings, which does not exist"]
+
+
+def test_a_list_of_followers_that_cannot_be_read_is_told():
+    known = as_wanted(deployment(metadata={"annotations": {keys.FOLLOWERS: "["}}))
+    assert [each.partition(":")[0] for each in missing(known)] == [f"annotation {keys.FOLLOWERS} is ignored"]
+
+
 # Overrides that cannot be applied.
 
 DIFFERS = deployment(metadata={"labels": {keys.OVERRIDE_POLICY_LABEL: "differ"}})
@@ -273,8 +283,8 @@ def test_a_held_cluster_is_never_as_wanted_whatever_was_recorded():
     known = held()
     (told,) = missing(known)
     assert told.startswith("m1: ApplyOverridesFailed: OverridePolicy differ, overrideRules[0], cluster m1: ")
-    assert propagation_in(known.federated, DEPLOYMENTS, "m1") == "ApplyOverridesFailed"
-    assert propagation_in(known.federated, DEPLOYMENTS, "m2") == "OK"
+    assert propagation_in(known, "m1") == "ApplyOverridesFailed"
+    assert propagation_in(known, "m2") == "OK"
 
 
 def test_replicas_that_a_held_copy_keeps_are_told():

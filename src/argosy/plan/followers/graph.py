@@ -61,8 +61,6 @@ class Where(NamedTuple):
     placed: frozenset[str] = frozenset()
     #: Clusters that may have a copy and are not to.
     leaving: frozenset[str] = frozenset()
-    #: Clusters whose copy may not be of its newest template.
-    behind: frozenset[str] = frozenset()
 
 
 class Following(msgspec.Struct, frozen=True):
@@ -87,9 +85,12 @@ _NOWHERE: Final = Where()
 
 
 class Graph:
-    def __init__(self, where: Callable[[ObjectRef], Where | None]) -> None:
-        """`where` tells where a leader is, None if nobody knows it."""
+    def __init__(
+        self, where: Callable[[ObjectRef], Where | None], behind: Callable[[ObjectRef], frozenset[str]]
+    ) -> None:
+        """`where` tells where a leader is, None if nobody knows it; `behind`, in which clusters its newest change may not be."""
         self._where = where
+        self._behind = behind
         self._leaders: dict[ObjectRef, Leader] = {}
         self._needed: dict[ObjectRef, dict[ObjectRef, Need]] = {}
         #: Whom objects follow, as stored in them, and the other way round.
@@ -222,14 +223,14 @@ class Graph:
                 if leader not in self._departed:
                     unknown.add(leader)
                 continue
-            where = self._where(leader) or _NOWHERE
-            staying |= where.leaving | where.behind
+            where, behind = self._where(leader) or _NOWHERE, self._behind(leader)
+            staying |= where.leaving | behind
             if known.leaving:
                 staying |= where.placed
             elif known.frozen or known.needs.unclear:
                 listed.add(leader)
                 staying |= where.placed
-            elif where.behind:
+            elif behind:
                 listed.add(leader)
         target = self._targets.get(ref)
         return Following(

@@ -12,7 +12,7 @@ from argosy.plan.followers.graph import Where
 from argosy.plan.pipeline import pending
 from argosy.plan.pipeline.policy import propagation_ref
 
-__all__ = ["is_divided", "is_leaving", "leads", "where_of"]
+__all__ = ["behind_of", "is_divided", "is_leaving", "leads", "where_of"]
 
 
 class _Spec(Protocol):
@@ -55,14 +55,30 @@ def is_divided(spec: Json) -> bool:
 
 
 def where_of(federated: Federated) -> Where:
-    entries, status, annotations = federated.spec.placements, federated.status, federated.metadata.annotations
-    wanted = {cluster for entry in entries for cluster in entry.clusters}
-    own = {cluster for entry in entries if entry.controller != keys.FOLLOWER_CONTROLLER for cluster in entry.clusters}
-    holding = {*wanted, *to_be_removed(annotations), *(entry.cluster for entry in status.clusters)}
+    entries = federated.spec.placements
+    own, all_of_them = set[str](), set[str]()
+    for entry in entries:
+        clusters = entry.clusters
+        all_of_them.update(clusters)
+        if entry.controller != keys.FOLLOWER_CONTROLLER:
+            own.update(clusters)
+    return Where(frozenset(own), frozenset(_holding(federated, all_of_them) - all_of_them))
+
+
+def behind_of(federated: Federated) -> frozenset[str]:
+    """Clusters whose copy may not be of its newest template."""
+    status, metadata = federated.status, federated.metadata
+    holding = _holding(federated, {cluster for entry in federated.spec.placements for cluster in entry.clusters})
     sent = (
-        status.synced_generation == federated.metadata.generation
-        and keys.HELD not in annotations
-        and pending.finished(annotations.get(keys.PENDING_CONTROLLERS))
+        status.synced_generation == metadata.generation
+        and keys.HELD not in metadata.annotations
+        and pending.finished(metadata.annotations.get(keys.PENDING_CONTROLLERS))
     )
     current = {entry.cluster for entry in status.clusters if entry.status == Propagation.OK} if sent else set()
-    return Where(frozenset(own), frozenset(holding - wanted), frozenset(holding - current))
+    return frozenset(holding - current)
+
+
+def _holding(federated: Federated, placed: set[str]) -> set[str]:
+    annotations = federated.metadata.annotations
+    noted = to_be_removed(annotations) if keys.TO_BE_REMOVED in annotations else ()
+    return placed.union(noted, [entry.cluster for entry in federated.status.clusters])
