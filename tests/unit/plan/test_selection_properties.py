@@ -5,6 +5,7 @@ from hypothesis import given, settings
 
 from argosy.fleet.snapshot import Fleet
 from argosy.plan.scheduling.schedule import schedule
+from argosy.plan.scheduling.staying import closed_to_more
 from tests.unit.plan.any_worlds import worlds
 
 
@@ -32,7 +33,15 @@ def test_the_best_are_selected_and_no_more_than_allowed(world):
     limit = world[0].max_clusters
     assert len(decision.selected) == min(len(decision.scores), len(decision.scores) if limit is None else limit)
     kept = decision.unit.current if decision.unit.stays_put else {}
-    ranking = sorted(decision.scores, key=lambda name: (name not in kept, -decision.scores[name], name))
+    full = closed_to_more(decision.unit, decision.fleet) & (limit is not None)
+    closed = set(decision.fleet.names_of(full.nonzero()[0]))
+
+    def place(name):
+        """Those that take no more come last among those that have it, and among equals."""
+        score = -decision.scores[name]
+        return name not in kept, *((name in closed, score) if kept else (score, name in closed)), name
+
+    ranking = sorted(decision.scores, key=place)
     assert list(decision.selected) == ranking[: len(decision.selected)]
 
 

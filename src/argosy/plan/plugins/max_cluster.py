@@ -17,7 +17,10 @@ def select(unit: Unit, fleet: Fleet, ranked: Ranked) -> Ranked:
     """Otherwise keeps the order of equals."""
     if unit.max_clusters is not None and unit.max_clusters < 0:
         raise FrameworkError(REASON)
-    order = np.lexsort((closed_to_more(unit, fleet)[ranked.rows], -ranked.scores))
+    if unit.max_clusters is None:
+        order = np.argsort(-ranked.scores, kind="stable")
+    else:
+        order = np.lexsort((closed_to_more(unit, fleet)[ranked.rows], -ranked.scores))
     best = staying_first(unit, fleet, Ranked(ranked.rows[order], ranked.scores[order]))
     return Ranked(best.rows[: unit.max_clusters], best.scores[: unit.max_clusters])
 
