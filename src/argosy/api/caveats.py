@@ -52,6 +52,7 @@ _TYPES: Final = (resources.FEDERATED_TYPE_CONFIGS,)
 _CLUSTERS: Final = (resources.FEDERATED_CLUSTERS,)
 _WEBHOOKS: Final = (resources.SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,)
 _AUTOSCALERS: Final = (Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),)
+_JOBS: Final = (Resource("batch", "v1", "jobs", "Job"),)
 _MCS: Final = "multicluster.x-k8s.io"
 _SERVICES: Final = (
     Resource(_MCS, "v1alpha1", "serviceexports", "ServiceExport"),
@@ -161,16 +162,6 @@ TABLE: Final[tuple[Caveat, ...]] = (
     # Type configs.
     Caveat(Has(at("spec.pathDefinition.labelSelector")), "spec.pathDefinition.labelSelector has no effect", _TYPES),
     Caveat(
-        Has(annotation(keys.SCALE_TARGET_REF_PATH)),
-        f"annotation {keys.SCALE_TARGET_REF_PATH} has no effect: autoscalers are not propagated yet",
-        _TYPES,
-    ),
-    Caveat(
-        Is(_STEPS, (keys.FEDERATED_HPA_CONTROLLER,)),
-        f"spec.controllers lists {keys.FEDERATED_HPA_CONTROLLER}, which is not implemented yet: objects of this kind are held",
-        _TYPES,
-    ),
-    Caveat(
         All((Not(Is(_STEPS, _PLACING)), Not(Other(_STEPS, keys.OWN_STEPS)))),
         "spec.controllers lists no controller that places objects: objects of this kind go nowhere",
         _TYPES,
@@ -271,9 +262,14 @@ TABLE: Final[tuple[Caveat, ...]] = (
         f"label {keys.CLUSTER_PROPAGATION_POLICY_LABEL} has no effect: the object also names a policy of its namespace",
     ),
     Caveat(
-        Has(label(keys.HPA_MODE_LABEL)),
-        f"label {keys.HPA_MODE_LABEL} has no effect: autoscalers are not propagated yet",
+        Is(label(keys.HPA_MODE_LABEL), (keys.CENTRALIZED,)),
+        f"label {keys.HPA_MODE_LABEL}={keys.CENTRALIZED} is not served yet: the autoscaler is held",
         _AUTOSCALERS,
+    ),
+    Caveat(
+        All((_NAMES_A_POLICY, Has(at("spec.ttlSecondsAfterFinished")))),
+        "spec.ttlSecondsAfterFinished has no effect: a Job that has finished stays until somebody deletes it",
+        _JOBS,
     ),
     Caveat(
         Has(at("kind")),
