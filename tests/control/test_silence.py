@@ -152,6 +152,7 @@ async def test_watches_are_open_again_as_soon_as_a_member_that_was_away_for_long
     await asyncio.sleep(300.0)
     ground.candidates["m2"].relay.heal()
     await eventually(lambda: _is(ground, "Responding", "True"), FOUND)
+    assert not [each for each in await ground.events("NotHeardOf") if "watches on it fail" in each["message"]]
     informers = [each for (name, _), each in ground.inside.collector.informers().items() if name == "m2"]
     assert informers
     await eventually(lambda: all(not each.unreachable_for for each in informers), 4.0, "all of them")

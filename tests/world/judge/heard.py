@@ -55,6 +55,8 @@ class Heard(Line):
         #: When each member was heard of last, and since when it answers all probes, and did so last.
         self._heard: dict[str, float] = {}
         self._answers: dict[str, tuple[float, float]] = {}
+        #: Since when each is said to be silent.
+        self._silent: dict[str, float] = {}
         #: Uids of clusters, and since when they are known.
         self._known: dict[str, float] = {}
 
@@ -117,7 +119,10 @@ class Heard(Line):
         if fine and unheard > _TOLD:
             self.broken(f"{name} has not answered for {unheard:.1f} s, and is said to be well")
             self._heard[name] = now
-        answers = now - max(since, self._answers_since(name))
-        if states.get("Responding") == "False" and answers > _TAKEN_BACK:
+        if states.get("Responding") != "False":
+            self._silent.pop(name, None)
+            return
+        answers = now - max(since, self._answers_since(name), self._silent.setdefault(name, now))
+        if answers > _TAKEN_BACK:
             self.broken(f"{name} has answered for {answers:.1f} s, and is said to be silent")
             self._answers.pop(name)

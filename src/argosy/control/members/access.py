@@ -85,6 +85,10 @@ class _Entry:
         self.gate.exchange(recognition)
         self.recognition = recognition
 
+    def was_asked(self, answered: bool) -> None:
+        """Who it is."""
+        self.silent = not answered
+
     def wait_with_renewal(self, seconds: float) -> None:
         self.patience = clock.monotonic() + seconds
 
@@ -170,7 +174,7 @@ class Access:
             await self._drop(name)
             entry = member = None
         if entry is not None and not entry.gate.is_open:
-            entry.silent = not await self._recognize(name, entry.gate)
+            entry.was_asked(await self._recognize(name, entry.gate))
         try:
             connection = self._secrets.connection(cluster)
             if entry is None or member is None:
@@ -207,7 +211,7 @@ class Access:
             await link.close()
             raise
         entry = _Entry(connection, link, gate, recognition)
-        entry.silent = not answered
+        entry.was_asked(answered)
         return await self._take(cluster.name, entry)
 
     async def _recognize(self, name: str, gate: IdentityGate) -> bool:

@@ -166,8 +166,10 @@ class ClusterHealth:
         if health.offline or member is None:
             return unheard(contact, health.message if health != unreachable("") else "")
         member.answers(again=contact.failures > 0)
-        lost = member.unwatched()
-        if lost > self._timings.watch_lost:
+        lost, seen = member.unwatched(), self._debounce.get(member.name)
+        # A member that was away is believed at once: its watches have this long from its first answer on.
+        answering = clock.monotonic() - seen.since if seen is not None and not seen.offline else 0.0
+        if min(lost, answering) > self._timings.watch_lost:
             return unwatched(contact, timestamps.timestamp(clock.now() - timedelta(seconds=lost)))
         return Contact(timestamps.now())
 
