@@ -17,10 +17,9 @@ from argosy.kube.client import Client
 from argosy.kube.config import Connection
 from argosy.kube.http import HttpTransport
 from argosy.kube.resource import Resource
-from argosy.plan.status.shortfalls import NOT_SERVED
 from argosy.server.auth.identity import User
 from argosy.server.embedded import EmbeddedServer
-from tests.harness.caveats import AUTOSCALERS, EXAMPLES, NAMESPACE, PLAIN, SCALED, config_map, obj, policy
+from tests.harness.caveats import EXAMPLES, NAMESPACE, PLAIN, config_map, obj, policy
 from tests.harness.commands import Said, here
 from tests.harness.user import CONFIGMAPS, DEPLOYMENTS, NAMESPACES
 
@@ -172,7 +171,6 @@ async def test_kinds_whose_type_config_places_nothing(told):
     assert await told.of(SLICES, body) == [
         "nothing is propagated: the type config endpointslices.discovery.k8s.io lists no controller that places objects"
     ]
-    assert await told.of(AUTOSCALERS, obj(AUTOSCALERS, {"spec": SCALED}, labels=NAMED)) == [NOT_SERVED]
     # A step of somebody else may place it.
     change = {"spec": {"controllers": [["example.com/scheduler"]]}}
     await told.client.patch(resources.FEDERATED_TYPE_CONFIGS, "endpointslices.discovery.k8s.io", change)

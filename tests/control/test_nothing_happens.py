@@ -11,7 +11,7 @@ from argosy.api import keys, resources
 from argosy.cli.output.report import Report, gather, report
 from argosy.kube.client import Patch
 from argosy.kube.resource import Resource
-from argosy.plan.status.shortfalls import NOT_SERVED
+from argosy.plan.pipeline.autoscale import NO_WORKLOAD
 from tests.harness.ground import Ground, World, simulated_ground
 from tests.harness.user import CONFIGMAPS, NAMESPACES, weights
 
@@ -124,11 +124,11 @@ async def test_a_step_of_others_that_never_acts(world: World) -> None:
     await world.client.delete(LIMITS, "web", world.namespace)
 
 
-async def test_a_step_that_is_not_implemented(world: World) -> None:
+async def test_an_autoscaler_of_nothing(world: World) -> None:
     target = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "maxReplicas": 3}
     await create(world, AUTOSCALERS, {"spec": target})
-    await waits_for(world, AUTOSCALERS, f"held, placed nowhere: StepNotServed: {NOT_SERVED}")
-    assert await event(world, "ScheduleFederatedObject", AUTOSCALERS) == NOT_SERVED
+    await waits_for(world, AUTOSCALERS, f"held, placed nowhere: StepNotServed: {NO_WORKLOAD}")
+    assert await event(world, "ScheduleFederatedObject", AUTOSCALERS) == NO_WORKLOAD
     await condition(world, "web-horizontalpodautoscalers.autoscaling", "Scheduled", "StepNotServed")
 
 

@@ -10,6 +10,8 @@ __all__ = ["EXAMPLES", "NAMESPACE", "PLAIN", "Example"]
 
 NAMESPACE = "caveats"
 AUTOSCALERS = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
+JOBS = Resource("batch", "v1", "jobs", "Job")
+WORK = {"spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}}
 SERVICE_EXPORTS = Resource("multicluster.x-k8s.io", "v1alpha1", "serviceexports", "ServiceExport")
 CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", False)
 
@@ -102,8 +104,6 @@ EXAMPLES: list[Example] = [
         ),
     ),
     type_config("labelSelector", pathDefinition={"labelSelector": "spec.selector"}),
-    type_config(keys.SCALE_TARGET_REF_PATH, {keys.SCALE_TARGET_REF_PATH: "spec.target"}),
-    type_config(keys.FEDERATED_HPA_CONTROLLER, controllers=[[keys.FEDERATED_HPA_CONTROLLER], [keys.GLOBAL_SCHEDULER]]),
     type_config("lists no controller that places", controllers=[[keys.OVERRIDE_CONTROLLER]]),
     type_config("only Deployments", autoMigration={"enabled": True}),
     type_config(
@@ -155,7 +155,12 @@ EXAMPLES: list[Example] = [
     Example(
         keys.HPA_MODE_LABEL,
         AUTOSCALERS,
-        obj(AUTOSCALERS, {"spec": SCALED}, labels={keys.HPA_MODE_LABEL: "distributed"}),
+        obj(AUTOSCALERS, {"spec": SCALED}, labels={keys.HPA_MODE_LABEL: "centralized"}),
+    ),
+    Example(
+        "stays until somebody deletes it",
+        JOBS,
+        obj(JOBS, {"spec": {"ttlSecondsAfterFinished": 60, "template": WORK}}, labels=PLACED),
     ),
     Example("not exported", SERVICE_EXPORTS, obj(SERVICE_EXPORTS, {})),
 ]

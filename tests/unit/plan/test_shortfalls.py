@@ -9,7 +9,7 @@ from argosy.api import keys, typeconfigs
 from argosy.api.policies import PropagationPolicy
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.plan.pipeline.policy import PolicyRef
-from argosy.plan.status.shortfalls import NOT_SERVED, Named, obstacles, shortfalls
+from argosy.plan.status.shortfalls import Named, obstacles, shortfalls
 from argosy.plan.status.undecided import unfederated
 
 CONFIGS = {each["metadata"]["name"]: msgspec.convert(each, FederatedTypeConfig) for each in typeconfigs.manifests()}
@@ -44,9 +44,7 @@ def test_an_object_that_asks_for_nothing_is_told_nothing():
 @pytest.mark.parametrize("name", sorted(CONFIGS))
 def test_an_object_of_a_stock_type_under_a_policy_has_no_obstacle_but_those_that_are_known(name):
     found = obstacles(source(**NAMED), CONFIGS[name], Named(policy=policy()))
-    if name == "horizontalpodautoscalers.autoscaling":
-        assert found == [NOT_SERVED]
-    elif name == "endpointslices.discovery.k8s.io":
+    if name == "endpointslices.discovery.k8s.io":
         assert "lists no controller" in found[0]
     else:
         assert found == []

@@ -8,13 +8,14 @@ from typing import Final
 
 from argosy.api import keys
 from argosy.api.conditions import EventReason
+from argosy.plan.metadata import labels_of
 from argosy.plan.pipeline.held import HeldReason
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.state import State
-from argosy.plan.status.shortfalls import NOT_SERVED, is_centralized
 
 __all__ = ["autoscale"]
 
+NOT_SERVED: Final = f"the label {keys.HPA_MODE_LABEL}={keys.CENTRALIZED} is not served yet"
 NO_WORKLOAD: Final = "the workload it scales is not federated, or not yet"
 DIVIDED: Final = (
     "the replicas of the workload it scales are divided between clusters, and an autoscaler in each of them would change"
@@ -38,7 +39,7 @@ def autoscale(inputs: PassInputs, state: State) -> State:
 
 
 def _obstacle(inputs: PassInputs) -> str:
-    if is_centralized(inputs.source):
+    if labels_of(inputs.source).get(keys.HPA_MODE_LABEL) == keys.CENTRALIZED:
         return NOT_SERVED
     workload = inputs.following.target if inputs.following is not None else None
     if workload is None:

@@ -17,11 +17,10 @@ from argosy.plan.fields import Json
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
 
-__all__ = ["NOT_SERVED", "NOWHERE", "Named", "is_centralized", "obstacles", "places_nothing", "shortfalls"]
+__all__ = ["NOWHERE", "Named", "obstacles", "places_nothing", "shortfalls"]
 
 #: The steps that place objects in clusters.
 _PLACING: Final = frozenset({keys.GLOBAL_SCHEDULER, keys.NSAUTOPROP_CONTROLLER})
-NOT_SERVED: Final = f"the label {keys.HPA_MODE_LABEL}={keys.CENTRALIZED} is not served yet"
 NOWHERE: Final = "the type config {name} lists no controller that places objects"
 #: Where kinds that can be divided have their number.
 _REPLICAS: Final = ("spec.replicas", "spec.parallelism")
@@ -50,8 +49,6 @@ def obstacles(source: Json, config: FederatedTypeConfig | None, named: Named) ->
     if ref is None:
         return []
     steps = _steps(config)
-    if keys.FEDERATED_HPA_CONTROLLER in steps and is_centralized(source):
-        return [NOT_SERVED]
     if places_nothing(config):
         return [f"nothing is propagated: {NOWHERE.format(name=config.name)}"]
     found: list[str] = []
@@ -61,11 +58,6 @@ def obstacles(source: Json, config: FederatedTypeConfig | None, named: Named) ->
         missing = [each for each in overrides if each not in named.overrides]
         found += [_until(each, "OverridePolicy") for each in missing]
     return found
-
-
-def is_centralized(autoscaler: Json) -> bool:
-    """Whether one autoscaler is to work for all members together."""
-    return labels_of(autoscaler).get(keys.HPA_MODE_LABEL) == keys.CENTRALIZED
 
 
 def _unscheduled(ref: PolicyRef, named: Named) -> Iterator[str]:

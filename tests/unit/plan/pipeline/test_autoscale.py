@@ -4,9 +4,8 @@ import pytest
 
 from argosy.api import keys
 from argosy.plan.followers.graph import Following, Leader
-from argosy.plan.pipeline.autoscale import DIVIDED, NO_WORKLOAD, NOT_RETAINED, autoscale
+from argosy.plan.pipeline.autoscale import DIVIDED, NO_WORKLOAD, NOT_RETAINED, NOT_SERVED, autoscale
 from argosy.plan.pipeline.held import Held, HeldReason
-from argosy.plan.status.shortfalls import NOT_SERVED
 from tests.unit.plan.pipeline.steps import begun, inputs, taken
 from tests.unit.plan.worlds import deployment
 
