@@ -59,7 +59,8 @@ async def test_a_member_that_does_not_get_the_kind_is_awaited_for_a_moment_and_n
     async def waiting() -> str | None:
         held = (await fed.federated(NAME))["metadata"]["annotations"].get(keys.HELD)
         found = json.loads(held) if held else {}
-        return found["message"] if found.get("reason") == "WaitingForKind" and "m2" not in found["message"] else None
+        told = found["message"] if found.get("reason") == "WaitingForKind" else ""
+        return told if told and "m1" not in told and "m2" not in told else None
 
     await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, example="true")
     message = await eventually(waiting)

@@ -408,12 +408,12 @@ async def eventually_says(world: World, wanted: dict[str, tuple[str, str]]) -> N
 async def test_a_hold_that_ends_while_the_object_is_paused_is_told_no_more(world: World) -> None:
     await deployed(world)
     await override(world, {"path": "/spec/no/such/field", "operator": "replace", "value": 1})
-    await eventually_says(
-        world, {"Propagated": ("False", "OverridesInvalid"), "Scheduled": ("False", "OverridesInvalid")}
-    )
+    held = {"Propagated": ("False", "CheckClusters"), "OverridesApplied": ("False", "OverridesInvalid")}
+    await eventually_says(world, held)
     await world.annotate(DEPLOYMENTS, "web", world.namespace, **{keys.PAUSED: "true"})
     try:
         await eventually_waits_for(world, "this object is paused")
+        await eventually_says(world, held)
         body = {"metadata": {"labels": {keys.OVERRIDE_POLICY_LABEL: None}}}
         await world.client.patch(DEPLOYMENTS, "web", body, world.namespace, kind=Patch.MERGE)
         # A Deployment's annotations are part of what is sent: the pause itself is kept back.

@@ -288,10 +288,10 @@ async def test_what_an_unready_cluster_missed_is_carried_when_it_is_ready(fed, m
     """It answers all the time, and says that it is not ready."""
     unready, observe = False, Prober.observe
 
-    async def observed(self, member, known):
+    async def observed(self, member, known, **more):
         if member.name == "m2" and unready:
             return Observation(probe_failed(resources="its caches are slow"))
-        return await observe(self, member, known)
+        return await observe(self, member, known, **more)
 
     monkeypatch.setattr(Prober, "observe", observed)
     await fed.policy(**EVERYWHERE)

@@ -326,10 +326,10 @@ async def test_a_cluster_that_was_not_ready_at_first_is_soon_and_gets_what_waits
     """How long health must last before it is believed, and how often it is looked at, is for those that were ready once."""
     away, observe = True, Prober.observe
 
-    async def observed(self, member, known):
+    async def observed(self, member, known, **more):
         if member.name == "m2" and away:
             return Observation(probe_failed(resources="its caches are slow"))
-        return await observe(self, member, known)
+        return await observe(self, member, known, **more)
 
     monkeypatch.setattr(Prober, "observe", observed)
     await fed.stop_controllers()

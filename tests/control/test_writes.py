@@ -39,9 +39,9 @@ async def test_an_idle_federation_writes_one_heartbeat_a_member_and_period_and_n
         prober = fed.inside.prober
         observe = prober.observe
 
-        async def slow(*args):
+        async def slow(*args, **more):
             await asyncio.sleep(1.05)
-            return await observe(*args)
+            return await observe(*args, **more)
 
         prober.observe = slow
         writes, beats = Writes(fed.plane), Heartbeats(fed.plane)

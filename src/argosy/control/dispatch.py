@@ -253,8 +253,9 @@ class Dispatch(Loop[FederatedKey]):
             for cluster in sorted(concerned)
             if not self._is_connecting(item, cluster, cluster in wanted)
         }
-        results = await self._rounds.run(item.key, works)
-        complete = len(results) == len(concerned)
+        connecting = {cluster: unsent(item, cluster) for cluster in concerned - works.keys()}
+        results = connecting | await self._rounds.run(item.key, works)
+        complete = not connecting and len(results) == len(concerned)
         await self._report.round(item, results, complete)
         if complete and all(applied.status is Propagation.OK for applied in results.values()):
             generation = int((item.federated.spec.template.get("metadata") or {}).get("generation") or 0)
@@ -264,7 +265,7 @@ class Dispatch(Loop[FederatedKey]):
     def _is_connecting(self, item: Item, cluster_name: str, wanted: bool) -> bool:
         """Whether the cluster could be written to but for its connection, which wakes the object when it is there.
 
-        Until then nobody knows what the cluster has: what was recorded stays, and does not count for what is wanted now.
+        Until then nobody knows what the cluster has: what was recorded does not count for what is wanted now.
         """
         cluster = self._caches.clusters.get(cluster_name)
         if cluster is None or self._pause.cluster(cluster) or self._members.get(cluster_name) is not None:
@@ -277,9 +278,9 @@ class Dispatch(Loop[FederatedKey]):
         cluster = self._caches.clusters.get(cluster_name)
         if cluster is None:  # it left the federation, and its copies are no longer ours
             return Applied(None)
-        obstacle = self._obstacle(item, cluster, record, wanted)
-        if self._pause.cluster(cluster) and not (obstacle and obstacle.held):
+        if self._pause.cluster(cluster):
             return unsent(item, cluster_name)
+        obstacle = self._obstacle(item, cluster, record, wanted)
         member = self._members.get(cluster_name)
         if obstacle is not None:
             if obstacle.status is None and _cascades(cluster):

@@ -11,10 +11,12 @@ __all__ = ["unsent", "unsent_anywhere"]
 
 
 def unsent(item: Item, cluster: str) -> Applied:
-    """For a cluster that is paused, or was disconnected just now."""
+    """For a cluster that is paused or not connected."""
     record = item.record(cluster)
     if cluster not in item.federated.placed:
         return Applied(Propagation.WAITING_FOR_REMOVAL)
+    if why := item.held.why(cluster):
+        return Applied(Propagation.APPLY_OVERRIDES_FAILED, held=why)
     if record is None:
         return Applied(Propagation.PENDING_CREATE)
     # Of overrides that are refused no more, the record may still tell.
