@@ -106,7 +106,7 @@ def test_get_shows_any_kind_in_the_servers_columns(cli):
     [web] = [line.split() for line in objects.splitlines() if "/web-deployments.apps" in line]
     assert web[0] == "federatedobject.core.kubeadmiral.io/web-deployments.apps"
     assert web[1:3] == ["3/3", "True"]
-    assert clusters.splitlines()[0].split() == ["NAME", "READY", "JOINED", "VERSION", "HEARD", "AGE"]
+    assert clusters.splitlines()[0].split() == ["NAME", "READY", "JOINED", "VERSION", "HEARD", "RESPONDING", "AGE"]
     [member] = [line.split() for line in clusters.splitlines() if "/member-1 " in line]
     assert member[1:3] == ["True", "True"]
     assert member[3].startswith("v1.")

@@ -65,9 +65,9 @@ async def test_the_federations_kinds_say_what_people_ask_for(memory_server: Embe
     status = {"conditions": [{"type": "Ready", **ready}], "kubernetesVersion": "v1.36.3", "lastHeardTime": time}
     await client.patch(resources.FEDERATED_CLUSTERS, "paris", {"status": status}, subresource="status")
     shown = await tables.read(client, resources.FEDERATED_CLUSTERS, None, None)
-    assert shown.columns == ["NAME", "READY", "JOINED", "VERSION", "HEARD", "AGE"]
-    [[name, *cells, heard, _]] = shown.rows
-    assert (name, cells) == ("paris", ["True", "<none>", "v1.36.3"])
+    assert shown.columns == ["NAME", "READY", "JOINED", "VERSION", "HEARD", "RESPONDING", "AGE"]
+    [[name, *cells, heard, responding, _]] = shown.rows
+    assert (name, cells, responding) == ("paris", ["True", "<none>", "v1.36.3"], "<none>")
     assert heard.endswith("d") or "y" in heard, "years ago"
 
     federated = made("FederatedObject", "web-deployments.apps", "default", {"template": {}})
