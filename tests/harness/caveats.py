@@ -132,6 +132,7 @@ EXAMPLES: list[Example] = [
     config_map(keys.CLUSTERS_TO_ADOPT, {keys.CLUSTERS_TO_ADOPT: "{}"}),
     config_map("which names the clusters", {keys.CONFLICT_RESOLUTION: keys.ADOPT}),
     config_map("on namespaces alone", {keys.NO_AUTO_PROPAGATION: "true"}),
+    config_map("only what runs pods", {keys.FOLLOWERS: "[]"}),
     config_map(keys.FOLLOWS_OBJECT, {keys.FOLLOWS_OBJECT: "apps/v1/deployments/a/b"}),
     config_map(keys.NO_FEDERATED_RESOURCE, {keys.NO_FEDERATED_RESOURCE: "1"}, **PLACED),
     Example(

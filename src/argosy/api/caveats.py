@@ -64,6 +64,16 @@ _DURATION: Final = f"[+-]?(0|({_SPAN})+)"
 _AMOUNT: Final = "[+]?([0-9]+([.][0-9]*)?|[.][0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?"
 _KATALYST: Final = r' *\[ *("node[.]katalyst[.]kubewharf[.]io" *)?\] *'
 _PLACING: Final = (keys.GLOBAL_SCHEDULER, keys.NSAUTOPROP_CONTROLLER)
+_WITHOUT_PODS: Final = (
+    "ConfigMap",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "Ingress",
+    "PersistentVolumeClaim",
+    "Role",
+    "RoleBinding",
+)
 _STEPS: Final = at("spec.controllers[][]")
 _DUPLICATES: Final = Is(at("spec.schedulingMode"), (keys.DUPLICATE,))
 _STAYS: Final = Either(
@@ -234,6 +244,10 @@ TABLE: Final[tuple[Caveat, ...]] = (
     Caveat(
         All((Has(annotation(keys.NO_AUTO_PROPAGATION)), Other(at("kind"), ("Namespace",)))),
         f"annotation {keys.NO_AUTO_PROPAGATION} has an effect on namespaces alone",
+    ),
+    Caveat(
+        All((Has(annotation(keys.FOLLOWERS)), Is(at("kind"), _WITHOUT_PODS))),
+        f"annotation {keys.FOLLOWERS} has no effect: only what runs pods may list followers",
     ),
     Caveat(Has(annotation(keys.FOLLOWS_OBJECT)), f"annotation {keys.FOLLOWS_OBJECT} has no effect"),
     Caveat(

@@ -174,14 +174,11 @@ class Aggregate(Loop[SourceKey]):
         config = self._caches.catalog.get(key.type)
         federated_raw = self._caches.federated_raw(key)
         if config is None or federated_raw is None:
-            for unread in self._unread.values():
-                unread.pop(key, None)
-            self._doubt(key, {})
-            self._causes.forget(key)
+            self._forget(key)
             return None
         federated = decode(federated_raw, FederatedObject)
         if federated.metadata.deletion_timestamp:
-            self._doubt(key, {})
+            self._forget(key)
             return None
         seen = self._seen(key, config, federated)
         if seen is None:
@@ -201,6 +198,13 @@ class Aggregate(Loop[SourceKey]):
         if result is None and self._causes.unsure(key, config, seen):
             return Result(requeue_after=self._timings.health_period)
         return result
+
+    def _forget(self, key: SourceKey) -> None:
+        """Nothing is told of the object any more."""
+        for unread in self._unread.values():
+            unread.pop(key, None)
+        self._doubt(key, {})
+        self._causes.forget(key)
 
     def _doubt(self, key: SourceKey, doubtful: dict[str, str]) -> None:
         """Record in which clusters copies of the object are invalid, and why. In all others they are not, or not any more."""

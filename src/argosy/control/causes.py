@@ -17,7 +17,7 @@ from argosy.control.timings import Timings
 from argosy.fleet.pods.troubles import WorkloadRef
 from argosy.kube import clock
 from argosy.plan.fields import MISSHAPEN
-from argosy.plan.status.cause import cause_of, workload_of
+from argosy.plan.status.cause import FAILED_CREATE, cause_of, workload_of
 from argosy.plan.status.collect import Seen
 
 __all__ = ["Causes"]
@@ -68,6 +68,8 @@ class Causes:
         if troubles is None and before is not None:
             return msgspec.structs.replace(seen, cause=before)
         refusal = self._refusals.of_copy(cluster, key)
+        if refusal is None:  # nobody has asked yet, after a restart say
+            refusal = before.message if before is not None and before.reason == FAILED_CREATE else ""
         try:
             cause = cause_of(seen.object, config, troubles or (), refusal, before)
         except MISSHAPEN:  # the copy is not understood, which is told elsewhere

@@ -166,7 +166,9 @@ class Followers:
 
     def _set_about(self, ref: ObjectRef, told: SourceChange, config: FederatedTypeConfig) -> None:
         old, new = told.change.old, told.change.new
-        if old is not None and new is not None and old.metadata.generation == new.metadata.generation:
+        # A generation of 0 tells nothing: autoscalers have none on many API servers.
+        same = old is not None and new is not None and old.metadata.generation == new.metadata.generation
+        if same and new is not None and new.metadata.generation:
             return
         about = self._about(told.key, config) if new is not None else None
         target = ObjectRef(ref.namespace, *about) if isinstance(about, Target) else None
@@ -178,8 +180,13 @@ class Followers:
             self._tell([ref])
 
     def _type_changed(self, types: TypeChange) -> None:
-        """Objects of a type that is new, or names its needs otherwise, are read again."""
+        """Objects of a type that is new, or names its needs otherwise, are read again; of one that is gone, forgotten."""
         old, new = types
+        if old is not None and (new is None or (old.resource.group, old.kind) != (new.resource.group, new.kind)):
+            # Where its objects are can no longer be told: those that follow them stay.
+            for ref in self._graph.leaders_of(old.resource.group, old.kind):
+                self._tell(self._graph.drop_leader(ref))
+            old = None
         if new is None or (old is not None and old.spec.followers == new.spec.followers):
             return
         label = (new.api_version, new.kind)

@@ -51,6 +51,11 @@ class _EventView(msgspec.Struct, frozen=True, rename="camel"):
         return self.last_timestamp or self.event_time or ""
 
 
+class _Asked(NamedTuple):
+    refusal: str
+    when: float
+
+
 class Refusals(Loop[CopyKey]):
     name = "refusals"
     #: Few: it is only asked why something does not work.
@@ -66,16 +71,18 @@ class Refusals(Loop[CopyKey]):
         self._timings = timings
         #: An object whose pods a member refuses, for another reason than before or no more.
         self.found: Signal[SourceKey] = Signal("pods that members do not create")
-        self._refused: dict[CopyKey, str] = {}
+        #: Of copies that lack pods.
+        self._asked: dict[CopyKey, _Asked] = {}
         self._forbidding: set[str] = set()
 
     @classmethod
     def of(cls, shared: ControllerContext) -> "Refusals":
         return cls(shared.queue(), shared.caches, shared.collector, shared.members, shared.timings)
 
-    def of_copy(self, cluster: str, key: SourceKey) -> str:
-        """What the member said last about pods it did not create; empty if nothing is known."""
-        return self._refused.get(CopyKey(cluster, key), "")
+    def of_copy(self, cluster: str, key: SourceKey) -> str | None:
+        """What the member said last about pods it did not create; empty if nothing, None if it was not asked yet."""
+        asked = self._asked.get(CopyKey(cluster, key))
+        return asked.refusal if asked is not None else None
 
     def wakes(self) -> Iterable[Wake[Any, CopyKey]]:
         why = "a member changed a copy, which may lack pods"
@@ -86,7 +93,7 @@ class Refusals(Loop[CopyKey]):
         if config is None or (config.resource.group, config.kind) not in _KINDS or change.change.origin:
             return []
         key = CopyKey(change.cluster, change.source)
-        return [key] if key in self._refused or self._lacks_pods(key, change.change.new) else []
+        return [key] if key in self._asked or self._lacks_pods(key, change.change.new) else []
 
     def _lacks_pods(self, key: CopyKey, copy: HasMetadata | None) -> bool:
         config = self._caches.catalog.get(key.source.type)
@@ -98,11 +105,17 @@ class Refusals(Loop[CopyKey]):
             return False
 
     async def reconcile(self, key: CopyKey) -> Result | None:
-        member = self._members.get(key.cluster)
+        member, cluster = self._members.get(key.cluster), self._caches.clusters.get(key.cluster)
         copy = self._collector.get(key.cluster, key.source.type, key.source.key)
-        if member is None or copy is None or not self._lacks_pods(key, copy):
-            self._remember(key, "")
+        if cluster is None or copy is None or not self._lacks_pods(key, copy):
+            before = self._asked.pop(key, None)
+            if before is not None and before.refusal:
+                self.found.tell(key.source)
             return None
+        if member is None or not cluster.ready or cluster.silent_since is not None:
+            return Result(requeue_after=self._timings.refusal_recheck)
+        if (left := self._left(key)) > 0:
+            return Result(requeue_after=left)
         namespace, _ = split_key(key.source.key)
         selector = f"involvedObject.uid={copy.metadata.uid},reason={FAILED_CREATE}"
 
@@ -121,11 +134,15 @@ class Refusals(Loop[CopyKey]):
         self._remember(key, (newest.message or FAILED_CREATE) if newest is not None and recent else "")
         return Result(requeue_after=self._timings.refusal_recheck)
 
+    def _left(self, key: CopyKey) -> float:
+        """Seconds until the member may be asked again."""
+        asked = self._asked.get(key)
+        return asked.when + self._timings.refusal_recheck - clock.monotonic() if asked is not None else 0.0
+
     def _remember(self, key: CopyKey, refusal: str) -> None:
-        before = self._refused.pop(key, "")
-        if refusal:
-            self._refused[key] = refusal
-        if refusal != before:
+        before = self._asked.get(key)
+        self._asked[key] = _Asked(refusal, clock.monotonic())
+        if before is None or refusal != before.refusal:
             self.found.tell(key.source)
 
 

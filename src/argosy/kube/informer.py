@@ -292,6 +292,7 @@ class Informer(Cache[T]):
         relist: Relist[T] | None = None
         pages = self.client.pages(self.resource, self.namespace, limit=limit, **self._selection())
         async for page in pages:
+            self._unreachable_since = None  # it answers
             if relist is None:
                 if not page.resource_version:
                     raise BadAnswer("the list has no version")

@@ -21,7 +21,7 @@ def unsent(item: Item, cluster: str) -> Applied:
         return Applied(Propagation.PENDING_CREATE)
     # Of overrides that are refused no more, the record may still tell.
     refused = record.status == Propagation.APPLY_OVERRIDES_FAILED
-    if record.digest == item.digest(cluster):
+    if record.digest in ("", item.digest(cluster)):  # KubeAdmiral records none
         return Applied(Propagation.OK if refused else Propagation(record.status))
     kept = refused or record.status == Propagation.OK
     return Applied(Propagation.PENDING_CREATE if kept else Propagation(record.status))

@@ -84,16 +84,17 @@ class ClusterHealth:
         self._expected.forget(name)
 
     def turned(self, name: str) -> tuple[str, ...]:
-        """A member stopped or began to answer: it is to be probed. Returns its name."""
-        contact = self._contacts.get(name)
-        if contact is not None and self._access.failing(name):
+        """A member stopped or began to answer: it is to be probed. Returns its name, if so."""
+        contact, failing = self._contacts.get(name), self._access.failing(name)
+        if contact is not None and failing:
             self._contacts[name] = suspected(contact)
-        return (name,)
+        # That our own probe was answered is no reason for another one.
+        return (name,) if failing or contact is None or contact.failures else ()
 
     def is_failing(self, name: str) -> bool:
-        """Whether the last probe, or something else since, was not answered."""
-        contact = self._contacts.get(name)
-        return contact is not None and contact.failures > 0
+        """Whether the last probe was not answered. Watches alone may fail for reasons that do not concern requests."""
+        contact, seen = self._contacts.get(name), self._debounce.get(name)
+        return contact is not None and contact.failures > 0 and (seen is None or seen.offline)
 
     def next_probe(self, cluster: FederatedCluster, took: float) -> float:
         """Seconds until the next probe, after one that took so long."""
@@ -165,8 +166,9 @@ class ClusterHealth:
         """The contact after a probe."""
         if health.offline or member is None:
             return unheard(contact, health.message if health != unreachable("") else "")
-        member.answers(again=contact.failures > 0)
         lost, seen = member.unwatched(), self._debounce.get(member.name)
+        # Watches that fail although probes are answered keep their own pace.
+        member.answers(again=contact.failures > 0, retry=seen is None or seen.offline)
         # A member that was away is believed at once: its watches have this long from its first answer on.
         answering = clock.monotonic() - seen.since if seen is not None and not seen.offline else 0.0
         if min(lost, answering) > self._timings.watch_lost:

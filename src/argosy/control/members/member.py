@@ -82,9 +82,9 @@ class Member:
         heard = [f"{each.resource}: {each.trouble}" for each in self._informers.values() if each.trouble is not None]
         return sorted({*heard, *(f"{what}: {why}" for what, why in self._doubts.items())})
 
-    def answers(self, *, again: bool) -> None:
-        """The member answered a probe: its watches that could not reach it try again now, and `again` also its callers."""
-        for informer in self._informers.values():
+    def answers(self, *, again: bool, retry: bool = True) -> None:
+        """The member answered a probe: `again` its callers try again now, and `retry` its watches that could not reach it."""
+        for informer in self._informers.values() if retry else ():
             informer.retry()
         if again:
             self._is_there()

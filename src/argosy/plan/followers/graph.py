@@ -84,6 +84,24 @@ NOBODY: Final = Following()
 _NOWHERE: Final = Where()
 
 
+class _Kept:
+    """What keeps an object where it is, besides those that lead it now."""
+
+    def __init__(self) -> None:
+        self.staying: set[str] = set()
+        #: Leaders it goes on naming, and those nobody knows.
+        self.listed: set[ObjectRef] = set()
+        self.unknown: set[ObjectRef] = set()
+
+
+class _Reach:
+    def __init__(self) -> None:
+        self.clusters: set[str] = set()
+        self.staying: set[str] = set()
+        #: Leaders of its leaders that nobody knows.
+        self.unknown: set[ObjectRef] = set()
+
+
 class Graph:
     def __init__(
         self, where: Callable[[ObjectRef], Where | None], behind: Callable[[ObjectRef], frozenset[str]]
@@ -198,12 +216,24 @@ class Graph:
         return any(self._leaders[leader].leads for leader, _ in self._edges(ref))
 
     def has_stale_followers(self, ref: ObjectRef) -> bool:
-        """Whether objects follow this one, as stored, that it needs no more."""
-        return any(
-            ref not in self._needed.get(each, ()) and self._targets.get(each) != ref
-            for each in self._followers.get(ref, ())
-            if each not in self._selecting.get(ref.namespace, ())
-        )
+        """Whether objects follow this one, as stored, that it needs no more, or not in every cluster."""
+        return any(self._is_stale(each, ref) for each in self._followers.get(ref, ()))
+
+    def _is_stale(self, follower: ObjectRef, ref: ObjectRef) -> bool:
+        leader = self._leaders.get(ref)
+        if leader is None or not self._leads(ref):
+            return True
+        if self._targets.get(follower) == ref:
+            return False
+        selector = self._selecting.get(ref.namespace, {}).get(follower)
+        if selector is not None and _selects(selector, leader):
+            return False
+        need = self._needed.get(follower, {}).get(ref)
+        return need is None or need.clusters is not None
+
+    def leaders_of(self, group: str, kind: str) -> list[ObjectRef]:
+        """All leaders of a kind."""
+        return [ref for ref in self._leaders if (ref.group, ref.kind) == (group, kind)]
 
     def followers(self, ref: ObjectRef) -> list[ObjectRef]:
         """Objects that follow this one, as stored."""
@@ -214,40 +244,47 @@ class Graph:
         return list(self._needed.get(ref, ()))
 
     def following(self, ref: ObjectRef) -> Following:
-        listed = {leader for leader, _ in self._edges(ref) if self._leads(leader)}
-        clusters, staying = self._reach(ref)
-        unknown = set()
-        for leader in self._stored.get(ref, frozenset()) - listed:
-            known = self._leaders.get(leader)
-            if known is None:
-                if leader not in self._departed:
-                    unknown.add(leader)
-                continue
-            where, behind = self._where(leader) or _NOWHERE, self._behind(leader)
-            staying |= where.leaving | behind
-            if known.leaving:
-                staying |= where.placed
-            elif known.frozen or known.needs.unclear:
-                listed.add(leader)
-                staying |= where.placed
-            elif behind:
-                listed.add(leader)
+        reach, kept = self._reach(ref), self._kept(ref)
         target = self._targets.get(ref)
         return Following(
-            _references(listed | unknown),
-            frozenset(clusters),
-            frozenset(staying),
-            _references(unknown),
+            _references(self._listed(ref) | kept.listed | kept.unknown),
+            frozenset(reach.clusters),
+            frozenset(reach.staying | kept.staying),
+            _references(kept.unknown | reach.unknown),
             self._leaders.get(target) if target is not None else None,
         )
+
+    def _listed(self, ref: ObjectRef) -> set[ObjectRef]:
+        """The leaders that lead an object now, and are known to be somewhere or nowhere."""
+        return {leader for leader, _ in self._edges(ref) if self._leads(leader) and self._where(leader) is not None}
+
+    def _kept(self, ref: ObjectRef) -> "_Kept":
+        """By the leaders that an object followed, as stored, and that do not lead it now."""
+        kept = _Kept()
+        for leader in self._stored.get(ref, frozenset()) - self._listed(ref):
+            known, where = self._leaders.get(leader), self._where(leader)
+            if known is None or where is None:
+                if leader not in self._departed:
+                    kept.unknown.add(leader)
+                continue
+            behind = self._behind(leader)
+            kept.staying |= where.leaving | behind
+            if known.leaving:
+                kept.staying |= where.placed
+            elif known.frozen or known.needs.unclear:
+                kept.listed.add(leader)
+                kept.staying |= where.placed
+            elif behind:
+                kept.listed.add(leader)
+        return kept
 
     def _leads(self, ref: ObjectRef) -> bool:
         leader = self._leaders[ref]
         return leader.leads and not leader.leaving and not leader.frozen
 
-    def _reach(self, ref: ObjectRef) -> tuple[set[str], set[str]]:
-        """Where its leaders, and theirs in turn, place an object; and where they may still have copies."""
-        clusters, staying = set[str](), set[str]()
+    def _reach(self, ref: ObjectRef) -> "_Reach":
+        """Where its leaders, and theirs in turn, place an object; and what keeps them, and so it, in place."""
+        found = _Reach()
         reached: dict[ObjectRef, _Only] = {}
         waiting = [(leader, need.clusters) for leader, need in self._edges(ref)]
         while waiting:
@@ -260,14 +297,19 @@ class Graph:
                     continue
             reached[leader] = only
             where = self._where(leader) or _NOWHERE
-            staying |= where.leaving
+            found.staying |= where.leaving
+            if only is not None:  # it may need the object elsewhere until it has its newest change there
+                found.staying |= self._behind(leader)
             if self._leads(leader):
-                clusters |= where.placed if only is None else where.placed & only
+                found.clusters |= where.placed if only is None else where.placed & only
                 if not self._leaders[leader].alone:
                     waiting += [(above, _both(only, need.clusters)) for above, need in self._edges(leader)]
+                    kept = self._kept(leader)
+                    found.staying |= kept.staying
+                    found.unknown |= kept.unknown
             elif self._leaders[leader].leaving:
-                staying |= where.placed
-        return clusters, staying
+                found.staying |= where.placed
+        return found
 
     def _edges(self, ref: ObjectRef) -> list[tuple[ObjectRef, Need]]:
         """The leaders of an object, and what they need it for."""

@@ -65,6 +65,23 @@ class Needs(msgspec.Struct, frozen=True):
 NOTHING: Final = Needs()
 
 
+#: Rights follow nobody: who may write a workload need not have the right to grant them in members.
+_RIGHTS: Final = "rbac.authorization.k8s.io"
+#: What the annotation may list, by group and kind.
+_LISTABLE: Final = frozenset(
+    {
+        ("", "ConfigMap"),
+        ("", "Secret"),
+        ("", "PersistentVolumeClaim"),
+        ("", "ServiceAccount"),
+        ("", "Service"),
+        ("networking.k8s.io", "Ingress"),
+        ("autoscaling", "HorizontalPodAutoscaler"),
+        ("policy", "PodDisruptionBudget"),
+    }
+)
+
+
 class _Listed(msgspec.Struct, frozen=True):
     kind: str
     name: str
@@ -77,8 +94,8 @@ def needs_of(spec: Json, annotations: Mapping[str, str], config: FederatedTypeCo
     everywhere = _named(references_of(template, config))
     unclear = []
     try:
-        for each in _listed(annotations):
-            everywhere[Name(each.group, each.kind, each.name)] = True
+        if _runs_pods(template, config):
+            everywhere |= {Name(each.group, each.kind, each.name): True for each in _listed(annotations)}
     except msgspec.MsgspecError as error:
         unclear.append(_unreadable(error))
     needed = {name: _REQUIRED if required else _OPTIONAL for name, required in everywhere.items()}
@@ -86,7 +103,13 @@ def needs_of(spec: Json, annotations: Mapping[str, str], config: FederatedTypeCo
         needed |= _brought_in(spec, template, everywhere, config)
     except OverrideError as error:
         unclear.append(f"overrides: {error}")
+    needed = {name: need for name, need in needed.items() if name.group != _RIGHTS}
     return Needs(needed, "; ".join(unclear)) if needed or unclear else NOTHING
+
+
+def _runs_pods(template: Json, config: FederatedTypeConfig) -> bool:
+    """Who may write what runs pods reaches all that its namespace has for pods anyway."""
+    return bool(kind_of(template).pod_spec or config.spec.followers.pod_specs)
 
 
 def references_of(obj: Json, config: FederatedTypeConfig) -> Iterator[Reference]:
@@ -162,6 +185,9 @@ def _listed(annotations: Mapping[str, str]) -> list[_Listed]:
     listed = msgspec.json.decode(text, type=list[_Listed])
     if not all(each.kind and each.name for each in listed):
         raise msgspec.ValidationError("an entry has no kind or no name")
+    for each in listed:
+        if (each.group, each.kind) not in _LISTABLE:
+            raise msgspec.ValidationError(f"a {each.kind} of the group {each.group!r} cannot follow")
     return listed
 
 

@@ -77,7 +77,7 @@ def _available(aggregation: Aggregation) -> list[Json]:
         message = _with_causes(message, aggregation, unavailable)
     elif unplaced:
         message = f"Deployment does not have minimum availability: {unplaced[0].text}."
-    elif aggregation.lacks(About.CLUSTER) or aggregation.unreachable:
+    elif aggregation.lacks(About.CLUSTER) or aggregation.unknown:
         return [_unknown(aggregation, "Available")]
     else:
         return [_stated("Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")]
@@ -105,7 +105,7 @@ def _progressing(aggregation: Aggregation) -> list[Json]:
         return [_stated("Progressing", "True", "ReplicaSetUpdated", _with_causes(message, aggregation, rolling))]
     if under_way:
         return [_stated("Progressing", "True", "ReplicaSetUpdated", f"Deployment is progressing: {under_way[0].text}.")]
-    if aggregation.lacks(About.CLUSTER) or aggregation.unreachable:
+    if aggregation.lacks(About.CLUSTER) or aggregation.unknown:
         return [_unknown(aggregation, "Progressing")]
     return [_stated("Progressing", "True", "NewReplicaSetAvailable", "Deployment has successfully progressed.")]
 
@@ -113,7 +113,7 @@ def _progressing(aggregation: Aggregation) -> list[Json]:
 def _unknown(aggregation: Aggregation, type: str) -> Json:
     """For what only clusters know that cannot be read, or are no members."""
     clusters = {lack.cluster for lack in aggregation.lacks(About.CLUSTER)}
-    clusters |= {each.cluster for each in aggregation.unreachable}
+    clusters |= {each.cluster for each in aggregation.unknown}
     message = f"the state in clusters {listed(sorted(clusters))} is not known"
     return _stated(type, "Unknown", CLUSTER_NOT_REACHABLE[0], message)
 

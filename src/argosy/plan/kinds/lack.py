@@ -19,11 +19,11 @@ class About(Enum):
     PLACEMENT = "placement"
     #: Something it needs does not exist.
     NEED = "need"
-    #: A cluster is no member, not ready or leaving, or the state of the copy there is not known.
+    #: A cluster is no member or not ready, or the state of the copy there is not known.
     CLUSTER = "cluster"
     #: A cluster has not answered just now. It may before that counts: its readiness follows later.
     SILENCE = "silence"
-    #: What is wanted has not been sent to a cluster, or a copy that is to go is there.
+    #: What is wanted has not been sent to a cluster, a copy that is to go is there, or the cluster is leaving.
     PROPAGATION = "propagation"
     #: The member's controllers have not seen the newest change.
     OBSERVATION = "observation"

@@ -67,6 +67,11 @@ class Aggregation(msgspec.Struct, frozen=True):
         return [each for each in self.observations if not each.reachable]
 
     @property
+    def unknown(self) -> list[Observation]:
+        """Those that cannot be read, and not only because the cluster is silent just now."""
+        return [each for each in self.unreachable if not each.silent_since]
+
+    @property
     def complete(self) -> bool:
         """Whether the object's state is known for every cluster."""
         return all(each.known for each in self.observations)

@@ -30,7 +30,8 @@ NOT_RETAINED: Final = (
 def autoscale(inputs: PassInputs, state: State) -> State:
     """Holds an autoscaler that would not work in members, and says why. Where nobody knows, it stays as it is."""
     if inputs.following is None and state.before is not None:
-        why = state.held_before.message if state.held_before is not None else ""
+        before = state.held_before
+        why = before.message if before is not None and before.reason == HeldReason.NOT_SERVED else ""
     else:
         why = _obstacle(inputs)
     if why:

@@ -86,7 +86,10 @@ def run(inputs: PassInputs) -> Generator[Ask, Reply, Outcome]:
     if state is None:
         return Outcome()
     state = msgspec.structs.replace(state, pending=_pending(inputs, state))
-    state = yield from _stepped(inputs, follow(inputs, state))
+    followed = follow(inputs, state)
+    if set(placed(followed.spec)) - set(placed(state.spec)):  # the other steps have yet to say what it is there
+        followed = msgspec.structs.replace(followed, pending=inputs.type_config.spec.controllers)
+    state = yield from _stepped(inputs, followed)
     return _outcome(inputs, _told(inputs, _somewhere(inputs, state)))
 
 

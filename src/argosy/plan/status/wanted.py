@@ -196,14 +196,14 @@ def _missing_in(wants: _Wants, name: str, error: str) -> list[Lack]:
         return [lack(f"{name} is not ready: {why}", About.CLUSTER)]
     found = []
     if member.terminating:
-        found.append(lack(f"{name} is leaving the federation", About.CLUSTER))
+        found.append(lack(f"{name} is leaving the federation", About.PROPAGATION))
     if since := member.silent_since:
         found.append(lack(f"{name}: {NOT_HEARD_OF_MESSAGE.format(since=since)}", About.SILENCE))
     if name not in wants.placed:
         return [*found, lack(f"{name}: its copy is being removed", About.PROPAGATION)]
     if why := wants.held(name):
         told = [f"{Propagation.APPLY_OVERRIDES_FAILED}: {why}", *_kept_in(wants, name)]
-        return [*found, *(lack(f"{name}: {each}", About.PROPAGATION) for each in told)]
+        return [*found, *(lack(f"{name}: {each}", About.HOLD) for each in told)]
     state = wants.propagation(name)
     if state != Propagation.OK:
         return [*found, lack(f"{name}: {state}" + (f": {error}" if error else ""), About.PROPAGATION)]
@@ -235,7 +235,9 @@ def _unfinished_in(wants: _Wants, name: str) -> Iterable[tuple[str, About]]:
         yield "the state of its copy is not known yet", About.CLUSTER
         return
     if entry.error == UNREACHABLE:
-        yield "its copy cannot be read: what is known is old", About.CLUSTER
+        member = wants.members.get(name)
+        silent = member is not None and member.ready and member.silent_since is not None
+        yield "its copy cannot be read: what is known is old", About.SILENCE if silent else About.CLUSTER
         return
     record, generation = wants.records.get(name), fields.number(copy, "metadata.generation")
     if generation is None:  # it is not collected

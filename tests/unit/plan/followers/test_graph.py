@@ -256,3 +256,62 @@ def test_what_was_taken_out_again_leaves_nothing_behind(leaders):
 
 def test_values_of_the_graph_are_values():
     assert msgspec.structs.replace(needing("a"), leads=False) != needing("a")
+
+
+# Followers of followers: a Deployment needs a ServiceAccount, which needs a Secret.
+
+ACCOUNT, SECRET = ref("account", "ServiceAccount"), ref("pull", "Secret")
+
+
+@pytest.fixture
+def chain(known):
+    known.lead("a", needing("account", kind="ServiceAccount"), "m1 m2")
+    known.lead("account", needing("pull", kind="Secret"), kind="ServiceAccount")
+    known.graph.set_stored(ACCOUNT, [ref("a").reference])
+    known.graph.set_stored(SECRET, [ACCOUNT.reference])
+    return known
+
+
+def stays(known, follower):
+    """In the clusters where it was."""
+    following, before = known.following(follower), {"m1", "m2"}
+    return before if following.unknown else (before & (following.clusters | following.staying))
+
+
+def test_what_a_follower_needs_goes_where_it_goes(chain):
+    assert chain.following(SECRET).clusters == {"m1", "m2"}
+
+
+@pytest.mark.parametrize("follower", [ACCOUNT, SECRET])
+def test_what_keeps_a_follower_keeps_what_it_needs(chain, follower):
+    chain.lead("a", needing("account", kind="ServiceAccount", frozen=True), "m1 m2")
+    assert stays(chain, follower) == {"m1", "m2"}
+    chain.lead("a", Leader(needs=Needs(unclear="its annotation")), "m1 m2")
+    assert stays(chain, follower) == {"m1", "m2"}
+    chain.lead("a", needing("other", kind="ServiceAccount"), "m1 m2", behind="m2")
+    assert stays(chain, follower) == {"m2"}
+
+
+@pytest.mark.parametrize("follower", [ACCOUNT, SECRET])
+def test_a_leader_that_is_lost_keeps_all_below_it(chain, follower):
+    assert chain.graph.drop_leader(ref("a")) == {ACCOUNT, SECRET}
+    assert stays(chain, follower) == {"m1", "m2"}
+    assert chain.following(SECRET).leaders == (ACCOUNT.reference,)
+
+
+@pytest.mark.parametrize("follower", [ACCOUNT, SECRET])
+def test_a_leader_of_which_nobody_knows_where_it_is_keeps_all_below_it(chain, follower):
+    """Its type is not federated any more."""
+    del chain.where[ref("a")]
+    assert stays(chain, follower) == {"m1", "m2"}
+
+
+def test_what_is_needed_in_fewer_clusters_stays_until_the_others_have_the_change(known):
+    known.stored("a")
+    known.lead("a", needing("settings", only=["m1"]), "m1 m2", behind="m2")
+    assert known.following().staying == {"m2"}
+    assert known.graph.has_stale_followers(ref("a"))
+    known.lead("a", needing("settings", only=["m1"]), "m1 m2")
+    assert known.following().staying == set()
+    known.lead("a", needing("settings"), "m1 m2")
+    assert not known.graph.has_stale_followers(ref("a"))

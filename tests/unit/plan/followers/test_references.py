@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 from argosy.api.typeconfigs import FederatedTypeConfig, FollowerRules, NamedReference, SourceType, TypeConfigSpec
 from argosy.kube.objects import Metadata
 from argosy.kube.podreferences import pod_references, references_at
-from argosy.plan.followers.needs import Name, Need, about_of, is_about, needs_of, pod_labels_of, unreadable_followers
+from argosy.plan.followers.needs import (
+    NOTHING,
+    Name,
+    Need,
+    about_of,
+    is_about,
+    needs_of,
+    pod_labels_of,
+    unreadable_followers,
+)
 from argosy.plan.kinds.about import PodSelector, Target
 from argosy.plan.kinds.registry import kind_of
 from tests.unit.plan.worlds import DEPLOYMENTS, deployment
@@ -209,8 +218,11 @@ def test_the_annotation_lists_further_ones():
     assert found.needed == {config_map("a"): Need(), Name("", "Service", "web"): Need()}
 
 
+RIGHTS = '[{"group":"rbac.authorization.k8s.io","kind":"RoleBinding","name":"edit"}]'
+
+
 @pytest.mark.parametrize(
-    "text", ["[", '{"kind":"Service"}', '[{"name":"web"}]', '[{"kind":"Service","name":""}]', "[1]"]
+    "text", ["[", '{"kind":"Service"}', '[{"name":"web"}]', '[{"kind":"Service","name":""}]', "[1]", RIGHTS]
 )
 def test_an_annotation_that_cannot_be_read_is_told(text):
     found = needs_of(leader("a"), {FOLLOWERS: text}, DEPLOYMENTS)
@@ -277,3 +289,18 @@ def test_the_labels_of_pods_are_those_of_the_template():
     assert pod_labels_of(made) == {"app": "web"}
     assert pod_labels_of({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}}}) == {"a": "b"}
     assert pod_labels_of({"apiVersion": "v1", "kind": "ConfigMap"}) is None
+
+
+def test_rights_follow_nobody():
+    backend = {"resource": {"apiGroup": "rbac.authorization.k8s.io", "kind": "RoleBinding", "name": "edit"}}
+    ingress = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "spec": {"defaultBackend": backend}}
+    assert (
+        needs_of({"template": ingress}, {}, type_config("ingresses.networking.k8s.io", "networking.k8s.io", "Ingress"))
+        is NOTHING
+    )
+
+
+def test_only_what_runs_pods_lists_followers():
+    listed = '[{"kind":"Secret","name":"a"}]'
+    template = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    assert needs_of({"template": template}, {FOLLOWERS: listed}, type_config("configmaps", "", "ConfigMap")) is NOTHING

@@ -106,3 +106,17 @@ def test_a_list_of_followers_that_cannot_be_read_is_told_when_it_comes(text):
     stored = run_locally(given).object
     later = inputs(source=source, existing=stored)
     assert follow(later, begun(later)).notes == ()
+
+
+def test_where_it_comes_to_the_other_steps_act_before_anything_is_sent():
+    """An override policy that is missing: what is wanted there is not known."""
+    there = Following((WEB,), frozenset({"m1"}))
+    plain, differs = deployment(), deployment(metadata={"labels": {keys.OVERRIDE_POLICY_LABEL: "gone"}})
+    for source in (plain, differs):
+        del source["metadata"]["labels"][keys.PROPAGATION_POLICY_LABEL]
+    stored = run_locally(inputs(source=plain, wanted=True, following=there)).object
+    held = run_locally(inputs(source=differs, existing=stored, following=there)).object
+    # Whatever was pending was done before the policy was lost.
+    held["metadata"]["annotations"][keys.PENDING_CONTROLLERS] = "[]"
+    moved = run_locally(inputs(source=differs, existing=held, following=FOLLOWING)).object
+    assert moved["metadata"]["annotations"][keys.PENDING_CONTROLLERS] == f'[["{keys.OVERRIDE_CONTROLLER}"]]'
