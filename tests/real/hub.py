@@ -27,6 +27,9 @@ ACCOUNT = f"system:serviceaccount:{keys.SYSTEM_NAMESPACE}:{keys.MEMBER_SERVICE_A
 class Hub(Membership):
     """Left, the member is as it was, and can be joined by the next one."""
 
+    #: Stock clusters on a busy machine.
+    patience = 180.0
+
     def __init__(self, cluster: Cluster, timings: Timings = CALM):
         super().__init__(0, timings=timings)
         self.stock = cluster
