@@ -1,14 +1,16 @@
 """Everything in this folder runs against stock Kubernetes: `make test-real`."""
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from argosy.kube.client import Client
-from argosy.testing import API_SERVER
-from argosy.testing.pytest_plugin import Kubernetes, kubernetes, kubernetes_session  # noqa: F401
+from argosy.testing import API_SERVER, find
+from argosy.testing.pytest_plugin import Kubernetes, SharedClusters, kubernetes, kubernetes_session  # noqa: F401
 from tests.harness.user import new_namespace
+from tests.real.helm import Helm
 from tests.real.hub import MEMBER, Hub
 
 #: The files that take longest: workers begin with these, so that none is left alone with one at the end.
@@ -61,3 +63,14 @@ async def namespace(client: Client, request: pytest.FixtureRequest) -> AsyncIter
 async def hub(kubernetes: Kubernetes) -> AsyncIterator[Hub]:  # noqa: F811
     async with Hub(await kubernetes.shared(MEMBER)) as entered:
         yield entered
+
+
+@pytest.fixture
+def helm(kubernetes_session: SharedClusters, tmp_path: Path) -> Helm:  # noqa: F811
+    binary = find().path("helm")
+    if not binary.exists():
+        why = f"no helm in {binary.parent}: run `make kubernetes`"
+        if os.environ.get("CI") == "true":
+            pytest.fail(why, pytrace=False)
+        pytest.skip(why)
+    return Helm(binary, tmp_path)

@@ -1,7 +1,6 @@
 """The Helm chart with real helm: linted, rendered, installed on stock Kubernetes, upgraded, uninstalled; and that the package
 which the image is made of installs by the commands in the Containerfile."""
 
-import asyncio
 import os
 import re
 import sys
@@ -15,10 +14,11 @@ from argosy.api import caveats, crds, guard, keys, resources, rights, typeconfig
 from argosy.kube.client import Client
 from argosy.kube.errors import NotFound
 from argosy.kube.resource import Resource
-from argosy.testing import CONTROL_PLANE, Cluster, find
-from argosy.testing.pytest_plugin import Kubernetes, SharedClusters
+from argosy.testing import CONTROL_PLANE, Cluster
+from argosy.testing.pytest_plugin import Kubernetes
 from tests.harness.eventually import eventually
 from tests.harness.federation import DEPLOYMENTS, NAMESPACES
+from tests.real.helm import Helm, run
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "argosy"
@@ -29,39 +29,9 @@ POLICIES = Resource("admissionregistration.k8s.io", "v1", "validatingadmissionpo
 SYSTEM = ("-n", keys.SYSTEM_NAMESPACE)
 
 
-async def run(*command: str, env: dict[str, str] | None = None) -> str:
-    process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, env=env
-    )
-    said = (await process.communicate())[0].decode()
-    if process.returncode:
-        raise RuntimeError(said)
-    return said
-
-
-class Helm:
-    def __init__(self, binary: Path, home: Path):
-        self._binary = str(binary)
-        folders = {f"HELM_{name}_HOME": str(home / name) for name in ("CACHE", "CONFIG", "DATA")}
-        self._env = os.environ | folders | {"HOME": str(home)}
-
-    async def __call__(self, *arguments: str) -> str:
-        return await run(self._binary, *arguments, env=self._env)
-
-    async def template(self, *arguments: str) -> list[dict[str, Any]]:
-        text = await self("template", "argosy", str(CHART), *arguments)
-        return [document for document in yaml.safe_load_all(text) if document]
-
-
-@pytest.fixture
-def helm(kubernetes_session: SharedClusters, tmp_path: Path) -> Helm:
-    binary = find().path("helm")
-    if not binary.exists():
-        why = f"no helm in {binary.parent}: run `make kubernetes`"
-        if os.environ.get("CI") == "true":
-            pytest.fail(why, pytrace=False)
-        pytest.skip(why)
-    return Helm(binary, tmp_path)
+async def template(helm: Helm, *arguments: str) -> list[dict[str, Any]]:
+    text = await helm("template", "argosy", str(CHART), *arguments)
+    return [document for document in yaml.safe_load_all(text) if document]
 
 
 def kinds(documents: list[dict[str, Any]]) -> list[str]:
@@ -76,7 +46,7 @@ def container(deployment: dict[str, Any]) -> dict[str, Any]:
 async def test_the_chart_renders_by_its_values(helm: Helm) -> None:
     assert "0 chart(s) failed" in await helm("lint", "--strict", str(CHART), *SYSTEM)
 
-    here = await helm.template(*SYSTEM, "--include-crds")
+    here = await template(helm, *SYSTEM, "--include-crds")
     assert kinds(here).count("CustomResourceDefinition") == len(crds.manifests())
     assert kinds(here).count("FederatedTypeConfig") == len(typeconfigs.manifests())
     [deployment] = [each for each in here if each["kind"] == "Deployment"]
@@ -84,14 +54,15 @@ async def test_the_chart_renders_by_its_values(helm: Helm) -> None:
     assert {"--no-install", "--leader-elect", "--probe-address=0.0.0.0"} <= set(container(deployment)["args"])
     assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == rights.CONTROLLERS
 
-    bare = await helm.template(
+    bare = await template(
+        helm,
         *SYSTEM,
         *["--set", "rights.create=false,admissionPolicy.create=false,typeConfigs.create=false,replicas=1"],
     )
     assert kinds(bare) == ["Deployment"]
 
-    more = await helm.template(
-        *SYSTEM, "--set", "rights.extraTypes[0].group=example.com,rights.extraTypes[0].plural=widgets"
+    more = await template(
+        helm, *SYSTEM, "--set", "rights.extraTypes[0].group=example.com,rights.extraTypes[0].plural=widgets"
     )
     [extra] = [each for each in more if each["metadata"]["name"] == "argosy-controllers-extra" and "rules" in each]
     assert extra["rules"][0] == {
@@ -100,7 +71,7 @@ async def test_the_chart_renders_by_its_values(helm: Helm) -> None:
         "verbs": ["get", "list", "watch", "patch"],
     }
 
-    elsewhere = await helm.template("-n", "hosting", "--set", "controlPlane.kubeconfigSecret=hub,shards=3")
+    elsewhere = await template(helm, "-n", "hosting", "--set", "controlPlane.kubeconfigSecret=hub,shards=3")
     assert sorted(kinds(elsewhere)) == ["Deployment"] * 3 + ["PodDisruptionBudget"] * 3 + ["ServiceAccount"]
     parts = [container(each)["args"] for each in elsewhere if each["kind"] == "Deployment"]
     assert sorted(argument for each in parts for argument in each if "--shard" in argument) == [
@@ -122,12 +93,12 @@ async def test_the_chart_renders_by_its_values(helm: Helm) -> None:
 )
 async def test_values_that_make_no_sense_are_refused(helm: Helm, arguments: list[str], told: str) -> None:
     with pytest.raises(RuntimeError, match=told):
-        await helm.template(*arguments)
+        await template(helm, *arguments)
 
 
 async def test_every_argument_the_chart_gives_is_one_the_controllers_take(helm: Helm) -> None:
     values = "controlPlane.kubeconfigSecret=hub,controlPlane.context=x,shards=2,federateAll=true"
-    [first, *_] = [each for each in await helm.template("--set", values) if each["kind"] == "Deployment"]
+    [first, *_] = [each for each in await template(helm, "--set", values) if each["kind"] == "Deployment"]
     command, *arguments = container(first)["args"]
     shown = await run(sys.executable, "-m", "argosy.cli", command, "--help")
     for argument in arguments:

@@ -36,7 +36,7 @@ from argosy.kube.errors import AlreadyExists, ApiError, BadRequest, Forbidden, I
 from argosy.kube.informer import Change
 from argosy.kube.objects import decode, split_key
 from argosy.kube.queue import Result, WorkQueue
-from argosy.plan.copies.placement import may_hold_copies
+from argosy.plan.copies.placement import may_hold_copies, to_be_removed
 from argosy.plan.fields import MISSHAPEN
 from argosy.plan.kinds.observation import Observation
 from argosy.plan.kinds.registry import kind_of
@@ -150,8 +150,9 @@ class Aggregate(Loop[SourceKey]):
         return [key]
 
     def _of_federated(self, change: Change[FederatedView]) -> list[SourceKey]:
-        """A write of federate is reported back once it was dispatched. New labels are dispatched nowhere, and collected."""
-        if change.new is None or (change.origin == FEDERATE and not _relabelled(change.old, change.new)):
+        """A write of federate is reported back once it was dispatched. New labels are dispatched nowhere, and collected; so is
+        the end of a removal."""
+        if change.new is None or (change.origin == FEDERATE and not _tells_more(change.old, change.new)):
             return []
         key = self._caches.source_of(change.new)
         return [key] if key is not None else []
@@ -421,8 +422,12 @@ def _reference(federated: FederatedObject, config: FederatedTypeConfig) -> dict[
     return {"apiVersion": keys.API_VERSION, "kind": kind, "metadata": found}
 
 
-def _relabelled(old: FederatedView | None, new: FederatedView) -> bool:
-    return old is not None and old.metadata.labels != new.metadata.labels
+def _tells_more(old: FederatedView | None, new: FederatedView) -> bool:
+    """Whether a write of federate changes what is told, though nothing of it is dispatched."""
+    if old is None:
+        return False
+    gone = set(to_be_removed(old.metadata.annotations)).difference(to_be_removed(new.metadata.annotations))
+    return bool(gone) or old.metadata.labels != new.metadata.labels
 
 
 def _as_json(collected: CollectedStatus) -> dict[str, Any]:
