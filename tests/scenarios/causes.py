@@ -63,7 +63,7 @@ async def test_pods_that_run_and_do_not_become_ready_are_told(world: World) -> N
     manifest = deployment("web", 2, "policy", world.namespace)
     manifest["spec"]["template"]["spec"]["readinessGates"] = [{"conditionType": "example.com/open"}]
     await world.client.create(DEPLOYMENTS, manifest)
-    await eventually_waits_for(world, "m1: 1 of 1 pods: ReadinessGatesNotReady: ", "m2: 1 of 1 pods: ")
+    await eventually_waits_for(world, "m1: 1 of 1 pods: ReadinessGatesNotReady", "m2: 1 of 1 pods: ")
     await eventually_told_once(world, "ReadinessGatesNotReady", "m1", "m2")
     gates = {"template": {"spec": {"readinessGates": None}}}
     await world.client.patch(DEPLOYMENTS, "web", {"spec": gates}, world.namespace)
