@@ -17,6 +17,7 @@ from argosy.fleet.health import probe_failed
 from argosy.fleet.katalyst import CUSTOM_NODE_RESOURCES, PLUGIN, RECLAIMED_MILLICPU
 from argosy.fleet.snapshot import GPU
 from argosy.kube.client import Patch
+from argosy.kube.resource import Resource
 from tests.control.test_placement_rules import reclaim
 from tests.control.test_shards import ShardedFederation
 from tests.harness.eventually import eventually
@@ -49,6 +50,7 @@ PATIENT = msgspec.structs.replace(
 )
 #: ... and a write is given up soon.
 UNRETRIED = msgspec.structs.replace(PATIENT, member_write=1.0)
+STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 IMAGE = "/spec/template/spec/containers/0/image"
 
 
@@ -326,6 +328,38 @@ async def test_what_a_member_reports_is_told(fed):
     async def told():
         return ((await fed.source()).get("status") or {}).get("readyReplicas") == 1
 
+    await eventually(told)
+
+
+@pytest.mark.parametrize("namespaced", [True, False], ids=["namespaced", "cluster-scoped"])
+async def test_a_collected_status_that_others_wrote_over_is_put_right(fed, namespaced):
+    """What a former leader had sent may arrive late."""
+    collected = resources.COLLECTED_STATUSES if namespaced else resources.CLUSTER_COLLECTED_STATUSES
+    policies = resources.PROPAGATION_POLICIES if namespaced else resources.CLUSTER_PROPAGATION_POLICIES
+    place = {"namespace": "default"} if namespaced else {}
+    kind = "PropagationPolicy" if namespaced else "ClusterPropagationPolicy"
+    metadata = {"name": "all", **place}
+    await fed.client.create(
+        policies, {"apiVersion": keys.API_VERSION, "kind": kind, "metadata": metadata, "spec": EVERYWHERE}
+    )
+    label = keys.PROPAGATION_POLICY_LABEL if namespaced else keys.CLUSTER_PROPAGATION_POLICY_LABEL
+    metadata = {"name": "web", "labels": {label: "all"}, **place}
+    if namespaced:
+        await fed.client.create(CONFIGMAPS, {"metadata": metadata})
+    else:
+        made = {"metadata": metadata, "provisioner": "example.com/none", "reclaimPolicy": "Delete"}
+        await fed.client.create(STORAGE_CLASSES, made)
+    name = "web-configmaps" if namespaced else "web-storageclasses"
+
+    async def told() -> bool:
+        found = await fed.client.list(collected, **place)
+        mine = next((each for each in found.items if each["metadata"]["name"] == name), {"clusters": []})
+        return {each["cluster"] for each in mine["clusters"] if not each.get("error")} == set(fed.names)
+
+    await eventually(told)
+    await eventually(fed.inside.idle)
+    stale = {"clusters": [{"cluster": "m1", "collectedFields": {}, "error": "cluster is not reachable"}]}
+    await fed.client.patch(collected, name, stale, place.get("namespace"), kind=Patch.MERGE)
     await eventually(told)
 
 

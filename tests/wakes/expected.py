@@ -281,6 +281,14 @@ _TESTS = [
         f"{_CONTROL}wakes.py::test_where_an_object_was_placed_is_told_although_no_copy_changed",
     ),
     (
+        "aggregate/collectedstatuses.core.kubeadmiral.io/others wrote its collected status",
+        f"{_CONTROL}wakes.py::test_a_collected_status_that_others_wrote_over_is_put_right[namespaced]",
+    ),
+    (
+        "aggregate/clustercollectedstatuses.core.kubeadmiral.io/others wrote its collected status",
+        f"{_CONTROL}wakes.py::test_a_collected_status_that_others_wrote_over_is_put_right[cluster-scoped]",
+    ),
+    (
         "aggregate/facts of a cluster/a cluster can be read again, or no more",
         f"{_CONTROL}wakes.py::test_of_a_paused_object_it_is_told_which_members_cannot_be_read[watchful]",
     ),

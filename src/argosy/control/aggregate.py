@@ -9,6 +9,7 @@ members' part: its cluster counts as unreachable and reports the problem, until 
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -127,6 +128,9 @@ class Aggregate(Loop[SourceKey]):
         # After a dispatch, changes in the members usually come first.
         federated, longest = self._caches.federated_changes, timings.status_longest
         yield Wake(federated, self._of_federated, "it was dispatched", delay=longest)
+        why = "others wrote its collected status"
+        for namespaced, collected in self._caches.collected.items():
+            yield Wake(collected, partial(self._of_collected, namespaced), why, delay=timings.status_quiet)
         yield Sweep(self._fleet.facts, itself, self._in_clusters, "a cluster can be read again, or no more", 1)
         yield Sweep(self._caches.clusters, _heard_of, self._in_clusters, "a cluster is heard of again, or no more", 1)
 
@@ -158,6 +162,14 @@ class Aggregate(Loop[SourceKey]):
         if change.new is None or (change.origin == FEDERATE and not _tells_more(change.old, change.new)):
             return []
         key = self._caches.source_of(change.new)
+        return [key] if key is not None else []
+
+    def _of_collected(self, namespaced: bool, change: Change[CollectedStatus]) -> list[SourceKey]:
+        """Also a former leader may have: what it had sent before may arrive late."""
+        if change.origin or change.old is None:
+            return []
+        view = self._caches.federated[namespaced].get(change.key)
+        key = self._caches.source_of(view) if view is not None else None
         return [key] if key is not None else []
 
     def _in_clusters(self, clusters: Collection[str]) -> Iterator[SourceKey | None]:
@@ -324,7 +336,7 @@ class Aggregate(Loop[SourceKey]):
                 raise
             return
         self._metrics.control_writes.labels(resource.kind, "create" if is_new else "update").inc()
-        self._caches.collected[config.namespaced].remember(raw)
+        self._caches.collected[config.namespaced].remember(raw, AGGREGATE)
 
     async def _write_source(
         self,
