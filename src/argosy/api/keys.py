@@ -142,7 +142,7 @@ FAILBACK: Final = ARGOSY_PREFIX + "failback"
 DECISION: Final = ARGOSY_PREFIX + "decision"
 
 # Annotations installation writes.
-#: On our CRDs: a number that grows with every change of a schema.
+#: On our CRDs: a number that grows with every change of a schema. On stock type configs: the same for those that changed.
 REVISION: Final = ARGOSY_PREFIX + "revision"
 #: On the system namespace, JSON list: stock type configs that were installed once, so that a deleted one stays deleted.
 INSTALLED_TYPE_CONFIGS: Final = ARGOSY_PREFIX + "installed-type-configs"

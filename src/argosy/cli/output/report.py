@@ -189,7 +189,11 @@ def _without_effect(facts: Facts) -> list[str]:
     config = facts.type_config
     if config is None:
         return []
-    return [*caveats.told(config.resource, facts.source), *shortfalls(facts.source, config, facts.policy)]
+    federated = facts.federated
+    placed = federated is not None and bool(federated.placement_of(keys.GLOBAL_SCHEDULER))
+    divided = federated is not None and bool(federated.overrides_of(keys.GLOBAL_SCHEDULER))
+    found = shortfalls(facts.source, config, facts.policy, placed=placed, divided=divided)
+    return [*caveats.told(config.resource, facts.source), *found]
 
 
 def _clusters(facts: Facts) -> tuple[ClusterReport, ...]:

@@ -16,7 +16,7 @@ import msgspec
 
 from argosy.api import keys
 from argosy.api.conditions import EventReason
-from argosy.plan.copies.placement import placed, with_removals_noted
+from argosy.plan.copies.placement import entry_of, is_placed_by, placed, with_removals_noted
 from argosy.plan.explain.record import Inputs, encode, record_of
 from argosy.plan.fields import Json, equal
 from argosy.plan.metadata import annotations_of, labels_of, with_annotation, without_annotations
@@ -34,6 +34,7 @@ from argosy.plan.pipeline.state import Note, State
 from argosy.plan.scheduling.evaluation import without_remote_plugins
 from argosy.plan.scheduling.framework import Ask, Reply
 from argosy.plan.scheduling.schedule import Decision
+from argosy.plan.scheduling.triggers import mode_then
 from argosy.plan.status.shortfalls import NOWHERE, places_nothing, shortfalls
 
 __all__ = ["STEPS", "Outcome", "Step", "run", "run_locally"]
@@ -138,15 +139,27 @@ def _somewhere(inputs: PassInputs, state: State) -> State:
 def _told(inputs: PassInputs, state: State) -> State:
     """With events about what is not done as the source says, and about controllers that are waited for. Each is told when the
     source changed, or when that began."""
-    if state.before is None or not equal(state.base, state.before):
-        for text in shortfalls(inputs.source, inputs.type_config, inputs.policy):
+    found = shortfalls(
+        inputs.source,
+        inputs.type_config,
+        inputs.policy,
+        placed=is_placed_by(state.spec, keys.GLOBAL_SCHEDULER),
+        divided=bool(entry_of(state.spec, "overrides", keys.GLOBAL_SCHEDULER)),
+    )
+    before = annotations_of(state.before) if state.before is not None else {}
+    if found and (state.before is None or not equal(state.base, state.before) or _mode_changed(before, state)):
+        for text in found:
             state = state.noting("Warning", EventReason.WITHOUT_EFFECT, text)
     others = [name for name in (state.pending[0] if state.pending else ()) if name not in STEPS]
-    before = annotations_of(state.before) if state.before is not None else {}
     if others and state.held is None and before.get(keys.PENDING_CONTROLLERS) != pending.dump(state.pending):
         text = f"nothing is sent to members until these controllers have acted: {', '.join(others)}"
         state = state.noting("Normal", EventReason.WAITING_FOR_CONTROLLERS, text)
     return state
+
+
+def _mode_changed(before: Mapping[str, str], state: State) -> bool:
+    """Whether an object that stays whole is asked to divide since just now, as far as anybody knew."""
+    return mode_then(before.get(keys.SCHEDULING_TRIGGERS)) != mode_then(state.annotations.get(keys.SCHEDULING_TRIGGERS))
 
 
 def _outcome(inputs: PassInputs, state: State) -> Outcome:

@@ -27,11 +27,12 @@ from argosy.plan.pipeline.policy import propagation_ref
 from argosy.plan.pipeline.state import State
 from argosy.plan.replicas.completed import Witness, Work, completed_of, with_completed
 from argosy.plan.replicas.divide import Divider, divider_of
+from argosy.plan.replicas.whole import why_whole
 from argosy.plan.scheduling import arriving
 from argosy.plan.scheduling.framework import Ask, FrameworkError, Reply
 from argosy.plan.scheduling.profile import content_of
 from argosy.plan.scheduling.schedule import Decision, decide, profile_of
-from argosy.plan.scheduling.triggers import Triggers, triggers_of
+from argosy.plan.scheduling.triggers import Triggers, mode_then, triggers_of
 from argosy.plan.scheduling.triggers import decide as whether_to_schedule
 from argosy.plan.scheduling.unit import UnitError, current_placement, unit_of
 
@@ -65,6 +66,7 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
         return _with_failback(inputs, msgspec.structs.replace(state, deferred=verdict.deferred_reasons), policy)
 
     current = _current(inputs, state)
+    whole = why_whole(template, mode_then(stored), triggers.record.mode, current) if inputs.replicas_path else ""
     try:
         unit = unit_of(
             template,
@@ -74,10 +76,9 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
             inputs.type_config,
             now=inputs.now,
             katalyst=inputs.katalyst,
+            whole=bool(whole),
         )
         plugins = inputs.instrument(profile_of(profile, inputs.registry))
-        if unit.divides and (why := kind_of(template).indivisible(template)):
-            raise UnitError(why)
     except UnitError as error:
         return state.stopping(HeldReason.CANNOT_SCHEDULE, str(error), _EVENT)
     except FrameworkError as error:

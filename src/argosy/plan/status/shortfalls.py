@@ -16,6 +16,7 @@ from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
+from argosy.plan.replicas.whole import mode_of, why_kept_whole
 
 __all__ = ["NOWHERE", "Named", "obstacles", "places_nothing", "shortfalls"]
 
@@ -80,8 +81,16 @@ def places_nothing(config: FederatedTypeConfig) -> bool:
     return steps <= set(keys.OWN_STEPS) and not steps & _PLACING
 
 
-def shortfalls(source: Json, config: FederatedTypeConfig, policy: PropagationPolicy | None) -> list[str]:
-    """What is done otherwise than it is written, although the object is propagated. `policy` is the one it names, if there is."""
+def shortfalls(
+    source: Json,
+    config: FederatedTypeConfig,
+    policy: PropagationPolicy | None,
+    *,
+    placed: bool = False,
+    divided: bool = False,
+) -> list[str]:
+    """What is done otherwise than it is written, although the object is propagated. `policy` is the one it names, if there is;
+    `placed` and `divided` say what scheduling did with it."""
     steps, annotations = _steps(config), annotations_of(source)
     ref, overrides = _references(source)
     found = []
@@ -97,8 +106,9 @@ def shortfalls(source: Json, config: FederatedTypeConfig, policy: PropagationPol
         found.append(f"annotation {keys.RETAIN_REPLICAS} has no effect: {_NO_PATH.format(name=config.name)}")
     if policy is None or keys.GLOBAL_SCHEDULER not in steps or not _has_replicas(source):
         return found
-    if _mode(annotations, policy) == keys.DIVIDE and pathless:
-        found.append(f"replicas are not divided, every cluster gets all of them: {_NO_PATH.format(name=config.name)}")
+    why = _NO_PATH.format(name=config.name) if pathless else why_kept_whole(source, placed=placed, divided=divided)
+    if why and mode_of(annotations, policy)[0] == keys.DIVIDE:
+        found.append(f"replicas are not divided, every cluster gets all of them: {why}")
     if policy.spec.auto_migration is not None and not config.spec.auto_migration.enabled:
         found.append(f"autoMigration of {policy.kind} {policy.metadata.name} has no effect on this kind")
     return found
@@ -118,13 +128,3 @@ def _references(source: Json) -> tuple[PolicyRef | None, tuple[PolicyRef, ...]]:
 
 def _has_replicas(source: Json) -> bool:
     return any(fields.number(source, path) is not None for path in _REPLICAS)
-
-
-def _mode(annotations: dict[str, str], policy: PropagationPolicy) -> str:
-    stated = annotations.get(keys.SCHEDULING_MODE)
-    if (
-        stated in (keys.DUPLICATE, keys.DIVIDE)
-        and policy.metadata.annotations.get(keys.REFUSE_OBJECT_OVERRIDES) != "true"
-    ):
-        return str(stated)
-    return policy.spec.scheduling_mode
