@@ -123,6 +123,7 @@ class EventReason(StrEnum):
     FAILED_INFER_FOLLOWERS = "FailedInferFollowers"
     FOLLOWERS_MISSING = "FollowersMissing"
     FOLLOWER_PLACED = "FollowerPlaced"
+    BUDGET_DIVIDED = "BudgetDivided"
     DRY_RUN_WORKED = "DryRunWorked"
     CREATE_IN_CLUSTER = "CreateInCluster"
     UPDATE_IN_CLUSTER = "UpdateInCluster"

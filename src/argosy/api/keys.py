@@ -135,6 +135,8 @@ HELD_COPIES: Final = ARGOSY_PREFIX + "held-copies"
 OVERRIDES: Final = ARGOSY_PREFIX + "overrides"
 #: JSON list, sorted: what the object needs and waits for, and does not exist, each as `Kind namespace/name`.
 WAITS_FOR: Final = ARGOSY_PREFIX + "waits-for"
+#: On the federated object of a PodDisruptionBudget that is divided with its workloads: what that means, in words.
+BUDGET: Final = ARGOSY_PREFIX + "budget"
 #: JSON `{"left": [cluster], "target": {cluster: replicas}}`: clusters left because they failed, and where it is going while
 #: it comes back to one of them.
 FAILBACK: Final = ARGOSY_PREFIX + "failback"

@@ -93,6 +93,8 @@ def show(told: "Explained", *, now: bool = False) -> None:
             + (f" to {', '.join(told.followed_to)}" if told.followed_to else "")
         )
     say(f"  placed     {_placements(told.placements)}")
+    if told.budget:
+        say(f"  budget     {told.budget}")
     say()
     if told.cluster is not None:
         _show_cluster(told.cluster)

@@ -64,6 +64,8 @@ class Explained(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     follows: tuple[str, ...] = ()
     #: Clusters it is in because of them.
     followed_to: tuple[str, ...] = ()
+    #: What its division with its workloads means, of a budget.
+    budget: str = ""
     #: What it needs and waits for, and does not exist.
     waits_for: tuple[str, ...] = ()
     #: Why no decision can be told, where that is so.
@@ -153,6 +155,7 @@ def explained(facts: Facts, cluster: str | None = None, now: Account | None = No
         follows=tuple(f"{each.kind} {each.name}" for each in federated.spec.follows),
         followed_to=federated.placement_of(keys.FOLLOWER_CONTROLLER),
         waits_for=tuple(waits_for(federated.metadata.annotations)),
+        budget=federated.metadata.annotations.get(keys.BUDGET, ""),
     )
     record = None
     if now is None:

@@ -1,9 +1,9 @@
 """Run: one pass over a source object, which makes the whole federated object from it and its policies.
 
-A pass federates the source, places it where its leaders are, and then runs the steps its type config lists, in order. It stops
-before a step of an external controller, and continues after it once that controller is done. The same inputs give the same
-bytes, so a pass over an object that is up to date writes nothing. A step that cannot decide holds the object: the last placement
-stays, and the object says why.
+A pass federates the source, places it where its leaders are (and divides a budget as they are), and then runs the steps its type
+config lists, in order. It stops before a step of an external controller, and continues after it once that controller is done. The
+same inputs give the same bytes, so a pass over an object that is up to date writes nothing. A step that cannot decide holds the
+object: the last placement stays, and the object says why.
 
 A step of our own is one file and one line in `STEPS`. The caller handles deleted sources.
 """
@@ -22,6 +22,7 @@ from argosy.plan.fields import Json, equal
 from argosy.plan.metadata import annotations_of, labels_of, with_annotation, without_annotations
 from argosy.plan.pipeline import pending
 from argosy.plan.pipeline.autoscale import autoscale
+from argosy.plan.pipeline.budget import divide_budget
 from argosy.plan.pipeline.federate import federate
 from argosy.plan.pipeline.follow import follow
 from argosy.plan.pipeline.held import Held, HeldReason, with_held
@@ -87,7 +88,7 @@ def run(inputs: PassInputs) -> Generator[Ask, Reply, Outcome]:
     if state is None:
         return Outcome()
     state = msgspec.structs.replace(state, pending=_pending(inputs, state))
-    followed = follow(inputs, state)
+    followed = divide_budget(inputs, follow(inputs, state))
     if set(placed(followed.spec)) - set(placed(state.spec)):  # the other steps have yet to say what it is there
         followed = msgspec.structs.replace(followed, pending=inputs.type_config.spec.controllers)
     state = yield from _stepped(inputs, followed)
