@@ -190,7 +190,9 @@ def _without_effect(facts: Facts) -> list[str]:
     if config is None:
         return []
     federated = facts.federated
-    placed = federated is not None and bool(federated.placement_of(keys.GLOBAL_SCHEDULER))
+    placed = federated is not None and any(
+        federated.placement_of(step) for step in (keys.GLOBAL_SCHEDULER, keys.NSAUTOPROP_CONTROLLER)
+    )
     divided = federated is not None and bool(federated.overrides_of(keys.GLOBAL_SCHEDULER))
     found = shortfalls(facts.source, config, facts.policy, placed=placed, divided=divided)
     return [*caveats.told(config.resource, facts.source), *found]

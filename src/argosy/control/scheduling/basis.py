@@ -1,6 +1,5 @@
 """The basis of decisions: all inputs of a pass over one object besides the object itself, kept current."""
 
-import re
 from collections.abc import Generator, Mapping
 from typing import Any
 
@@ -20,6 +19,7 @@ from argosy.control.scheduling.profiles import Profiles
 from argosy.control.scheduling.reservations import ReservedFleet
 from argosy.control.telemetry.scheduling import SchedulingMetrics
 from argosy.kube import clock
+from argosy.kube.regexp import compile_pattern
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
@@ -61,7 +61,7 @@ class DecisionBasis:
         self._priorities = priorities
         self._options = options
         #: Namespaces with these names are not propagated.
-        self.excluded = re.compile(options.exclude_namespaces) if options.exclude_namespaces else None
+        self.excluded = compile_pattern(options.exclude_namespaces) if options.exclude_namespaces else None
         self._metrics = metrics
 
     def steps(

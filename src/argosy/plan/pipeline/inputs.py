@@ -1,7 +1,6 @@
 """The inputs of one pass of the pipeline: the object, the policies it names, the fleet. The caller reads them."""
 
 import datetime
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -10,6 +9,7 @@ from argosy.api.policies import OverridePolicy, PropagationPolicy
 from argosy.api.profiles import SchedulingProfile
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.snapshot import Fleet
+from argosy.kube.regexp import Pattern
 from argosy.plan.fields import Json
 from argosy.plan.followers.graph import Following
 from argosy.plan.pipeline.policy import PolicyRef
@@ -49,7 +49,7 @@ class PassInputs(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     #: What the object needs and does not exist, each as `Kind namespace/name`. None if nobody knows.
     missing: Sequence[str] | None = None
     #: Namespaces that are not propagated without a policy.
-    exclude_namespaces: re.Pattern[str] | None = None
+    exclude_namespaces: Pattern | None = None
 
     #: The time by which custom migrations expire. None: none expires.
     now: datetime.datetime | None = None

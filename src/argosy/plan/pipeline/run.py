@@ -144,7 +144,7 @@ def _told(inputs: PassInputs, state: State) -> State:
         inputs.source,
         inputs.type_config,
         inputs.policy,
-        placed=is_placed_by(state.spec, keys.GLOBAL_SCHEDULER),
+        placed=any(is_placed_by(state.spec, step) for step in (keys.GLOBAL_SCHEDULER, keys.NSAUTOPROP_CONTROLLER)),
         divided=bool(entry_of(state.spec, "overrides", keys.GLOBAL_SCHEDULER)),
     )
     before = annotations_of(state.before) if state.before is not None else {}

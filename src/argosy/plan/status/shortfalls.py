@@ -18,10 +18,14 @@ from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
 from argosy.plan.replicas.whole import mode_of, why_kept_whole
 
-__all__ = ["NOWHERE", "Named", "obstacles", "places_nothing", "shortfalls"]
+__all__ = ["NOWHERE", "OPTED_OUT", "Named", "obstacles", "places_nothing", "shortfalls"]
 
 #: The steps that place objects in clusters.
 _PLACING: Final = frozenset({keys.GLOBAL_SCHEDULER, keys.NSAUTOPROP_CONTROLLER})
+OPTED_OUT: Final = (
+    f"annotation {keys.NO_AUTO_PROPAGATION} came when the namespace was in clusters already: it stays in those, which may use it,"
+    " and goes to no others"
+)
 NOWHERE: Final = "the type config {name} lists no controller that places objects"
 #: Where kinds that can be divided have their number.
 _REPLICAS: Final = ("spec.replicas", "spec.parallelism")
@@ -90,7 +94,7 @@ def shortfalls(
     divided: bool = False,
 ) -> list[str]:
     """What is done otherwise than it is written, although the object is propagated. `policy` is the one it names, if there is;
-    `placed` and `divided` say what scheduling did with it."""
+    `placed` and `divided` say where a step of ours placed it, and whether it divided it."""
     steps, annotations = _steps(config), annotations_of(source)
     ref, overrides = _references(source)
     found = []
@@ -101,6 +105,8 @@ def shortfalls(
         if keys.OVERRIDE_CONTROLLER not in steps and steps & _PLACING:
             why = unheeded.format(config.name, keys.OVERRIDE_CONTROLLER)
             found += [f"override policy {each.key} is {why}" for each in overrides]
+    if keys.NSAUTOPROP_CONTROLLER in steps and placed and annotations.get(keys.NO_AUTO_PROPAGATION) == "true":
+        found.append(OPTED_OUT)
     pathless = not config.spec.path_definition.replicas_spec
     if annotations.get(keys.RETAIN_REPLICAS) == "true" and pathless:
         found.append(f"annotation {keys.RETAIN_REPLICAS} has no effect: {_NO_PATH.format(name=config.name)}")
