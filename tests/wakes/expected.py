@@ -55,6 +55,18 @@ _TESTS = [
         f"{_SCENARIOS}what_a_copy_does_until_it_is_removed_counts_and_is_not_done_again",
     ),
     (
+        "release/federated types/its type config is gone",
+        f"{_CONTROL}release.py::test_sources_are_let_go_and_copies_stay",
+    ),
+    (
+        "release/federated objects/an object of a kind that is not federated any more was found, or is deleted",
+        f"{_CONTROL}release.py::test_what_nobody_federates_is_let_go_after_a_restart",
+    ),
+    (
+        "dispatch/federated types/its type is not federated any more",
+        f"{_CONTROL}release.py::test_the_status_of_what_is_federated_no_more_says_so",
+    ),
+    (
         "followers/federated objects/what leaders need, and where they are",
         f"{_CONTROL}followers.py::test_what_a_deployment_needs_goes_where_it_goes",
     ),

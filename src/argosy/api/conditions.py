@@ -124,6 +124,7 @@ class EventReason(StrEnum):
     FOLLOWERS_MISSING = "FollowersMissing"
     FOLLOWER_PLACED = "FollowerPlaced"
     BUDGET_DIVIDED = "BudgetDivided"
+    RELEASED = "Released"
     DRY_RUN_WORKED = "DryRunWorked"
     CREATE_IN_CLUSTER = "CreateInCluster"
     UPDATE_IN_CLUSTER = "UpdateInCluster"

@@ -171,7 +171,8 @@ class Federate(Loop[SourceKey]):
         why = "it may only run beside or apart from others, and these moved"
         yield Wake(basis.placed.moved, self._without_company, why, 1, again)
         yield Wake(basis.migrate.found, itself, "members were seen to be able to run more or less of it")
-        yield Wake(basis.followers.led, itself, "an object that needs it came, went or changed", basis.rank)
+        why, quiet = "an object that needs it came, went or changed", self._timings.leaders_quiet
+        yield Wake(basis.followers.led, itself, why, basis.rank, quiet)
         why, grace = "something it needs does not exist", self._timings.missing_grace
         yield Wake(basis.followers.lacking, itself, why, 1, grace)
         yield Wake(basis.followers.found, itself, "what it waited for exists")

@@ -20,6 +20,7 @@ from argosy.control.migrate import Migrate
 from argosy.control.options import Options
 from argosy.control.permissions import Permissions
 from argosy.control.refusals import Refusals
+from argosy.control.release import Release
 from argosy.control.runner import LoopRunner
 from argosy.control.scheduling.plugin_workers import PluginWorkers
 from argosy.control.sharding.connections import ClusterConnections
@@ -49,6 +50,7 @@ def loops_of(shared: ControllerContext) -> list[Loop[Any]]:
         dispatch,
         refusals,
         Aggregate.of(shared, refusals, busy=lambda: len(federate.queue) + len(dispatch.queue) > 0),
+        Release.of(shared),
         *([Failover.of(shared), Permissions.of(shared)] if owner else []),
     ]
 

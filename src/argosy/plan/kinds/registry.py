@@ -15,7 +15,6 @@ from argosy.plan.kinds import (
     ingress,
     job,
     pod,
-    replicaset,
     service,
     statefulset,
 )
@@ -34,8 +33,8 @@ KINDS: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(
         ("apps", "Deployment"): deployment.KIND,
         ("apps", "StatefulSet"): statefulset.KIND,
         ("apps", "DaemonSet"): daemonset.KIND,
-        ("apps", "ReplicaSet"): replicaset.KIND,
-        ("", "ReplicationController"): replicaset.KIND,
+        ("apps", "ReplicaSet"): Kind(pod_spec=_POD_TEMPLATE),
+        ("", "ReplicationController"): Kind(pod_spec=_POD_TEMPLATE),
         ("batch", "Job"): job.KIND,
         ("batch", "CronJob"): Kind(pod_spec=("spec", "jobTemplate", *_POD_TEMPLATE)),
         ("", "Pod"): pod.KIND,

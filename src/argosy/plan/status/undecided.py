@@ -30,7 +30,7 @@ def unfederated(source: Json, config: FederatedTypeConfig | None) -> str:
     """Why nothing is made of an object that has no federated object."""
     annotations, namespace = annotations_of(source), source["metadata"].get("namespace") or ""
     if config is None:
-        return "this kind is not federated: no FederatedTypeConfig names it"
+        return "this kind is not federated: no FederatedTypeConfig names it; copies that members have stay as they are"
     if annotations.get(keys.NO_FEDERATED_RESOURCE):
         return f"not federated: the annotation {keys.NO_FEDERATED_RESOURCE} says so"
     if namespace == keys.SYSTEM_NAMESPACE:
