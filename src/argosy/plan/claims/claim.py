@@ -8,7 +8,7 @@ if that is equal.
 `Selectors` holds policies by what they select, so that an object is only compared with those of its own namespace and kind.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -16,7 +16,7 @@ import msgspec
 from argosy.api.policies import PropagationPolicy
 from argosy.api.selectors import ANY, ResourceSelector
 from argosy.kube.selectors import LabelSelector, SelectorError, from_label_selector
-from argosy.plan.claims.exclusions import WITH_ITS_KIND_ONLY, Subject, excluded
+from argosy.plan.claims.exclusions import WITH_ITS_KIND_ONLY, Subject, excluded, excluded_kind
 from argosy.plan.pipeline.policy import PolicyRef, propagation_ref
 
 __all__ = ["Claim", "Contender", "NamespaceLabels", "Selectors", "Specificity", "complaints", "ref_of"]
@@ -168,15 +168,28 @@ def ref_of(policy: PropagationPolicy) -> PolicyRef:
     return PolicyRef(policy.metadata.name, policy.metadata.namespace)
 
 
-def complaints(policy: PropagationPolicy) -> list[str]:
-    """Why some of a policy's selectors select nothing."""
+def complaints(policy: PropagationPolicy, federated: Container[tuple[str, str]]) -> list[str]:
+    """Why some of a policy's selectors select nothing; `federated` are the kinds with a type config, by their groups."""
     found = []
     for number, each in enumerate(policy.spec.resource_selectors):
-        try:
-            _compiled(each, cluster_wide=not policy.metadata.namespace)
-        except SelectorError as error:
-            found.append(f"spec.resourceSelectors[{number}] selects nothing: {error}")
+        if why := _complaint(each, policy.metadata.namespace, federated):
+            found.append(f"spec.resourceSelectors[{number}] selects nothing: {why}")
     return found
+
+
+def _complaint(selector: ResourceSelector, namespace: str, federated: Container[tuple[str, str]]) -> str:
+    try:
+        _compiled(selector, cluster_wide=not namespace)
+    except SelectorError as error:
+        return str(error)
+    if namespace and selector.group == _RBAC:
+        return "a policy of a namespace gives no rights in members"
+    if selector.any_kind or selector.group == ANY:
+        return ""
+    if why := excluded_kind(selector.group, selector.kind):
+        return why
+    known = (selector.group, selector.kind) in federated
+    return "" if known else f"{selector.kind} is not federated, no FederatedTypeConfig names it"
 
 
 def _compiled(selector: ResourceSelector, *, cluster_wide: bool) -> _Selector:

@@ -15,7 +15,17 @@ from argosy.plan.fields import Json
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline.policy import PolicyRef, propagation_ref
 
-__all__ = ["NOBODY", "InForce", "claimed_by", "claimed_label", "in_force", "in_force_now", "recorded"]
+__all__ = [
+    "NOBODY",
+    "InForce",
+    "as_claimed",
+    "claimed_by",
+    "claimed_label",
+    "in_force",
+    "in_force_now",
+    "looked_at",
+    "recorded",
+]
 
 
 class InForce(msgspec.Struct, frozen=True):
@@ -51,11 +61,12 @@ def in_force(source: Metadata, federated: Metadata | None, selected: PolicyRef |
 
 def in_force_now(source: Json, federated: Json | None, selected: PolicyRef | None) -> InForce:
     """The same of objects as they are stored."""
-    of_federated = _relevant(federated) if federated is not None else None
-    return in_force(_relevant(source), of_federated, selected)
+    of_federated = looked_at(federated) if federated is not None else None
+    return in_force(looked_at(source), of_federated, selected)
 
 
-def _relevant(obj: Json) -> Metadata:
+def looked_at(obj: Json) -> Metadata:
+    """The metadata that says which policy counts."""
     namespace = obj["metadata"].get("namespace") or ""
     return Metadata(namespace=namespace, labels=labels_of(obj), annotations=annotations_of(obj))
 
@@ -65,6 +76,14 @@ def recorded(policy: InForce) -> tuple[dict[str, str], dict[str, str]]:
     if not policy.selected or policy.ref is None:
         return {}, {}
     return {policy.ref.label: policy.ref.name}, {keys.SELECTED_BY: f"{policy.ref.kind}/{policy.ref.name}"}
+
+
+def as_claimed(source: Json, policy: InForce) -> Json:
+    """The source as if it named by label the policy that selected it."""
+    labels, _ = recorded(policy)
+    if not labels:
+        return source
+    return {**source, "metadata": {**source["metadata"], "labels": {**labels_of(source), **labels}}}
 
 
 def claimed_label(source: Mapping[str, str], federated: Metadata) -> dict[str, str]:

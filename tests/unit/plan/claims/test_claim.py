@@ -142,8 +142,23 @@ def test_an_invalid_selector_selects_nothing_and_is_told_of():
     policy = selecting("all", bad, {"kind": "Secret"})
     assert winner(policy) is None
     assert winner(policy, of=subject("Secret", group="")) == PolicyRef("all")
-    assert [text.partition(":")[0] for text in complaints(policy)] == ["spec.resourceSelectors[0] selects nothing"]
-    assert complaints(selecting("all", ALL)) == []
+    told = complaints(policy, {("", "Secret")})
+    assert [text.partition(":")[0] for text in told] == ["spec.resourceSelectors[0] selects nothing"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        (selecting("all", ALL, {"apiVersion": "apps/v1", "kind": "Deployment"}, {"kind": "Widget"}), None),
+        (selecting("all", {"apiVersion": "example.com/v1", "kind": "Widget"}), "Widget is not federated"),
+        (selecting("all", {"apiVersion": "v1", "kind": "Namespace"}), "namespaces are never selected"),
+        (selecting("all", {"apiVersion": "core.kubeadmiral.io/v1alpha1", "kind": "Any"}), "own objects are never"),
+        (selecting("all", {"apiVersion": "rbac.authorization.k8s.io/v1"}, namespace="shop"), "gives no rights"),
+    ],
+)
+def test_what_a_policy_names_in_vain_is_told(policy, why):
+    told = complaints(policy, {("apps", "Deployment")})
+    assert told == [] if why is None else (len(told) == 1 and why in told[0])
 
 
 def test_a_policy_that_changed_selects_as_it_says_now():
