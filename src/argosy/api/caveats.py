@@ -232,7 +232,7 @@ TABLE: Final[tuple[Caveat, ...]] = (
     Caveat(
         All((Either(tuple(Has(annotation(key)) for key in _REPLACING)), Not(_NAMES_A_POLICY))),
         f"annotations that replace fields of a policy ({', '.join(key.removeprefix(keys.PREFIX) for key in _REPLACING)}) have"
-        " no effect unless a policy selects the object: it names none",
+        " no effect unless a policy selects the object: it names no policy",
     ),
     Caveat(
         All((Has(annotation(keys.CLUSTERS_TO_ADOPT)), Not(Is(annotation(keys.CONFLICT_RESOLUTION), (keys.ADOPT,))))),

@@ -224,7 +224,7 @@ class TestForecast:
         bare = deployment(metadata={"name": "bare", "labels": {keys.PROPAGATION_POLICY_LABEL: None}})
         made = forecast(world, world.with_object(bare))
         assert not made.changes
-        assert made.notes == ("deployments.apps default/bare: names no policy and is not propagated",)
+        assert made.notes == ("deployments.apps default/bare: no policy claims it, and it is not propagated",)
 
     def test_what_is_on_its_way_already_is_told_apart(self):
         world = snapshot()

@@ -23,7 +23,7 @@ __all__ = ["undecided", "unfederated"]
 #: The steps that place objects in clusters.
 _PLACING: Final = frozenset({keys.GLOBAL_SCHEDULER, keys.NSAUTOPROP_CONTROLLER})
 _OURS: Final = _PLACING | {keys.OVERRIDE_CONTROLLER, keys.FOLLOWER_CONTROLLER}
-_NO_POLICY: Final = f"it names no policy and none selects it; label it, e.g. {keys.PROPAGATION_POLICY_LABEL}=NAME"
+_NO_POLICY: Final = f"no policy is named and none selects it; label it, e.g. {keys.PROPAGATION_POLICY_LABEL}=NAME"
 _NO_LEADER: Final = "the objects it follows are placed nowhere"
 
 
