@@ -5,6 +5,8 @@ import contextlib
 import pytest
 
 from argosy.api import keys, resources
+from argosy.cli.client.manifests import Manifest
+from argosy.cli.client.whatif import Scenario, forecast_of
 from argosy.kube.client import Patch
 from argosy.kube.errors import ApiError, NotFound
 from argosy.kube.resource import Resource
@@ -240,6 +242,22 @@ async def test_selecting_costs_no_more_writes_than_a_label():
         own = [key for key in writes.keys if key != "ADDED apps/deployments/default/web"]
         assert len(own) <= 4, own
         await settled(fed)
+
+
+async def test_a_plan_shows_what_a_policy_would_claim_and_writes_nothing(fed):
+    await fed.deploy(replicas=1, policy="")
+    await fed.deploy("other", replicas=1, policy="")
+    body = {
+        "apiVersion": keys.API_VERSION,
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "all", "namespace": "default"},
+        "spec": {"schedulingMode": "Duplicate", "resourceSelectors": [{**DEPLOYED, "name": "web"}]},
+    }
+    scenario = Scenario(applied=(Manifest(body, "policy.yaml"),))
+    found = await forecast_of(fed.client, scenario, "default", lambda _: None)
+    assert [each.name for each in found.objects] == ["web"]
+    assert found.total.added == 2
+    assert not await fed.exists(resources.PROPAGATION_POLICIES, "all", "default")
 
 
 @pytest.mark.parametrize(
