@@ -1,5 +1,6 @@
 """Policies that select what they are for: who is woken by what, what is held, what is written."""
 
+import asyncio
 import contextlib
 
 import pytest
@@ -9,6 +10,7 @@ from argosy.cli.client.manifests import Manifest
 from argosy.cli.client.whatif import Scenario, forecast_of
 from argosy.kube.client import Patch
 from argosy.kube.errors import ApiError, NotFound
+from argosy.kube.informer import Informer
 from argosy.kube.resource import Resource
 from tests.control.test_rules import Writes, quiet, settled
 from tests.control.test_wakes import PATIENT
@@ -152,6 +154,34 @@ async def test_a_namespaces_labels_are_heard_of_where_a_policy_looks_at_them(fed
     await fed.client.patch(NAMESPACES, "default", {"metadata": {"labels": {"team": None}}}, kind=Patch.MERGE)
     await eventually(lambda: _is(held(fed), "NoLongerSelected"))
     assert await fed.replicas() == {"m1": 1, "m2": 1}
+
+
+async def test_while_namespaces_cannot_be_read_claims_stay_as_they_are(fed, monkeypatch):
+    selector = {**DEPLOYED, "namespaceSelector": {"matchLabels": {"team": "red"}}}
+    await fed.client.patch(NAMESPACES, "default", {"metadata": {"labels": {"team": "red"}}}, kind=Patch.MERGE)
+    await select(fed, "red", selector, namespace="")
+    await fed.deploy(replicas=1, policy="")
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+    await fed.stop_controllers()
+    await fed.deploy("other", replicas=1, policy="")
+    readable = asyncio.Event()
+    run = Informer.run
+
+    async def refused_at_first(informer):
+        if informer.resource == NAMESPACES and not informer.field_selector:
+            informer.tried.set()
+            await readable.wait()
+        await run(informer)
+
+    monkeypatch.setattr(Informer, "run", refused_at_first)
+    await fed.start_controllers()
+    await eventually(fed.quiet)
+    assert await fed.replicas() == {"m1": 1, "m2": 1}
+    assert await held(fed) == ""
+    assert await fed.copies("other") == {}
+    readable.set()
+    await fed.eventually_replicas({"m1": 1, "m2": 1}, name="other")
+    assert await held(fed) == ""
 
 
 async def test_a_wildcard_leaves_out_what_is_not_an_applications(fed):

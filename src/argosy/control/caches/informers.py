@@ -118,7 +118,7 @@ class Caches:
         # First: what federated objects mean follows from the types.
         self._tasks.start(f"watch {self.type_configs.resource}", self.type_configs.run)
         await self.type_configs.synced.wait()
-        fixed: list[Informer[Any]] = [self.system, self.namespaces, self.clusters]
+        fixed: list[Informer[Any]] = [self.system, self.clusters]
         for pair in (self.policies, self.overrides, self.federated, self.collected):
             fixed += pair.values()
         if not self._shard.owns_cluster_scoped:
@@ -126,11 +126,11 @@ class Caches:
         for informer in fixed:
             what = "the system namespace" if informer is self.system else informer.resource
             self._tasks.start(f"watch {what}", informer.run)
-        few: list[Informer[Any]] = [self.profiles, self.webhooks]
+        few: list[Informer[Any]] = [self.profiles, self.webhooks, self.namespaces]
         for informer in few:
             self._tasks.start(f"watch {informer.resource}", informer.run)
         await asyncio.gather(*(informer.synced.wait() for informer in fixed))
-        # Policies that name an unreadable profile wait; the others need not.
+        # Policies that name an unreadable profile, or select by namespaces that cannot be read, wait; the others need not.
         await asyncio.gather(*(informer.tried.wait() for informer in few))
         # A type that cannot be listed (its CRD is not installed, say) must not hold up the others.
         await asyncio.gather(*(informer.tried.wait() for informer in list(self.sources.values())))

@@ -15,7 +15,7 @@ from argosy.kube.informer import Change
 from argosy.kube.objects import Metadata, Partial, key_of
 from argosy.plan.claims.claim import Selectors, ref_of
 from argosy.plan.claims.exclusions import Subject
-from argosy.plan.claims.record import InForce, in_force
+from argosy.plan.claims.record import InForce, claimed_by, in_force
 from argosy.plan.pipeline.policy import PolicyRef, propagation_ref
 
 __all__ = ["Claims"]
@@ -31,7 +31,7 @@ class Claims:
         self._selectors = Selectors()
         #: What changed since the last sweep: what policies selected and select, and the labels namespaces had and have.
         self._policies: dict[str, tuple[PolicyRef, list[Selectors]]] = {}
-        self._namespaces: dict[str, list[Labels]] = {}
+        self._namespaces: dict[str, list[Labels | None]] = {}
         #: A policy that selects, or a namespace: see `concerned`.
         self.changes: Signal[str] = Signal("what policies select")
 
@@ -49,8 +49,16 @@ class Claims:
             return None
         if propagation_ref(metadata.labels, metadata.namespace) is not None:
             return None
+        if self._selectors.look_at_namespaces and not self._caches.namespaces.has_synced:
+            return self._recorded(key)  # until it is known who selects it
         claim = self._selectors.claim(_subject(config, metadata), self._labels(metadata.namespace))
         return claim.ref if claim is not None else None
+
+    def _recorded(self, key: SourceKey) -> PolicyRef | None:
+        view = self._caches.federated_view(key)
+        if view is None:
+            return None
+        return claimed_by(view.metadata.labels, view.metadata.annotations, view.metadata.namespace)
 
     def in_force(self, key: SourceKey, metadata: Metadata) -> InForce:
         """The policy that counts for a source."""
@@ -74,8 +82,8 @@ class Claims:
         self.changes.tell(name)
 
     def _namespace_changed(self, change: Change[Partial]) -> None:
-        before, after = (each.metadata.labels if each is not None else {} for each in (change.old, change.new))
-        if before == after or not len(self._selectors):
+        before, after = (each.metadata.labels if each is not None else None for each in (change.old, change.new))
+        if before == after or not self._selectors.look_at_namespaces:
             return
         self._namespaces.setdefault(change.key, []).extend((before, after))
         self.changes.tell(_namespace(change.key))
@@ -99,9 +107,11 @@ class Claims:
                 for key, subject in self._subjects(config, namespace) if selected else ():
                     yield key if self._differ(subject, labels_then) else None
 
-    def _differ(self, subject: Subject, versions: list[Labels]) -> bool:
-        """Whether other policies select an object with other labels of its namespace."""
-        found = [self._selectors.contenders(subject, {subject.metadata.namespace: labels}) for labels in versions]
+    def _differ(self, subject: Subject, versions: list[Labels | None]) -> bool:
+        """Whether other policies select an object with other labels of its namespace; None where they are not known."""
+        namespace = subject.metadata.namespace
+        known = [{namespace: labels} if labels is not None else {} for labels in versions]
+        found = [self._selectors.contenders(subject, labels) for labels in known]
         return any(each != found[0] for each in found)
 
     def _subjects(self, config: FederatedTypeConfig, namespace: str) -> Iterator[tuple[SourceKey, Subject]]:

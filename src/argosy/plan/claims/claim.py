@@ -97,12 +97,19 @@ class Selectors:
     def __init__(self, policies: Iterable[PropagationPolicy] = ()) -> None:
         self._priorities: dict[PolicyRef, int] = {}
         self._places: dict[PolicyRef, set[_Place]] = {}
+        #: Those that look at the labels of namespaces.
+        self._by_namespace: set[PolicyRef] = set()
         self._at: dict[_Place, dict[PolicyRef, tuple[_Selector, ...]]] = {}
         for policy in policies:
             self.put(policy)
 
     def __len__(self) -> int:
         return len(self._places)
+
+    @property
+    def look_at_namespaces(self) -> bool:
+        """Whether the labels of namespaces decide anything."""
+        return bool(self._by_namespace)
 
     def put(self, policy: PropagationPolicy) -> None:
         """A policy that is new or changed."""
@@ -120,6 +127,8 @@ class Selectors:
             return
         self._priorities[ref] = policy.spec.priority
         self._places[ref] = set(found)
+        if any(each.namespaces is not None for selectors in found.values() for each in selectors):
+            self._by_namespace.add(ref)
         for place, selectors in found.items():
             # The most specific first: the first that matches says how specific the policy is.
             selectors.sort(key=lambda each: each.specificity, reverse=True)
@@ -127,6 +136,7 @@ class Selectors:
 
     def drop(self, ref: PolicyRef) -> None:
         self._priorities.pop(ref, None)
+        self._by_namespace.discard(ref)
         for place in self._places.pop(ref, ()):
             del self._at[place][ref]
             if not self._at[place]:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.api import keys
+from argosy.plan.claims import claim as claim_module
 from argosy.plan.claims.claim import Selectors, complaints
 from argosy.plan.pipeline.policy import PolicyRef
 from tests.unit.plan.claims.claims import selecting, subject
@@ -170,6 +171,19 @@ def test_a_policy_that_changed_selects_as_it_says_now():
     selectors.drop(PolicyRef("all"))
     assert selectors.claim(subject("Secret", group=""), {}) is None
     assert len(selectors) == 0
+
+
+def test_an_object_is_compared_with_policies_of_its_namespace_and_kind_alone(monkeypatch):
+    others = [selecting(f"p{n}", {"kind": "Secret"}, namespace="shop") for n in range(50)]
+    others += [selecting(f"p{n}", ALL, namespace=f"team-{n}") for n in range(50)]
+    selectors = Selectors([*others, selecting("mine", {"kind": "Deployment"}, namespace="shop")])
+    compared = []
+    selects = claim_module._Selector.selects
+    monkeypatch.setattr(
+        claim_module._Selector, "selects", lambda self, *given: compared.append(self) or selects(self, *given)
+    )
+    assert selectors.claim(subject(), NAMESPACES).ref == PolicyRef("mine", "shop")
+    assert len(compared) == 1
 
 
 SELECTOR = st.fixed_dictionaries(
