@@ -166,6 +166,29 @@ async def test_a_kind_that_is_not_federated(told):
     assert await told.of(LEASES, body) == []
 
 
+async def test_a_policy_that_selects_in_vain_and_what_it_selects(told):
+    selectors = [
+        {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"},
+        {"apiVersion": "apps/v1", "kind": "Deployment"},
+        {"labelSelector": {"matchLabels": {"no label": "x"}}},
+    ]
+    spec = {"schedulingMode": keys.DIVIDE, "resourceSelectors": selectors}
+    body = obj(resources.PROPAGATION_POLICIES, {"spec": {**spec}})
+    unfederated = "spec.resourceSelectors[0] selects nothing: Lease is not federated, no FederatedTypeConfig names it"
+    [first, second] = await told.of(resources.PROPAGATION_POLICIES, body)
+    assert first == unfederated
+    assert second.startswith("spec.resourceSelectors[2] selects nothing: ")
+    await told.client.create(resources.PROPAGATION_POLICIES, body)
+    [text] = await told.of(LEASES, obj(LEASES, {"spec": {}}))
+    assert text == (
+        f"PropagationPolicy {NAMESPACE}/example selects it, and nothing comes of it: this kind is not federated,"
+        " no FederatedTypeConfig names it"
+    )
+    selected = workload(DEPLOYMENTS)
+    selected["metadata"]["labels"].pop(keys.PROPAGATION_POLICY_LABEL)
+    assert await told.of(DEPLOYMENTS, selected) == []
+
+
 async def test_kinds_whose_type_config_places_nothing(told):
     await divide(told)
     body = obj(SLICES, {"addressType": "IPv4", "endpoints": []}, labels=NAMED)

@@ -14,8 +14,8 @@ from tests.scenarios.seen import settled
 
 __all__ = [
     "test_a_custom_kind_is_divided_and_reported_back",
-    "test_an_object_that_comes_with_its_definition_is_divided_over_all_members",
     "test_a_kind_whose_type_config_goes_is_let_go_and_taken_up_again_with_it",
+    "test_an_object_that_comes_with_its_definition_is_divided_over_all_members",
     "test_what_members_say_of_a_definition_does_not_change_what_the_control_plane_serves",
 ]
 

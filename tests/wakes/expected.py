@@ -79,6 +79,22 @@ _TESTS = [
         f"{_CONTROL}followers.py::test_a_type_of_ones_own_says_what_its_objects_need",
     ),
     (
+        "claims/propagationpolicies.core.kubeadmiral.io/which objects policies select",
+        f"{_CONTROL}selecting.py::test_what_was_local_is_propagated_by_a_policy_that_selects_it",
+    ),
+    (
+        "claims/clusterpropagationpolicies.core.kubeadmiral.io/which objects policies select",
+        f"{_CONTROL}selecting.py::test_a_new_object_is_propagated_by_a_policy_that_selects_it",
+    ),
+    (
+        "claims/namespaces/labels that policies select namespaces by",
+        f"{_CONTROL}selecting.py::test_a_namespaces_labels_are_heard_of_where_a_policy_looks_at_them",
+    ),
+    (
+        "federate/what policies select/a policy selects it, or did",
+        f"{_CONTROL}selecting.py::test_what_was_local_is_propagated_by_a_policy_that_selects_it",
+    ),
+    (
         "arriving kinds/kinds new to the fleet/its objects wait a moment for other members to serve it",
         f"{_CONTROL}arriving_kinds.py::test_a_kind_that_came_to_one_member_is_awaited_in_the_others",
     ),

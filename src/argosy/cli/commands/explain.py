@@ -86,7 +86,11 @@ def show(told: "Explained", *, now: bool = False) -> None:
     place = f" in {told.namespace}" if told.namespace else ""
     say(f"{told.kind} {told.name}{place}", "bold")
     if told.policy:
-        say(f"  policy     {told.policy}")
+        say(f"  policy     {told.policy}" + (f": {told.claimed}" if told.claimed else ""))
+    elif told.claimed:
+        say(f"  policy     none selects it: {told.claimed}")
+    if told.other_policies:
+        say(f"  others     {', '.join(told.other_policies)}: they select it as well")
     if told.follows:
         say(
             f"  follows    {', '.join(told.follows)}"

@@ -29,28 +29,33 @@ OPTED_OUT: Final = (
 NOWHERE: Final = "the type config {name} lists no controller that places objects"
 #: Where kinds that can be divided have their number.
 _REPLICAS: Final = ("spec.replicas", "spec.parallelism")
+_UNFEDERATED: Final = "this kind is not federated, no FederatedTypeConfig names it"
 
 
 class Named(msgspec.Struct, frozen=True, kw_only=True):
-    """What a source names, as far as it exists."""
+    """What a source names or is selected by, as far as it exists."""
 
     policy: PropagationPolicy | None = None
+    #: The policy that selects it, unless it names one.
+    selected: PolicyRef | None = None
     overrides: frozenset[PolicyRef] = frozenset()
     #: Whether there is the scheduling profile that the policy names, if it names one.
     profile: bool = True
 
 
 def obstacles(source: Json, config: FederatedTypeConfig | None, named: Named) -> list[str]:
-    """Why nothing will come of a source that asks for propagation, before anything was tried; empty if it does not ask.
+    """Why nothing will come of a source that a policy claims, before anything was tried; empty if none does.
 
     Its federated object, if there is to be one, says the same when it is held.
     """
     labels = labels_of(source)
     ref, overrides = _references(source)
+    if config is None and named.selected is not None:
+        return [f"{named.selected.kind} {named.selected.key} selects it, and nothing comes of it: {_UNFEDERATED}"]
     if config is None:
         stated = sorted(keys.POLICY_LABELS & labels.keys())
-        text = "label {} has no effect: this kind is not federated, no FederatedTypeConfig names it"
-        return [text.format(key) for key in stated]
+        return [f"label {key} has no effect: {_UNFEDERATED}" for key in stated]
+    ref = named.selected or ref
     if ref is None:
         return []
     steps = _steps(config)
