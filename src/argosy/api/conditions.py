@@ -125,6 +125,7 @@ class EventReason(StrEnum):
     FOLLOWER_PLACED = "FollowerPlaced"
     BUDGET_DIVIDED = "BudgetDivided"
     RELEASED = "Released"
+    TYPE_CONFIG_MADE = "TypeConfigMade"
     DRY_RUN_WORKED = "DryRunWorked"
     CREATE_IN_CLUSTER = "CreateInCluster"
     UPDATE_IN_CLUSTER = "UpdateInCluster"

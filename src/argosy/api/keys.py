@@ -147,6 +147,12 @@ FAILBACK: Final = ARGOSY_PREFIX + "failback"
 #: JSON: the record of the last scheduling decision, from which it is explained.
 DECISION: Final = ARGOSY_PREFIX + "decision"
 
+#: Label of type configs that were made from a definition; and an annotation of them, the digest of what was made.
+DERIVED: Final = ARGOSY_PREFIX + "derived"
+DERIVED_SPEC: Final = ARGOSY_PREFIX + "derived-spec"
+#: `false` on a CustomResourceDefinition: no type config is made from it.
+MAKE_TYPE_CONFIG: Final = ARGOSY_PREFIX + "make-type-config"
+
 # Annotations installation writes.
 #: On our CRDs: a number that grows with every change of a schema. On stock type configs: the same for those that changed.
 REVISION: Final = ARGOSY_PREFIX + "revision"

@@ -27,6 +27,7 @@ from argosy.control.sharding.connections import ClusterConnections
 from argosy.control.telemetry.gauges import measure
 from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
+from argosy.control.typeconfigs import TypeConfigs
 from argosy.control.wake import Loop, Subscriptions
 from argosy.kube.client import Client
 from argosy.plan.plugins import IN_TREE
@@ -51,7 +52,7 @@ def loops_of(shared: ControllerContext) -> list[Loop[Any]]:
         refusals,
         Aggregate.of(shared, refusals, busy=lambda: len(federate.queue) + len(dispatch.queue) > 0),
         Release.of(shared),
-        *([Failover.of(shared), Permissions.of(shared)] if owner else []),
+        *([Failover.of(shared), Permissions.of(shared), TypeConfigs.of(shared)] if owner else []),
     ]
 
 

@@ -47,6 +47,13 @@ def controllers(
     federate_all: Annotated[
         bool, typer.Option("--federate-all", help="Federate every object of a configured type, as KubeAdmiral does.")
     ] = False,
+    make_type_configs: Annotated[
+        bool,
+        typer.Option(
+            "--make-type-configs/--no-make-type-configs",
+            help="Make type configs for custom kinds that policies claim.",
+        ),
+    ] = True,
     ns_autoprop_exclude_regexp: Annotated[
         str,
         typer.Option(
@@ -103,6 +110,7 @@ def controllers(
 
     options = Options(
         federate_all=federate_all,
+        make_type_configs=make_type_configs,
         exclude_namespaces=_pattern(ns_autoprop_exclude_regexp),
         katalyst=enable_katalyst_support,
         shard=part,

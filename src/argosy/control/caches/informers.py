@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from argosy.api import keys, resources
+from argosy.api.derivedtypes import Definition
 from argosy.api.shards import WHOLE, Shard
 from argosy.api.types import (
     CollectedStatus,
@@ -33,11 +34,12 @@ from argosy.kube.supervise import Supervisor
 from argosy.plan.copies.identity import Refusal, subject_of
 from argosy.plan.pipeline.policy import PolicyRef
 
-__all__ = ["Caches", "SourceChange"]
+__all__ = ["DEFINITIONS", "Caches", "SourceChange"]
 
 T = TypeVar("T", bound=HasMetadata)
 BY_POLICY = "policy"
 BY_NAMESPACE = "namespace"
+DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False)
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
 
@@ -107,6 +109,8 @@ class Caches:
         )
         #: All of them, whether or not they are federated: policies select by their labels.
         self.namespaces: Informer[Partial] = Informer(client, _NAMESPACES, Partial, liveness=timings.watch_liveness)
+        #: Definitions of users' kinds, for the owner of what has no namespace.
+        self.definitions = self._informer(DEFINITIONS, Definition)
         self.sources: dict[str, Informer[SourceView]] = {}
         self.source_changes: Signal[SourceChange] = Signal("source objects")
 
@@ -127,6 +131,8 @@ class Caches:
             what = "the system namespace" if informer is self.system else informer.resource
             self._tasks.start(f"watch {what}", informer.run)
         few: list[Informer[Any]] = [self.profiles, self.webhooks, self.namespaces]
+        if self._shard.owns_cluster_scoped:
+            few.append(self.definitions)
         for informer in few:
             self._tasks.start(f"watch {informer.resource}", informer.run)
         await asyncio.gather(*(informer.synced.wait() for informer in fixed))

@@ -54,6 +54,11 @@ class Claims:
         claim = self._selectors.claim(_subject(config, metadata), self._labels(metadata.namespace))
         return claim.ref if claim is not None else None
 
+    def wants(self, group: str, kind: str, metadata: Metadata) -> bool:
+        """Whether an object names a policy or is selected by one, of a kind that may have no type config."""
+        claim = self._selectors.claim(Subject(group, kind, metadata), self._labels(metadata.namespace))
+        return claim is not None
+
     def _recorded(self, key: SourceKey) -> PolicyRef | None:
         view = self._caches.federated_view(key)
         if view is None:
