@@ -96,6 +96,29 @@ async def test_a_policy_that_selects_the_kind_makes_it_and_one_that_selects_all_
     await eventually(lambda: divided(fed))
 
 
+async def test_a_cluster_policy_that_selects_the_kind_makes_it(fed):
+    await defined(fed)
+    await eventually(fed.quiet)
+    spec = {"schedulingMode": "Duplicate", "resourceSelectors": [{"apiVersion": "example.com/v1", "kind": "Widget"}]}
+    kind = resources.CLUSTER_PROPAGATION_POLICIES
+    body = {"apiVersion": keys.API_VERSION, "kind": kind.kind, "metadata": {"name": "all"}, "spec": spec}
+    await fed.client.create(kind, body)
+    await eventually(lambda: has_type(fed))
+
+
+async def test_one_that_somebody_deletes_is_made_again_while_it_is_claimed(fed):
+    await defined(fed)
+    await fed.policy(resourceSelectors=[{"apiVersion": "example.com/v1", "kind": "Widget"}])
+    await eventually(lambda: has_type(fed))
+    before = (await fed.client.get(TYPES, NAME))["metadata"]["uid"]
+    await fed.client.delete(TYPES, NAME)
+
+    async def anew():
+        return (await fed.client.get(TYPES, NAME))["metadata"]["uid"] != before
+
+    await eventually(anew)
+
+
 async def test_it_follows_its_definition_unless_somebody_changed_it(fed):
     await fed.client.create(CRDS, definition(scale=False))
     await fed.policy(resourceSelectors=[{"apiVersion": "example.com/v1", "kind": "Widget"}])

@@ -67,6 +67,31 @@ _TESTS = [
         f"{_CONTROL}release.py::test_the_status_of_what_is_federated_no_more_says_so",
     ),
     (
+        "type configs/customresourcedefinitions.apiextensions.k8s.io/it came or changed",
+        f"{_CONTROL}typeconfigs.py::test_an_object_that_names_a_policy_makes_its_kind_federated",
+    ),
+    (
+        "type configs/propagationpolicies.core.kubeadmiral.io/a policy selects other kinds",
+        f"{_CONTROL}typeconfigs.py::"
+        "test_a_policy_that_selects_the_kind_makes_it_and_one_that_selects_all_when_there_is_an_object",
+    ),
+    (
+        "type configs/clusterpropagationpolicies.core.kubeadmiral.io/a policy selects other kinds",
+        f"{_CONTROL}typeconfigs.py::test_a_cluster_policy_that_selects_the_kind_makes_it",
+    ),
+    (
+        "type configs/federated types/its type config came, changed or went",
+        f"{_CONTROL}typeconfigs.py::test_one_that_somebody_deletes_is_made_again_while_it_is_claimed",
+    ),
+    (
+        "type configs/objects of kinds without a type config/an object of it is claimed",
+        f"{_CONTROL}typeconfigs.py::test_an_object_that_names_a_policy_makes_its_kind_federated",
+    ),
+    (
+        "type configs/federated objects/the last of its objects may be gone",
+        f"{_CONTROL}typeconfigs.py::test_it_goes_when_nobody_claims_such_objects",
+    ),
+    (
         "followers/federated objects/what leaders need, and where they are",
         f"{_CONTROL}followers.py::test_what_a_deployment_needs_goes_where_it_goes",
     ),

@@ -12,9 +12,8 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from argosy.api import derivedtypes, keys, resources
+from argosy.api import keys, resources
 from argosy.api.conditions import EventReason
-from argosy.api.derivedtypes import Definition
 from argosy.api.policies import PropagationPolicy
 from argosy.api.selectors import named_kinds, selects_any_kind
 from argosy.api.typeconfigs import FederatedTypeConfig
@@ -35,6 +34,8 @@ from argosy.kube.queue import Result, WorkQueue
 from argosy.kube.references import reference_of
 from argosy.kube.resource import Resource
 from argosy.kube.supervise import Supervisor
+from argosy.plan import derivedtypes
+from argosy.plan.derivedtypes import Definition
 
 __all__ = ["TypeConfigs"]
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from argosy.api import keys, resources
-from argosy.api.derivedtypes import Definition
 from argosy.api.shards import WHOLE, Shard
 from argosy.api.types import (
     CollectedStatus,
@@ -32,6 +31,7 @@ from argosy.kube.objects import HasMetadata, Partial, key_of
 from argosy.kube.resource import Resource
 from argosy.kube.supervise import Supervisor
 from argosy.plan.copies.identity import Refusal, subject_of
+from argosy.plan.derivedtypes import Definition
 from argosy.plan.pipeline.policy import PolicyRef
 
 __all__ = ["DEFINITIONS", "Caches", "SourceChange"]

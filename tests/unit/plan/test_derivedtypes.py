@@ -3,9 +3,9 @@
 import msgspec
 
 from argosy.api import keys
-from argosy.api.derivedtypes import Definition, derived, is_derived, is_unchanged, may_derive
 from argosy.api.types import FederatedTypeConfig
 from argosy.kube.resource import Resource
+from argosy.plan.derivedtypes import Definition, derived, is_derived, is_unchanged, may_derive
 from tests.harness.definitions import scaled_definition
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
