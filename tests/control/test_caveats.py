@@ -13,7 +13,7 @@ from argosy.cli.local import access
 from argosy.cli.local.caveats import Caveats
 from argosy.cli.local.guard import Guard
 from argosy.control.install.installer import install
-from argosy.kube.client import Client
+from argosy.kube.client import Client, Patch
 from argosy.kube.config import Connection
 from argosy.kube.http import HttpTransport
 from argosy.kube.resource import Resource
@@ -26,6 +26,7 @@ from tests.harness.user import CONFIGMAPS, DEPLOYMENTS, NAMESPACES
 pytestmark = pytest.mark.real_time("warnings are headers of HTTP")
 
 STATEFULSETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
+JOBS = Resource("batch", "v1", "jobs", "Job")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 NAMED = {keys.PROPAGATION_POLICY_LABEL: "divide"}
@@ -165,6 +166,29 @@ async def test_a_kind_that_is_not_federated(told):
     assert await told.of(LEASES, body) == []
 
 
+async def test_a_policy_that_selects_in_vain_and_what_it_selects(told):
+    selectors = [
+        {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"},
+        {"apiVersion": "apps/v1", "kind": "Deployment"},
+        {"labelSelector": {"matchLabels": {"no label": "x"}}},
+    ]
+    spec = {"schedulingMode": keys.DIVIDE, "resourceSelectors": selectors}
+    body = obj(resources.PROPAGATION_POLICIES, {"spec": {**spec}})
+    unfederated = "spec.resourceSelectors[0] selects nothing: Lease is not federated, no FederatedTypeConfig names it"
+    [first, second] = await told.of(resources.PROPAGATION_POLICIES, body)
+    assert first == unfederated
+    assert second.startswith("spec.resourceSelectors[2] selects nothing: ")
+    await told.client.create(resources.PROPAGATION_POLICIES, body)
+    [text] = await told.of(LEASES, obj(LEASES, {"spec": {}}))
+    assert text == (
+        f"PropagationPolicy {NAMESPACE}/example selects it, and nothing comes of it: this kind is not federated,"
+        " no FederatedTypeConfig names it"
+    )
+    selected = workload(DEPLOYMENTS)
+    selected["metadata"]["labels"].pop(keys.PROPAGATION_POLICY_LABEL)
+    assert await told.of(DEPLOYMENTS, selected) == []
+
+
 async def test_kinds_whose_type_config_places_nothing(told):
     await divide(told)
     body = obj(SLICES, {"addressType": "IPv4", "endpoints": []}, labels=NAMED)
@@ -179,6 +203,15 @@ async def test_kinds_whose_type_config_places_nothing(told):
 
 async def test_a_policy_that_divides_what_cannot_be_divided(told):
     await divide(told, autoMigration={})
+    indexed = {"parallelism": 2, "completions": 4, "completionMode": "Indexed"}
+    indexed["template"] = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "nginx"}]}}
+    found = await told.of(JOBS, obj(JOBS, {"spec": indexed}, labels=NAMED))
+    assert found[0].startswith(
+        "replicas are not divided, every cluster gets all of them: a Job with completionMode Indexed"
+    )
+    await told.client.patch(
+        resources.FEDERATED_TYPE_CONFIGS, "statefulsets.apps", {"spec": {"pathDefinition": None}}, kind=Patch.MERGE
+    )
     assert await told.of(STATEFULSETS, workload(STATEFULSETS)) == [
         "replicas are not divided, every cluster gets all of them: the type config statefulsets.apps has no"
         " pathDefinition.replicasSpec",

@@ -14,6 +14,7 @@ from argosy.control.install import existing
 from argosy.control.install.installer import Installation, InstallError, install, is_installed, preview
 from argosy.control.install.workload_controllers import deployment_controller_runs
 from argosy.control.permissions import missing
+from argosy.kube.client import Patch
 from argosy.kube.errors import Forbidden
 from argosy.kube.resource import Resource
 from argosy.server.auth.identity import User
@@ -75,6 +76,32 @@ async def test_only_what_was_there_before_is_marked(plane):
     assert await marked(client) == {"old"}
     names = {each["metadata"]["name"] for each in (await client.list(resources.FEDERATED_TYPE_CONFIGS)).items}
     assert names == {each["metadata"]["name"] for each in typeconfigs.manifests()} - {"configmaps"}
+
+
+async def as_before(client, name):
+    """As an earlier edition installed it."""
+    body = {"metadata": {"annotations": None}, "spec": {"pathDefinition": None}}
+    await client.patch(resources.FEDERATED_TYPE_CONFIGS, name, body, kind=Patch.MERGE)
+
+
+async def test_stock_type_configs_are_brought_up_to_date_unless_users_changed_them(plane):
+    client = plane.client()
+    await install(client)
+    for name in ("statefulsets.apps", "jobs.batch"):
+        await as_before(client, name)
+    theirs = {"spec": {"statusCollection": {"fields": ["status"]}}}
+    await client.patch(resources.FEDERATED_TYPE_CONFIGS, "jobs.batch", theirs, kind=Patch.MERGE)
+    told = []
+    assert await install(client, told.append) == 1
+    assert "updated FederatedTypeConfig statefulsets.apps" in told
+    assert "kept FederatedTypeConfig jobs.batch: it was changed here, and is not brought up to date" in told
+    stored = await client.get(resources.FEDERATED_TYPE_CONFIGS, "statefulsets.apps")
+    assert stored["spec"]["pathDefinition"]["replicasSpec"] == "spec.replicas"
+    assert "pathDefinition" not in (await client.get(resources.FEDERATED_TYPE_CONFIGS, "jobs.batch"))["spec"]
+    # Somebody who takes the paths out again meant it.
+    back = {"spec": {"pathDefinition": None}}
+    await client.patch(resources.FEDERATED_TYPE_CONFIGS, "statefulsets.apps", back, kind=Patch.MERGE)
+    assert await install(client) == 0
 
 
 async def test_marking_that_was_broken_off_goes_on_where_it_was(plane, monkeypatch):

@@ -18,7 +18,7 @@ from tests.harness.user import CONFIGMAPS, NAMESPACES, weights
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 EQUAL = weights(m1=1, m2=1, m3=1)
-STATEFULSETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
+JOBS = Resource("batch", "v1", "jobs", "Job")
 AUTOSCALERS = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 LIMITS = Resource("", "v1", "limitranges", "LimitRange")
 LIMIT = {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}
@@ -143,15 +143,16 @@ async def test_a_policy_that_is_not_there(world: World) -> None:
 
 async def test_replicas_that_cannot_be_divided_are_told_of_although_nothing_is_waited_for(world: World) -> None:
     pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "nginx:1.29"}]}}
-    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "serviceName": "web", "template": pod}
-    await create(world, STATEFULSETS, {"spec": spec})
-    made = await as_wanted(world, STATEFULSETS)
+    pod["spec"]["restartPolicy"] = "Never"
+    spec = {"parallelism": 1, "completions": 1, "completionMode": "Indexed", "template": pod}
+    await create(world, JOBS, {"spec": spec})
+    made = await as_wanted(world, JOBS)
     why = (
-        "replicas are not divided, every cluster gets all of them: the type config statefulsets.apps has no"
-        " pathDefinition.replicasSpec"
+        "replicas are not divided, every cluster gets all of them: a Job with completionMode Indexed cannot be divided:"
+        " every cluster would run the same indexes"
     )
     assert made.without_effect == [why]
-    assert await event(world, "WithoutEffect", STATEFULSETS) == why
+    assert await event(world, "WithoutEffect", JOBS) == why
     assert len(await world.events("WithoutEffect")) == 1
 
 

@@ -132,12 +132,12 @@ async def test_a_label_that_names_an_override_is_waited_for_at_once(world: World
 
 
 async def test_a_statefulset_whose_new_pod_does_not_start(world: World) -> None:
-    await create(world, STATEFULSETS, workload(replicas=2, serviceName="web"))
+    await create(world, STATEFULSETS, workload(replicas=6, serviceName="web"))
     await eventually_as_wanted(world, STATEFULSETS)
     body = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "nginx:bad"}]}}}}
     await world.client.patch(STATEFULSETS, "web", body, world.namespace, kind=Patch.STRATEGIC)
     await eventually_waits_for(world, "replicas are available", STATEFULSETS)
-    assert any("replicas are updated" in line for line in (await told(world, STATEFULSETS)).waiting)
+    await eventually_waits_for(world, "replicas are updated", STATEFULSETS)
 
 
 async def test_a_job_is_as_wanted_when_it_is_complete(world: World) -> None:

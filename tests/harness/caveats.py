@@ -124,6 +124,7 @@ EXAMPLES: list[Example] = [
     Example("none of true", NAMESPACES, obj(NAMESPACES, {}, annotations={keys.NO_AUTO_PROPAGATION: "yes"})),
     config_map(keys.STICKY_CLUSTER, {keys.STICKY_CLUSTER: "yes"}, **PLACED),
     config_map(keys.PAUSED, {keys.PAUSED: "yes"}),
+    config_map(keys.NO_SELECTION, {keys.NO_SELECTION: "yes"}),
     config_map(f"{keys.CONFLICT_RESOLUTION} has no effect: its", {keys.CONFLICT_RESOLUTION: "Adopt"}),
     config_map(keys.ORPHAN, {keys.ORPHAN: "none"}),
     config_map(keys.SCHEDULING_MODE, {keys.SCHEDULING_MODE: "divide"}, **PLACED),

@@ -69,6 +69,7 @@ QUICK = Timings(
     apis_kept=60.0,
     member_event=0.2,
     rights_kept=0.2,
+    types_kept=0.2,
     member_hold=1.0,
     deletion_recheck=0.2,
     cascade_recheck=0.2,

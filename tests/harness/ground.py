@@ -44,7 +44,13 @@ NAMES = ("m1", "m2", "m3")
 #: Quick, but with time to answer for processes that share two cores: a member is lost after three looks in vain, each of
 #: them patient, not after one.
 GROUND = msgspec.structs.replace(
-    QUICK, health_period=6.0, health_threshold=10.0, apis_kept=10.0, member_silence=2.0, watch_liveness=15.0
+    QUICK,
+    health_period=6.0,
+    health_threshold=10.0,
+    apis_kept=10.0,
+    member_silence=2.0,
+    types_kept=2.0,
+    watch_liveness=15.0,
 )
 #: Where members are in this process nobody is slower than we are.
 SIMULATED = msgspec.structs.replace(GROUND, health_period=1.0, health_threshold=5.0, apis_kept=5.0)

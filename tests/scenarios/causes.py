@@ -93,13 +93,13 @@ async def test_a_quota_that_keeps_pods_of_a_statefulset_away_is_told(world: Worl
     manifest |= {"kind": "StatefulSet", "spec": {**manifest["spec"], "serviceName": "web"}}
     await world.client.create(_STATEFULSETS, manifest)
     await eventually_well(world, _STATEFULSETS)
-    await limit(world, "m1", pods=1)
+    await limit(world, "m2", pods=1)
     await world.client.patch(_STATEFULSETS, "web", {"spec": {"replicas": 8}}, world.namespace)
-    await eventually_waits_for(world, "m1: ", "FailedCreate: exceeded quota: few", resource=_STATEFULSETS)
+    await eventually_waits_for(world, "m2: ", "FailedCreate: exceeded quota: few", resource=_STATEFULSETS)
     failing = await eventually_condition(world, PODS_FAILING, "True", "exceeded quota", _STATEFULSETS)
     assert failing["reason"] == "FailedCreate"
-    await eventually_told_once(world, "FailedCreate", "m1")
-    await world.member("m1").delete(_QUOTAS, "few", world.namespace)
+    await eventually_told_once(world, "FailedCreate", "m2")
+    await world.member("m2").delete(_QUOTAS, "few", world.namespace)
     await eventually_well(world, _STATEFULSETS)
 
 

@@ -14,6 +14,8 @@ from tests.scenarios.seen import settled
 
 __all__ = [
     "test_a_custom_kind_is_divided_and_reported_back",
+    "test_a_custom_kind_that_a_policy_claims_needs_no_type_config",
+    "test_a_kind_whose_type_config_goes_is_let_go_and_taken_up_again_with_it",
     "test_an_object_that_comes_with_its_definition_is_divided_over_all_members",
     "test_what_members_say_of_a_definition_does_not_change_what_the_control_plane_serves",
 ]
@@ -56,6 +58,94 @@ async def test_a_custom_kind_is_divided_and_reported_back(world: World) -> None:
         await world.client.delete(widgets, "one", world.namespace)
         await world.ground.eventually_gone(widgets, "one", world.namespace)
         assert await world.copies("one", widgets) == {}
+
+
+async def test_a_custom_kind_that_a_policy_claims_needs_no_type_config(world: World) -> None:
+    """One policy for a definition and its objects, and nothing else written by hand."""
+    group = f"{world.namespace}.example.com"
+    widgets, everything = Resource(group, "v1", "widgets", "Widget"), f"{world.namespace}-everything"
+    definition = scaled_definition(widgets, {keys.CLUSTER_PROPAGATION_POLICY_LABEL: everything})
+    scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.readyReplicas"}
+    definition["spec"]["versions"][0]["subresources"]["scale"] = scale
+    kind = resources.CLUSTER_PROPAGATION_POLICIES
+    selecting = [{"apiVersion": f"{group}/v1", "kind": "Widget"}]
+    spec = {**weights(m1=1, m2=1, m3=1), "resourceSelectors": selecting}
+    body = {"apiVersion": keys.API_VERSION, "kind": kind.kind, "metadata": {"name": everything}, "spec": spec}
+    await world.client.create(kind, body)
+    await world.client.create(CRDS, definition)
+    name = definition["metadata"]["name"]
+    try:
+
+        async def made() -> bool:
+            return await world.exists(resources.FEDERATED_TYPE_CONFIGS, name)
+
+        await world.eventually(made, "a type config is made")
+        await world.ground.install()
+        for cluster in world.names:
+            await world.eventually(lambda cluster=cluster: _serves(world, cluster, widgets), f"{cluster} serves {name}")
+        metadata = {"name": "one", "namespace": world.namespace}
+        widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": metadata, "spec": {"replicas": 6}}
+        await world.client.create(widgets, widget)
+
+        async def divided() -> bool:
+            found = await world.copies("one", widgets)
+            return {name: copy["spec"]["replicas"] for name, copy in found.items()} == dict.fromkeys(world.names, 2)
+
+        await world.eventually(divided, "the widget is divided")
+        await world.client.delete(widgets, "one", world.namespace)
+        await world.ground.eventually_gone(widgets, "one", world.namespace)
+        await world.client.delete(kind, everything)
+
+        async def gone() -> bool:
+            return not await world.exists(resources.FEDERATED_TYPE_CONFIGS, name)
+
+        await world.eventually(gone, "nobody claims such objects any more")
+    finally:
+        await world.client.delete(CRDS, name)
+        await world.ground.eventually_gone(CRDS, name)
+
+
+async def test_a_kind_whose_type_config_goes_is_let_go_and_taken_up_again_with_it(world: World) -> None:
+    group = f"{world.namespace}.example.com"
+    widgets = Resource(group, "v1", "widgets", "Widget")
+    kind = resources.FEDERATED_TYPE_CONFIGS
+    async with _defined_everywhere(world, widgets):
+        await world.policy(schedulingMode="Duplicate", placement=[{"cluster": "m1"}, {"cluster": "m2"}])
+        labels = {keys.PROPAGATION_POLICY_LABEL: "policy"}
+        for name in ("one", "two"):
+            metadata = {"name": name, "namespace": world.namespace, "labels": labels}
+            widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": metadata, "spec": {"replicas": 1}}
+            await world.client.create(widgets, widget)
+        for name in ("one", "two"):
+            await settled(world, f"{name}-widgets.{group}")
+        config = await world.client.get(kind, f"widgets.{group}")
+        alone = {
+            "metadata": {"annotations": {keys.MAKE_TYPE_CONFIG: "false"}}
+        }  # else one is made, since a policy is named
+        await world.client.patch(CRDS, f"widgets.{group}", alone, kind=Patch.MERGE)
+        await world.client.delete(kind, f"widgets.{group}")
+
+        async def let_go() -> bool:
+            found = [await world.source(name, widgets) for name in ("one", "two")]
+            return not any(keys.FEDERATE_FINALIZER in (each["metadata"].get("finalizers") or ()) for each in found)
+
+        await world.eventually(let_go, "its objects can be deleted")
+        await world.client.delete(widgets, "one", world.namespace)
+        await world.ground.eventually_gone(widgets, "one", world.namespace)
+        await world.ground.eventually_gone(resources.FEDERATED_OBJECTS, f"one-widgets.{group}", world.namespace)
+        for name in ("one", "two"):
+            assert (await world.copies(name, widgets)).keys() == {"m1", "m2"}
+        await world.client.create(kind, {**config, "metadata": {"name": f"widgets.{group}"}})
+        await world.client.patch(widgets, "two", {"spec": {"replicas": 3}}, world.namespace, kind=Patch.MERGE)
+
+        async def followed() -> bool:
+            found = await world.copies("two", widgets)
+            return {name: copy["spec"]["replicas"] for name, copy in found.items()} == {"m1": 3, "m2": 3}
+
+        await world.eventually(followed, "it is federated again")
+        await world.client.delete(widgets, "two", world.namespace)
+        await world.ground.eventually_gone(widgets, "two", world.namespace)
+        assert await world.copies("two", widgets) == {}
 
 
 async def test_an_object_that_comes_with_its_definition_is_divided_over_all_members(world: World) -> None:

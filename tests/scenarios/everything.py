@@ -13,5 +13,6 @@ from tests.scenarios.overrides import *  # noqa: F403
 from tests.scenarios.plans import *  # noqa: F403
 from tests.scenarios.profiles import *  # noqa: F403
 from tests.scenarios.restarts import *  # noqa: F403
+from tests.scenarios.selecting import *  # noqa: F403
 from tests.scenarios.staying import *  # noqa: F403
 from tests.scenarios.workloads import *  # noqa: F403

@@ -25,6 +25,7 @@ __all__ = [
     "test_a_config_map_that_two_deployments_share_leaves_with_the_last_of_them",
     "test_a_deployment_runs_once_what_it_waits_for_comes",
     "test_a_deployment_with_all_it_needs_simply_runs",
+    "test_a_disruption_budget_is_divided_with_its_workload",
     "test_autoscalers_and_budgets_go_with_their_workload",
     "test_followers_go_along_when_their_leader_moves",
     "test_services_and_certificates_go_with_an_ingress",
@@ -161,3 +162,49 @@ async def test_autoscalers_and_budgets_go_with_their_workload(world: World) -> N
     await world.client.delete(DEPLOYMENTS, "web", world.namespace)
     await eventually_in(world, BUDGETS, "web")
     await eventually_in(world, AUTOSCALERS, "web")
+
+
+async def test_a_disruption_budget_is_divided_with_its_workload(world: World) -> None:
+    await world.policy(**weights(m1=4, m2=3, m3=3))
+    name = {"name": "web", "namespace": world.namespace}
+    rule = {
+        "targetClusters": {"clusters": ["m3"]},
+        "overriders": {"jsonpatch": [{"operator": "replace", "path": "/spec/minAvailable", "value": 1}]},
+    }
+    kind = resources.OVERRIDE_POLICIES
+    body = {"apiVersion": keys.API_VERSION, "kind": kind.kind, "metadata": name, "spec": {"overrideRules": [rule]}}
+    await world.client.create(kind, body)
+    await world.client.create(DEPLOYMENTS, needing(replicas=10, namespace=world.namespace))
+    spec = {"minAvailable": 8, "selector": {"matchLabels": {"app": "web"}}}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": name, "spec": spec}
+    await world.client.create(BUDGETS, budget)
+
+    async def eventually_at_least(**shares: int) -> None:
+        async def shared() -> bool:
+            copies = await world.copies("web", BUDGETS)
+            return {member: copy["spec"]["minAvailable"] for member, copy in copies.items()} == shares
+
+        await world.eventually(shared, f"the budget is divided as {shares}")
+
+    await world.eventually_replicas({"m1": 4, "m2": 3, "m3": 3})
+    await eventually_at_least(m1=3, m2=2, m3=3)
+    told = (await world.federated("web-poddisruptionbudgets.policy"))["metadata"]["annotations"][keys.BUDGET]
+    assert told.startswith("divided with its workloads: 2 pods may be away at once")
+    assert "none in m3" in told
+    # An override policy wins.
+    named = {"metadata": {"labels": {keys.OVERRIDE_POLICY_LABEL: "web"}}}
+    await world.client.patch(BUDGETS, "web", named, world.namespace)
+    await eventually_at_least(m1=3, m2=2, m3=1)
+    # It is divided anew with its workload, and a percentage is the same everywhere.
+    await world.client.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 5}}, world.namespace)
+    await world.eventually_replicas({"m1": 2, "m2": 1, "m3": 2})
+    await eventually_at_least(m1=5, m2=4, m3=1)  # none may go, since three are lacking
+    unnamed = {"metadata": {"labels": None}, "spec": {"minAvailable": "50%"}}
+    await world.client.patch(BUDGETS, "web", unnamed, world.namespace, kind=Patch.MERGE)
+
+    async def the_same() -> bool:
+        copies = await world.copies("web", BUDGETS)
+        return [copy["spec"]["minAvailable"] for copy in copies.values()] == ["50%"] * 3
+
+    await world.eventually(the_same)
+    assert keys.BUDGET not in (await world.federated("web-poddisruptionbudgets.policy"))["metadata"]["annotations"]

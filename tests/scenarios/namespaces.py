@@ -1,6 +1,7 @@
 """Namespaces go everywhere without being asked, and away with all that is in them."""
 
 from argosy.api import keys, resources
+from argosy.cli.output.report import gather, report
 from argosy.kube.client import Patch
 from tests.harness.eventually import holds
 from tests.harness.ground import World
@@ -10,6 +11,7 @@ from tests.scenarios.seen import settled
 __all__ = [
     "test_a_deleted_namespace_goes_from_every_member_with_all_that_is_in_it",
     "test_a_namespace_goes_everywhere_and_what_is_in_it_only_where_it_is_wanted",
+    "test_a_namespace_that_opts_out_later_stays_where_it_is_and_goes_nowhere_else",
     "test_a_namespace_that_was_there_before_is_adopted_and_outlives_us",
 ]
 
@@ -86,3 +88,33 @@ async def test_a_namespace_that_was_there_before_is_adopted_and_outlives_us(worl
 async def _is_managed(world: World, member: str, name: str) -> bool:
     found = await world.member(member).get(NAMESPACES, name)
     return found["metadata"]["labels"].get(keys.MANAGED_LABEL) == "true"
+
+
+async def test_a_namespace_that_opts_out_later_stays_where_it_is_and_goes_nowhere_else(world: World) -> None:
+    for name in world.names:
+        await world.eventually(lambda name=name: exists(world.member(name), NAMESPACES, world.namespace))
+    out = {"metadata": {"annotations": {keys.NO_AUTO_PROPAGATION: "true"}}}
+    await world.client.patch(NAMESPACES, world.namespace, out, kind=Patch.MERGE)
+
+    async def told() -> bool:
+        found = report(await gather(world.client, NAMESPACES, world.namespace, None)).without_effect
+        return any(text.startswith(f"annotation {keys.NO_AUTO_PROPAGATION} came when") for text in found)
+
+    await world.eventually(told, "the status says that it stays")
+    label = {"metadata": {"labels": {"team": "blue"}}}
+    await world.client.patch(NAMESPACES, world.namespace, label, kind=Patch.MERGE)
+
+    async def labelled() -> bool:
+        found = [await world.member(name).get(NAMESPACES, world.namespace) for name in world.names]
+        return all(each["metadata"]["labels"].get("team") == "blue" for each in found)
+
+    await world.eventually(labelled, "its copies are kept as it is")
+    apart = f"{world.namespace}-apart"
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": apart, **out["metadata"]}}
+    await world.client.create(NAMESPACES, manifest)
+    try:
+        await holds(lambda: exists(world.client, NAMESPACES, apart), 1.0)
+        assert [await exists(world.member(name), NAMESPACES, apart) for name in world.names] == [False] * 3
+        assert not await world.exists(resources.CLUSTER_FEDERATED_OBJECTS, f"{apart}-namespaces")
+    finally:
+        await world.client.delete(NAMESPACES, apart)

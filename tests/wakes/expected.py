@@ -55,6 +55,43 @@ _TESTS = [
         f"{_SCENARIOS}what_a_copy_does_until_it_is_removed_counts_and_is_not_done_again",
     ),
     (
+        "release/federated types/its type config is gone",
+        f"{_CONTROL}release.py::test_sources_are_let_go_and_copies_stay",
+    ),
+    (
+        "release/federated objects/an object of a kind that is not federated any more was found, or is deleted",
+        f"{_CONTROL}release.py::test_what_nobody_federates_is_let_go_after_a_restart",
+    ),
+    (
+        "dispatch/federated types/its type is not federated any more",
+        f"{_CONTROL}release.py::test_the_status_of_what_is_federated_no_more_says_so",
+    ),
+    (
+        "type configs/customresourcedefinitions.apiextensions.k8s.io/it came or changed",
+        f"{_CONTROL}typeconfigs.py::test_an_object_that_names_a_policy_makes_its_kind_federated",
+    ),
+    (
+        "type configs/propagationpolicies.core.kubeadmiral.io/a policy selects other kinds",
+        f"{_CONTROL}typeconfigs.py::"
+        "test_a_policy_that_selects_the_kind_makes_it_and_one_that_selects_all_when_there_is_an_object",
+    ),
+    (
+        "type configs/clusterpropagationpolicies.core.kubeadmiral.io/a policy selects other kinds",
+        f"{_CONTROL}typeconfigs.py::test_a_cluster_policy_that_selects_the_kind_makes_it",
+    ),
+    (
+        "type configs/federated types/its type config came, changed or went",
+        f"{_CONTROL}typeconfigs.py::test_one_that_somebody_deletes_is_made_again_while_it_is_claimed",
+    ),
+    (
+        "type configs/objects of kinds without a type config/an object of it is claimed",
+        f"{_CONTROL}typeconfigs.py::test_an_object_that_names_a_policy_makes_its_kind_federated",
+    ),
+    (
+        "type configs/federated objects/the last of its objects may be gone",
+        f"{_CONTROL}typeconfigs.py::test_it_goes_when_nobody_claims_such_objects",
+    ),
+    (
         "followers/federated objects/what leaders need, and where they are",
         f"{_CONTROL}followers.py::test_what_a_deployment_needs_goes_where_it_goes",
     ),
@@ -65,6 +102,22 @@ _TESTS = [
     (
         "followers/federated types/what an object needs follows from its type",
         f"{_CONTROL}followers.py::test_a_type_of_ones_own_says_what_its_objects_need",
+    ),
+    (
+        "claims/propagationpolicies.core.kubeadmiral.io/which objects policies select",
+        f"{_CONTROL}selecting.py::test_what_was_local_is_propagated_by_a_policy_that_selects_it",
+    ),
+    (
+        "claims/clusterpropagationpolicies.core.kubeadmiral.io/which objects policies select",
+        f"{_CONTROL}selecting.py::test_a_new_object_is_propagated_by_a_policy_that_selects_it",
+    ),
+    (
+        "claims/namespaces/labels that policies select namespaces by",
+        f"{_CONTROL}selecting.py::test_a_namespaces_labels_are_heard_of_where_a_policy_looks_at_them",
+    ),
+    (
+        "federate/what policies select/a policy selects it, or did",
+        f"{_CONTROL}selecting.py::test_what_was_local_is_propagated_by_a_policy_that_selects_it",
     ),
     (
         "arriving kinds/kinds new to the fleet/its objects wait a moment for other members to serve it",
@@ -100,7 +153,7 @@ _TESTS = [
     ),
     (
         "profiles/packages of plugins/which plugins there are, of Python packages",
-        f"{_CONTROL}plugin_workers.py::test_a_profile_is_judged_once_its_package_is_loaded",
+        "tests/control/plugins/test_loading.py::test_a_profile_is_judged_once_its_package_is_loaded",
     ),
     (
         "clusters/federatedclusters.core.kubeadmiral.io/it changed in more than its health",

@@ -38,6 +38,7 @@ class Player:
             steps.Roll: self._roll,
             steps.Delete: self._delete,
             steps.Follow: self._follow,
+            steps.Release: self._release,
             steps.Rule: self._rule,
             steps.Override: self._override,
             steps.Differ: self._differ,
@@ -133,6 +134,10 @@ class Player:
 
     async def _follow(self, step: steps.Follow) -> None:
         change = {"metadata": {"labels": {keys.PROPAGATION_POLICY_LABEL: step.policy}}}
+        await self._world.user.patch(DEPLOYMENTS, step.name, change, namespace_of(step.name), kind=Patch.MERGE)
+
+    async def _release(self, step: steps.Release) -> None:
+        change = {"metadata": {"annotations": {keys.NO_SELECTION: "true" if step.released else None}}}
         await self._world.user.patch(DEPLOYMENTS, step.name, change, namespace_of(step.name), kind=Patch.MERGE)
 
     async def _rule(self, step: steps.Rule) -> None:

@@ -36,6 +36,9 @@ DIFFERING = "differing"
 MIRROR = "mirror.local"
 MIRRORED = {"image": [{"operations": [{"imageComponent": "Registry", "value": MIRROR}]}]}
 WRONG = {"jsonpatch": [{"operator": "remove", "path": "/spec/nothing"}]}
+#: Of seeds with policies that select, and their names. Both select the same in half of the cases.
+_SELECTED = 1 / 3
+SELECTING = ("selecting", "selecting-too")
 #: How much more or less often than usual a seed has a kind of step.
 _FAVOUR = (0.0, 0.0, 0.5, 1.0, 4.0)
 
@@ -64,7 +67,48 @@ def written(seed: str, *, workloads: int = 6, pause: float = 4.0, seconds: float
     chance = Random(f"{seed}/script")
     end = seconds if seconds is not None else chance.uniform(SHORTEST, LONGEST)
     script = _with_needs(_Author(chance, workloads).script(end, pause), Random(f"{seed}/needs"), end)
-    return tuple(sorted([*script, *_overrides(seed, workloads, end)], key=lambda step: step.at))
+    others = [*_overrides(seed, workloads, end), *_selected(seed, end)]
+    return tuple(sorted([*script, *others], key=lambda step: step.at))
+
+
+def _selected(seed: str, end: float) -> Iterator[Step]:
+    """Of one seed in three: Deployments without a label, and policies that select them, select others, or are deleted."""
+    chance = Random(f"{seed}/selected")
+    if chance.random() >= _SELECTED:
+        return
+    names = [f"sel-{number}" for number in range(chance.randint(1, 3))]
+
+    def later() -> float:
+        return round(chance.uniform(1.0, end), 3)
+
+    for name in names:
+        at = chance.choice((0.0, later()))
+        yield steps.Deploy(at=at, name=name, replicas=chance.randint(0, 6), policy="")
+        yield steps.Scale(at=later(), name=name, replicas=chance.randint(0, 9))
+        if chance.random() < 0.3:
+            yield steps.Release(at=later(), name=name, released=True)
+            if chance.random() < 0.5:
+                yield steps.Release(at=later(), name=name, released=False)
+        if chance.random() < 0.3:
+            yield steps.Delete(at=later(), kind="Deployment", name=name)
+            yield steps.Deploy(at=later(), name=name, replicas=chance.randint(0, 6), policy="")
+    yield steps.Rule(at=0.0, policy=SELECTING[0], spec=_selecting(chance, names))
+    for _ in range(chance.randint(1, 6)):
+        spec = None if chance.random() < 0.15 else _selecting(chance, names)
+        yield steps.Rule(at=later(), policy=chance.choice(SELECTING), spec=spec)
+
+
+def _selecting(chance: Random, names: list[str]) -> dict[str, Any]:
+    kind = {"apiVersion": "apps/v1", "kind": "Deployment"}
+    named = [{**kind, "name": name} for name in names if chance.random() < 0.5]
+    spec: dict[str, Any] = {
+        "schedulingMode": chance.choice(("Duplicate", "Divide")),
+        "resourceSelectors": chance.choice(([kind], [kind], named, named)),
+        "priority": chance.choice((0, 0, 1)),
+    }
+    if chance.random() < 0.3:
+        spec["placement"] = [{"cluster": name} for name in sorted(chance.sample(MEMBERS, 2))]
+    return spec
 
 
 def _overrides(seed: str, workloads: int, end: float) -> Iterator[Step]:

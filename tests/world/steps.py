@@ -62,6 +62,13 @@ class Follow(_At, frozen=True):
     policy: str
 
 
+class Release(_At, frozen=True):
+    """A Deployment is not to be selected, or may be again."""
+
+    name: str
+    released: bool
+
+
 class Rule(_At, frozen=True):
     """Create or change a policy; without a spec it is deleted."""
 
@@ -214,6 +221,7 @@ Step = (
     | Roll
     | Delete
     | Follow
+    | Release
     | Rule
     | Override
     | Differ

@@ -90,6 +90,7 @@ _CHOICES: Final = {
     keys.NO_AUTO_PROPAGATION: ("true", "false"),
     keys.STICKY_CLUSTER: ("true", "false"),
     keys.PAUSED: ("true", "false"),
+    keys.NO_SELECTION: ("true", "false"),
     keys.CONFLICT_RESOLUTION: (keys.ADOPT,),
     keys.ORPHAN: (keys.ORPHAN_ALL, keys.ORPHAN_ADOPTED),
     keys.SCHEDULING_MODE: (keys.DUPLICATE, keys.DIVIDE),
@@ -231,7 +232,7 @@ TABLE: Final[tuple[Caveat, ...]] = (
     Caveat(
         All((Either(tuple(Has(annotation(key)) for key in _REPLACING)), Not(_NAMES_A_POLICY))),
         f"annotations that replace fields of a policy ({', '.join(key.removeprefix(keys.PREFIX) for key in _REPLACING)}) have"
-        " no effect: the object names no policy",
+        " no effect unless a policy selects the object: it names no policy",
     ),
     Caveat(
         All((Has(annotation(keys.CLUSTERS_TO_ADOPT)), Not(Is(annotation(keys.CONFLICT_RESOLUTION), (keys.ADOPT,))))),

@@ -64,6 +64,8 @@ ORPHAN: Final = PREFIX + "orphan"
 MIGRATION_CONFIGURATION: Final = PREFIX + "migration-configuration"
 DRY_RUN: Final = PREFIX + "dry-run"
 NO_AUTO_PROPAGATION: Final = PREFIX + "no-auto-propagation"
+#: `true` on a source: no selector of a policy claims it. One that a selector did claim is let go.
+NO_SELECTION: Final = ARGOSY_PREFIX + "no-selection"
 #: `true` on a source, a FederatedCluster, or the system namespace (the whole fleet): nothing is written to members.
 PAUSED: Final = ARGOSY_PREFIX + "paused"
 #: On the system namespace: the time of the backup that the control plane was restored from. It started paused then.
@@ -133,16 +135,26 @@ HELD: Final = ARGOSY_PREFIX + "held"
 HELD_COPIES: Final = ARGOSY_PREFIX + "held-copies"
 #: JSON: which rule of which override policy made which patch (`plan.overriders.record`).
 OVERRIDES: Final = ARGOSY_PREFIX + "overrides"
+#: `<kind>/<name>`: the policy whose selectors claimed the object. Its label is on the federated object alone.
+SELECTED_BY: Final = ARGOSY_PREFIX + "selected-by"
 #: JSON list, sorted: what the object needs and waits for, and does not exist, each as `Kind namespace/name`.
 WAITS_FOR: Final = ARGOSY_PREFIX + "waits-for"
+#: On the federated object of a PodDisruptionBudget that is divided with its workloads: what that means, in words.
+BUDGET: Final = ARGOSY_PREFIX + "budget"
 #: JSON `{"left": [cluster], "target": {cluster: replicas}}`: clusters left because they failed, and where it is going while
 #: it comes back to one of them.
 FAILBACK: Final = ARGOSY_PREFIX + "failback"
 #: JSON: the record of the last scheduling decision, from which it is explained.
 DECISION: Final = ARGOSY_PREFIX + "decision"
 
+#: Label of type configs that were made from a definition; and an annotation of them, the digest of what was made.
+DERIVED: Final = ARGOSY_PREFIX + "derived"
+DERIVED_SPEC: Final = ARGOSY_PREFIX + "derived-spec"
+#: `false` on a CustomResourceDefinition: no type config is made from it.
+MAKE_TYPE_CONFIG: Final = ARGOSY_PREFIX + "make-type-config"
+
 # Annotations installation writes.
-#: On our CRDs: a number that grows with every change of a schema.
+#: On our CRDs: a number that grows with every change of a schema. On stock type configs: the same for those that changed.
 REVISION: Final = ARGOSY_PREFIX + "revision"
 #: On the system namespace, JSON list: stock type configs that were installed once, so that a deleted one stays deleted.
 INSTALLED_TYPE_CONFIGS: Final = ARGOSY_PREFIX + "installed-type-configs"

@@ -97,7 +97,10 @@ def source_rules(configs: Iterable[FederatedTypeConfig]) -> list[Rule]:
 def _own_rules() -> list[Rule]:
     own = [keys.GROUP]
     return [
-        _rule(own, ["federatedtypeconfigs", *_POLICIES, *_SCHEDULING], _READ),
+        _rule(own, [*_POLICIES, *_SCHEDULING], _READ),
+        # Those made from definitions, which come and go.
+        _rule(own, ["federatedtypeconfigs"], [*_READ, "create", "patch", "delete"]),
+        _rule(["apiextensions.k8s.io"], ["customresourcedefinitions"], _READ),
         _rule(own, ["federatedclusters"], [*_READ, "patch"]),
         _rule(own, _FEDERATED, [*_READ, "create", "update", "patch", "delete"]),
         _rule(own, _COLLECTED, [*_READ, "create", "update"]),
@@ -105,8 +108,8 @@ def _own_rules() -> list[Rule]:
         _rule(own, [f"{plural}/finalizers" for plural in ("federatedclusters", *_FEDERATED)], ["update"]),
         _rule([""], ["events"], ["create", "patch"]),
         _rule(["scheduling.k8s.io"], ["priorityclasses"], _READ),
-        # Its annotation pauses the fleet.
-        {**_rule([""], ["namespaces"], _READ), "resourceNames": [keys.SYSTEM_NAMESPACE]},
+        # The annotation of ours pauses the fleet; policies select by the labels of others.
+        _rule([""], ["namespaces"], _READ),
     ]
 
 

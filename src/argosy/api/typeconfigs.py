@@ -3,6 +3,7 @@
 The name of a type config is part of the names of its federated objects, so stock names never change.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -20,7 +21,9 @@ __all__ = [
     "StatusAggregation",
     "StatusCollection",
     "TypeConfigSpec",
+    "earlier",
     "manifests",
+    "revision",
 ]
 
 
@@ -111,6 +114,7 @@ class FederatedTypeConfig(msgspec.Struct, frozen=True, rename="camel"):
 _CREATED = "metadata.creationTimestamp"
 _GENERATION = "metadata.generation"
 _RBAC = "rbac.authorization.k8s.io"
+_ADMISSION = "admissionregistration.k8s.io"
 _PIPELINE = [[keys.GLOBAL_SCHEDULER], [keys.OVERRIDE_CONTROLLER]]
 
 
@@ -125,6 +129,7 @@ def _manifest(
     controllers: list[list[str]] | None = None,
     annotations: dict[str, str] | None = None,
     aggregate: bool = True,
+    revision: int = 0,
     **spec: Any,
 ) -> dict[str, Any]:
     source = {"version": version, "kind": kind, "pluralName": name.partition(".")[0]}
@@ -139,6 +144,8 @@ def _manifest(
         body["statusCollection"] = {"enabled": True, "fields": collected}
     body["statusAggregation"] = {"enabled": aggregate}
     metadata: dict[str, Any] = {"name": name}
+    if revision:
+        annotations = {**(annotations or {}), keys.REVISION: str(revision)}
     if annotations:
         metadata["annotations"] = annotations
     return {
@@ -146,6 +153,28 @@ def _manifest(
         "kind": "FederatedTypeConfig",
         "metadata": metadata,
         "spec": {**body, **spec},
+    }
+
+
+def revision(metadata: Mapping[str, Any]) -> int:
+    """Which edition of a stock type config is stored; 0 for the first one, KubeAdmiral's own and unreadable ones."""
+    text = str((metadata.get("annotations") or {}).get(keys.REVISION, ""))
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def earlier(manifest: Mapping[str, Any]) -> TypeConfigSpec:
+    """What the edition before said: without paths of replicas, so that the kind could not be divided."""
+    spec = {key: value for key, value in manifest["spec"].items() if key != "pathDefinition"}
+    return msgspec.convert(spec, TypeConfigSpec)
+
+
+def _counts(**paths: str) -> dict[str, str]:
+    return {
+        "replicasSpec": "spec.replicas",
+        "replicasStatus": "status.replicas",
+        "availableReplicasStatus": "status.availableReplicas",
+        "readyReplicasStatus": "status.readyReplicas",
+        **paths,
     }
 
 
@@ -206,20 +235,41 @@ def manifests() -> list[dict[str, Any]]:
             "Deployment",
             scaled,
             autoMigration={"enabled": True},
-            pathDefinition={
-                "labelSelector": "spec.selector",
-                "replicasSpec": "spec.replicas",
-                "replicasStatus": "status.replicas",
-                "availableReplicasStatus": "status.availableReplicas",
-                "readyReplicasStatus": "status.readyReplicas",
-            },
+            pathDefinition={"labelSelector": "spec.selector", **_counts()},
         ),
-        _manifest("statefulsets.apps", "apps", "v1", "StatefulSet", scaled),
+        _manifest("statefulsets.apps", "apps", "v1", "StatefulSet", scaled, revision=2, pathDefinition=_counts()),
         _manifest("daemonsets.apps", "apps", "v1", "DaemonSet", workload),
-        _manifest("jobs.batch", "batch", "v1", "Job", workload),
+        _manifest("replicasets.apps", "apps", "v1", "ReplicaSet", scaled, pathDefinition=_counts()),
+        _manifest("replicationcontrollers", "", "v1", "ReplicationController", scaled, pathDefinition=_counts()),
+        _manifest(
+            "jobs.batch",
+            "batch",
+            "v1",
+            "Job",
+            workload,
+            revision=2,
+            pathDefinition={"replicasSpec": "spec.parallelism"},
+        ),
         _manifest("cronjobs.batch", "batch", "v1", "CronJob", workload),
         _manifest(
             "ingresses.networking.k8s.io", "networking.k8s.io", "v1", "Ingress", [_CREATED, "spec.rules", "status"]
+        ),
+        _manifest("networkpolicies.networking.k8s.io", "networking.k8s.io", "v1", "NetworkPolicy", [_CREATED]),
+        _manifest(
+            "ingressclasses.networking.k8s.io",
+            "networking.k8s.io",
+            "v1",
+            "IngressClass",
+            [_CREATED, "spec.controller"],
+            cluster_scoped=True,
+        ),
+        _manifest(
+            "priorityclasses.scheduling.k8s.io",
+            "scheduling.k8s.io",
+            "v1",
+            "PriorityClass",
+            [_CREATED, "value"],
+            cluster_scoped=True,
         ),
         _manifest(f"roles.{_RBAC}", _RBAC, "v1", "Role"),
         _manifest(f"rolebindings.{_RBAC}", _RBAC, "v1", "RoleBinding"),
@@ -244,6 +294,25 @@ def manifests() -> list[dict[str, Any]]:
         ),
         _manifest(
             "poddisruptionbudgets.policy", "policy", "v1", "PodDisruptionBudget", [_CREATED, _GENERATION, "status"]
+        ),
+        # Who serves a group is each cluster's own: the control plane's status of it is not the members'.
+        _manifest(
+            "apiservices.apiregistration.k8s.io",
+            "apiregistration.k8s.io",
+            "v1",
+            "APIService",
+            [_CREATED, "status"],
+            cluster_scoped=True,
+            aggregate=False,
+        ),
+        *(
+            _manifest(
+                f"{plural}.{_ADMISSION}", _ADMISSION, "v1", kind, [_CREATED], cluster_scoped=True, aggregate=False
+            )
+            for plural, kind in (
+                ("validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
+                ("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
+            )
         ),
         _manifest("serviceimports.multicluster.x-k8s.io", "multicluster.x-k8s.io", "v1alpha1", "ServiceImport"),
         _manifest("serviceexports.multicluster.x-k8s.io", "multicluster.x-k8s.io", "v1alpha1", "ServiceExport"),

@@ -130,6 +130,8 @@ class Dispatch(Loop[FederatedKey]):
         yield Wake(caches.federated_changes, self._of_federated, "it changed")
         yield Wake(caches.source_changes, self._of_source, "its source came, was resumed, or says more of its deletion")
         yield Wake(caches.catalog.changes, self._of_type, "its type came or changed: it may have waited for that", 1)
+        gone = "its type is not federated any more"
+        yield Wake(caches.catalog.changes, self._of_gone_type, gone, 1, self._timings.types_kept)
         yield Wake(caches.system, self._if_fleet_paused, "the fleet was paused or resumed", 1)
         changes = self._collector.changes
         yield Wake(changes, self._of_removed_copy, "a copy that was to go is gone")
@@ -160,6 +162,12 @@ class Dispatch(Loop[FederatedKey]):
             return
         label = (new.api_version, new.kind)
         yield from (key for key, view in self._all() if label in view.metadata.labels.items())
+
+    def _of_gone_type(self, types: TypeChange) -> Iterator[FederatedKey]:
+        old, new = types
+        if old is not None and new is None:
+            label = (old.api_version, old.kind)
+            yield from (key for key, view in self._all() if label in view.metadata.labels.items())
 
     def _if_fleet_paused(self, change: Change[Partial]) -> Iterator[FederatedKey]:
         if pause_changed(change):

@@ -27,8 +27,9 @@ from argosy.kube.selectors import SelectorError, from_label_selector
 from argosy.plan.fields import MISSHAPEN
 from argosy.plan.followers.graph import NOBODY, Following, Graph, Leader, ObjectRef, Where
 from argosy.plan.followers.needs import NOTHING, Needs, about_of, is_about, needs_of, pod_labels_of
-from argosy.plan.followers.standing import behind_of, is_divided, is_leaving, leads, where_of
+from argosy.plan.followers.standing import behind_of, is_divided, is_leaving, leads, pods_of, where_of
 from argosy.plan.kinds.about import About, PodSelector, Target
+from argosy.plan.replicas.budget import Pods
 
 __all__ = ["Followers"]
 
@@ -40,7 +41,7 @@ class Followers:
 
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
-        self._graph = Graph(self._where, self._behind)
+        self._graph = Graph(self._where, self._behind, self._pods)
         #: Followers whose leaders came, went, moved or changed.
         self.led: Signal[SourceKey] = Signal("leaders of an object")
         #: Leaders that lack something they need, and those that lack it no more.
@@ -207,6 +208,7 @@ class Followers:
                 needs=needs_of(spec, view.metadata.annotations, config),
                 pod_labels=pod_labels_of(spec.get("template") or {}),
                 divided=is_divided(spec),
+                counted=_counted(spec, config),
             )
         except MISSHAPEN as error:
             log.warning("what %s needs cannot be read: %s", source, error)
@@ -240,6 +242,12 @@ class Followers:
         source = self._key(ref)
         view = self._caches.federated_view(source) if source is not None else None
         return behind_of(view) if view is not None else frozenset()
+
+    def _pods(self, ref: ObjectRef) -> Pods | None:
+        source = self._key(ref)
+        config = self._caches.catalog.get(source.type) if source is not None else None
+        raw = self._caches.federated_raw(source) if source is not None else None
+        return pods_of(decode(raw, dict).get("spec") or {}, config) if config is not None and raw is not None else None
 
     def _is_missing(self, ref: ObjectRef) -> bool:
         key = self._key(ref)
@@ -292,6 +300,11 @@ def _may_need_more(old: FederatedView, new: FederatedView) -> bool:
         after.generation,
         after.annotations.get(keys.FOLLOWERS),
     )
+
+
+def _counted(spec: dict[str, Any], config: FederatedTypeConfig) -> int:
+    pods = pods_of(spec, config)
+    return hash((pods.divided, *sorted(pods.clusters.items()))) if pods is not None else 0
 
 
 def _selector(about: About | None) -> Any:

@@ -20,12 +20,14 @@ from argosy.control.migrate import Migrate
 from argosy.control.options import Options
 from argosy.control.permissions import Permissions
 from argosy.control.refusals import Refusals
+from argosy.control.release import Release
 from argosy.control.runner import LoopRunner
 from argosy.control.scheduling.plugin_workers import PluginWorkers
 from argosy.control.sharding.connections import ClusterConnections
 from argosy.control.telemetry.gauges import measure
 from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
+from argosy.control.typeconfigs import TypeConfigs
 from argosy.control.wake import Loop, Subscriptions
 from argosy.kube.client import Client
 from argosy.plan.plugins import IN_TREE
@@ -49,7 +51,8 @@ def loops_of(shared: ControllerContext) -> list[Loop[Any]]:
         dispatch,
         refusals,
         Aggregate.of(shared, refusals, busy=lambda: len(federate.queue) + len(dispatch.queue) > 0),
-        *([Failover.of(shared), Permissions.of(shared)] if owner else []),
+        Release.of(shared),
+        *([Failover.of(shared), Permissions.of(shared), TypeConfigs.of(shared)] if owner else []),
     ]
 
 

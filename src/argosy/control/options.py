@@ -12,6 +12,8 @@ __all__ = ["Options"]
 class Options(msgspec.Struct, frozen=True):
     #: Federate every object of a federated type, as KubeAdmiral does, not only those with a policy.
     federate_all: bool = False
+    #: Make type configs for kinds without one that policies claim.
+    make_type_configs: bool = True
     #: A regular expression: namespaces with these names are not propagated.
     exclude_namespaces: str = ""
     workers: int = 32

@@ -42,6 +42,8 @@ class Timings(msgspec.Struct, frozen=True):
     #: Members' accounts keep their rights to a kind for so long after it is no longer federated: the type config may be being
     #: replaced, and an account cannot regain rights it gave up.
     rights_kept: float = 100.0
+    #: Sources keep our finalizer for so long after their kind is no longer federated, for the same reason.
+    types_kept: float = 100.0
     #: How long a member's node and pod caches may take to sync before its capacity counts as unknown.
     capacity_sync: float = 5.0
     #: The figures of a member without events of nodes and pods for so long are stale: only its size counts.
@@ -75,6 +77,8 @@ class Timings(msgspec.Struct, frozen=True):
 
     #: What an object needs may come after it: that something is missing is told after so long.
     missing_grace: float = 5.0
+    #: A follower of many waits so long after a change of one of them: a burst of changes costs few writes.
+    leaders_quiet: float = 0.1
     #: How long the deletion of an object waits for its followers to note it.
     followers_patience: float = 5.0
     #: A cluster that was not ready for so long has failed: its workloads are started elsewhere. Off by default.

@@ -119,13 +119,14 @@ def test_explain_teaches_every_field(kind):
 
 def test_stock_type_configs_have_the_names_object_names_are_made_of():
     configs = {m["metadata"]["name"]: msgspec.convert(m, FederatedTypeConfig) for m in typeconfigs.manifests()}
-    assert len(configs) == 27
+    assert len(configs) == 35
     deployments = configs["deployments.apps"]
     assert deployments.resource.path("default", "web") == "/apis/apps/v1/namespaces/default/deployments/web"
     assert deployments.spec.path_definition.replicas_spec == "spec.replicas"
     assert deployments.spec.auto_migration.enabled
     assert deployments.spec.controllers == ((keys.GLOBAL_SCHEDULER,), (keys.OVERRIDE_CONTROLLER,))
-    assert configs["statefulsets.apps"].spec.path_definition.replicas_spec == ""
+    assert configs["statefulsets.apps"].spec.path_definition.replicas_spec == "spec.replicas"
+    assert configs["jobs.batch"].spec.path_definition.replicas_spec == "spec.parallelism"
     assert configs["namespaces"].spec.controllers[0] == (keys.NSAUTOPROP_CONTROLLER,)
     assert not configs["namespaces"].spec.status_aggregation.enabled
     assert configs["endpointslices.discovery.k8s.io"].spec.controllers == ()

@@ -11,6 +11,7 @@ from argosy.cli.output.failures import Failure
 from argosy.cli.output.report import EventView
 from argosy.fleet.snapshot import Fleet
 from argosy.kube.objects import Metadata
+from argosy.plan.claims.claim import Claim
 from argosy.plan.explain.record import Inputs, encode, record_of
 from argosy.plan.explain.snapshot import Snapshot
 from argosy.plan.pipeline.policy import PolicyRef
@@ -116,6 +117,23 @@ def test_an_object_that_is_not_federated_says_why():
     unlabelled = deployment(metadata={"labels": {keys.PROPAGATION_POLICY_LABEL: None}})
     assert "no policy is named" in explained(facts(federated=None, source=unlabelled)).undecided
     assert "this kind is not federated" in explained(facts(federated=None, type_config=None)).undecided
+
+
+def test_the_policy_that_got_it_and_those_that_would_are_told():
+    claim = Claim(PolicyRef("all", "default"), True, "its own label names it", (PolicyRef("fleet"),))
+    told = explained(facts(claim=claim))
+    assert (told.policy, told.claimed) == ("PropagationPolicy all", "its own label names it")
+    assert told.other_policies == ("ClusterPropagationPolicy fleet",)
+
+
+def test_a_policy_that_is_named_and_does_not_exist_is_told():
+    assert explained(facts(policy=None)).policy == "PropagationPolicy all (not found)"
+
+
+def test_what_is_never_selected_says_why():
+    source = deployment(metadata={"labels": {keys.PROPAGATION_POLICY_LABEL: None}, "namespace": keys.SYSTEM_NAMESPACE})
+    told = explained(facts(federated=None, policy=None, source=source))
+    assert told.claimed == f"nothing in the namespace {keys.SYSTEM_NAMESPACE} is selected"
 
 
 def test_an_unknown_cluster_is_refused():

@@ -212,7 +212,7 @@ def test_the_end_of_a_job_waits_for_what_is_to_be_sent_and_is_not_taken_back():
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": "web", "namespace": "default", "generation": 1, "uid": "u"},
-        "spec": {"template": {"spec": {}}},
+        "spec": {"parallelism": 2, "template": {"spec": {}}},
     }
     source["metadata"]["labels"] = {keys.PROPAGATION_POLICY_LABEL: "policy"}
     ended = {"startTime": NOW, "completionTime": NOW, "succeeded": 1}

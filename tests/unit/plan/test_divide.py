@@ -4,7 +4,9 @@ import msgspec
 import pytest
 
 from argosy.api import keys
+from argosy.api.conditions import EventReason
 from argosy.api.types import FederatedTypeConfig
+from argosy.plan.copies.placement import placed
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.run import run_locally
 from tests.unit.plan.scheduling import cluster, fleet, policy
@@ -249,10 +251,73 @@ def test_a_job_without_completions_divides_its_parallelism_alone():
     assert {completions for _, completions in found.values()} == {None}
 
 
-def test_an_indexed_job_is_not_divided_and_says_why():
+def test_an_indexed_job_is_duplicated_and_says_why():
     outcome = plan(job(6, 60, completionMode="Indexed"))
-    assert "Indexed" in outcome.held.message
-    assert "placements" not in outcome.object["spec"]
+    assert outcome.held is None
+    assert patches(outcome) == {}
+    assert placed(outcome.object["spec"]) == list(NAMES)
+    [note] = [each.message for each in outcome.notes if each.reason == EventReason.WITHOUT_EFFECT]
+    assert "every cluster gets all of them: a Job with completionMode Indexed cannot be divided" in note
+
+
+# What was whole stays whole until somebody asks.
+
+
+def whole(obj):
+    """As it was placed when nothing said where its kind has its replicas."""
+    made = obj["kind"] == "StatefulSet"
+    pathless = kind_config(*(("apps", "StatefulSet", "statefulsets", "") if made else ("batch", "Job", "jobs", "")))
+    outcome = plan(obj, config=pathless)
+    assert patches(outcome) == {}
+    return outcome.object
+
+
+def with_record_of_before(stored):
+    """As an earlier version left it: its record has no mode."""
+    annotations = dict(stored["metadata"]["annotations"])
+    record = msgspec.json.decode(annotations[keys.SCHEDULING_TRIGGERS])
+    del record["mode"]
+    annotations[keys.SCHEDULING_TRIGGERS] = msgspec.json.encode(record).decode()
+    return {**stored, "metadata": {**stored["metadata"], "annotations": annotations}}
+
+
+@pytest.mark.parametrize("before", [lambda stored: stored, with_record_of_before])
+def test_a_stateful_set_that_was_duplicated_is_not_torn_apart_by_a_path_of_replicas(before):
+    stored = before(whole(stateful_set(4)))
+    first = plan(stateful_set(4), stored)
+    assert patches(first) == {}
+    told = [each.message for each in first.notes if each.reason == EventReason.WITHOUT_EFFECT]
+    assert bool(told) == (before is with_record_of_before)  # else it was told when it was placed
+    second = plan(stateful_set(4), first.object)
+    assert second.object is None
+    # Nor by anything that happens later: it is scaled, its policy changes, a cluster comes.
+    later = plan(stateful_set(7), first.object, members(*NAMES, "m4"), maxClusters=9)
+    assert patches(later) == {}
+    assert placed(later.object["spec"]) == [*NAMES, "m4"]
+
+
+def asking(obj, mode=keys.DIVIDE):
+    return {**obj, "metadata": {**obj["metadata"], "annotations": {keys.SCHEDULING_MODE: mode}}}
+
+
+def test_it_is_divided_when_its_owner_says_so():
+    stored = plan(stateful_set(4), with_record_of_before(whole(stateful_set(4)))).object
+    divided = plan(asking(stateful_set(4)), stored)
+    assert sorted(ordinals(divided).values()) == [(0, 2), (2, 2)]
+    again = plan(asking(stateful_set(4)), divided.object)
+    assert again.object is None
+
+
+def test_it_is_divided_when_its_policy_comes_to_divide():
+    stored = plan(stateful_set(4), schedulingMode=keys.DUPLICATE).object
+    assert sorted(ordinals(plan(stateful_set(4), stored)).values()) == [(0, 2), (2, 2)]
+
+
+def test_a_job_that_was_given_out_whole_is_never_divided():
+    stored = whole(job(6, 60))
+    assert patches(plan(job(6, 60), stored)) == {}
+    assert patches(plan(asking(job(6, 60)), plan(job(6, 60), stored).object)) == {}
+    assert patches(plan(asking(job(6, 60)), plan(job(6, 60), schedulingMode=keys.DUPLICATE).object)) == {}
 
 
 def test_what_found_no_cluster_stays_told_until_something_changes():

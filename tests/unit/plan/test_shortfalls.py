@@ -7,7 +7,7 @@ import pytest
 
 from argosy.api import keys, typeconfigs
 from argosy.api.policies import PropagationPolicy
-from argosy.api.typeconfigs import FederatedTypeConfig
+from argosy.api.typeconfigs import FederatedTypeConfig, PathDefinition
 from argosy.plan.pipeline.policy import PolicyRef
 from argosy.plan.status.shortfalls import Named, obstacles, shortfalls
 from argosy.plan.status.undecided import unfederated
@@ -73,13 +73,28 @@ def test_what_no_step_looks_at():
 
 
 def test_only_what_has_replicas_is_meant_to_be_divided():
-    config = CONFIGS["statefulsets.apps"]
+    spec = msgspec.structs.replace(CONFIGS["statefulsets.apps"].spec, path_definition=PathDefinition())
+    config = msgspec.structs.replace(CONFIGS["statefulsets.apps"], spec=spec)
     assert "not divided" in shortfalls(source(**NAMED), config, policy())[0]
     assert shortfalls(source(replicas=None, **NAMED), config, policy()) == []
     assert shortfalls(source(**NAMED), config, policy(schedulingMode=keys.DUPLICATE)) == []
     divides = source(annotations={keys.SCHEDULING_MODE: keys.DIVIDE}, **NAMED)
     assert shortfalls(divides, config, policy(schedulingMode=keys.DUPLICATE))
     assert shortfalls(source(**NAMED), CONFIGS["deployments.apps"], policy(autoMigration={})) == []
+
+
+def test_what_can_be_divided_and_is_not():
+    stateful = {"apiVersion": "apps/v1", "kind": "StatefulSet", **source(**NAMED)}
+    config = CONFIGS["statefulsets.apps"]
+    assert shortfalls(stateful, config, policy()) == []
+    assert shortfalls(stateful, config, policy(), placed=True, divided=True) == []
+    [text] = shortfalls(stateful, config, policy(), placed=True)
+    assert "scheduling-mode=Divide divides it" in text
+    assert shortfalls(stateful, config, policy(schedulingMode=keys.DUPLICATE), placed=True) == []
+    job = {**source(**NAMED), "apiVersion": "batch/v1", "kind": "Job", "spec": {"parallelism": 2}}
+    job["spec"]["completionMode"] = "Indexed"
+    [text] = shortfalls(job, CONFIGS["jobs.batch"], policy())
+    assert "Indexed cannot be divided" in text
 
 
 def test_a_namespace_that_should_go_everywhere_and_does_not():

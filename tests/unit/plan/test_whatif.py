@@ -224,7 +224,24 @@ class TestForecast:
         bare = deployment(metadata={"name": "bare", "labels": {keys.PROPAGATION_POLICY_LABEL: None}})
         made = forecast(world, world.with_object(bare))
         assert not made.changes
-        assert made.notes == ("deployments.apps default/bare: names no policy and is not propagated",)
+        assert made.notes == ("deployments.apps default/bare: no policy claims it, and it is not propagated",)
+
+    def test_a_policy_that_selects_shows_what_it_would_claim(self):
+        bare = deployment(metadata={"labels": {keys.PROPAGATION_POLICY_LABEL: None}, "uid": "u-web"})
+        world = snapshot(bare)
+        selecting = policy("chosen", resourceSelectors=[{"apiVersion": "apps/v1", "kind": "Deployment"}])
+        made = forecast(world, world.with_object(manifest_of(selecting)))
+        assert (made.total.added, made.total.started) == (3, 6)
+
+    def test_a_policy_that_is_narrowed_shows_what_would_be_held(self):
+        bare = deployment(metadata={"labels": {keys.PROPAGATION_POLICY_LABEL: None}, "uid": "u-web"})
+        empty = snapshot(bare)
+        wide = policy("chosen", resourceSelectors=[{"kind": "Deployment"}])
+        world = settled(empty.with_object(manifest_of(wide)))
+        narrow = policy("chosen", resourceSelectors=[{"kind": "Deployment", "name": "another"}])
+        made = forecast(world, world.with_object(manifest_of(narrow)))
+        assert [each.held.reason for each in made.objects] == ["NoLongerSelected"]
+        assert made.total.removed == 0
 
     def test_what_is_on_its_way_already_is_told_apart(self):
         world = snapshot()

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Set
 
 from argosy.api import keys
 from tests.world.disk import Disk
+from tests.world.judge.claims import claimed, expected
 from tests.world.judge.objects import Object, federated_key, found, held, leaders, listed, managed, placed
 from tests.world.script import DIFFERING, MIRROR
 
@@ -28,12 +29,17 @@ def differences(plane: Disk, members: Mapping[str, Disk], departed: Collection[s
     for table in _TABLES:
         for name, source in listed(plane, table).items():
             key = f"{table}/{name}"
-            if keys.PROPAGATION_POLICY_LABEL not in (source["metadata"].get("labels") or {}):
-                if table == "core/configmaps" and (clusters := _followed(plane, source)):
-                    wanted |= {(cluster, key) for cluster in clusters}
-                    wrong += _follower(key, source, clusters, members)
-                continue
             federated = found(plane, federated_key(key))
+            labelled = keys.PROPAGATION_POLICY_LABEL in (source["metadata"].get("labels") or {})
+            if not labelled and table == "core/configmaps":
+                clusters_needed = _followed(plane, source)
+                wanted |= {(cluster, key) for cluster in clusters_needed}
+                wrong += _follower(key, source, clusters_needed, members)
+                continue
+            if not labelled:
+                wrong += _claim(plane, key, source, federated)
+                if federated is None:
+                    continue
             if "deletionTimestamp" in source["metadata"]:
                 wrong.append(f"{key} is still being deleted")
             elif federated is None:
@@ -51,6 +57,20 @@ def differences(plane: Disk, members: Mapping[str, Disk], departed: Collection[s
     unchanged = {name: disk for name, disk in members.items() if not disk.restored and name not in departed}
     wrong += _left_over(wanted, unchanged)
     return wrong
+
+
+def _claim(plane: Disk, key: str, source: Object, federated: Object | None) -> list[str]:
+    """A Deployment without a label belongs to the policy that selects it, or to the last one, and then it is held."""
+    policy = expected(plane, source)
+    if federated is None:
+        return [f"{key} has no federated object, and {policy} selects it"] if policy else []
+    if not policy and claimed(federated) and keys.HELD not in federated["metadata"]["annotations"]:
+        return [f"{key} is selected by nobody any more, and is not held"]
+    return (
+        [f"{key} belongs to {claimed(federated)}, and {policy} selects it"]
+        if policy not in ("", claimed(federated))
+        else []
+    )
 
 
 def _followed(plane: Disk, source: Object) -> set[str]:

@@ -5,6 +5,7 @@ from functools import partial
 from argosy.server.storage.base import Change
 from tests.world.judge.busy import Busy
 from tests.world.judge.causes import Causes
+from tests.world.judge.claims import Claims
 from tests.world.judge.departures import Departures
 from tests.world.judge.durable import Durable
 from tests.world.judge.foreign import Foreign
@@ -46,6 +47,7 @@ class Judge:
             Preconditions(self.broken),
             Busy(self.broken, time),
             Placements(self.broken, time, world.plane.disk, world.cpus, world.controllers[0].shard.count),
+            Claims(self.broken, world.plane.disk),
             Reported(self.broken, members, time),
             Causes(self.broken, time),
             Foreign(self.broken),

@@ -6,7 +6,7 @@ Sources are read by type, only of types that are in use.
 
 import asyncio
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from argosy.api import keys, resources
@@ -20,11 +20,14 @@ from argosy.api.types import (
     SchedulerPluginWebhookConfiguration,
     SchedulingProfile,
 )
+from argosy.cli.client.claims import read_namespaces
 from argosy.control.scheduling.priorities import PRIORITY_CLASSES, PriorityClassView
 from argosy.kube.client import Client
 from argosy.kube.errors import Forbidden, NotFound
 from argosy.kube.objects import Metadata, Partial, decode
 from argosy.kube.resource import Resource
+from argosy.plan.claims.claim import Selectors
+from argosy.plan.claims.exclusions import Subject
 from argosy.plan.explain.snapshot import ObjectKey, Snapshot
 from argosy.plan.kinds.registry import KINDS
 from argosy.plan.pipeline.policy import PolicyRef
@@ -34,9 +37,15 @@ __all__ = ["read_snapshot"]
 P = TypeVar("P", PropagationPolicy, OverridePolicy)
 
 
-async def read_snapshot(client: Client, tell: Callable[[str], None], *, katalyst: bool = False) -> Snapshot:
-    """`tell` hears how far it is; `katalyst` is what the controllers were told. Raises ApiError where something may not be
-    read."""
+async def read_snapshot(
+    client: Client,
+    tell: Callable[[str], None],
+    *,
+    katalyst: bool = False,
+    supposed: Iterable[PropagationPolicy] = (),
+) -> Snapshot:
+    """`tell` hears how far it is; `katalyst` is what the controllers were told. What `supposed` policies select is read as well.
+    Raises ApiError where something may not be read."""
     tell("reading clusters and policies")
     configs, clusters, profiles, webhooks = await asyncio.gather(
         client.list(resources.FEDERATED_TYPE_CONFIGS, into=FederatedTypeConfig),
@@ -51,10 +60,12 @@ async def read_snapshot(client: Client, tell: Callable[[str], None], *, katalyst
     type_configs = {each.name: each for each in configs.items}
     federated = await _federated(client, type_configs, tell)
     priorities = await _priorities(client)
+    wanted = _Wanted((*policies.values(), *supposed), await read_namespaces(client, (*policies.values(), *supposed)))
     return Snapshot(
         type_configs=type_configs,
         clusters={each.name: each for each in clusters.items},
-        sources=await _sources(client, type_configs, federated, tell),
+        sources=await _sources(client, type_configs, federated, wanted, tell),
+        namespaces=wanted.namespaces,
         federated=federated,
         policies=policies,
         override_policies=overrides,
@@ -120,28 +131,47 @@ async def _federated(
     return found
 
 
+class _Wanted:
+    """Which sources are of interest although nothing is made of them yet."""
+
+    def __init__(self, policies: Iterable[PropagationPolicy], namespaces: dict[str, dict[str, str]]):
+        """What any of the policies selects by itself: of two with one name, one is there and one is supposed."""
+        self.namespaces = namespaces
+        self._selectors = [Selectors([each]) for each in policies if each.spec.resource_selectors]
+
+    def has_kind(self, config: FederatedTypeConfig) -> bool:
+        return any(each.selects_kind(config.resource.group, config.kind) for each in self._selectors)
+
+    def has(self, config: FederatedTypeConfig, metadata: Metadata) -> bool:
+        if metadata.deletion_timestamp:
+            return False
+        if not keys.POLICY_LABELS.isdisjoint(metadata.labels):
+            return True
+        subject = Subject(config.resource.group, config.kind, metadata)
+        return any(each.contenders(subject, self.namespaces) for each in self._selectors)
+
+
 async def _sources(
     client: Client,
     configs: dict[str, FederatedTypeConfig],
     federated: dict[ObjectKey, bytes],
+    wanted: _Wanted,
     tell: Callable[[str], None],
 ) -> dict[ObjectKey, bytes]:
     found: dict[ObjectKey, bytes] = {}
-    for name in sorted({key.type for key in federated}):
-        config = configs[name]
+    in_use = {key.type for key in federated}
+    for config in (configs[name] for name in sorted(configs)):
+        name = config.name
+        if name not in in_use and not wanted.has_kind(config):
+            continue
         try:
             async for page in client.pages(config.resource):
                 for raw in page.items:
                     metadata = decode(raw, Partial).metadata
                     key = ObjectKey(name, metadata.namespace, metadata.name)
-                    if key in federated or _asks(metadata):
+                    if key in federated or wanted.has(config, metadata):
                         found[key] = raw
                 tell(f"reading {config.resource.plural}: {len(found)} objects so far")
         except NotFound:
             continue  # its kind is not served any more
     return found
-
-
-def _asks(metadata: Metadata) -> bool:
-    """Whether something is to be made of the source, though nothing is there yet."""
-    return not metadata.deletion_timestamp and not keys.POLICY_LABELS.isdisjoint(metadata.labels)

@@ -4,12 +4,14 @@ Files go through the server's dry run, so that they are checked and completed as
 Nothing is written.
 """
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from argosy.api import keys, resources
+from argosy.api.policies import PropagationPolicy
 from argosy.cli.client.kinds import of_object, resolve
 from argosy.cli.client.manifests import Manifest
 from argosy.cli.client.plugin_session import PluginSession
@@ -46,7 +48,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
 async def forecast_of(client: Client, supposed: Scenario, namespace: str, tell: Callable[[str], None]) -> Forecast:
     """`namespace` is for objects that name none; `tell` hears how far it is. Raises Failure or ApiError."""
-    today = await read_snapshot(client, tell, katalyst=supposed.katalyst)
+    today = await read_snapshot(client, tell, katalyst=supposed.katalyst, supposed=_policies(supposed.applied))
     try:
         then, notes = await _applied(client, today, supposed.applied, namespace)
         for scaled in supposed.scaled:
@@ -63,6 +65,16 @@ async def forecast_of(client: Client, supposed: Scenario, namespace: str, tell: 
     return msgspec.structs.replace(found, notes=(*notes, *found.notes))
 
 
+def _policies(manifests: tuple[Manifest, ...]) -> list[PropagationPolicy]:
+    """As far as they are readable: a server's dry run says what is wrong with others."""
+    found = []
+    for each in (manifest.object for manifest in manifests):
+        if each["apiVersion"] == keys.API_VERSION and each["kind"].endswith("PropagationPolicy"):
+            with contextlib.suppress(msgspec.ValidationError):
+                found.append(msgspec.convert(each, PropagationPolicy))
+    return found
+
+
 async def _key(client: Client, snapshot: Snapshot, scaled: Scaled, namespace: str) -> ObjectKey:
     kind, name = scaled.kind, scaled.name
     resource = await resolve(client, kind)
@@ -73,7 +85,7 @@ async def _key(client: Client, snapshot: Snapshot, scaled: Scaled, namespace: st
     if key not in snapshot.sources:
         await client.get(resource, name, key.namespace or None)  # raises where there is none
         raise Failure(
-            f"{kind}/{name} is not propagated: it names no policy", f"`argosy status {kind}/{name}` says more"
+            f"{kind}/{name} is not propagated: no policy claims it", f"`argosy status {kind}/{name}` says more"
         )
     return key
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from argosy.api.shards import Shard
     from argosy.cli.local.probes import Probes
     from argosy.control.manager import Manager
+    from argosy.control.options import Options
     from argosy.control.timings import Timings
     from argosy.kube.client import Client
-    from argosy.kube.endpoints import EndpointRules
     from argosy.kube.lease import LeaderElector
 
 __all__ = ["controllers"]
@@ -47,6 +47,21 @@ def controllers(
     federate_all: Annotated[
         bool, typer.Option("--federate-all", help="Federate every object of a configured type, as KubeAdmiral does.")
     ] = False,
+    make_type_configs: Annotated[
+        bool,
+        typer.Option(
+            "--make-type-configs/--no-make-type-configs",
+            help="Make type configs for custom kinds that policies claim.",
+        ),
+    ] = True,
+    ns_autoprop_exclude_regexp: Annotated[
+        str,
+        typer.Option(
+            "--ns-autoprop-exclude-regexp",
+            metavar="REGEXP",
+            help="Namespaces whose names match are not propagated by themselves, as in ^dev-.",
+        ),
+    ] = "",
     failover_after: Annotated[
         str,
         typer.Option(
@@ -91,7 +106,16 @@ def controllers(
     part = _shard(shard, leader_elect)
     health = health_options(cluster_health_check_period, cluster_status_threshold, cluster_join_timeout)
     timings = health.applied(_timings(failover_after, failback_after, plugin_timeout))
-    endpoints = rules(allowed_endpoints, allow_http_endpoints)
+    from argosy.control.options import Options
+
+    options = Options(
+        federate_all=federate_all,
+        make_type_configs=make_type_configs,
+        exclude_namespaces=_pattern(ns_autoprop_exclude_regexp),
+        katalyst=enable_katalyst_support,
+        shard=part,
+        endpoints=rules(allowed_endpoints, allow_http_endpoints),
+    )
     chosen = target(context)
     connection = Target(kubeconfig or chosen.kubeconfig, kube_context or chosen.context).connection()
     logs.to_stderr()
@@ -99,7 +123,7 @@ def controllers(
     from argosy.kube.http import HttpTransport
 
     async def run() -> None:
-        process = _Process(part, federate_all, enable_katalyst_support, timings, endpoints)
+        process = _Process(options, timings)
         client = Client(HttpTransport(connection, user_agent=process.user_agent))
         try:
             await _serve(client, process, leader_elect, install, probe_address, port)
@@ -125,6 +149,16 @@ def _shard(text: str, leader_elect: bool) -> "Shard":
     return shard
 
 
+def _pattern(text: str) -> str:
+    from argosy.kube.regexp import PatternError, compile_pattern
+
+    try:
+        compile_pattern(text)
+    except PatternError as error:
+        raise Failure(f"--ns-autoprop-exclude-regexp: {error}", code=2) from None
+    return text
+
+
 def _timings(failover_after: str, failback_after: str, plugin_timeout: str) -> "Timings":
     import msgspec
 
@@ -143,21 +177,17 @@ def _timings(failover_after: str, failback_after: str, plugin_timeout: str) -> "
 class _Process:
     """Who this process is, and the managers it leads with."""
 
-    def __init__(
-        self, shard: "Shard", federate_all: bool, katalyst: bool, timings: "Timings", endpoints: "EndpointRules"
-    ):
+    def __init__(self, options: "Options", timings: "Timings"):
         from argosy.control.scheduling.plugin_workers import PluginWorkers
 
-        self.shard = shard
+        self._options = options
+        self.shard = shard = options.shard
         # Numbers of processes repeat from container to container.
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(3)}"
         #: Audit logs, of the control plane and of members, tell by it which process wrote what.
         self.user_agent = f"argosy-controllers/{__version__} (shard {shard}; {self.identity})"
-        self._federate_all = federate_all
-        self._katalyst = katalyst
         self._timings = timings
         self.workers = PluginWorkers(timings)
-        self._endpoints = endpoints
 
     def elector(self, client: "Client") -> "LeaderElector":
         from argosy.api import keys
@@ -170,16 +200,13 @@ class _Process:
         from argosy.cli.local.leasefence import LeaseFence
         from argosy.control.manager import Manager
         from argosy.control.members.connect import http_connector
-        from argosy.control.options import Options
 
-        options = Options(
-            federate_all=self._federate_all, katalyst=self._katalyst, shard=self.shard, endpoints=self._endpoints
-        )
+        options = self._options
         connect = http_connector(
             qps=options.member_qps,
             burst=options.member_burst,
             user_agent=self.user_agent,
-            endpoints=self._endpoints,
+            endpoints=options.endpoints,
             limits=options.answers,
             longest_hold=self._timings.member_hold,
         )

@@ -86,13 +86,19 @@ def show(told: "Explained", *, now: bool = False) -> None:
     place = f" in {told.namespace}" if told.namespace else ""
     say(f"{told.kind} {told.name}{place}", "bold")
     if told.policy:
-        say(f"  policy     {told.policy}")
+        say(f"  policy     {told.policy}" + (f": {told.claimed}" if told.claimed else ""))
+    elif told.claimed:
+        say(f"  policy     none selects it: {told.claimed}")
+    if told.other_policies:
+        say(f"  others     {', '.join(told.other_policies)}: they select it as well")
     if told.follows:
         say(
             f"  follows    {', '.join(told.follows)}"
             + (f" to {', '.join(told.followed_to)}" if told.followed_to else "")
         )
     say(f"  placed     {_placements(told.placements)}")
+    if told.budget:
+        say(f"  budget     {told.budget}")
     say()
     if told.cluster is not None:
         _show_cluster(told.cluster)

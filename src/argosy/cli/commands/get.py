@@ -94,6 +94,8 @@ async def _listing(client: "Client", word: str, name: str | None, namespace: str
     from argosy.cli.client.kinds import resolve
 
     special = _SINGULAR.get(word) or (What(word) if word in list(What) else None)
+    if special is What.POLICIES:
+        return await _policies(client, name, namespace)
     if special is not None:
         objects = await _objects(client, special, namespace)
         if name is not None:
@@ -112,21 +114,48 @@ async def _listing(client: "Client", word: str, name: str | None, namespace: str
     return Listing(tables.Shown([], []), [own | each for each in found])
 
 
+async def _policies(client: "Client", name: str | None, namespace: str | None) -> Listing:
+    import msgspec
+
+    from argosy.cli.client import tables
+    from argosy.cli.client.policies import read_policies
+
+    found = await read_policies(client, namespace)
+    objects, rows = [], []
+    for report, policy in found:
+        if name not in (None, report.name):
+            continue
+        mode, clusters = _content(policy)
+        rows.append(
+            [
+                report.namespace,
+                report.name,
+                report.kind,
+                mode,
+                "-" if report.priority is None else str(report.priority),
+                ", ".join(report.selects) or "-",
+                clusters,
+                str(report.objects),
+                age(policy["metadata"].get("creationTimestamp")) if policy else "-",
+                "; ".join(report.trouble),
+            ]
+        )
+        own = policy or {"kind": report.kind, "metadata": {"name": report.name, "namespace": report.namespace}}
+        objects.append({**own, "argosy": msgspec.to_builtins(report)})
+    columns = ["NAMESPACE", "NAME", "KIND", "MODE", "PRIORITY", "SELECTS", "CLUSTERS", "OBJECTS", "AGE", "TROUBLE"]
+    if not any(cells[-1] for cells in rows):  # nothing is wrong with any of them
+        columns, rows = columns[:-1], [cells[:-1] for cells in rows]
+    return Listing(tables.Shown(columns, rows), objects)
+
+
 async def _objects(client: "Client", what: What, namespace: str | None) -> list[dict[str, Any]]:
     from argosy.api import resources
 
     if what is What.CLUSTERS:
         return (await client.list(resources.FEDERATED_CLUSTERS)).items
-    if what is What.POLICIES:
-        wide = [resources.CLUSTER_PROPAGATION_POLICIES, resources.CLUSTER_OVERRIDE_POLICIES]
-        narrow = [resources.PROPAGATION_POLICIES, resources.OVERRIDE_POLICIES]
-    else:
-        wide, narrow = [resources.CLUSTER_FEDERATED_OBJECTS], [resources.FEDERATED_OBJECTS]
-    found = []
-    for resource in narrow:
-        found += (await client.list(resource, namespace)).items
-    for resource in wide if namespace is None else ():
-        found += (await client.list(resource)).items
+    found = (await client.list(resources.FEDERATED_OBJECTS, namespace)).items
+    if namespace is None:
+        found += (await client.list(resources.CLUSTER_FEDERATED_OBJECTS)).items
     return found
 
 
@@ -175,15 +204,17 @@ def _problem(conditions: dict[str, dict[str, Any]]) -> str:
     return ""
 
 
-def _policy_row(obj: dict[str, Any]) -> list[str]:
-    spec = obj.get("spec") or {}
-    if "overrideRules" in spec or obj["kind"].endswith("OverridePolicy"):
-        rules = spec.get("overrideRules") or ()
-        return _row(obj, obj["kind"], f"{len(rules)} rules", "-")
+def _content(policy: dict[str, Any] | None) -> tuple[str, str]:
+    """The mode of a policy, or how many rules it has, and its clusters."""
+    if policy is None:
+        return "-", "-"
+    spec = policy.get("spec") or {}
+    if policy["kind"].endswith("OverridePolicy"):
+        return f"{len(spec.get('overrideRules') or ())} rules", "-"
     where = [each.get("cluster", "") for each in spec.get("placement") or ()]
     selector = [f"{key}={value}" for key, value in (spec.get("clusterSelector") or {}).items()]
     affinity = ["by affinity"] if spec.get("clusterAffinity") else []
-    return _row(obj, obj["kind"], spec.get("schedulingMode", ""), ",".join([*where, *selector, *affinity]) or "all")
+    return spec.get("schedulingMode", ""), ",".join([*where, *selector, *affinity]) or "all"
 
 
 def _placement_row(obj: dict[str, Any]) -> list[str]:
@@ -208,11 +239,6 @@ def _placement_row(obj: dict[str, Any]) -> list[str]:
     ]
 
 
-def _row(obj: dict[str, Any], *middle: str) -> list[str]:
-    metadata = obj["metadata"]
-    return [metadata.get("namespace", ""), metadata["name"], *middle, age(metadata.get("creationTimestamp"))]
-
-
 def _source_name(obj: dict[str, Any]) -> str:
     """The name of what a federated object carries; "" for everything else."""
     template = (obj.get("spec") or {}).get("template") or {}
@@ -229,6 +255,5 @@ _TABLES = {
         ["NAME", "READY", "JOINED", "NODES", "CPU FREE", "MEMORY FREE", "TAINTS", "AGE", "PROBLEM"],
         _cluster_row,
     ),
-    What.POLICIES: (["NAMESPACE", "NAME", "KIND", "MODE", "CLUSTERS", "AGE"], _policy_row),
     What.PLACEMENTS: (["NAMESPACE", "OBJECT", "PLACEMENT", "PROPAGATED", "HELD", "AGE"], _placement_row),
 }

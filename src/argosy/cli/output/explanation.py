@@ -13,6 +13,7 @@ import msgspec
 from argosy.api import keys, resources
 from argosy.api.names import federated_name
 from argosy.api.types import FederatedCluster, FederatedObject, FederatedTypeConfig, PropagationPolicy
+from argosy.cli.client.claims import claim_of
 from argosy.cli.client.plugin_session import PluginSession
 from argosy.cli.output.failures import Failure
 from argosy.cli.output.report import EVENTS, EventView, is_of, or_none, replicas_wanted
@@ -21,6 +22,9 @@ from argosy.fleet.snapshot import Fleet
 from argosy.kube.client import Client
 from argosy.kube.objects import encode
 from argosy.kube.resource import Resource
+from argosy.plan.claims.claim import Claim
+from argosy.plan.claims.exclusions import excluded, subject_of
+from argosy.plan.claims.record import InForce, in_force_now
 from argosy.plan.copies.held_copies import held_copies
 from argosy.plan.copies.patches import OverrideError
 from argosy.plan.explain import summary as explain
@@ -31,7 +35,7 @@ from argosy.plan.explain.whatif import pass_over
 from argosy.plan.followers.needs import waits_for
 from argosy.plan.metadata import annotations_of
 from argosy.plan.pipeline.held import held_of
-from argosy.plan.pipeline.policy import PolicyRef, propagation_ref
+from argosy.plan.pipeline.policy import PolicyRef
 from argosy.plan.scheduling import triggers
 from argosy.plan.status.undecided import unfederated
 
@@ -48,9 +52,17 @@ class Facts(msgspec.Struct, frozen=True):
     source: dict[str, Any]
     type_config: FederatedTypeConfig | None
     federated: dict[str, Any] | None
+    #: The policy in force, if it exists.
     policy: PropagationPolicy | None
     clusters: tuple[FederatedCluster, ...]
     events: tuple[EventView, ...]
+    #: Which policy claims it now, by its label or by selectors, as far as policies may be read.
+    claim: Claim | None = None
+
+    @property
+    def in_force(self) -> InForce:
+        """The policy that counts for it, whether or not it exists."""
+        return _in_force(self.source, self.federated, self.claim)
 
 
 class Explained(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -58,12 +70,18 @@ class Explained(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     name: str
     namespace: str
     policy: str = ""
+    #: Why it has this policy, or nothing by itself.
+    claimed: str = ""
+    #: Other policies that select it, in the order in which they would get it.
+    other_policies: tuple[str, ...] = ()
     #: Effective now, whoever placed it; replicas, or None for kinds without.
     placements: dict[str, int | None] = {}
     #: The objects it goes along with, as `Kind name`.
     follows: tuple[str, ...] = ()
     #: Clusters it is in because of them.
     followed_to: tuple[str, ...] = ()
+    #: What its division with its workloads means, of a budget.
+    budget: str = ""
     #: What it needs and waits for, and does not exist.
     waits_for: tuple[str, ...] = ()
     #: Why no decision can be told, where that is so.
@@ -90,9 +108,9 @@ async def gather(client: Client, resource: Resource, name: str, namespace: str |
     configs = await client.list(resources.FEDERATED_TYPE_CONFIGS, into=FederatedTypeConfig)
     config = next((each for each in configs.items if is_of(each, resource)), None)
     selector = f"involvedObject.kind={resource.kind},involvedObject.name={name}"
-    federated, policy, clusters, events = await asyncio.gather(
+    federated, claim, clusters, events = await asyncio.gather(
         _federated(client, config, source),
-        _policy(client, propagation_ref(source["metadata"].get("labels") or {}, namespace or "")),
+        claim_of(client, resource, source),
         client.list(resources.FEDERATED_CLUSTERS, into=FederatedCluster),
         client.list(EVENTS, namespace or "default", field_selector=selector, into=EventView),
     )
@@ -100,10 +118,15 @@ async def gather(client: Client, resource: Resource, name: str, namespace: str |
         source=source,
         type_config=config,
         federated=federated,
-        policy=policy,
+        policy=await _policy(client, _in_force(source, federated, claim).ref),
+        claim=claim,
         clusters=tuple(clusters.items),
         events=tuple(sorted(events.items, key=lambda event: event.when, reverse=True)),
     )
+
+
+def _in_force(source: dict[str, Any], federated: dict[str, Any] | None, claim: Claim | None) -> InForce:
+    return in_force_now(source, federated, claim.ref if claim is not None and not claim.by_label else None)
 
 
 async def _federated(
@@ -131,20 +154,20 @@ async def _policy(client: Client, ref: PolicyRef | None) -> PropagationPolicy | 
 def explained(facts: Facts, cluster: str | None = None, now: Account | None = None) -> Explained:
     """`now` is told instead of the stored record where somebody decided anew. Raises Failure for an unknown cluster."""
     metadata = facts.source["metadata"]
-    ref = propagation_ref(metadata.get("labels") or {}, metadata.get("namespace") or "")
+    ref = facts.in_force.ref
     federated = msgspec.convert(facts.federated, FederatedObject) if facts.federated is not None else None
     told = Explained(
         kind=facts.source.get("kind", ""),
         name=metadata["name"],
         namespace=metadata.get("namespace") or "",
         policy=_policy_text(ref, facts.policy),
+        claimed=_claimed(facts),
+        other_policies=tuple(f"{each.kind} {each.name}" for each in facts.claim.others) if facts.claim else (),
         placements=replicas_wanted(federated) if federated is not None else {},
         events=tuple(_event(each) for each in facts.events[:_EVENTS_SHOWN]),
     )
     if federated is None:
-        return _with_cluster(
-            facts, msgspec.structs.replace(told, undecided=unfederated(facts.source, facts.type_config)), cluster
-        )
+        return _with_cluster(facts, msgspec.structs.replace(told, undecided=_unfederated(facts)), cluster)
     held = held_of(federated.metadata.annotations)
     told = msgspec.structs.replace(
         told,
@@ -153,6 +176,7 @@ def explained(facts: Facts, cluster: str | None = None, now: Account | None = No
         follows=tuple(f"{each.kind} {each.name}" for each in federated.spec.follows),
         followed_to=federated.placement_of(keys.FOLLOWER_CONTROLLER),
         waits_for=tuple(waits_for(federated.metadata.annotations)),
+        budget=federated.metadata.annotations.get(keys.BUDGET, ""),
     )
     record = None
     if now is None:
@@ -173,6 +197,22 @@ def explained(facts: Facts, cluster: str | None = None, now: Account | None = No
         deferred=_deferred(facts),
     )
     return _with_cluster(facts, told, cluster)
+
+
+def _unfederated(facts: Facts) -> str:
+    ref = facts.in_force.ref if facts.in_force.selected else None
+    return unfederated(facts.source, facts.type_config, ref)
+
+
+def _claimed(facts: Facts) -> str:
+    claim, counts = facts.claim, facts.in_force
+    if counts.lost:
+        return "it selects it no more" if facts.policy is not None else "it selected it, and was deleted"
+    if claim is not None:
+        return claim.why if claim.by_label or len(claim.others) == 0 else f"selected: {claim.why}"
+    if facts.type_config is None:
+        return ""
+    return excluded(subject_of(facts.type_config.resource.group, facts.type_config.kind, facts.source["metadata"]))
 
 
 def _overrides(federated: FederatedObject, config: FederatedTypeConfig | None, cluster: str | None) -> Iterator[str]:
@@ -323,8 +363,7 @@ def _unrecorded(federated: FederatedObject) -> str:
 def _policy_text(ref: PolicyRef | None, policy: PropagationPolicy | None) -> str:
     if ref is None:
         return ""
-    kind = "PropagationPolicy" if ref.namespace else "ClusterPropagationPolicy"
-    return f"{kind} {ref.name}" + ("" if policy is not None else " (not found)")
+    return f"{ref.kind} {ref.name}" + ("" if policy is not None else " (not found)")
 
 
 def _event(event: EventView) -> str:

@@ -14,17 +14,18 @@ from argosy.api import caveats, keys, names, resources
 from argosy.api.conditions import READY, Propagation
 from argosy.api.policies import PropagationPolicy
 from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig
+from argosy.cli.client.claims import claim_of
 from argosy.kube.client import Client
 from argosy.kube.errors import BadAnswer, Forbidden, NotFound
 from argosy.kube.objects import Metadata, Partial
 from argosy.kube.resource import Resource
 from argosy.plan import fields
+from argosy.plan.claims.record import as_claimed, in_force, looked_at
 from argosy.plan.copies.held_copies import held_copies
 from argosy.plan.copies.placement import may_hold_copies
 from argosy.plan.explain.differences import is_secret
-from argosy.plan.metadata import labels_of
 from argosy.plan.pipeline.held import HeldReason, held_of
-from argosy.plan.pipeline.policy import propagation_ref
+from argosy.plan.pipeline.policy import PolicyRef
 from argosy.plan.status.shortfalls import shortfalls
 from argosy.plan.status.wanted import (
     PENDING,
@@ -120,7 +121,12 @@ async def gather(client: Client, resource: Resource, name: str, namespace: str |
             or_none(client.get(status, federated_name, namespace, into=CollectedStatus)),
         )
     clusters = await client.list(resources.FEDERATED_CLUSTERS, into=FederatedCluster)
-    policy = await _policy_of(client, source, namespace)
+    selected = None
+    if config is not None and federated is None:
+        claim = await claim_of(client, config.resource, source)
+        selected = claim.ref if claim is not None and not claim.by_label else None
+    record = federated.metadata if federated is not None else None
+    policy = await _policy(client, in_force(looked_at(source), record, selected).ref)
     system = await or_none(client.get(_NAMESPACES, keys.SYSTEM_NAMESPACE, into=Partial))
     selector = f"involvedObject.kind={resource.kind},involvedObject.name={name},type=Warning"
     events = await client.list(EVENTS, namespace or "default", field_selector=selector, into=EventView)
@@ -131,14 +137,14 @@ async def gather(client: Client, resource: Resource, name: str, namespace: str |
         collected=collected,
         clusters=tuple(clusters.items),
         fleet_paused=system is not None and _paused(system.metadata),
+        selected=selected,
         policy=policy,
         warnings=tuple(sorted(events.items, key=lambda event: event.when, reverse=True)),
     )
 
 
-async def _policy_of(client: Client, source: dict[str, Any], namespace: str | None) -> PropagationPolicy | None:
+async def _policy(client: Client, named: PolicyRef | None) -> PropagationPolicy | None:
     """None also for somebody who may not read it, and for one that cannot be understood."""
-    named = propagation_ref(labels_of(source), namespace or "")
     if named is None:
         return None
     resource = resources.PROPAGATION_POLICIES if named.namespace else resources.CLUSTER_PROPAGATION_POLICIES
@@ -154,12 +160,12 @@ def report(facts: Facts) -> Report:
     clusters = _clusters(facts)
     replicas = fields.get(source, _REPLICAS, None)
     status = source.get("status") or {}
-    mode = _mode(federated)
+    mode, policy = _mode(federated), facts.in_force.ref
     return Report(
         kind=source.get("kind", ""),
         name=metadata["name"],
         namespace=metadata.get("namespace", ""),
-        policy="" if _automatic(federated) else _policy(metadata),
+        policy="" if _automatic(federated) or policy is None else policy.name,
         mode=mode,
         replicas=_total(mode, replicas, clusters) if isinstance(replicas, int) else None,
         ready=int(status.get("readyReplicas") or 0) if isinstance(replicas, int) else None,
@@ -189,7 +195,13 @@ def _without_effect(facts: Facts) -> list[str]:
     config = facts.type_config
     if config is None:
         return []
-    return [*caveats.told(config.resource, facts.source), *shortfalls(facts.source, config, facts.policy)]
+    source, federated = as_claimed(facts.source, facts.in_force), facts.federated
+    placed = federated is not None and any(
+        federated.placement_of(step) for step in (keys.GLOBAL_SCHEDULER, keys.NSAUTOPROP_CONTROLLER)
+    )
+    divided = federated is not None and bool(federated.overrides_of(keys.GLOBAL_SCHEDULER))
+    found = shortfalls(source, config, facts.policy, placed=placed, divided=divided)
+    return [*caveats.told(config.resource, source), *found]
 
 
 def _clusters(facts: Facts) -> tuple[ClusterReport, ...]:
@@ -282,11 +294,6 @@ def _automatic(federated: FederatedObject | None) -> bool:
     return federated is not None and any(
         placement.controller == keys.NSAUTOPROP_CONTROLLER for placement in federated.spec.placements
     )
-
-
-def _policy(metadata: dict[str, Any]) -> str:
-    labels = metadata.get("labels") or {}
-    return str(labels.get(keys.PROPAGATION_POLICY_LABEL) or labels.get(keys.CLUSTER_PROPAGATION_POLICY_LABEL) or "")
 
 
 def is_of(config: FederatedTypeConfig, resource: Resource) -> bool:

@@ -21,7 +21,7 @@ from argosy.api.types import (
 )
 from argosy.control.caches.catalog import Catalog, TypeChange
 from argosy.control.caches.objectkeys import SourceKey
-from argosy.control.caches.views import FederatedView, SourceView, policy_references
+from argosy.control.caches.views import FederatedView, SourceView, policy_references, selecting_references
 from argosy.control.sharding import shards
 from argosy.control.timings import Timings
 from argosy.control.wake import Follow, Signal
@@ -31,11 +31,15 @@ from argosy.kube.objects import HasMetadata, Partial, key_of
 from argosy.kube.resource import Resource
 from argosy.kube.supervise import Supervisor
 from argosy.plan.copies.identity import Refusal, subject_of
+from argosy.plan.derivedtypes import Definition
+from argosy.plan.pipeline.policy import PolicyRef
 
-__all__ = ["Caches", "SourceChange"]
+__all__ = ["DEFINITIONS", "Caches", "SourceChange"]
 
 T = TypeVar("T", bound=HasMetadata)
 BY_POLICY = "policy"
+BY_NAMESPACE = "namespace"
+DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False)
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
 
@@ -84,6 +88,7 @@ class Caches:
                 resources.federated_objects(namespaced),
                 FederatedView,
                 keep_raw=True,
+                indexers={BY_POLICY: lambda view: selecting_references(view.metadata)},
                 keep=shards.kept_federated(shard, namespaced),
                 liveness=timings.watch_liveness,
                 on_change=self.federated_changes.tell,
@@ -102,6 +107,10 @@ class Caches:
             field_selector=f"metadata.name={keys.SYSTEM_NAMESPACE}",
             liveness=timings.watch_liveness,
         )
+        #: All of them, whether or not they are federated: policies select by their labels.
+        self.namespaces: Informer[Partial] = Informer(client, _NAMESPACES, Partial, liveness=timings.watch_liveness)
+        #: Definitions of users' kinds, for the owner of what has no namespace.
+        self.definitions = self._informer(DEFINITIONS, Definition)
         self.sources: dict[str, Informer[SourceView]] = {}
         self.source_changes: Signal[SourceChange] = Signal("source objects")
 
@@ -119,12 +128,15 @@ class Caches:
         if not self._shard.owns_cluster_scoped:
             fixed.remove(self.collected[False])
         for informer in fixed:
-            self._tasks.start(f"watch {informer.resource}", informer.run)
-        few: list[Informer[Any]] = [self.profiles, self.webhooks]
+            what = "the system namespace" if informer is self.system else informer.resource
+            self._tasks.start(f"watch {what}", informer.run)
+        few: list[Informer[Any]] = [self.profiles, self.webhooks, self.namespaces]
+        if self._shard.owns_cluster_scoped:
+            few.append(self.definitions)
         for informer in few:
             self._tasks.start(f"watch {informer.resource}", informer.run)
         await asyncio.gather(*(informer.synced.wait() for informer in fixed))
-        # Policies that name an unreadable profile wait; the others need not.
+        # Policies that name an unreadable profile, or select by namespaces that cannot be read, wait; the others need not.
         await asyncio.gather(*(informer.tried.wait() for informer in few))
         # A type that cannot be listed (its CRD is not installed, say) must not hold up the others.
         await asyncio.gather(*(informer.tried.wait() for informer in list(self.sources.values())))
@@ -179,6 +191,20 @@ class Caches:
             for source in informer.by_index(BY_POLICY, reference):
                 yield SourceKey(type_name, key_of(source.metadata))
 
+    def sources_selected_by(self, ref: PolicyRef) -> Iterable[SourceKey]:
+        """Sources that a policy selected, as far as their federated objects say so."""
+        for federated in self.federated.values():
+            for view in federated.by_index(BY_POLICY, ref.key):
+                if (key := self.source_of(view)) is not None:
+                    yield key
+
+    def sources_in(self, type_name: str, namespace: str) -> list[SourceView]:
+        """Sources of a type, of one namespace or (empty) of all."""
+        informer = self.sources.get(type_name)
+        if informer is None:
+            return []
+        return informer.by_index(BY_NAMESPACE, namespace) if namespace else list(informer.values())
+
     def all_sources(self) -> Iterable[tuple[SourceKey, SourceView]]:
         for type_name, informer in list(self.sources.items()):
             for source in informer.values():
@@ -206,7 +232,10 @@ class Caches:
             new.resource,
             SourceView,
             keep_raw=True,
-            indexers={BY_POLICY: lambda source: policy_references(source.metadata)},
+            indexers={
+                BY_POLICY: lambda source: policy_references(source.metadata),
+                BY_NAMESPACE: lambda source: [source.metadata.namespace] if source.metadata.namespace else [],
+            },
             keep=shards.kept(self._shard, new.resource),
             liveness=self._timings.watch_liveness,
             on_change=lambda change: self.source_changes.tell(SourceChange(type_name, change)),

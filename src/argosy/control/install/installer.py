@@ -2,8 +2,8 @@
 the controllers' rights, the policy that keeps others from writing federated objects, and the one that warns of what does nothing.
 
 Safe to run at every start and with every version: what is up to date is not written, type configs that users changed or deleted
-stay so, and a newer CRD is kept. Before a stock type config is created, the existing objects of its kind are marked as not to
-be federated; once it exists, nothing is ever marked again.
+stay so (the others are brought up to date), and a newer CRD is kept. Before a stock type config is created, the existing objects
+of its kind are marked as not to be federated; once it exists, nothing is ever marked again.
 """
 
 import asyncio
@@ -147,7 +147,7 @@ class _Installer:
         await self._define()
         namespace = await self._read(_NAMESPACES, keys.SYSTEM_NAMESPACE)
         await self._ensure(installation.namespace())
-        stored = await type_configs(self._client)
+        stored = await self._renewed(await type_configs(self._client))
         installed = _installed_before(namespace) | {config.name for config in stored}
         new = [manifest for manifest in typeconfigs.manifests() if manifest["metadata"]["name"] not in installed]
         # Rights first: running controllers see a type config as soon as it is created.
@@ -228,6 +228,24 @@ class _Installer:
             return
         for manifest in policy:
             await self._ensure(manifest)
+
+    async def _renewed(self, stored: list[FederatedTypeConfig]) -> list[FederatedTypeConfig]:
+        """Stock type configs that say what an earlier edition said get this one's. What users changed stays."""
+        found = {config.name: config for config in stored}
+        for manifest in typeconfigs.manifests():
+            name = manifest["metadata"]["name"]
+            edition = typeconfigs.revision(manifest["metadata"])
+            if not edition or name not in found:
+                continue
+            theirs, ours = found[name], msgspec.convert(manifest, FederatedTypeConfig)
+            if typeconfigs.revision({"annotations": theirs.metadata.annotations}) >= edition:
+                continue
+            if theirs.spec == typeconfigs.earlier(manifest):
+                await self._ensure(manifest)
+                found[name] = ours
+            elif theirs.spec != ours.spec:
+                self._progress(f"kept {_reference(manifest)}: it was changed here, and is not brought up to date")
+        return list(found.values())
 
     async def _add_type(self, manifest: Manifest, served: Discovery) -> None:
         resource = msgspec.convert(manifest, FederatedTypeConfig).resource

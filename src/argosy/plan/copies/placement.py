@@ -131,8 +131,8 @@ def value_at(patches: Iterable[Mapping[str, Any]], pointer: str) -> Any:
 
 
 def in_order(entries: Entries, pipeline: Sequence[Sequence[str]]) -> Entries:
-    """Entries in the pipeline's order of controllers; unknown controllers come last."""
-    position = {name: index for index, step in enumerate(pipeline) for name in step}
+    """Entries in the pipeline's order of controllers, which following comes before; unknown controllers come last."""
+    position = {keys.FOLLOWER_CONTROLLER: -1, **{name: index for index, step in enumerate(pipeline) for name in step}}
     return sorted(entries, key=lambda entry: position.get(entry["controller"], len(position)))
 
 

@@ -17,9 +17,11 @@ from argosy.plan.copies.placement import Patches, in_order
 from argosy.plan.fields import equal
 from argosy.plan.overriders import record
 
-__all__ = ["SCHEDULER", "Difference", "differences", "is_secret"]
+__all__ = ["DIVISION", "SCHEDULER", "Difference", "differences", "is_secret"]
 
 SCHEDULER: Final = "the scheduler"
+DIVISION: Final = "the division of its workloads"
+_OURS: Final = {keys.GLOBAL_SCHEDULER: SCHEDULER, keys.FOLLOWER_CONTROLLER: DIVISION}
 #: Where nobody recorded who.
 _POLICIES: Final = "override policies"
 
@@ -69,7 +71,7 @@ def _steps(federated: FederatedObject, config: FederatedTypeConfig, cluster: str
         controller, clusters = entry["controller"], entry.get("clusters") or ()
         patches = next((each.get("patches") or [] for each in clusters if each["cluster"] == cluster), [])
         if controller != keys.OVERRIDE_CONTROLLER:
-            yield (SCHEDULER if controller == keys.GLOBAL_SCHEDULER else controller), patches
+            yield _OURS.get(str(controller), str(controller)), patches
             continue
         at = 0
         for made in record.decode(federated.metadata.annotations, clusters).get(cluster, ()):

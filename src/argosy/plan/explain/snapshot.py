@@ -25,6 +25,9 @@ from argosy.kube import quantity
 from argosy.kube.objects import DecodeError, Partial, decode, encode, join_key
 from argosy.kube.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.plan import fields
+from argosy.plan.claims.claim import Claim, Selectors
+from argosy.plan.claims.exclusions import Subject
+from argosy.plan.claims.record import InForce, in_force
 from argosy.plan.copies.placement import placed
 from argosy.plan.fields import Json
 from argosy.plan.kinds.registry import KINDS
@@ -64,7 +67,8 @@ class ObjectKey(NamedTuple):
 
 
 class Snapshot(msgspec.Struct, frozen=True, dict=True):
-    """A control plane at one moment. `sources` are those to be propagated, `federated` their federated objects."""
+    """A control plane at one moment. `sources` are those to be propagated, `federated` their federated objects, `namespaces` the
+    labels of namespaces, where policies look at them."""
 
     type_configs: dict[str, FederatedTypeConfig] = {}
     clusters: dict[str, FederatedCluster] = {}
@@ -78,6 +82,7 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
     priorities: dict[str, int] = {}
     #: How much of its work each copy of a divided Job has done.
     done: dict[ObjectKey, dict[str, int]] = {}
+    namespaces: dict[str, dict[str, str]] = {}
     #: The plugins that profiles can name.
     registry: Registry = IN_TREE
     #: Whether the controllers count requests for Katalyst's resources.
@@ -118,6 +123,29 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
         config = self.type_configs[key.type]
         return {"apiVersion": config.api_version, "kind": config.kind, **decode(raw, dict)}
 
+    @cached_property
+    def _selectors(self) -> Selectors:
+        return Selectors(self.policies.values())
+
+    def claim(self, key: ObjectKey) -> Claim | None:
+        """Which policy claims an object, by its label or by selectors."""
+        config, raw = self.type_configs.get(key.type), self.sources.get(key)
+        if config is None or raw is None:
+            return None
+        subject = Subject(config.resource.group, config.kind, decode(raw, Partial).metadata)
+        return self._selectors.claim(subject, self.namespaces)
+
+    def selected_by(self, key: ObjectKey) -> PolicyRef | None:
+        """The policy whose selectors claim an object; None also for one that names a policy."""
+        claim = self.claim(key)
+        return claim.ref if claim is not None and not claim.by_label else None
+
+    def in_force(self, key: ObjectKey) -> InForce:
+        """The policy that counts for an object of the snapshot."""
+        federated = self.federated.get(key)
+        record = decode(federated, Partial).metadata if federated is not None else None
+        return in_force(decode(self.sources[key], Partial).metadata, record, self.selected_by(key))
+
     def federated_object(self, key: ObjectKey) -> Json | None:
         raw = self.federated.get(key)
         return None if raw is None else decode(raw, dict)
@@ -139,7 +167,11 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
             raise Irrelevant(f"{obj['kind']} {obj['metadata']['name']}: its kind is not federated, so nothing changes")
         metadata = {"uid": "", "generation": 1, **obj["metadata"]}
         key = ObjectKey(config.name, metadata.get("namespace") or "", metadata["name"])
-        return msgspec.structs.replace(self, sources={**self.sources, key: encode({**obj, "metadata": metadata})})
+        namespaces = self.namespaces
+        if (obj["apiVersion"], obj["kind"]) == ("v1", "Namespace"):
+            namespaces = {**namespaces, key.name: metadata.get("labels") or {}}
+        sources = {**self.sources, key: encode({**obj, "metadata": metadata})}
+        return msgspec.structs.replace(self, sources=sources, namespaces=namespaces)
 
     def _with_own(self, obj: Json) -> "Snapshot":
         """An object of the federation's own kinds."""

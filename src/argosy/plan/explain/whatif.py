@@ -14,7 +14,8 @@ import msgspec
 from argosy.api import keys
 from argosy.api.policies import PropagationPolicy
 from argosy.fleet.snapshot import Fleet
-from argosy.kube.objects import Metadata, Partial, decode
+from argosy.kube.objects import Partial, decode
+from argosy.plan.claims.record import in_force_now
 from argosy.plan.copies.placement import placed
 from argosy.plan.explain.decided_fleet import DecidedFleet, looks_at_others
 from argosy.plan.explain.forecast import Forecast, ObjectChange, object_change, summed
@@ -26,7 +27,7 @@ from argosy.plan.metadata import annotations_of, labels_of, without_annotations
 from argosy.plan.pipeline.federate import NameTaken
 from argosy.plan.pipeline.held import HeldReason, held_of
 from argosy.plan.pipeline.inputs import PassInputs
-from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
+from argosy.plan.pipeline.policy import PolicyRef, override_refs
 from argosy.plan.pipeline.run import Outcome, run
 from argosy.plan.replicas.completed import completed_of
 from argosy.plan.scheduling.arriving import awaited
@@ -38,7 +39,7 @@ from argosy.plan.scheduling.schedule import DEFAULT
 __all__ = ["WhatIf", "changes", "concerned", "forecast", "pass_over"]
 
 K = TypeVar("K")
-UNPROPAGATED = "names no policy and is not propagated"
+UNPROPAGATED = "no policy claims it, and it is not propagated"
 NOT_YET = (
     "{object}: {clusters} get the definition of its kind and do not serve it yet;"
     " if they do by then, it may be placed there, too"
@@ -167,8 +168,8 @@ def pass_over(
     source = snapshot.source(key)
     if source is None:
         return Outcome()
-    labels = labels_of(source)
-    ref = propagation_ref(labels, key.namespace)
+    labels, selected = labels_of(source), snapshot.selected_by(key)
+    ref = in_force_now(source, existing, selected).ref
     policy = snapshot.policies.get(ref) if ref is not None else None
     profile = snapshot.profiles.get(policy.spec.scheduling_profile) if policy is not None else None
     found = {
@@ -181,6 +182,7 @@ def pass_over(
         type_config=snapshot.type_configs[key.type],
         fleet=DecidedFleet(snapshot).fleet_for(key) if fleet is None else fleet,
         existing=existing,
+        selected=selected,
         policy=policy,
         override_policies=found,
         profile=profile,
@@ -216,8 +218,10 @@ def concerned(before: Snapshot, after: Snapshot) -> tuple[ObjectKey, ...]:
             return True
         if not policies and not overrides:
             return False
-        metadata = decode(after.sources[key], Partial).metadata
-        return _names(metadata, key.namespace, policies, overrides)
+        if policies and not policies.isdisjoint(_in_force(before, key) + _in_force(after, key)):
+            return True
+        labels = decode(after.sources[key], Partial).metadata.labels
+        return bool(overrides) and not overrides.isdisjoint(override_refs(labels, key.namespace))
 
     found = [key for key in after.sources if concerns(key)]
     if found and waiting:
@@ -234,14 +238,13 @@ def _waits_for_others(snapshot: Snapshot, key: ObjectKey) -> bool:
 
 
 def _policy(snapshot: Snapshot, key: ObjectKey) -> PropagationPolicy | None:
-    ref = propagation_ref(decode(snapshot.sources[key], Partial).metadata.labels, key.namespace)
+    ref = snapshot.in_force(key).ref
     return snapshot.policies.get(ref) if ref is not None else None
 
 
-def _names(metadata: Metadata, namespace: str, policies: set[PolicyRef], overrides: set[PolicyRef]) -> bool:
-    if propagation_ref(metadata.labels, namespace) in policies:
-        return True
-    return not overrides.isdisjoint(override_refs(metadata.labels, namespace))
+def _in_force(snapshot: Snapshot, key: ObjectKey) -> tuple[PolicyRef, ...]:
+    ref = snapshot.in_force(key).ref if key in snapshot.sources else None
+    return (ref,) if ref is not None else ()
 
 
 def _differing(before: dict[K, Any], after: dict[K, Any]) -> set[K]:

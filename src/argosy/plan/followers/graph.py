@@ -17,6 +17,7 @@ import msgspec
 from argosy.api.federated import LeaderReference
 from argosy.kube.selectors import LabelSelector
 from argosy.plan.followers.needs import NOTHING, Name, Need, Needs
+from argosy.plan.replicas.budget import Pods
 
 __all__ = ["NOBODY", "Following", "Graph", "Leader", "ObjectRef", "Where"]
 
@@ -52,6 +53,8 @@ class Leader(msgspec.Struct, frozen=True):
     #: Whether its replicas are divided between clusters, and whether members keep their own number of them.
     divided: bool = False
     retains: bool = False
+    #: Another number whenever the replicas of some cluster are.
+    counted: int = 0
 
 
 class Where(NamedTuple):
@@ -75,6 +78,8 @@ class Following(msgspec.Struct, frozen=True):
     unknown: tuple[LeaderReference, ...] = ()
     #: The workload it is about; None if that is not federated.
     target: Leader | None = None
+    #: The pods it selects, by workload. None if it selects none, or if nobody knows how many some of them are.
+    selected: tuple[Pods, ...] | None = None
 
 
 #: Clusters that count; None if all do.
@@ -104,11 +109,16 @@ class _Reach:
 
 class Graph:
     def __init__(
-        self, where: Callable[[ObjectRef], Where | None], behind: Callable[[ObjectRef], frozenset[str]]
+        self,
+        where: Callable[[ObjectRef], Where | None],
+        behind: Callable[[ObjectRef], frozenset[str]],
+        pods: Callable[[ObjectRef], Pods | None],
     ) -> None:
-        """`where` tells where a leader is, None if nobody knows it; `behind`, in which clusters its newest change may not be."""
+        """`where` tells where a leader is, None if nobody knows it; `behind`, in which clusters its newest change may not be;
+        `pods`, how many it runs where, None if nobody knows."""
         self._where = where
         self._behind = behind
+        self._pods = pods
         self._leaders: dict[ObjectRef, Leader] = {}
         self._needed: dict[ObjectRef, dict[ObjectRef, Need]] = {}
         #: Whom objects follow, as stored in them, and the other way round.
@@ -157,6 +167,8 @@ class Graph:
             self._running.setdefault(ref.namespace, {})[ref] = None
         if before == leader and not moved:
             return set()
+        if before is not None and not moved and before == msgspec.structs.replace(leader, counted=before.counted):
+            return self._selecting_of(ref, leader)
         found = {_beside(ref, name) for name in (*old, *leader.needs.needed)}
         found |= self._attached(ref, before) | self._attached(ref, leader)
         return self._downwards(ref, found)
@@ -252,7 +264,28 @@ class Graph:
             frozenset(reach.staying | kept.staying),
             _references(kept.unknown | reach.unknown),
             self._leaders.get(target) if target is not None else None,
+            self._selected(ref),
         )
+
+    def _selected(self, ref: ObjectRef) -> tuple[Pods, ...] | None:
+        selector = self._selecting.get(ref.namespace, {}).get(ref)
+        if selector is None:
+            return None
+        found = []
+        for name in sorted(self._running.get(ref.namespace, ())):
+            leader = self._leaders[name]
+            if not _selects(selector, leader):
+                continue
+            pods = self._pods(name) if not leader.retains else None
+            if pods is None:
+                return None
+            found.append(pods)
+        return tuple(found)
+
+    def _selecting_of(self, ref: ObjectRef, leader: Leader) -> set[ObjectRef]:
+        """Objects about its pods."""
+        selecting = self._selecting.get(ref.namespace, {})
+        return {each for each, selector in selecting.items() if _selects(selector, leader)}
 
     def _listed(self, ref: ObjectRef) -> set[ObjectRef]:
         """The leaders that lead an object now, and are known to be somewhere or nowhere."""
@@ -326,10 +359,7 @@ class Graph:
     def _attached(self, ref: ObjectRef, leader: Leader | None) -> set[ObjectRef]:
         """Objects that follow a leader without being named by it."""
         found = self._followers.get(ref, set()) | self._targeted.get(ref, set())
-        if leader is not None and leader.pod_labels is not None:
-            selecting = self._selecting.get(ref.namespace, {})
-            found = found | {each for each, selector in selecting.items() if _selects(selector, leader)}
-        return found
+        return found | self._selecting_of(ref, leader) if leader is not None else found
 
     def _downwards(self, ref: ObjectRef, found: set[ObjectRef]) -> set[ObjectRef]:
         """These and all that follow them."""

@@ -5,14 +5,17 @@ from typing import Protocol
 from argosy.api import keys
 from argosy.api.conditions import Propagation
 from argosy.api.federated import FederatedStatus, PlacementEntry
+from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.kube.objects import Metadata
-from argosy.plan.copies.placement import to_be_removed
+from argosy.plan import fields
+from argosy.plan.copies.placement import overrides_by_cluster, placed, to_be_removed, value_at
 from argosy.plan.fields import Json
 from argosy.plan.followers.graph import Where
 from argosy.plan.pipeline import pending
 from argosy.plan.pipeline.policy import propagation_ref
+from argosy.plan.replicas.budget import Pods
 
-__all__ = ["behind_of", "is_divided", "is_leaving", "leads", "where_of"]
+__all__ = ["behind_of", "is_divided", "is_leaving", "leads", "pods_of", "where_of"]
 
 
 class _Spec(Protocol):
@@ -54,6 +57,18 @@ def is_divided(spec: Json) -> bool:
     return any(entry.get("controller") == keys.GLOBAL_SCHEDULER for entry in spec.get("overrides") or ())
 
 
+def pods_of(spec: Json, config: FederatedTypeConfig) -> Pods | None:
+    """How many pods a workload runs where; None if its kind has no number of them."""
+    path = config.spec.path_definition.replicas_spec
+    replicas = fields.number(spec.get("template") or {}, path) if path else None
+    if replicas is None:
+        return None
+    by_cluster = overrides_by_cluster(spec.get("overrides") or (), config.spec.controllers)
+    stated = {name: value_at(patches, fields.pointer(path)) for name, patches in by_cluster.items()}
+    others = {name: number for name, number in stated.items() if isinstance(number, int)}
+    return Pods({name: others.get(name, replicas) for name in placed(spec)}, is_divided(spec))
+
+
 def where_of(federated: Federated) -> Where:
     entries = federated.spec.placements
     own, all_of_them = set[str](), set[str]()
@@ -78,7 +93,7 @@ def behind_of(federated: Federated) -> frozenset[str]:
     return frozenset(holding - current)
 
 
-def _holding(federated: Federated, placed: set[str]) -> set[str]:
+def _holding(federated: Federated, there: set[str]) -> set[str]:
     annotations = federated.metadata.annotations
     noted = to_be_removed(annotations) if keys.TO_BE_REMOVED in annotations else ()
-    return placed.union(noted, [entry.cluster for entry in federated.status.clusters])
+    return there.union(noted, [entry.cluster for entry in federated.status.clusters])

@@ -244,6 +244,7 @@ KIND: Final = Kind(
     retain=_retain,
     divide=_divide,
     indivisible=_indivisible,
+    stays_whole=True,
     aggregate=_aggregate,
     unfinished=_unfinished,
     work=_COMPLETIONS,

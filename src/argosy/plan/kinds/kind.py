@@ -106,6 +106,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     divide: Callable[[Shares], Divided] = by_number
     #: Why an object cannot be divided; empty if it can.
     indivisible: Callable[[Json], str] = _always_divisible
+    #: Whether an object that every cluster has as a whole is divided only if somebody asks for that (`replicas.whole`).
+    stays_whole: bool = False
     #: For kinds whose clusters do a piece of work once, together: the pointer of the number that says how much, how much of it
     #: a copy has done, and whether an object has come to its end.
     work: str = ""

@@ -6,6 +6,7 @@ from typing import Final
 
 from argosy.plan.fields import Json
 from argosy.plan.kinds import (
+    apiservice,
     bindings,
     daemonset,
     definition,
@@ -32,6 +33,8 @@ KINDS: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(
         ("apps", "Deployment"): deployment.KIND,
         ("apps", "StatefulSet"): statefulset.KIND,
         ("apps", "DaemonSet"): daemonset.KIND,
+        ("apps", "ReplicaSet"): Kind(pod_spec=_POD_TEMPLATE),
+        ("", "ReplicationController"): Kind(pod_spec=_POD_TEMPLATE),
         ("batch", "Job"): job.KIND,
         ("batch", "CronJob"): Kind(pod_spec=("spec", "jobTemplate", *_POD_TEMPLATE)),
         ("", "Pod"): pod.KIND,
@@ -43,6 +46,7 @@ KINDS: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(
         ("policy", "PodDisruptionBudget"): disruption_budget.KIND,
         ("argoproj.io", "Workflow"): bindings.WORKFLOW,
         ("apiextensions.k8s.io", "CustomResourceDefinition"): definition.KIND,
+        ("apiregistration.k8s.io", "APIService"): apiservice.KIND,
         (_RBAC, "Role"): _GRANT,
         (_RBAC, "RoleBinding"): _GRANT,
         (_RBAC, "ClusterRole"): _GRANT,

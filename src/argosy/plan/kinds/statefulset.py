@@ -75,4 +75,6 @@ def _unfinished(desired: Json, copy: Json) -> list[str]:
     ]
 
 
-KIND: Final[Kind] = Kind(pod_spec=("spec", "template", "spec"), divide=_divide, unfinished=_unfinished)
+KIND: Final[Kind] = Kind(
+    pod_spec=("spec", "template", "spec"), divide=_divide, stays_whole=True, unfinished=_unfinished
+)

@@ -1,9 +1,9 @@
 """Run: one pass over a source object, which makes the whole federated object from it and its policies.
 
-A pass federates the source, places it where its leaders are, and then runs the steps its type config lists, in order. It stops
-before a step of an external controller, and continues after it once that controller is done. The same inputs give the same
-bytes, so a pass over an object that is up to date writes nothing. A step that cannot decide holds the object: the last placement
-stays, and the object says why.
+A pass federates the source, places it where its leaders are (and divides a budget as they are), and then runs the steps its type
+config lists, in order. It stops before a step of an external controller, and continues after it once that controller is done. The
+same inputs give the same bytes, so a pass over an object that is up to date writes nothing. A step that cannot decide holds the
+object: the last placement stays, and the object says why.
 
 A step of our own is one file and one line in `STEPS`. The caller handles deleted sources.
 """
@@ -16,24 +16,25 @@ import msgspec
 
 from argosy.api import keys
 from argosy.api.conditions import EventReason
-from argosy.plan.copies.placement import placed, with_removals_noted
+from argosy.plan.copies.placement import entry_of, is_placed_by, placed, with_removals_noted
 from argosy.plan.explain.record import Inputs, encode, record_of
 from argosy.plan.fields import Json, equal
-from argosy.plan.metadata import annotations_of, labels_of, with_annotation, without_annotations
+from argosy.plan.metadata import annotations_of, with_annotation, without_annotations
 from argosy.plan.pipeline import pending
 from argosy.plan.pipeline.autoscale import autoscale
+from argosy.plan.pipeline.budget import divide_budget
 from argosy.plan.pipeline.federate import federate
 from argosy.plan.pipeline.follow import follow
 from argosy.plan.pipeline.held import Held, HeldReason, with_held
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.namespaces import propagate_namespace
 from argosy.plan.pipeline.override import override
-from argosy.plan.pipeline.policy import propagation_ref
 from argosy.plan.pipeline.schedule import schedule
 from argosy.plan.pipeline.state import Note, State
 from argosy.plan.scheduling.evaluation import without_remote_plugins
 from argosy.plan.scheduling.framework import Ask, Reply
 from argosy.plan.scheduling.schedule import Decision
+from argosy.plan.scheduling.triggers import mode_then
 from argosy.plan.status.shortfalls import NOWHERE, places_nothing, shortfalls
 
 __all__ = ["STEPS", "Outcome", "Step", "run", "run_locally"]
@@ -86,7 +87,7 @@ def run(inputs: PassInputs) -> Generator[Ask, Reply, Outcome]:
     if state is None:
         return Outcome()
     state = msgspec.structs.replace(state, pending=_pending(inputs, state))
-    followed = follow(inputs, state)
+    followed = divide_budget(inputs, follow(inputs, state))
     if set(placed(followed.spec)) - set(placed(state.spec)):  # the other steps have yet to say what it is there
         followed = msgspec.structs.replace(followed, pending=inputs.type_config.spec.controllers)
     state = yield from _stepped(inputs, followed)
@@ -128,7 +129,7 @@ def _stepped(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
 
 def _somewhere(inputs: PassInputs, state: State) -> State:
     """An object that asks for propagation and that no step will ever place is held for that, if nothing else holds it."""
-    asks = propagation_ref(labels_of(inputs.source), inputs.namespace) is not None
+    asks = inputs.in_force.ref is not None
     if state.held is not None or not asks or not places_nothing(inputs.type_config) or placed(state.spec):
         return state
     why = NOWHERE.format(name=inputs.type_config.name)
@@ -138,15 +139,27 @@ def _somewhere(inputs: PassInputs, state: State) -> State:
 def _told(inputs: PassInputs, state: State) -> State:
     """With events about what is not done as the source says, and about controllers that are waited for. Each is told when the
     source changed, or when that began."""
-    if state.before is None or not equal(state.base, state.before):
-        for text in shortfalls(inputs.source, inputs.type_config, inputs.policy):
+    found = shortfalls(
+        inputs.source,
+        inputs.type_config,
+        inputs.policy,
+        placed=any(is_placed_by(state.spec, step) for step in (keys.GLOBAL_SCHEDULER, keys.NSAUTOPROP_CONTROLLER)),
+        divided=bool(entry_of(state.spec, "overrides", keys.GLOBAL_SCHEDULER)),
+    )
+    before = annotations_of(state.before) if state.before is not None else {}
+    if found and (state.before is None or not equal(state.base, state.before) or _mode_changed(before, state)):
+        for text in found:
             state = state.noting("Warning", EventReason.WITHOUT_EFFECT, text)
     others = [name for name in (state.pending[0] if state.pending else ()) if name not in STEPS]
-    before = annotations_of(state.before) if state.before is not None else {}
     if others and state.held is None and before.get(keys.PENDING_CONTROLLERS) != pending.dump(state.pending):
         text = f"nothing is sent to members until these controllers have acted: {', '.join(others)}"
         state = state.noting("Normal", EventReason.WAITING_FOR_CONTROLLERS, text)
     return state
+
+
+def _mode_changed(before: Mapping[str, str], state: State) -> bool:
+    """Whether an object that stays whole is asked to divide since just now, as far as anybody knew."""
+    return mode_then(before.get(keys.SCHEDULING_TRIGGERS)) != mode_then(state.annotations.get(keys.SCHEDULING_TRIGGERS))
 
 
 def _outcome(inputs: PassInputs, state: State) -> Outcome:

@@ -20,36 +20,41 @@ from argosy.plan.explain.summary import placement_text
 from argosy.plan.failover import auto_migration, custom_migration, failback, failover
 from argosy.plan.fields import Json, equal
 from argosy.plan.kinds.registry import kind_of
-from argosy.plan.metadata import labels_of, without_annotations
+from argosy.plan.metadata import without_annotations
 from argosy.plan.pipeline.held import HeldReason
 from argosy.plan.pipeline.inputs import PassInputs
-from argosy.plan.pipeline.policy import propagation_ref
 from argosy.plan.pipeline.state import State
 from argosy.plan.replicas.completed import Witness, Work, completed_of, with_completed
 from argosy.plan.replicas.divide import Divider, divider_of
+from argosy.plan.replicas.whole import why_whole
 from argosy.plan.scheduling import arriving
 from argosy.plan.scheduling.framework import Ask, FrameworkError, Reply
 from argosy.plan.scheduling.profile import content_of
 from argosy.plan.scheduling.schedule import Decision, decide, profile_of
-from argosy.plan.scheduling.triggers import Triggers, triggers_of
+from argosy.plan.scheduling.triggers import Triggers, mode_then, triggers_of
 from argosy.plan.scheduling.triggers import decide as whether_to_schedule
 from argosy.plan.scheduling.unit import UnitError, current_placement, unit_of
 
 __all__ = ["schedule"]
 
 _EVENT: Final = EventReason.SCHEDULE_FEDERATED_OBJECT
+TAKEN_OVER: Final = (
+    f": a label or another policy's selectors take it over, the annotation {keys.NO_SELECTION}=true lets go"
+)
 NO_POLICY: Final = "no propagation policy is named any more: removed from the clusters it was scheduled to"
 
 
 def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
     state = _with_custom_migration(inputs, _with_settled_work(inputs, state))
-    ref = propagation_ref(labels_of(inputs.source), inputs.namespace)
+    ref, policy = inputs.in_force.ref, inputs.policy
     if ref is None:
         return _unscheduled(inputs, state)
-    policy = inputs.policy
     if policy is None:
-        kind = "PropagationPolicy" if ref.namespace else "ClusterPropagationPolicy"
-        return state.stopping(HeldReason.POLICY_MISSING, f"{kind} {ref.key} not found", _EVENT)
+        why = f"{ref.kind} {ref.key} not found{TAKEN_OVER if inputs.in_force.lost else ''}"
+        return state.stopping(HeldReason.POLICY_MISSING, why, _EVENT)
+    if inputs.in_force.lost:
+        why = f"{ref.kind} {ref.key} selects it no more{TAKEN_OVER}"
+        return state.stopping(HeldReason.NOT_SELECTED, why, _EVENT)
     named = policy.spec.scheduling_profile
     profile = inputs.profile if named else None
     if named and profile is None:
@@ -65,6 +70,7 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
         return _with_failback(inputs, msgspec.structs.replace(state, deferred=verdict.deferred_reasons), policy)
 
     current = _current(inputs, state)
+    whole = why_whole(template, mode_then(stored), triggers.record.mode, current) if inputs.replicas_path else ""
     try:
         unit = unit_of(
             template,
@@ -74,10 +80,9 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
             inputs.type_config,
             now=inputs.now,
             katalyst=inputs.katalyst,
+            whole=bool(whole),
         )
         plugins = inputs.instrument(profile_of(profile, inputs.registry))
-        if unit.divides and (why := kind_of(template).indivisible(template)):
-            raise UnitError(why)
     except UnitError as error:
         return state.stopping(HeldReason.CANNOT_SCHEDULE, str(error), _EVENT)
     except FrameworkError as error:

@@ -6,7 +6,6 @@ from argosy.api import caveats, keys
 from argosy.api.policies import PropagationPolicy
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.plan.fields import Json
-from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import annotations_of
 from argosy.plan.scheduling import selection
 from argosy.plan.scheduling.rules import RuleError, rules_of
@@ -35,8 +34,6 @@ def of_object(source: Json, policy: PropagationPolicy, config: FederatedTypeConf
         unit = unit_of(source, annotations_of(source), {}, policy, config)
     except UnitError as error:
         return [f"it cannot be scheduled: {error}"]
-    if unit.divides and (why := kind_of(source).indivisible(source)):
-        return [f"it cannot be scheduled: {why}"]
     refused = policy.metadata.annotations.get(keys.REFUSE_OBJECT_OVERRIDES) == "true"
     return [
         f"annotation {key} is ignored: {why}"

@@ -20,10 +20,21 @@ from argosy.fleet.member import digest
 from argosy.fleet.snapshot import Fleet
 from argosy.plan.failover.auto_migration import relevant
 from argosy.plan.fields import Json
+from argosy.plan.replicas.whole import mode_record
 from argosy.plan.scheduling import triggers_kubeadmiral as kubeadmiral
 from argosy.plan.scheduling.unit import desired_replicas, request_of_template
 
-__all__ = ["Difference", "Record", "Triggers", "Verdict", "decide", "read_record", "triggers_of", "verdict"]
+__all__ = [
+    "Difference",
+    "Record",
+    "Triggers",
+    "Verdict",
+    "decide",
+    "mode_then",
+    "read_record",
+    "triggers_of",
+    "verdict",
+]
 
 FIRST = "not scheduled before"
 UNPLACED = "not placed anywhere"
@@ -46,6 +57,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     migration: str = ""
     #: Content of the profile that the policy names, and of its plugins.
     profile: str = ""
+    #: Of kinds that are divided only if somebody asks for it: the mode (`replicas.whole`).
+    mode: str = ""
     #: Some plugin did not answer for all clusters: it is asked again in the next pass.
     unanswered: bool = False
 
@@ -119,6 +132,7 @@ def triggers_of(
         content=_content(policy) if policy is not None else "",
         migration=_hash(migrated) if migrated else "",
         profile=profile,
+        mode=mode_record(template, annotations, policy),
     )
     return Triggers(record, joined, kubeadmiral.Inputs(stated, replicas, request, migration, policy))
 
@@ -135,6 +149,12 @@ def decide(stored: str | None, now: Triggers, policy: PropagationPolicy | None, 
     if then is None:
         return Verdict(True, UNREADABLE)
     return verdict(_difference(then, now), policy.spec if policy is not None else None)
+
+
+def mode_then(stored: str | None) -> str:
+    """The mode of the last scheduling, as far as it was kept."""
+    then = read_record(stored)
+    return then.mode if isinstance(then, Record) else ""
 
 
 def read_record(stored: str | None) -> Record | kubeadmiral.Record | None:
@@ -230,7 +250,7 @@ def _labels_read(spec: PropagationPolicySpec) -> tuple[str, ...] | None:
 
 def _content(policy: PropagationPolicy) -> str:
     """Everything in the policy that affects a placement, except auto migration, which has its own trigger."""
-    content = msgspec.structs.replace(policy.spec, auto_migration=None)
+    content = msgspec.structs.replace(policy.spec.placing, auto_migration=None)
     refuses = policy.metadata.annotations.get(keys.REFUSE_OBJECT_OVERRIDES, "")
     return _hash([msgspec.to_builtins(content, order="deterministic"), refuses])
 

@@ -193,11 +193,12 @@ def unit_of(
     *,
     now: datetime.datetime | None = None,
     katalyst: bool = False,
+    whole: bool = False,
 ) -> Unit:
     """The unit for an object: its template, the federated object's annotations, and its current placement.
 
-    With `katalyst`, requests for Katalyst's resources count. Raises UnitError if replicas are to be divided and the template
-    has no number at the configured path, and if a rule of the policy is invalid.
+    With `katalyst`, requests for Katalyst's resources count. One that stays `whole` is not divided. Raises UnitError if replicas
+    are to be divided and the template has no number at the configured path, and if a rule of the policy is invalid.
     """
     spec = policy.spec
     source = type_config.spec.source_type
@@ -206,7 +207,7 @@ def unit_of(
     path = type_config.spec.path_definition.replicas_spec
 
     mode = overrides.choice(keys.SCHEDULING_MODE, (keys.DUPLICATE, keys.DIVIDE)) or spec.scheduling_mode
-    if mode != keys.DIVIDE or not path:
+    if mode != keys.DIVIDE or not path or whole:
         mode = keys.DUPLICATE
     desired = None
     if mode == keys.DIVIDE:

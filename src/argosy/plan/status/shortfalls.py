@@ -16,36 +16,46 @@ from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
+from argosy.plan.replicas.whole import mode_of, why_kept_whole
 
-__all__ = ["NOWHERE", "Named", "obstacles", "places_nothing", "shortfalls"]
+__all__ = ["NOWHERE", "OPTED_OUT", "Named", "obstacles", "places_nothing", "shortfalls"]
 
 #: The steps that place objects in clusters.
 _PLACING: Final = frozenset({keys.GLOBAL_SCHEDULER, keys.NSAUTOPROP_CONTROLLER})
+OPTED_OUT: Final = (
+    f"annotation {keys.NO_AUTO_PROPAGATION} came when the namespace was in clusters already: it stays in those, which may use it,"
+    " and goes to no others"
+)
 NOWHERE: Final = "the type config {name} lists no controller that places objects"
 #: Where kinds that can be divided have their number.
 _REPLICAS: Final = ("spec.replicas", "spec.parallelism")
+_UNFEDERATED: Final = "this kind is not federated, no FederatedTypeConfig names it"
 
 
 class Named(msgspec.Struct, frozen=True, kw_only=True):
-    """What a source names, as far as it exists."""
+    """What a source names or is selected by, as far as it exists."""
 
     policy: PropagationPolicy | None = None
+    #: The policy that selects it, unless it names one.
+    selected: PolicyRef | None = None
     overrides: frozenset[PolicyRef] = frozenset()
     #: Whether there is the scheduling profile that the policy names, if it names one.
     profile: bool = True
 
 
 def obstacles(source: Json, config: FederatedTypeConfig | None, named: Named) -> list[str]:
-    """Why nothing will come of a source that asks for propagation, before anything was tried; empty if it does not ask.
+    """Why nothing will come of a source that a policy claims, before anything was tried; empty if none does.
 
     Its federated object, if there is to be one, says the same when it is held.
     """
     labels = labels_of(source)
     ref, overrides = _references(source)
+    if config is None and named.selected is not None:
+        return [f"{named.selected.kind} {named.selected.key} selects it, and nothing comes of it: {_UNFEDERATED}"]
     if config is None:
         stated = sorted(keys.POLICY_LABELS & labels.keys())
-        text = "label {} has no effect: this kind is not federated, no FederatedTypeConfig names it"
-        return [text.format(key) for key in stated]
+        return [f"label {key} has no effect: {_UNFEDERATED}" for key in stated]
+    ref = named.selected or ref
     if ref is None:
         return []
     steps = _steps(config)
@@ -80,8 +90,16 @@ def places_nothing(config: FederatedTypeConfig) -> bool:
     return steps <= set(keys.OWN_STEPS) and not steps & _PLACING
 
 
-def shortfalls(source: Json, config: FederatedTypeConfig, policy: PropagationPolicy | None) -> list[str]:
-    """What is done otherwise than it is written, although the object is propagated. `policy` is the one it names, if there is."""
+def shortfalls(
+    source: Json,
+    config: FederatedTypeConfig,
+    policy: PropagationPolicy | None,
+    *,
+    placed: bool = False,
+    divided: bool = False,
+) -> list[str]:
+    """What is done otherwise than it is written, although the object is propagated. `policy` is the one it names, if there is;
+    `placed` and `divided` say where a step of ours placed it, and whether it divided it."""
     steps, annotations = _steps(config), annotations_of(source)
     ref, overrides = _references(source)
     found = []
@@ -92,13 +110,16 @@ def shortfalls(source: Json, config: FederatedTypeConfig, policy: PropagationPol
         if keys.OVERRIDE_CONTROLLER not in steps and steps & _PLACING:
             why = unheeded.format(config.name, keys.OVERRIDE_CONTROLLER)
             found += [f"override policy {each.key} is {why}" for each in overrides]
+    if keys.NSAUTOPROP_CONTROLLER in steps and placed and annotations.get(keys.NO_AUTO_PROPAGATION) == "true":
+        found.append(OPTED_OUT)
     pathless = not config.spec.path_definition.replicas_spec
     if annotations.get(keys.RETAIN_REPLICAS) == "true" and pathless:
         found.append(f"annotation {keys.RETAIN_REPLICAS} has no effect: {_NO_PATH.format(name=config.name)}")
     if policy is None or keys.GLOBAL_SCHEDULER not in steps or not _has_replicas(source):
         return found
-    if _mode(annotations, policy) == keys.DIVIDE and pathless:
-        found.append(f"replicas are not divided, every cluster gets all of them: {_NO_PATH.format(name=config.name)}")
+    why = _NO_PATH.format(name=config.name) if pathless else why_kept_whole(source, placed=placed, divided=divided)
+    if why and mode_of(annotations, policy)[0] == keys.DIVIDE:
+        found.append(f"replicas are not divided, every cluster gets all of them: {why}")
     if policy.spec.auto_migration is not None and not config.spec.auto_migration.enabled:
         found.append(f"autoMigration of {policy.kind} {policy.metadata.name} has no effect on this kind")
     return found
@@ -118,13 +139,3 @@ def _references(source: Json) -> tuple[PolicyRef | None, tuple[PolicyRef, ...]]:
 
 def _has_replicas(source: Json) -> bool:
     return any(fields.number(source, path) is not None for path in _REPLICAS)
-
-
-def _mode(annotations: dict[str, str], policy: PropagationPolicy) -> str:
-    stated = annotations.get(keys.SCHEDULING_MODE)
-    if (
-        stated in (keys.DUPLICATE, keys.DIVIDE)
-        and policy.metadata.annotations.get(keys.REFUSE_OBJECT_OVERRIDES) != "true"
-    ):
-        return str(stated)
-    return policy.spec.scheduling_mode

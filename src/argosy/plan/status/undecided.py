@@ -6,14 +6,15 @@ from argosy.api import keys
 from argosy.api.conditions import CHECK_CLUSTERS, PROPAGATED
 from argosy.api.types import FederatedObject, FederatedTypeConfig
 from argosy.plan import fields
+from argosy.plan.claims.record import NOBODY, InForce, in_force_now
 from argosy.plan.fields import Json
 from argosy.plan.followers.needs import unreadable_followers, waits_for
 from argosy.plan.kinds.lack import About, Lack
-from argosy.plan.metadata import annotations_of, labels_of
+from argosy.plan.metadata import annotations_of
 from argosy.plan.pipeline import pending
 from argosy.plan.pipeline.automatic import propagates
 from argosy.plan.pipeline.held import HeldReason, held_of
-from argosy.plan.pipeline.policy import propagation_ref
+from argosy.plan.pipeline.policy import PolicyRef
 from argosy.plan.pipeline.template import names_the_policies, reflects
 from argosy.plan.status.shortfalls import NOWHERE
 
@@ -22,20 +23,20 @@ __all__ = ["undecided", "unfederated"]
 #: The steps that place objects in clusters.
 _PLACING: Final = frozenset({keys.GLOBAL_SCHEDULER, keys.NSAUTOPROP_CONTROLLER})
 _OURS: Final = _PLACING | {keys.OVERRIDE_CONTROLLER, keys.FOLLOWER_CONTROLLER}
-_NO_POLICY: Final = f"no policy is named; label it, e.g. {keys.PROPAGATION_POLICY_LABEL}=NAME"
+_NO_POLICY: Final = f"no policy is named and none selects it; label it, e.g. {keys.PROPAGATION_POLICY_LABEL}=NAME"
 _NO_LEADER: Final = "the objects it follows are placed nowhere"
 
 
-def unfederated(source: Json, config: FederatedTypeConfig | None) -> str:
-    """Why nothing is made of an object that has no federated object."""
+def unfederated(source: Json, config: FederatedTypeConfig | None, selected: PolicyRef | None = None) -> str:
+    """Why nothing is made of an object that has no federated object. `selected` is the policy whose selectors claim it."""
     annotations, namespace = annotations_of(source), source["metadata"].get("namespace") or ""
     if config is None:
-        return "this kind is not federated: no FederatedTypeConfig names it"
+        return "this kind is not federated: no FederatedTypeConfig names it; copies that members have stay as they are"
     if annotations.get(keys.NO_FEDERATED_RESOURCE):
         return f"not federated: the annotation {keys.NO_FEDERATED_RESOURCE} says so"
     if namespace == keys.SYSTEM_NAMESPACE:
         return f"not federated: nothing in the namespace {keys.SYSTEM_NAMESPACE} is"
-    if propagation_ref(labels_of(source), namespace) is not None:
+    if in_force_now(source, None, selected).ref is not None:
         return "waiting to be federated: are the controllers running?"
     if source.get("kind") != "Namespace":
         return f"not federated: {_NO_POLICY}"
@@ -46,9 +47,11 @@ def unfederated(source: Json, config: FederatedTypeConfig | None) -> str:
     return "not federated: the namespaces every cluster has of its own are not propagated"
 
 
-def undecided(source: Json, federated: FederatedObject, config: FederatedTypeConfig, clusters: int) -> list[Lack]:
+def undecided(
+    source: Json, federated: FederatedObject, config: FederatedTypeConfig, clusters: int, policy: InForce = NOBODY
+) -> list[Lack]:
     """What keeps an object that has a federated object from members, before any of them is looked at. `clusters` are the
-    members there are."""
+    members there are, `policy` is in force."""
     annotations, found = federated.metadata.annotations, []
 
     def lacks(text: str, about: About = About.DECISION) -> None:
@@ -83,7 +86,8 @@ def undecided(source: Json, federated: FederatedObject, config: FederatedTypeCon
     if refused not in ("", CHECK_CLUSTERS, *HeldReason) and held is None:
         lacks(f"nothing is sent to members: {refused}", About.HOLD)
     if not federated.placed and not found:
-        why = _nowhere(source, annotations, config, clusters, follows=bool(federated.spec.follows))
+        leaderless = _NO_LEADER if federated.spec.follows else _NO_POLICY
+        why = _nowhere(source, annotations, config, clusters, leaderless if policy.ref is None else "")
         lacks(f"placed nowhere: {why}", About.PLACEMENT)
     return found
 
@@ -99,8 +103,9 @@ def _pending(text: str | None, *, held: bool) -> list[str]:
 
 
 def _nowhere(
-    source: Json, annotations: dict[str, str], config: FederatedTypeConfig, clusters: int, *, follows: bool
+    source: Json, annotations: dict[str, str], config: FederatedTypeConfig, clusters: int, no_policy: str
 ) -> str:
+    """`no_policy` is said of one without."""
     steps = {name for step in config.spec.controllers for name in step}
     if not steps & _PLACING:
         return NOWHERE.format(name=config.name)
@@ -110,8 +115,8 @@ def _nowhere(
         return f"the annotation {keys.NO_SCHEDULING} says so"
     if keys.NSAUTOPROP_CONTROLLER in steps and annotations_of(source).get(keys.NO_AUTO_PROPAGATION) == "true":
         return f"the annotation {keys.NO_AUTO_PROPAGATION} says so"
-    if propagation_ref(labels_of(source), source["metadata"].get("namespace") or "") is None:
-        return _NO_LEADER if follows else _NO_POLICY
+    if no_policy:
+        return no_policy
     if fields.number(source, config.spec.path_definition.replicas_spec) == 0:
         return "it has no replicas to divide"
     return "no controller has placed it"

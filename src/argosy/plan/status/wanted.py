@@ -17,6 +17,7 @@ from argosy.api.federated import CollectedFieldsWithCluster
 from argosy.api.policies import PropagationPolicy
 from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig
 from argosy.plan import fields
+from argosy.plan.claims.record import InForce, in_force, looked_at
 from argosy.plan.copies.digest import digest, template_digest
 from argosy.plan.copies.held_copies import held_copies
 from argosy.plan.copies.patches import OverrideError, apply_patches
@@ -28,6 +29,7 @@ from argosy.plan.kinds.generic import unfinished
 from argosy.plan.kinds.lack import About, Lack
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.kinds.rollout import UNOBSERVED
+from argosy.plan.pipeline.policy import PolicyRef
 from argosy.plan.replicas.completed import completed_of
 from argosy.plan.status.collect import UNREACHABLE
 from argosy.plan.status.since import is_to_be_scheduled_anew
@@ -52,8 +54,16 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     collected: CollectedStatus | None
     clusters: tuple[FederatedCluster, ...]
     fleet_paused: bool
-    #: The policy it names. Without it, it is not known whether a change of clusters has yet to be acted on.
+    #: The policy whose selectors claim it now, where somebody asked; what is on record counts as well.
+    selected: PolicyRef | None = None
+    #: The policy in force. Without it, it is not known whether a change of clusters has yet to be acted on.
     policy: PropagationPolicy | None = None
+
+    @property
+    def in_force(self) -> InForce:
+        """The policy that counts for it, whether or not it exists."""
+        federated = self.federated.metadata if self.federated is not None else None
+        return in_force(looked_at(self.source), federated, self.selected)
 
     def member(self, name: str) -> FederatedCluster | None:
         return next((each for each in self.clusters if each.name == name), None)
@@ -75,9 +85,9 @@ def lacks(known: Known, errors: Mapping[str, str] = {}) -> list[Lack]:
     """What is missing, with what it is about."""
     federated, config = known.federated, known.type_config
     if config is None or federated is None:
-        return [Lack(unfederated(known.source, config), About.DECISION)]
+        return [Lack(unfederated(known.source, config, known.selected), About.DECISION)]
     wants = _Wants(known, federated, config)
-    found = undecided(known.source, federated, config, len(known.clusters))
+    found = undecided(known.source, federated, config, len(known.clusters), known.in_force)
     for cluster in sorted(may_hold_copies(federated)):
         found += _missing_in(wants, cluster, errors.get(cluster, ""))
     found += _missing_altogether(wants)

@@ -28,7 +28,8 @@ class Known:
     def __init__(self):
         self.where = {}
         self.behind = {}
-        self.graph = Graph(self.where.get, lambda leader: self.behind.get(leader, frozenset()))
+        self.pods = {}
+        self.graph = Graph(self.where.get, lambda leader: self.behind.get(leader, frozenset()), self.pods.get)
 
     def lead(self, name, leader, placed="", leaving="", behind="", kind="Deployment"):
         self.where[ref(name, kind)] = Where(frozenset(placed.split()), frozenset(leaving.split()))
@@ -250,7 +251,7 @@ def test_what_was_taken_out_again_leaves_nothing_behind(leaders):
     known.stored()
     empty = Known().graph
     for field in vars(empty):
-        if field not in ("_where", "_behind"):
+        if field not in ("_where", "_behind", "_pods"):
             assert getattr(known.graph, field) == getattr(empty, field), field
 
 

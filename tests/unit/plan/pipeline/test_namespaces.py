@@ -1,10 +1,9 @@
 """The step that places namespaces in every cluster."""
 
-import re
-
 import pytest
 
 from argosy.api import keys
+from argosy.kube.regexp import compile_pattern
 from argosy.plan.copies.placement import placed, with_placement
 from argosy.plan.pipeline.namespaces import ANNOTATIONS, propagate_namespace
 from tests.unit.plan.pipeline.steps import begun, inputs, taken
@@ -29,7 +28,7 @@ def test_it_is_placed_everywhere_and_adopted_where_it_is_already():
         given("kube-public"),
         given("default"),
         given(annotations={keys.NO_AUTO_PROPAGATION: "true"}),
-        given(exclude_namespaces=re.compile("^sh")),
+        given(exclude_namespaces=compile_pattern("^sh")),
     ],
     ids=["kube-", "default", "opted out", "excluded"],
 )
