@@ -107,6 +107,17 @@ async def test_deleting_a_policy_holds_what_it_selected_and_the_annotation_lets_
     await fed.eventually_replicas({})
 
 
+async def test_what_a_policy_without_selectors_still_has_is_told_when_that_is_deleted(fed):
+    await select(fed, "all", DEPLOYED)
+    await fed.deploy(replicas=1, policy="")
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+    await change(fed, "all", resourceSelectors=[])
+    await eventually(lambda: _is(held(fed), "NoLongerSelected"))
+    await fed.client.delete(resources.PROPAGATION_POLICIES, "all", "default")
+    await eventually(lambda: _is(held(fed), "PolicyNotFound"))
+    assert await fed.replicas() == {"m1": 1, "m2": 1}
+
+
 async def test_labels_that_nobody_selects_any_more_hold_the_object(fed):
     await select(fed, "all", {"labelSelector": {"matchLabels": {"tier": "front"}}})
     await fed.deploy(replicas=1, policy="", tier="front")

@@ -8,6 +8,7 @@ __all__ = ["selectors"]
 
 _LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
 _LABEL_VALUE = {"type": "string", "pattern": r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", "maxLength": 63}
+_ALONE = ["Exists", "DoesNotExist"]
 #: A group other than the core one is never without its version.
 _API_VERSION = r"^(\*|v1|[a-z0-9]([-a-z0-9.]*[a-z0-9])?/([a-z]([-a-z0-9]*[a-z0-9])?|\*))$"
 
@@ -21,10 +22,12 @@ def _label_selector(whose: str) -> dict[str, Any]:
             "values": array("Values to compare with; none for Exists and DoesNotExist.", _LABEL_VALUE),
         },
         ("key", "operator"),
+        # Each says nothing of an unknown operator, which is refused by itself.
         anyOf=[
-            {"properties": {"operator": {"enum": ["In", "NotIn"]}, "values": {"minItems": 1}}, "required": ["values"]},
-            {"properties": {"operator": {"enum": ["Exists", "DoesNotExist"]}, "values": {"maxItems": 0}}},
+            {"properties": {"values": {"minItems": 1}}, "required": ["values"]},
+            {"properties": {"operator": {"not": {"enum": ["In", "NotIn"]}}}},
         ],
+        **{"not": {"properties": {"operator": {"enum": _ALONE}, "values": {"minItems": 1}}, "required": ["values"]}},
     )
     return obj(
         f"Labels of {whose}. An empty selector means all.",

@@ -4,6 +4,7 @@ others), and, since the stored objects are at hand, of what cannot be done as th
 Nothing is ever refused here. Where no federation was installed nothing is said.
 """
 
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -13,7 +14,7 @@ from argosy.api.policies import PropagationPolicy
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.cli.local.bound import BoundControllers
 from argosy.kube.resource import Resource
-from argosy.plan.claims.claim import Selectors
+from argosy.plan.claims.claim import Selectors, ref_of
 from argosy.plan.claims.claim import complaints as selecting_complaints
 from argosy.plan.claims.exclusions import subject_of
 from argosy.plan.claims.record import InForce, as_claimed
@@ -25,7 +26,7 @@ from argosy.server.auth.identity import Authorizer
 from argosy.server.http.request import Call
 from argosy.server.registry import Object
 from argosy.server.watchcache.entry import Entry
-from argosy.server.watchcache.store import Store
+from argosy.server.watchcache.store import Store, StoreEvent
 
 __all__ = ["Caveats"]
 
@@ -40,9 +41,9 @@ class Caveats(AdmissionPlugin):
     def __init__(self, store: Store, authorizer: Authorizer):
         self._store = store
         self._controllers = BoundControllers(store)
-        #: The policies that select, and the entries they were read from.
-        self._selecting: tuple[list[Entry], Selectors] = ([], Selectors())
-        #: The type configs by group and kind, likewise.
+        #: The policies that select, followed from the first write on.
+        self._selectors: Selectors | None = None
+        #: The type configs by group and kind, and the entries they were read from.
         self._types: tuple[list[Entry], dict[tuple[str, str], FederatedTypeConfig]] = ([], {})
 
     def settle(self, call: Call, new: Object, old: Object | None) -> None:
@@ -77,16 +78,14 @@ class Caveats(AdmissionPlugin):
         """The policy whose selectors claim an object that names none."""
         if call.kind.group == keys.GROUP or propagation_ref(labels_of(new), call.namespace) is not None:
             return None
-        entries = [entry for name in _POLICY_TABLES for entry in self._store.table(name).entries.values()]
-        if entries != self._selecting[0]:
-            policies = (_typed(entry.decode(), PropagationPolicy) for entry in entries)
-            self._selecting = (entries, Selectors(each for each in policies if each is not None))
-        selectors = self._selecting[1]
-        if not len(selectors):
+        if self._selectors is None:
+            self._selectors = Selectors()
+            self._store.follow(partial(_follow, self._selectors), *_POLICY_TABLES)
+        if not len(self._selectors):
             return None
         namespace = self._store.get(f"core/namespaces/{call.namespace}") if call.namespace else None
         labels = {call.namespace: labels_of(namespace.decode())} if namespace is not None else {}
-        claim = selectors.claim(subject_of(call.kind.group, call.kind.kind, new["metadata"]), labels)
+        claim = self._selectors.claim(subject_of(call.kind.group, call.kind.kind, new["metadata"]), labels)
         return claim.ref if claim is not None else None
 
     def _of_source(self, resource: Resource, source: Object, selected: PolicyRef | None) -> list[str]:
@@ -132,6 +131,16 @@ class Caveats(AdmissionPlugin):
     def _get(self, kind: Resource, key: str, type: type[T]) -> T | None:
         entry = self._store.get(_key(kind, key))
         return None if entry is None else _typed(entry.decode(), type)
+
+
+def _follow(selectors: Selectors, event: StoreEvent) -> None:
+    policy = _typed(event.entry.decode(), PropagationPolicy)
+    if policy is None:
+        return
+    if event.deleted:
+        selectors.drop(ref_of(policy))
+    else:
+        selectors.put(policy)
 
 
 def _complaints(source: Object, policy: PropagationPolicy, config: FederatedTypeConfig) -> list[str]:

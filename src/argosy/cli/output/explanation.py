@@ -204,8 +204,14 @@ def _unfederated(facts: Facts) -> str:
     return unfederated(facts.source, facts.type_config, ref)
 
 
+def _is_held(facts: Facts) -> bool:
+    return facts.federated is not None and held_of(annotations_of(facts.federated)) is not None
+
+
 def _claimed(facts: Facts) -> str:
     claim, counts = facts.claim, facts.in_force
+    if counts.lost and not _is_held(facts):
+        return "it selected it"  # whoever asks may not read policies, or the controllers have yet to act
     if counts.lost:
         return "it selects it no more" if facts.policy is not None else "it selected it, and was deleted"
     if claim is not None:

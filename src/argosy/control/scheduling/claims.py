@@ -74,10 +74,14 @@ class Claims:
 
     def _policy_changed(self, change: Change[PropagationPolicy]) -> None:
         old, new = change.old, change.new
-        versions = [each for each in (old, new) if each is not None and each.spec.resource_selectors]
-        if not versions or _same(old, new):
+        known = [each for each in (old, new) if each is not None]
+        if not known or _same(old, new):
             return
-        ref = ref_of(versions[0])
+        ref = ref_of(known[0])
+        versions = [each for each in known if each.spec.resource_selectors]
+        # One that selects nothing any more may still have what it selected before.
+        if not versions and not any(self._caches.sources_selected_by(ref)):
+            return
         if new is not None:
             self._selectors.put(new)
         else:

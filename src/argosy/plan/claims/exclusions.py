@@ -19,7 +19,7 @@ _CORE: Final = ""
 #: What every namespace has of its own, by group and kind.
 _EVERY_NAMESPACES: Final = {
     (_CORE, "ServiceAccount"): frozenset({"default"}),
-    (_CORE, "ConfigMap"): frozenset({"kube-root-ca.crt"}),
+    (_CORE, "ConfigMap"): frozenset({"kube-root-ca.crt", "istio-ca-root-cert", "openshift-service-ca.crt"}),
 }
 #: The API server's own address.
 _API_SERVER: Final = frozenset({(_CORE, "Service"), (_CORE, "Endpoints"), ("discovery.k8s.io", "EndpointSlice")})
@@ -32,7 +32,7 @@ _TOKEN_OF: Final = "kubernetes.io/service-account.name"
 _HELM_RELEASE: Final = "sh.helm.release.v1."
 _SYSTEM: Final = ("system:", "system-")
 
-#: Kinds that a wildcard leaves out: made by controllers in each cluster, of one cluster's hardware, or in the way of every
+#: Kinds that a wildcard leaves out: made by controllers in each cluster, of one cluster's machines, or in the way of every
 #: request of a cluster.
 WITH_ITS_KIND_ONLY: Final = frozenset(
     {
@@ -51,6 +51,7 @@ WITH_ITS_KIND_ONLY: Final = frozenset(
         ("apps", "ControllerRevision"),
         ("certificates.k8s.io", "CertificateSigningRequest"),
         ("coordination.k8s.io", "Lease"),
+        ("coordination.k8s.io", "LeaseCandidate"),
         ("discovery.k8s.io", "EndpointSlice"),
         ("events.k8s.io", "Event"),
         ("flowcontrol.apiserver.k8s.io", "FlowSchema"),
@@ -59,10 +60,14 @@ WITH_ITS_KIND_ONLY: Final = frozenset(
         ("metrics.k8s.io", "PodMetrics"),
         ("networking.k8s.io", "IPAddress"),
         ("networking.k8s.io", "ServiceCIDR"),
+        ("node.k8s.io", "RuntimeClass"),
+        ("resource.k8s.io", "ResourceSlice"),
         ("storage.k8s.io", "CSIDriver"),
         ("storage.k8s.io", "CSINode"),
         ("storage.k8s.io", "CSIStorageCapacity"),
+        ("storage.k8s.io", "StorageClass"),
         ("storage.k8s.io", "VolumeAttachment"),
+        ("storage.k8s.io", "VolumeAttributesClass"),
     }
 )
 

@@ -66,11 +66,11 @@ def test_a_namespaced_policy_selects_in_its_namespace_and_nothing_without_one():
     policy = selecting("all", ALL, namespace="shop")
     assert winner(policy) == PolicyRef("all", "shop")
     assert winner(policy, of=subject(namespace="office")) is None
-    assert winner(policy, of=subject("StorageClass", group="storage.k8s.io", namespace="")) is None
+    assert winner(policy, of=subject("PriorityClass", group="scheduling.k8s.io", namespace="")) is None
 
 
 def test_a_cluster_scoped_policy_selects_objects_without_a_namespace_too():
-    of = subject("StorageClass", group="storage.k8s.io", namespace="")
+    of = subject("PriorityClass", group="scheduling.k8s.io", namespace="")
     assert winner(selecting("all", ALL), of=of) == PolicyRef("all")
     assert winner(selecting("all", {"namespaceSelector": {"matchLabels": {"team": "red"}}}), of=of) is None
 
