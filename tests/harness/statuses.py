@@ -5,9 +5,14 @@ The members' statuses are as real members write them, and so is the merged one: 
 
 from typing import Any, NamedTuple
 
+from argosy.kube import mergepatch
+from argosy.kube.client import Client, Patch
 from argosy.kube.resource import Resource
+from argosy.plan.fields import equal
+from argosy.plan.kinds.observation import Aggregation, Observation
+from argosy.plan.kinds.registry import kind_of
 
-__all__ = ["EARLY", "KINDS", "LATE", "Merged"]
+__all__ = ["EARLY", "KINDS", "LATE", "Merged", "accepted_and_stable"]
 
 Object = dict[str, Any]
 
@@ -25,8 +30,6 @@ class Merged(NamedTuple):
     #: Of the members m1 and m2, both of which have observed the newest generation, 1.
     reported: tuple[Object, Object]
     merged: Object
-    #: In a member.
-    copy_spec: Object = {}
 
     def source(self, namespace: str | None = "default", name: str = "x") -> Object:
         metadata = {"name": name, **({"namespace": namespace} if self.resource.namespaced else {})}
@@ -334,3 +337,42 @@ KINDS: dict[str, Merged] = {
         },
     ),
 }
+
+
+async def accepted_and_stable(client: Client, kind: str, namespace: str) -> None:
+    """An API server takes what is merged, of one member and of two, and it then differs in nothing from what is merged again."""
+    case = KINDS[kind]
+    name = f"{namespace}-x" if not case.resource.namespaced else "x"
+    own = namespace if case.resource.namespaced else None
+    await client.create(case.resource, case.source(namespace, name))
+    first, second = case.reported
+    nothing = {key: value for key, value in first.items() if key not in ("loadBalancer", "conditions", "disruptedPods")}
+    for reported in (
+        (first,),
+        (first, second),
+        (second,),
+        (nothing | {"loadBalancer": {}} if "loadBalancer" in first else first,),
+    ):
+        merged = await _merged(client, case, name, own, reported)
+        stored = await client.get(case.resource, name, own)
+        patch = {"status": mergepatch.create(stored.get("status") or {}, merged)}
+        after = await client.patch(case.resource, name, patch, own, kind=Patch.MERGE, subresource="status")
+        again = await _merged(client, case, name, own, reported)
+        assert equal(after["status"], again), f"stored {after['status']}, merged again {again}"
+    await client.delete(case.resource, name, own)
+
+
+async def _merged(
+    client: Client, case: Merged, name: str, namespace: str | None, reported: tuple[Object, ...]
+) -> Object:
+    source = await client.get(case.resource, name, namespace)
+    source |= {"apiVersion": case.resource.api_version, "kind": case.resource.kind}
+    observations = [
+        Observation(
+            f"m{at}", {"metadata": {}, "status": each}, last_written_generation=each.get("observedGeneration", 0)
+        )
+        for at, each in enumerate(reported, 1)
+    ]
+    merged = kind_of(source).aggregate(Aggregation(source, observations, True, LATE))
+    assert merged is not None
+    return merged
