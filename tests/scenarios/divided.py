@@ -26,7 +26,7 @@ EQUAL = weights(m1=1, m2=1, m3=1)
 
 
 async def test_a_stateful_set_is_divided_in_ranges_and_no_pod_changes_its_cluster(world: World) -> None:
-    async with _divisible(world, "statefulsets.apps", "spec.replicas"):
+    async with divisible(world, "statefulsets.apps", "spec.replicas"):
         await world.policy(**EQUAL)
         await world.client.create(STATEFUL_SETS, _workload(world, STATEFUL_SETS, "db", _stateful_spec(6)))
         first = await _eventually_pods(world, 6)
@@ -43,7 +43,7 @@ async def test_a_stateful_set_is_divided_in_ranges_and_no_pod_changes_its_cluste
 
 
 async def test_a_divided_job_does_its_work_once(world: World) -> None:
-    async with _divisible(world, "jobs.batch", "spec.parallelism"):
+    async with divisible(world, "jobs.batch", "spec.parallelism"):
         await world.policy(**EQUAL)
         spec = {"parallelism": 3, "completions": 12, "template": _pods("sum", restartPolicy="Never")}
         await world.client.create(JOBS, _workload(world, JOBS, "sum", spec))
@@ -62,7 +62,7 @@ async def test_a_divided_job_does_its_work_once(world: World) -> None:
 
 async def test_a_divided_job_that_has_to_leave_a_cluster_is_not_complete_until_the_rest_is_done(world: World) -> None:
     share = 10
-    async with _divisible(world, "jobs.batch", "spec.parallelism"):
+    async with divisible(world, "jobs.batch", "spec.parallelism"):
         await world.policy(**EQUAL)
         spec = {"parallelism": 3, "completions": 3 * share, "template": _pods("sum", restartPolicy="Never")}
         await world.client.create(JOBS, _workload(world, JOBS, "sum", spec))
@@ -128,7 +128,7 @@ async def test_a_divided_job_that_has_to_leave_a_cluster_is_not_complete_until_t
 
 
 async def test_what_a_copy_does_until_it_is_removed_counts_and_is_not_done_again(world: World) -> None:
-    async with _divisible(world, "jobs.batch", "spec.parallelism"):
+    async with divisible(world, "jobs.batch", "spec.parallelism"):
         await world.policy(**EQUAL)
         spec = {"parallelism": 3, "completions": 12, "template": _pods("sum", restartPolicy="Never")}
         await world.client.create(JOBS, _workload(world, JOBS, "sum", spec))
@@ -219,7 +219,7 @@ def _workload(world: World, resource: Resource, name: str, spec: dict[str, Any])
 
 
 @asynccontextmanager
-async def _divisible(world: World, type_config: str, path: str) -> AsyncIterator[None]:
+async def divisible(world: World, type_config: str, path: str) -> AsyncIterator[None]:
     """The kind can be divided as long as it is needed."""
 
     async def say(where: str | None) -> None:
