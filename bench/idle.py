@@ -1,8 +1,8 @@
 """What federated objects cost while nothing happens: memory of the controllers for each, and CPU over a quiet minute.
 
-The control plane and two members are API servers alone, each a process of its own, and so are the controllers. The Deployments are
-in both members, which report them as rolled out; no pods run. Memory is what the controllers' process has more than after its first
-few Deployments.
+The control plane and two members are API servers alone, each a process of its own, and so are the controllers. The Deployments
+are in both members, which report them as rolled out; no pods run. Memory is what the controllers' process has more than after its
+first few Deployments.
 """
 
 import asyncio
