@@ -234,7 +234,7 @@ class Aggregate(Loop[SourceKey]):
             self._untold[key] = untold._replace(moving=True)
             return Result(requeue_after=wait)
         seen = self._causes.found(key, config, seen)
-        existing = self._caches.collected[config.namespaced].get(key.federated.key)
+        existing = self._caches.collected(key)
         collected = None
         if config.spec.status_collection.enabled:
             stored = _as_json(existing) if existing is not None else None
@@ -269,7 +269,7 @@ class Aggregate(Loop[SourceKey]):
         large = isinstance(error, ApiError) and _is_about_size(error)
         if isinstance(error, ApiError) and not large and not isinstance(error, Invalid | BadRequest):
             return {}
-        last_known = self._last_known(key, config)
+        last_known = self._last_known(key)
         copies = {
             name: copy for name, each in seen.items() if (copy := each.object or last_known.get(name)) is not None
         }
@@ -322,7 +322,7 @@ class Aggregate(Loop[SourceKey]):
                 raise
             return
         self._metrics.control_writes.labels(resource.kind, "create" if is_new else "update").inc()
-        self._caches.collected[config.namespaced].remember(raw)
+        self._caches.remember_collected(raw, config.namespaced)
 
     async def _write_source(
         self,
@@ -346,8 +346,8 @@ class Aggregate(Loop[SourceKey]):
         if observed is not None and observed == source["metadata"].get("generation"):
             self._marks.finished(key, observed, config.name)
 
-    def _last_known(self, key: SourceKey, config: FederatedTypeConfig) -> dict[str, dict[str, Any]]:
-        collected = self._caches.collected[config.namespaced].get(key.federated.key)
+    def _last_known(self, key: SourceKey) -> dict[str, dict[str, Any]]:
+        collected = self._caches.collected(key)
         return {entry.cluster: entry.collected_fields for entry in collected.clusters} if collected else {}
 
     def _observations(
@@ -359,7 +359,7 @@ class Aggregate(Loop[SourceKey]):
         doubted: frozenset[str],
     ) -> list[Observation]:
         """Uses the CollectedStatus for members that cannot be read now, unless their copies are invalid."""
-        last_known = {name: known for name, known in self._last_known(key, config).items() if name not in doubted}
+        last_known = {name: known for name, known in self._last_known(key).items() if name not in doubted}
         written = {entry.cluster: entry.last_observed_generation for entry in federated.status.clusters}
         observations = []
         for name in federated.placed:

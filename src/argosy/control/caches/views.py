@@ -9,15 +9,28 @@ from argosy.api import keys
 from argosy.api.federated import LeaderReference
 from argosy.api.types import FederatedCluster, FederatedStatus, PlacementEntry
 from argosy.kube.informer import Change
-from argosy.kube.objects import Metadata
+from argosy.kube.objects import Identity, Metadata
 
-__all__ = ["FederatedView", "SourceView", "cluster_of_more_than_health", "policy_references", "same_but_for_status"]
+__all__ = [
+    "CollectedView",
+    "FederatedView",
+    "SourceView",
+    "cluster_of_more_than_health",
+    "policy_references",
+    "same_but_for_status",
+]
 
 
 class SourceView(msgspec.Struct, frozen=True):
     """A user's object of a federated type."""
 
     metadata: Metadata = Metadata()
+
+
+class CollectedView(msgspec.Struct, frozen=True, gc=False):
+    """A CollectedStatus, of which only the bytes are looked at."""
+
+    metadata: Identity = Identity()
 
 
 class _FederatedViewSpec(msgspec.Struct, frozen=True):
