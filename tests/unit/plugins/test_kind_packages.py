@@ -1,8 +1,10 @@
 """Kinds of packages: found by entry point, and none of them, however broken, costs more than its own kind."""
 
+import re
 import types
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,3 +117,16 @@ def test_a_package_may_say_more_than_a_rule_that_comes_with_argosy_and_not_more_
     assert lacks({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}, {}) == ["ours"]
     install(Kind(unfinished=lambda desired, copy: ["ours"]), "Deployment.apps")
     assert lacks({"apiVersion": "apps/v1", "kind": "Deployment"}, {}) == ["its newest change is not observed yet"]
+
+
+def test_the_package_in_the_docs_does_what_it_says(install: Install) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "kinds.md").read_text()
+    [block] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    world: dict[str, Any] = {}
+    exec(block, world)
+    install(world["FOUNTAIN"], "Fountain.example.com")
+    fountain = {**WIDGET, "kind": "Fountain", "spec": {"jets": 3}}
+    good, bad = {"jetsRunning": 3, "coldest": 14}, {"jetsRunning": 2, "coldest": 8}
+    assert status_of(fountain, good, bad) == {"jetsRunning": 5, "average": 11}
+    assert lacks(fountain, {"status": good}) == []
+    assert lacks(fountain, {"status": bad}) == ["2 of 3 replicas are running"]

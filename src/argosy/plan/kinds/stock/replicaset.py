@@ -12,7 +12,7 @@ from argosy.plan.kinds.rollout import count, missing_replicas, replicas_of, stat
 
 __all__ = ["KIND"]
 
-_UNLESS_ZERO: Final = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas", "terminatingReplicas")
+_UNLESS_ZERO: Final = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 
 
 def _merge(members: Sequence[Member], aggregation: Aggregation) -> Json:
