@@ -78,6 +78,7 @@ QUICK = Timings(
     status_quiet=0.03,
     status_longest=0.1,
     status_longest_busy=0.5,
+    unready_grace=3.0,
     migration_quiet=0.2,
 )
 #: Where a member is to be lost.

@@ -15,6 +15,7 @@ __all__ = [
     "test_a_quota_that_keeps_pods_of_a_statefulset_away_is_told",
     "test_an_image_that_cannot_be_pulled_is_told",
     "test_pods_that_fit_no_node_are_told",
+    "test_pods_that_run_and_do_not_become_ready_are_told",
 ]
 
 _QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
@@ -53,6 +54,19 @@ async def test_pods_that_fit_no_node_are_told(world: World) -> None:
     await eventually_told_once(world, "Unschedulable", "m1", "m2")
     container["resources"] = {"requests": {"cpu": "10m"}}
     await world.client.patch(DEPLOYMENTS, "web", {"spec": manifest["spec"]}, world.namespace)
+    await eventually_rolled_out(world, 2)
+    await eventually_well(world)
+
+
+async def test_pods_that_run_and_do_not_become_ready_are_told(world: World) -> None:
+    await world.policy(**_TWO)
+    manifest = deployment("web", 2, "policy", world.namespace)
+    manifest["spec"]["template"]["spec"]["readinessGates"] = [{"conditionType": "example.com/open"}]
+    await world.client.create(DEPLOYMENTS, manifest)
+    await eventually_waits_for(world, "m1: 1 of 1 pods: ReadinessGatesNotReady", "m2: 1 of 1 pods: ")
+    await eventually_told_once(world, "ReadinessGatesNotReady", "m1", "m2")
+    gates = {"template": {"spec": {"readinessGates": None}}}
+    await world.client.patch(DEPLOYMENTS, "web", {"spec": gates}, world.namespace)
     await eventually_rolled_out(world, 2)
     await eventually_well(world)
 

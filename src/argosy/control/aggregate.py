@@ -47,6 +47,9 @@ from argosy.plan.status.wanted import Known
 
 __all__ = ["Aggregate"]
 
+#: Annotations that conditions quote.
+_SAID = (keys.HELD, keys.HELD_COPIES, keys.WAITS_FOR)
+
 
 class _Untold(NamedTuple):
     """The times of the first and the last change, and whether replicas were seen starting or stopping."""
@@ -150,8 +153,8 @@ class Aggregate(Loop[SourceKey]):
         return [key]
 
     def _of_federated(self, change: Change[FederatedView]) -> list[SourceKey]:
-        """A write of federate is reported back once it was dispatched. New labels are dispatched nowhere, and collected; so is
-        the end of a removal."""
+        """A write of federate is reported back once it was dispatched. What is dispatched nowhere is reported at once: new
+        labels, the end of a removal, another reason for what holds the object."""
         if change.new is None or (change.origin == FEDERATE and not _tells_more(change.old, change.new)):
             return []
         key = self._caches.source_of(change.new)
@@ -196,9 +199,8 @@ class Aggregate(Loop[SourceKey]):
             believed = {name: Seen(None, reachable=False) if name in doubtful else each for name, each in seen.items()}
             return await self._tell(key, config, federated, believed, untold, frozenset(doubtful))
         self._doubt(key, {})
-        if result is None and self._causes.unsure(key, config, seen):
-            return Result(requeue_after=self._timings.health_period)
-        return result
+        again = self._causes.again(key, config, seen) if result is None else None
+        return Result(requeue_after=again) if again is not None else result
 
     def _forget(self, key: SourceKey) -> None:
         """Nothing is told of the object any more."""
@@ -425,8 +427,10 @@ def _tells_more(old: FederatedView | None, new: FederatedView) -> bool:
     """Whether a write of federate changes what is told, though nothing of it is dispatched."""
     if old is None:
         return False
-    gone = set(to_be_removed(old.metadata.annotations)).difference(to_be_removed(new.metadata.annotations))
-    return bool(gone) or old.metadata.labels != new.metadata.labels
+    before, after = old.metadata.annotations, new.metadata.annotations
+    gone = set(to_be_removed(before)).difference(to_be_removed(after))
+    said = any(before.get(each) != after.get(each) for each in _SAID)
+    return bool(gone) or said or old.metadata.labels != new.metadata.labels
 
 
 def _as_json(collected: CollectedStatus) -> dict[str, Any]:

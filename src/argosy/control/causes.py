@@ -14,10 +14,10 @@ from argosy.control.members.probe import Prober, TroubleChange
 from argosy.control.refusals import Refusals
 from argosy.control.telemetry.events import ObjectRecorder
 from argosy.control.timings import Timings
-from argosy.fleet.pods.troubles import WorkloadRef
+from argosy.fleet.pods.troubles import Trouble, WorkloadRef
 from argosy.kube import clock
 from argosy.plan.fields import MISSHAPEN
-from argosy.plan.status.cause import FAILED_CREATE, cause_of, workload_of
+from argosy.plan.status.cause import FAILED_CREATE, cause_of, counted, workload_of
 from argosy.plan.status.collect import Seen
 
 __all__ = ["Causes"]
@@ -67,23 +67,32 @@ class Causes:
         troubles = self._prober.troubles_of(cluster, workload)
         if troubles is None and before is not None:
             return msgspec.structs.replace(seen, cause=before)
+        told, _ = self._counted(troubles, before)
         refusal = self._refusals.of_copy(cluster, key)
         if refusal is None:  # nobody has asked yet, after a restart say
             refusal = before.message if before is not None and before.reason == FAILED_CREATE else ""
         try:
-            cause = cause_of(seen.object, config, troubles or (), refusal, before)
+            cause = cause_of(seen.object, config, told, refusal, before)
         except MISSHAPEN:  # the copy is not understood, which is told elsewhere
             return seen
         return msgspec.structs.replace(seen, cause=cause)
 
-    def unsure(self, key: SourceKey, config: FederatedTypeConfig, seen: dict[str, Seen]) -> bool:
-        """Whether something was told that could not be verified: pods that are well again tell nothing when they are listed."""
-        stored = self._stored(key)
-        return any(
-            seen[name].reachable and self._prober.troubles_of(name, workload_of(config, key.key)) is None
-            for name in stored
-            if name in seen
-        )
+    def again(self, key: SourceKey, config: FederatedTypeConfig, seen: dict[str, Seen]) -> float | None:
+        """Seconds until there may be more to tell, though nothing happens: a trouble has lasted long enough by then, or what was
+        told and could not be verified can be. (Pods that are well again tell nothing when they are listed.)"""
+        stored, workload = self._stored(key), workload_of(config, key.key)
+        soon = []
+        for name in (name for name, each in seen.items() if each.reachable):
+            troubles = self._prober.troubles_of(name, workload)
+            if troubles is None and name in stored:
+                soon.append(self._timings.health_period)
+            _, left = self._counted(troubles, stored.get(name))
+            if left is not None:
+                soon.append(left)
+        return min(soon, default=None)
+
+    def _counted(self, troubles: list[Trouble] | None, before: Cause | None) -> tuple[list[Trouble], float | None]:
+        return counted(troubles or (), clock.now(), self._timings.unready_grace, before)
 
     def tell(
         self, key: SourceKey, config: FederatedTypeConfig, federated: FederatedObject, seen: dict[str, Seen]

@@ -29,10 +29,12 @@ from argosy.control.collect import Collector, CopyChange
 from argosy.control.context import ControllerContext
 from argosy.control.copies.item import Item, Nobodys, item_of
 from argosy.control.copies.operations import Applied, Operations
-from argosy.control.copies.pause import Pause, pause_changed
+from argosy.control.copies.pause import Pause, PauseGuard, pause_changed
 from argosy.control.copies.report import Report
 from argosy.control.copies.rounds import Rounds, Work
 from argosy.control.copies.unsent import unsent, unsent_anywhere
+from argosy.control.fence import Withheld
+from argosy.control.members.guarded import Guarded
 from argosy.control.members.member import Connected, Member, Members
 from argosy.control.sharding.shards import NAMESPACES
 from argosy.control.telemetry.events import ObjectRecorder
@@ -226,15 +228,10 @@ class Dispatch(Loop[FederatedKey]):
             return None
         # The source's own word counts before it is mirrored, which may be later than this pass. A source that was resumed is
         # waited for: what it says otherwise is mirrored with that.
-        if self._pause.object(item.annotations) or self._is_paused(item):
+        if self._pause.object(item.annotations) or self._pause.source(item.source, item.annotations):
             await self._report.round(item, unsent_anywhere(item, self._caches.clusters), complete=False)
             return None
         return await self._round(item)
-
-    def _is_paused(self, item: Item) -> bool:
-        source = self._caches.source(item.source)
-        annotations = source.metadata.annotations if source is not None else item.annotations
-        return self._pause.fleet() or self._pause.object(annotations)
 
     async def _refuse(self, item: Item, refusal: Refusal) -> None:
         """Nothing is written and nothing removed: copies in members stay. The object is woken when the cause changes."""
@@ -274,6 +271,12 @@ class Dispatch(Loop[FederatedKey]):
 
     async def _settle(self, item: Item, cluster_name: str, wanted: bool) -> Applied:
         """One object in one cluster."""
+        try:
+            return await self._brought(item, cluster_name, wanted)
+        except Withheld:
+            return msgspec.structs.replace(unsent(item, cluster_name), withheld=True)
+
+    async def _brought(self, item: Item, cluster_name: str, wanted: bool) -> Applied:
         record = item.record(cluster_name)
         cluster = self._caches.clusters.get(cluster_name)
         if cluster is None:  # it left the federation, and its copies are no longer ours
@@ -292,7 +295,7 @@ class Dispatch(Loop[FederatedKey]):
         if not wanted:
             if failover.has_failed(cluster) and not self._is_served_elsewhere(item):
                 return Applied(Propagation.WAITING_FOR_REMOVAL)
-            return await self._operations.remove(member, item.config, item.member_key)
+            return await self._operations.remove(self._guarded(item, member), item.config, item.member_key)
         return self._awaiting_namespace(item, await self._ensure(item, member, record), cluster_name)
 
     def _is_served_elsewhere(self, item: Item) -> bool:
@@ -362,7 +365,7 @@ class Dispatch(Loop[FederatedKey]):
         try:
             adopt = adoption.adopts(annotations) and adoption.may_adopt(annotations, member.name)
             return await self._operations.apply(
-                member,
+                self._guarded(item, member),
                 item.config,
                 item.member_key,
                 lambda present: self._labelled(item, render(template, patches, present, annotations, item.config)),
@@ -393,7 +396,7 @@ class Dispatch(Loop[FederatedKey]):
         if keys.SYNC_FINALIZER not in item.federated.metadata.finalizers:
             return None
         # A source that is being deleted no longer mirrors its annotations, but may still be resumed.
-        if self._is_paused(item):
+        if self._pause.source(item.source, item.annotations):
             return None
         if not self._deletion_is_meant(item):
             return await self._hold_deletion(item)
@@ -455,7 +458,14 @@ class Dispatch(Loop[FederatedKey]):
         if self._pause.cluster(cluster):
             return Applied(Propagation.WAITING_FOR_REMOVAL)
         stays = functools.partial(adoption.orphans, item.annotations)
-        return await self._operations.remove(member, item.config, item.member_key, stays)
+        try:
+            return await self._operations.remove(self._guarded(item, member), item.config, item.member_key, stays)
+        except Withheld:
+            return Applied(Propagation.WAITING_FOR_REMOVAL, withheld=True)
+
+    def _guarded(self, item: Item, member: Member) -> Guarded:
+        """What is paused while it is under way is not sent."""
+        return Guarded(member, PauseGuard(self._pause, self._caches, member.name, item.source, item.annotations))
 
 
 def _connected(connected: Connected) -> tuple[str, ...]:

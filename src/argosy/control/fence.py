@@ -21,7 +21,7 @@ from argosy.kube.client import Client
 from argosy.kube.errors import TransportError
 from argosy.kube.transport import Event, Page, Request, Response, Transport
 
-__all__ = ["Fence", "FenceLost", "fenced"]
+__all__ = ["Fence", "FenceLost", "Withheld", "fenced"]
 
 _READS = frozenset({"GET", "HEAD"})
 
@@ -30,9 +30,13 @@ class FenceLost(TransportError):
     """Somebody else may be leading now; the write was not sent."""
 
 
+class Withheld(Exception):
+    """A write was not sent, because nothing may be sent now. Says nothing of who would have got it."""
+
+
 class Fence(Protocol):
     def check(self) -> None:
-        """Raise FenceLost unless we certainly still hold the lease."""
+        """Raise, FenceLost say, unless writes may be sent: we certainly still hold the lease."""
         ...
 
 

@@ -93,6 +93,8 @@ class Timings(msgspec.Struct, frozen=True):
     status_longest_busy: float = 2.0
     #: An event about why pods are not ready is not repeated for the same object, cluster and reason within this.
     cause_repeat: float = 3600.0
+    #: A pod that runs and is not ready is told of after so long: until then it may be starting.
+    unready_grace: float = 30.0
     #: A workload that lacks pods for so long, and has no condition for it: its member is asked for events about them,
     refusal_delay: float = 5.0
     #: ... again after this,

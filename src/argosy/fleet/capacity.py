@@ -17,7 +17,7 @@ from msgspec import Meta
 from argosy.api.clusters import ClusterResources, ResourceList
 from argosy.fleet.katalyst import NodeResources
 from argosy.fleet.member import CPU, readable
-from argosy.fleet.pods.troubles import ContainerStatus, Trouble, unschedulable, unstarted
+from argosy.fleet.pods.troubles import ContainerStatus, Trouble, unready, unschedulable, unstarted
 from argosy.kube import quantity
 from argosy.kube.objects import Identity, Metadata, OwnerReference
 from argosy.kube.podresources import InitContainer, add, aggregate
@@ -105,6 +105,7 @@ class PodConditionView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 _POD_SCHEDULED = "PodScheduled"
+_READY = "Ready"
 _REPLICA_SET = "ReplicaSet"
 #: For a scheduled pod nothing else matters; nearly all pods are scheduled.
 _SCHEDULED = (PodConditionView(_POD_SCHEDULED, "True"),)
@@ -178,7 +179,13 @@ class PodView(msgspec.Struct, frozen=True, gc=False):
             if scheduling is not None and scheduling.status == "False":
                 found = unschedulable(scheduling.reason, scheduling.message)
             else:
-                found = unstarted(status.init_container_statuses or ()) or unstarted(status.container_statuses or ())
+                containers = status.container_statuses or ()
+                found = unstarted(status.init_container_statuses or ()) or unstarted(containers)
+                if found is None and status.phase == "Running":
+                    for condition in status.conditions or ():
+                        if condition.type == _READY and condition.status == "False":
+                            since = condition.last_transition_time
+                            found = unready(condition.reason, condition.message, since, containers)
             if found is not None:
                 template_hash = metadata.labels.template_hash if metadata.labels is not None else None
                 found = found.of(controller, metadata.namespace, template_hash)

@@ -85,6 +85,42 @@ def test_a_pod_without_a_node_tells_what_the_scheduler_said_without_preemption()
     assert seen.trouble == Trouble("Unschedulable", "0/3 nodes are available: 3 Insufficient cpu", WEB)
 
 
+def running(started: str, **more: Any) -> dict[str, Any]:
+    return {"name": "main", "ready": False, "state": {"running": {"startedAt": started}}, **more}
+
+
+def not_ready(*containers: dict[str, Any], **ready: Any) -> PodView:
+    """Runs, and is not ready since it was placed."""
+    condition = {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z", **ready}
+    scheduled = {"type": "PodScheduled", "status": "True"}
+    return pod(*containers, phase="Running", conditions=[condition, scheduled])
+
+
+UNREADY = {"reason": "ContainersNotReady", "message": "containers with unready status: [main]"}
+
+
+def test_a_pod_that_runs_and_is_not_ready_counts_since_its_last_container_started() -> None:
+    seen = not_ready(running("2026-01-01T00:00:20Z"), running("2026-01-01T00:00:10Z", ready=True), **UNREADY)
+    assert seen.trouble == Trouble(UNREADY["reason"], UNREADY["message"], WEB, "2026-01-01T00:00:20Z")
+
+
+def test_a_pod_that_was_ready_and_is_no_more_counts_since_then() -> None:
+    seen = not_ready(running("2025-12-31T00:00:00Z"), **UNREADY)
+    assert seen.trouble is not None
+    assert seen.trouble.since == "2026-01-01T00:00:00Z"
+
+
+def test_a_closed_gate_is_told_though_all_containers_are_ready() -> None:
+    text = 'the status of pod readiness gate "open" is not "True"'
+    seen = not_ready(running("2026-01-01T00:00:20Z", ready=True), reason="ReadinessGatesNotReady", message=text)
+    assert seen.trouble is not None
+    assert (seen.trouble.reason, seen.trouble.message) == ("ReadinessGatesNotReady", text)
+
+
+def test_pods_of_a_lost_node_have_no_trouble_of_their_own() -> None:
+    assert not_ready(running("2026-01-01T00:00:20Z", ready=True)).trouble is None
+
+
 @pytest.mark.parametrize(
     "seen",
     [

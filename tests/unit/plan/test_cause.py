@@ -1,5 +1,6 @@
 """Why pods of a copy are not ready: the reason of most of them, in words that stay the same while it lasts."""
 
+import datetime
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from argosy.api.federated import Cause
 from argosy.fleet.pods.troubles import Trouble
 from argosy.plan.fields import Json
 from argosy.plan.kinds.cause import cause_text, causes_text
-from argosy.plan.status.cause import cause_of, lacks_pods, refusal_text, steady
+from argosy.plan.status.cause import cause_of, counted, lacks_pods, refusal_text, steady
 from tests.unit.plan.worlds import DEPLOYMENTS, TYPE_CONFIGS
 
 STATEFULSETS, DAEMONSETS, JOBS = (TYPE_CONFIGS[name] for name in ("statefulsets.apps", "daemonsets.apps", "jobs.batch"))
@@ -40,6 +41,30 @@ def test_pods_that_a_deployment_could_not_create_count_by_what_is_missing():
     fewer = cause_of(copy(5, 4, conditions=[failing]), DEPLOYMENTS, [PULL, PULL], "", None)
     assert fewer is not None
     assert fewer.reason == "ImagePullBackOff"
+
+
+NOW = datetime.datetime(2026, 1, 1, 0, 1, tzinfo=datetime.UTC)
+
+
+def since(second: int) -> Trouble:
+    return Trouble(
+        "ContainersNotReady", "containers with unready status: [main]", since=f"2026-01-01T00:00:{second:02}Z"
+    )
+
+
+def test_what_has_not_lasted_yet_is_told_later():
+    assert counted([PULL, since(10), since(40), since(50)], NOW, 30.0, None) == ([PULL, since(10)], 10.0)
+    assert counted([since(30)], NOW, 30.0, None) == ([since(30)], None)
+
+
+def test_what_was_told_stays_told_while_pods_fail_anew():
+    told = Cause("ContainersNotReady", "containers with unready status: [main]", 1, 2)
+    assert counted([since(59)], NOW, 30.0, told) == ([since(59)], None)
+
+
+def test_a_member_whose_clock_is_ahead_is_looked_at_again_before_long():
+    _, soon = counted([Trouble("ContainersNotReady", since="2026-01-02T00:00:00Z")], NOW, 30.0, None)
+    assert soon == 30.0
 
 
 def test_a_refusal_counts_only_while_pods_are_missing():

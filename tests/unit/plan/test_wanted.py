@@ -119,6 +119,14 @@ def test_a_deployment_lacks_what_kubectl_rollout_status_waits_for(status, told):
     assert missing(with_copy(as_wanted(), "m1", {"status": status})) == told
 
 
+@pytest.mark.parametrize("message", ["", "container main"])
+def test_the_cause_is_told_with_what_is_missing_whether_or_not_it_says_more(message):
+    cause = {"reason": "ReadinessGatesNotReady", "message": message, "pods": 1, "of": 3}
+    known = with_copy(as_wanted(), "m1", {"status": {"availableReplicas": 2}}, cause=cause)
+    text = "m1: 1 of 3 pods: ReadinessGatesNotReady" + (f": {message}" if message else "")
+    assert missing(known) == ["m1: 2 of 3 replicas are available", text]
+
+
 @pytest.mark.parametrize(
     ("patch", "entry", "told"),
     [

@@ -1,7 +1,7 @@
 """Operations: writes to one object in one member, and how the result appears in the federated object's status.
 
 An update carries the resourceVersion that was read, a delete carries uid and resourceVersion (see also `fence`). An object
-without our label is never written unless it may be adopted.
+without our label is never written unless it may be adopted. A write that is withheld raises `Withheld`.
 """
 
 import functools
@@ -17,7 +17,7 @@ from argosy.control.caches.informers import Caches
 from argosy.control.collect import Collector
 from argosy.control.fence import FenceLost
 from argosy.control.members.breaker import BreakerOpen
-from argosy.control.members.member import Member
+from argosy.control.members.guarded import Reached
 from argosy.control.telemetry.metrics import Metrics
 from argosy.kube.client import Client
 from argosy.kube.errors import (
@@ -59,6 +59,8 @@ class Applied(msgspec.Struct, frozen=True):
     retry_after: float | None = None
     #: Why nothing may be sent at all. No failure: it is not tried again before the object changes.
     held: str = ""
+    #: It was paused under way. That is no result for a later round.
+    withheld: bool = False
     #: The namespace does not exist in the member (yet).
     lacks_namespace: bool = False
 
@@ -73,7 +75,7 @@ class Operations:
         self._collector = collector
         self._metrics = metrics
 
-    def is_unserved(self, member: Member, config: FederatedTypeConfig) -> bool:
+    def is_unserved(self, member: Reached, config: FederatedTypeConfig) -> bool:
         """Whether the member is known not to serve the kind in any version, so that it can have no object of it."""
         cluster = self._caches.clusters.get(member.name)
         served = cluster.status.api_resource_types if cluster is not None else ()
@@ -81,7 +83,7 @@ class Operations:
 
     async def apply(
         self,
-        member: Member,
+        member: Reached,
         config: FederatedTypeConfig,
         key: str,
         render: Render,
@@ -110,7 +112,7 @@ class Operations:
             return failed.applied
 
     async def remove(
-        self, member: Member, config: FederatedTypeConfig, key: str, stays: Stays = lambda annotations: False
+        self, member: Reached, config: FederatedTypeConfig, key: str, stays: Stays = lambda annotations: False
     ) -> Applied:
         """Delete our object from the member with background propagation; or, if it `stays`, leave it there unmanaged (orphan).
 
@@ -144,7 +146,7 @@ class Operations:
         failure = Propagation.LABEL_REMOVAL_FAILED if doing == "released" else Propagation.DELETION_FAILED
         return Applied(failure, error=f"the object keeps changing while it is being {doing}")
 
-    async def absent(self, member: Member) -> Applied:
+    async def absent(self, member: Reached) -> Applied:
         """The cache does not have the object: it counts as gone once the member's identity is confirmed."""
         try:
             await self._confirm(member)
@@ -152,14 +154,14 @@ class Operations:
             return failed.applied
         return Applied(None)
 
-    async def _release(self, member: Member, config: FederatedTypeConfig, present: Object) -> Applied:
+    async def _release(self, member: Reached, config: FederatedTypeConfig, present: Object) -> Applied:
         released = functools.partial(_put, config, _made(config, present, lambda: orphaned(present)))
         await self._write(member, "update", Propagation.LABEL_REMOVAL_FAILED, released)
         return Applied(None, wrote="update")
 
     async def _create(
         self,
-        member: Member,
+        member: Reached,
         config: FederatedTypeConfig,
         key: str,
         render: Render,
@@ -187,7 +189,7 @@ class Operations:
 
     async def _update(
         self,
-        member: Member,
+        member: Reached,
         config: FederatedTypeConfig,
         key: str,
         present: Object,
@@ -222,12 +224,12 @@ class Operations:
             return Applied(Propagation.OK, decode(raw, Partial).metadata, wrote="update")
         return Applied(Propagation.UPDATE_FAILED, error="the object keeps changing while it is being updated")
 
-    def _certainly_absent(self, member: Member, config: FederatedTypeConfig, key: str) -> bool:
+    def _certainly_absent(self, member: Reached, config: FederatedTypeConfig, key: str) -> bool:
         """By the cache, which saves a read before a create. An object that exists is read live before it is changed."""
         synced = self._collector.synced(member.name, config.name)
         return synced and self._collector.get(member.name, config.name, key) is None
 
-    async def _read(self, member: Member, config: FederatedTypeConfig, key: str) -> Object | None:
+    async def _read(self, member: Reached, config: FederatedTypeConfig, key: str) -> Object | None:
         namespace, name = split_key(key)
         try:
             return await member.call(lambda client: client.get(config.resource, name, namespace or None))
@@ -237,7 +239,7 @@ class Operations:
         except (ApiError, TransportError, TimeoutError) as error:
             raise _Failed(_unreachable(error, Propagation.RETRIEVAL_FAILED)) from error
 
-    async def _confirm(self, member: Member) -> None:
+    async def _confirm(self, member: Reached) -> None:
         """Confirms the member's identity: an object that is reported gone is never looked for again."""
         try:
             await member.confirm()
@@ -245,14 +247,14 @@ class Operations:
             raise _Failed(_unreachable(error, Propagation.DELETION_FAILED)) from error
 
     def _take_absence(
-        self, member: Member, config: FederatedTypeConfig, name: str, answer: NotFound, failure: Propagation
+        self, member: Reached, config: FederatedTypeConfig, name: str, answer: NotFound, failure: Propagation
     ) -> None:
         """A 404 means that the object does not exist only if it names the object. Otherwise the version is not served (any
         more, or not yet), or something else than the member's API server answered."""
         if (answer.status.get("details") or {}).get("name") != name and not self.is_unserved(member, config):
             raise _Failed(_unreachable(answer, failure)) from answer
 
-    async def _delete(self, member: Member, config: FederatedTypeConfig, metadata: Metadata) -> bool:
+    async def _delete(self, member: Reached, config: FederatedTypeConfig, metadata: Metadata) -> bool:
         """Returns whether the object is gone right away."""
 
         async def send(client: Client) -> bytes:
@@ -273,7 +275,7 @@ class Operations:
             await self._confirm(member)
             return True
 
-    async def _drop_retain_finalizer(self, member: Member, config: FederatedTypeConfig, present: Object) -> None:
+    async def _drop_retain_finalizer(self, member: Reached, config: FederatedTypeConfig, present: Object) -> None:
         metadata = dict(present["metadata"])
         metadata["finalizers"] = [f for f in metadata["finalizers"] if f != keys.RETAIN_TERMINATING_FINALIZER]
         freed = _made(config, present, lambda: {**present, "metadata": metadata})
@@ -281,7 +283,7 @@ class Operations:
 
     async def _write(
         self,
-        member: Member,
+        member: Reached,
         operation: str,
         failure: Propagation,
         request: Callable[[Client], Awaitable[bytes]],
@@ -306,7 +308,7 @@ class Operations:
         self._count(member, operation, "ok")
         return raw
 
-    def _count(self, member: Member, operation: str, result: str) -> None:
+    def _count(self, member: Reached, operation: str, result: str) -> None:
         self._metrics.member_writes.labels(member.name, operation, result).inc()
 
 

@@ -99,4 +99,4 @@ def _result(key: Hashable, cluster: str, task: asyncio.Future[Applied]) -> Appli
 
 
 def _succeeded(task: asyncio.Future[Applied]) -> bool:
-    return not task.cancelled() and task.exception() is None
+    return not task.cancelled() and task.exception() is None and not task.result().withheld

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
+from argosy.control.fence import Withheld
 from argosy.control.members.breaker import Breaker, BreakerOpen
 from argosy.control.timings import Timings
 from argosy.control.wake import Signal
@@ -112,7 +113,7 @@ class Member:
             self.breaker.failed()
             self._falter()
             raise
-        except asyncio.CancelledError:  # unknown result, but the breaker's trial call is over
+        except (asyncio.CancelledError, Withheld):  # unknown result, or none, but the breaker's trial call is over
             self.breaker.abandoned()
             raise
         except BaseException:  # any answer, even an error, shows that the member is there

@@ -1,7 +1,8 @@
 """Troubles: why pods do not become ready, by the workload they belong to. For one member, updated event by event.
 
-Only what a pod's status says counts: it finds no node, or a container waits for more than its turn. A pod that is starting, or
-whose readiness probe fails, has no trouble in this sense. A pod without trouble has no entry.
+Only what a pod's status says counts: it finds no node, a container waits for more than its turn, or all of them run and it is
+not ready. The last is so for a moment with every pod that starts: it has the time from which it counts. A pod that is well, or
+still starting, has no entry.
 
 Texts that change with every attempt are left out, so that a trouble that lasts stays the same: back-off times, the names of
 pods, and whether an image is being pulled again just now (ErrImagePull) or not (ImagePullBackOff).
@@ -15,7 +16,7 @@ import msgspec
 
 from argosy.kube.objects import OwnerReference, join_key
 
-__all__ = ["ContainerStatus", "Trouble", "Troubles", "WorkloadRef", "unschedulable", "unstarted"]
+__all__ = ["ContainerStatus", "Trouble", "Troubles", "WorkloadRef", "unready", "unschedulable", "unstarted"]
 
 _STARTING = frozenset({"ContainerCreating", "PodInitializing"})
 _PULLING = "ErrImagePull"
@@ -36,8 +37,13 @@ class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     reason: str | None = None
 
 
+class Running(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    started_at: str | None = None
+
+
 class ContainerState(msgspec.Struct, frozen=True, gc=False):
     waiting: Waiting | None = None
+    running: Running | None = None
     terminated: Terminated | None = None
 
 
@@ -65,6 +71,8 @@ class Trouble(msgspec.Struct, frozen=True, gc=False):
     reason: str
     message: str = ""
     workload: WorkloadRef = WorkloadRef("", "", "")
+    #: Since when, where it is no trouble at first.
+    since: str = ""
 
     def of(self, controller: OwnerReference, namespace: str, template_hash: str | None) -> "Trouble":
         """The same of a pod with this controller. Values are shared by many pods."""
@@ -73,7 +81,7 @@ class Trouble(msgspec.Struct, frozen=True, gc=False):
             kind, name = "Deployment", name[: -len(template_hash) - 1]
         group = controller.api_version.rpartition("/")[0]
         workload = WorkloadRef(sys.intern(group), sys.intern(kind), sys.intern(join_key(namespace, name)))
-        return Trouble(sys.intern(self.reason), sys.intern(self.message), workload)
+        return Trouble(sys.intern(self.reason), sys.intern(self.message), workload, self.since)
 
 
 def unschedulable(reason: str | None, message: str | None) -> Trouble:
@@ -101,6 +109,17 @@ def unstarted(containers: Iterable[ContainerStatus]) -> Trouble | None:
             message = (state.waiting or Waiting()).message or ""
             return Trouble(_word(reason) or "Waiting", f"container {container.name}: {message}"[:_LONGEST])
     return None
+
+
+def unready(
+    reason: str | None, message: str | None, since: str | None, containers: Iterable[ContainerStatus]
+) -> Trouble | None:
+    """A pod that runs and is not ready, by its condition: a probe fails, or a gate is closed."""
+    why = _word(reason)
+    if not why:  # its node is lost: not the pod's own trouble
+        return None
+    started = (each.state.running.started_at or "" for each in containers if each.state and each.state.running)
+    return Trouble(why, (message or "")[:_LONGEST], since=max((since or "", *started)))
 
 
 def _word(reason: str | None) -> str:

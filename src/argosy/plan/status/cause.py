@@ -4,6 +4,7 @@ Stored with the collected fields, told by `argosy status`, by conditions and by 
 of a member, so texts that differ in numbers only count as the same (`steady`).
 """
 
+import datetime
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ import msgspec
 from argosy.api.federated import Cause
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.pods.troubles import Trouble, WorkloadRef
+from argosy.kube import timestamps
 from argosy.kube.conditions import find, is_true
 from argosy.plan import fields
 from argosy.plan.fields import Json
@@ -22,6 +24,7 @@ from argosy.plan.kinds.rollout import status_of
 __all__ = [
     "FAILED_CREATE",
     "cause_of",
+    "counted",
     "lacks_pods",
     "refusal_text",
     "steady",
@@ -70,6 +73,22 @@ def cause_of(
     message = min(messages, key=lambda each: (-messages[each], each))
     pods = messages.total()
     return steady(before, Cause(reason, message, pods, max(wanted, pods) if wanted and config.kind != _JOB else 0))
+
+
+def counted(
+    troubles: Iterable[Trouble], now: datetime.datetime, grace: float, before: Cause | None
+) -> tuple[list[Trouble], float | None]:
+    """The troubles that have lasted long enough to be told, and the seconds until the next one has. What was told stays told."""
+    found, soon = [], None
+    for trouble in troubles:
+        since = timestamps.parse(trouble.since) if trouble.since else None
+        told = before is not None and before.reason == trouble.reason
+        left = grace - (now - since).total_seconds() if since is not None and not told else 0.0
+        if left <= 0:
+            found.append(trouble)
+        else:
+            soon = min(left, grace if soon is None else soon)
+    return found, soon
 
 
 def steady(before: Cause | None, now: Cause) -> Cause:

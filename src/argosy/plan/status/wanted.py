@@ -251,8 +251,9 @@ def _unfinished_in(wants: _Wants, name: str) -> Iterable[tuple[str, About]]:
     found = _unfinished(wants.desired(name), copy, wants.config) if _collects_status(wants.config) else []
     for text in found:
         yield text, About.OBSERVATION if text == UNOBSERVED else About.COMPLETION
-    if found and entry.cause is not None and not any(entry.cause.message in text for text in found):
-        yield cause_text(entry.cause), About.COMPLETION
+    cause = entry.cause
+    if found and cause is not None and not (cause.message and any(cause.message in text for text in found)):
+        yield cause_text(cause), About.COMPLETION
 
 
 def _unfinished(desired: Json, copy: Json, config: FederatedTypeConfig) -> list[str]:
