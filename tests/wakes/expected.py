@@ -100,7 +100,7 @@ _TESTS = [
     ),
     (
         "profiles/packages of plugins/which plugins there are, of Python packages",
-        f"{_CONTROL}plugin_workers.py::test_a_profile_is_judged_once_its_package_is_loaded",
+        "tests/control/plugins/test_loading.py::test_a_profile_is_judged_once_its_package_is_loaded",
     ),
     (
         "clusters/federatedclusters.core.kubeadmiral.io/it changed in more than its health",
