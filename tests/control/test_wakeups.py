@@ -8,6 +8,7 @@ import pytest
 
 from argosy.api import keys, resources
 from argosy.api.types import FederatedCluster
+from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.members.probe import Observation, Prober
 from argosy.fleet.health import probe_failed
 from argosy.kube import clock
@@ -241,7 +242,7 @@ def _generation(informer: Informer) -> int:
 
 def _collected_ready(fed: Federation) -> int | None:
     """What m1 reports, by the CollectedStatus we keep."""
-    collected = fed.inside.caches.collected[True].get("default/web-deployments.apps")
+    collected = fed.inside.caches.collected(SourceKey("deployments.apps", "default/web"))
     fields = {entry.cluster: entry.collected_fields for entry in collected.clusters}
     return fields["m1"]["status"].get("readyReplicas")
 

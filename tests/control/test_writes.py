@@ -3,11 +3,14 @@
 import asyncio
 
 import msgspec
+import pytest
 
 from argosy.api import keys, resources
+from argosy.kube.client import Patch
 from tests.control.test_rules import CARRIED_FIRST, Writes, quiet, settled
 from tests.harness.eventually import eventually
 from tests.harness.federation import DEPLOYMENTS, QUICK, Federation
+from tests.harness.statuses import KINDS
 
 
 async def test_ten_members_cost_at_most_four_writes_until_all_hold_it():
@@ -76,6 +79,62 @@ async def test_a_status_change_in_all_members_together_costs_two_writes():
             "MODIFIED apps/deployments/default/web",
             f"MODIFIED {keys.GROUP}/collectedstatuses/default/web-deployments.apps",
         ]
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet", "CronJob", "Service", "PodDisruptionBudget"])
+async def test_a_status_of_any_kind_costs_two_writes_and_the_same_again_none(kind: str):
+    patient = msgspec.structs.replace(QUICK, status_quiet=1.0, status_longest=3.0)
+    case = KINDS[kind]
+    resource = case.resource
+    async with Federation(2, timings=patient) as fed:
+        await fed.policy(schedulingMode="Duplicate")
+        source = case.source()
+        source["metadata"]["labels"] = {keys.PROPAGATION_POLICY_LABEL: "policy"}
+        if kind == "PodDisruptionBudget":  # it goes where workloads with its pods go
+            source["metadata"]["annotations"] = {keys.DISABLE_FOLLOWING: "true"}
+        await fed.client.create(resource, source)
+
+        async def present():
+            return sorted(await fed.copies("x", resource)) == fed.names
+
+        await eventually(present)
+        await quiet([Writes(fed.plane)], 3.5)
+        writes = Writes(fed.plane)
+
+        async def report():
+            for name, status in zip(fed.names, case.reported, strict=True):
+                body = {"status": status}
+                await fed.member(name).patch(resource, "x", body, "default", kind=Patch.MERGE, subresource="status")
+
+        await report()
+
+        async def back():
+            shown = (await fed.client.get(resource, "x", "default")).get("status") or {}
+            return all(shown.get(key) == value for key, value in case.merged.items() if key in COUNTED)
+
+        await eventually(back)
+        await quiet([writes], 3.5)
+        assert sorted(told(writes)) == sorted(
+            [
+                f"MODIFIED {resource.group or 'core'}/{resource.plural}/default/x",
+                f"MODIFIED {keys.GROUP}/collectedstatuses/default/x-{resource}",
+            ]
+        )
+        again = Writes(fed.plane)
+        await report()
+        body = {"metadata": {"annotations": {"example.com/touched": "true"}}}
+        await fed.member("m1").patch(resource, "x", body, "default", kind=Patch.MERGE)
+        await quiet([again], 3.5)
+        assert told(again) == []
+
+
+def told(writes: Writes) -> list[str]:
+    """Without the record of what was verified: of kinds that count no generations, it changes with each version of a copy."""
+    return [key for key in writes.keys if "/federatedobjects/" not in key]
+
+
+#: Fields that show that both members' reports were merged.
+COUNTED = ("readyReplicas", "numberReady", "active", "loadBalancer", "currentHealthy")
 
 
 async def _collected(fed):

@@ -14,5 +14,6 @@ from tests.scenarios.plans import *  # noqa: F403
 from tests.scenarios.profiles import *  # noqa: F403
 from tests.scenarios.restarts import *  # noqa: F403
 from tests.scenarios.selecting import *  # noqa: F403
+from tests.scenarios.statuses import *  # noqa: F403
 from tests.scenarios.staying import *  # noqa: F403
 from tests.scenarios.workloads import *  # noqa: F403

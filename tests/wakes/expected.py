@@ -334,11 +334,7 @@ _TESTS = [
         f"{_CONTROL}wakes.py::test_where_an_object_was_placed_is_told_although_no_copy_changed",
     ),
     (
-        "aggregate/collectedstatuses.core.kubeadmiral.io/others wrote its collected status",
-        f"{_CONTROL}wakes.py::test_a_collected_status_that_others_wrote_over_is_put_right[namespaced]",
-    ),
-    (
-        "aggregate/clustercollectedstatuses.core.kubeadmiral.io/others wrote its collected status",
+        "aggregate/collected statuses/others wrote its collected status",
         f"{_CONTROL}wakes.py::test_a_collected_status_that_others_wrote_over_is_put_right[cluster-scoped]",
     ),
     (

@@ -9,7 +9,6 @@ members' part: its cluster counts as unreachable and reports the problem, until 
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,7 +19,7 @@ from argosy.control.caches.informers import Caches, SourceChange
 from argosy.control.caches.livefleet import LiveFleet
 from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.caches.projection import as_object
-from argosy.control.caches.views import FederatedView
+from argosy.control.caches.views import CollectedView, FederatedView
 from argosy.control.causes import Causes
 from argosy.control.collect import Collector, CopyChange, Readable
 from argosy.control.context import ControllerContext
@@ -31,7 +30,7 @@ from argosy.control.telemetry.latency import LatencyMarks
 from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
 from argosy.control.wake import AGGREGATE, FEDERATE, Loop, Sweep, Wake, itself
-from argosy.kube import clock, timestamps
+from argosy.kube import clock, mergepatch, timestamps
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, MethodNotAllowed, NotFound
 from argosy.kube.informer import Change
@@ -129,8 +128,7 @@ class Aggregate(Loop[SourceKey]):
         federated, longest = self._caches.federated_changes, timings.status_longest
         yield Wake(federated, self._of_federated, "it was dispatched", delay=longest)
         why = "others wrote its collected status"
-        for namespaced, collected in self._caches.collected.items():
-            yield Wake(collected, partial(self._of_collected, namespaced), why, delay=timings.status_quiet)
+        yield Wake(self._caches.collected_changes, self._of_collected, why, delay=timings.status_quiet)
         yield Sweep(self._fleet.facts, itself, self._in_clusters, "a cluster can be read again, or no more", 1)
         yield Sweep(self._caches.clusters, _heard_of, self._in_clusters, "a cluster is heard of again, or no more", 1)
 
@@ -164,11 +162,11 @@ class Aggregate(Loop[SourceKey]):
         key = self._caches.source_of(change.new)
         return [key] if key is not None else []
 
-    def _of_collected(self, namespaced: bool, change: Change[CollectedStatus]) -> list[SourceKey]:
+    def _of_collected(self, change: Change[CollectedView]) -> list[SourceKey]:
         """Also a former leader may have: what it had sent before may arrive late."""
         if change.origin or change.old is None:
             return []
-        view = self._caches.federated[namespaced].get(change.key)
+        view = self._caches.federated[bool(change.old.metadata.namespace)].get(change.key)
         key = self._caches.source_of(view) if view is not None else None
         return [key] if key is not None else []
 
@@ -248,7 +246,7 @@ class Aggregate(Loop[SourceKey]):
             self._untold[key] = untold._replace(moving=True)
             return Result(requeue_after=wait)
         seen = self._causes.found(key, config, seen)
-        existing = self._caches.collected[config.namespaced].get(key.federated.key)
+        existing = self._caches.collected(key)
         collected = None
         if config.spec.status_collection.enabled:
             stored = _as_json(existing) if existing is not None else None
@@ -283,7 +281,7 @@ class Aggregate(Loop[SourceKey]):
         large = isinstance(error, ApiError) and _is_about_size(error)
         if isinstance(error, ApiError) and not large and not isinstance(error, Invalid | BadRequest):
             return {}
-        last_known = self._last_known(key, config)
+        last_known = self._last_known(key)
         copies = {
             name: copy for name, each in seen.items() if (copy := each.object or last_known.get(name)) is not None
         }
@@ -336,7 +334,7 @@ class Aggregate(Loop[SourceKey]):
                 raise
             return
         self._metrics.control_writes.labels(resource.kind, "create" if is_new else "update").inc()
-        self._caches.collected[config.namespaced].remember(raw, AGGREGATE)
+        self._caches.remember_collected(AGGREGATE, raw, config.namespaced)
 
     async def _write_source(
         self,
@@ -351,8 +349,7 @@ class Aggregate(Loop[SourceKey]):
         if annotations is not None:
             body["metadata"] = {"annotations": _difference(source, annotations)}
         if status is not None:
-            before = source.get("status") or {}
-            body["status"] = {**dict.fromkeys(key for key in before if key not in status), **status}
+            body["status"] = mergepatch.create(source.get("status") or {}, status)
         if body:
             # With the version it was computed for: else the response would show a user's write in between as if it were ours.
             body["metadata"] = {**body.get("metadata", {}), "resourceVersion": source["metadata"]["resourceVersion"]}
@@ -361,8 +358,8 @@ class Aggregate(Loop[SourceKey]):
         if observed is not None and observed == source["metadata"].get("generation"):
             self._marks.finished(key, observed, config.name)
 
-    def _last_known(self, key: SourceKey, config: FederatedTypeConfig) -> dict[str, dict[str, Any]]:
-        collected = self._caches.collected[config.namespaced].get(key.federated.key)
+    def _last_known(self, key: SourceKey) -> dict[str, dict[str, Any]]:
+        collected = self._caches.collected(key)
         return {entry.cluster: entry.collected_fields for entry in collected.clusters} if collected else {}
 
     def _observations(
@@ -374,7 +371,7 @@ class Aggregate(Loop[SourceKey]):
         doubted: frozenset[str],
     ) -> list[Observation]:
         """Uses the CollectedStatus for members that cannot be read now, unless their copies are invalid."""
-        last_known = {name: known for name, known in self._last_known(key, config).items() if name not in doubted}
+        last_known = {name: known for name, known in self._last_known(key).items() if name not in doubted}
         written = {entry.cluster: entry.last_observed_generation for entry in federated.status.clusters}
         observations = []
         for name in federated.placed:

@@ -48,7 +48,7 @@ class Causes:
 
     def found(self, key: SourceKey, config: FederatedTypeConfig, seen: dict[str, Seen]) -> dict[str, Seen]:
         """What was seen, with its causes. While a member's pods are not known, what was told before stays."""
-        stored, workload = self._stored(key, config), workload_of(config, key.key)
+        stored, workload = self._stored(key), workload_of(config, key.key)
         return {
             name: self._with_cause(key, config, name, each, workload, stored.get(name)) for name, each in seen.items()
         }
@@ -80,7 +80,7 @@ class Causes:
     def again(self, key: SourceKey, config: FederatedTypeConfig, seen: dict[str, Seen]) -> float | None:
         """Seconds until there may be more to tell, though nothing happens: a trouble has lasted long enough by then, or what was
         told and could not be verified can be. (Pods that are well again tell nothing when they are listed.)"""
-        stored, workload = self._stored(key, config), workload_of(config, key.key)
+        stored, workload = self._stored(key), workload_of(config, key.key)
         soon = []
         for name in (name for name, each in seen.items() if each.reachable):
             troubles = self._prober.troubles_of(name, workload)
@@ -99,7 +99,7 @@ class Causes:
     ) -> None:
         """Record an event for each cluster whose reason is another than before. One that comes and goes is not repeated."""
         found = {name: each.cause for name, each in seen.items() if each.cause is not None}
-        stored, now = self._stored(key, config), clock.monotonic()
+        stored, now = self._stored(key), clock.monotonic()
         told = {each: when for each, when in self._told.pop(key, {}).items() if now - when < self._timings.cause_repeat}
         for name, cause in sorted(found.items()):
             known = stored.get(name)
@@ -114,7 +114,7 @@ class Causes:
         """The object is gone."""
         self._told.pop(key, None)
 
-    def _stored(self, key: SourceKey, config: FederatedTypeConfig) -> dict[str, Cause]:
-        collected = self._caches.collected[config.namespaced].get(key.federated.key)
+    def _stored(self, key: SourceKey) -> dict[str, Cause]:
+        collected = self._caches.collected(key)
         entries = collected.clusters if collected is not None else ()
         return {each.cluster: each.cause for each in entries if each.cause is not None}

@@ -15,6 +15,7 @@ Handlers are called in the order of changes, one change at a time, even if a han
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from sys import intern
 from typing import Generic, TypeVar
 
 import msgspec
@@ -280,6 +281,7 @@ class Cache(Generic[T]):
         if old is not None and old.metadata.uid != obj.metadata.uid:
             self._drop(key)
             old = None
+        _share(obj)
         self._objects[key] = obj
         # Computing an old state's weight again takes a microsecond; storing every weight would cost memory per object.
         self.held += size if old is None else size - weight(old)
@@ -407,6 +409,16 @@ class Relist(Generic[T]):
         else:
             known = version_number(cached.metadata.resource_version)
         return known is not None and self._number is not None and known <= self._number
+
+
+def _share(obj: Identified) -> None:
+    """Objects of a type have most keys of their labels and annotations in common, and many values: each is kept once."""
+    metadata = obj.metadata
+    if isinstance(metadata, Metadata):
+        for texts in (metadata.labels, metadata.annotations):
+            shared = {intern(key): intern(value) for key, value in texts.items()}
+            texts.clear()
+            texts.update(shared)
 
 
 def _weighed(obj: Identified, raw: bytes) -> int:

@@ -21,13 +21,19 @@ from argosy.api.types import (
 )
 from argosy.control.caches.catalog import Catalog, TypeChange
 from argosy.control.caches.objectkeys import SourceKey
-from argosy.control.caches.views import FederatedView, SourceView, policy_references, selecting_references
+from argosy.control.caches.views import (
+    CollectedView,
+    FederatedView,
+    SourceView,
+    policy_references,
+    selecting_references,
+)
 from argosy.control.sharding import shards
 from argosy.control.timings import Timings
 from argosy.control.wake import Follow, Signal
 from argosy.kube.client import Client
 from argosy.kube.informer import Change, Informer
-from argosy.kube.objects import HasMetadata, Partial, key_of
+from argosy.kube.objects import DecodeError, HasMetadata, Partial, decode, key_of
 from argosy.kube.resource import Resource
 from argosy.kube.supervise import Supervisor
 from argosy.plan.copies.identity import Refusal, subject_of
@@ -95,9 +101,22 @@ class Caches:
             )
             for namespaced in (True, False)
         }
-        self.collected = {
-            True: self._informer(resources.COLLECTED_STATUSES, CollectedStatus),
-            False: self._informer(resources.CLUSTER_COLLECTED_STATUSES, CollectedStatus),
+        #: Of both scopes.
+        self.collected_changes: Signal[Change[CollectedView]] = Signal("collected statuses")
+        self._collected = {
+            namespaced: Informer(
+                client,
+                resource,
+                CollectedView,
+                keep_raw=True,
+                keep=shards.kept(shard, resource),
+                liveness=timings.watch_liveness,
+                on_change=self.collected_changes.tell,
+            )
+            for namespaced, resource in (
+                (True, resources.COLLECTED_STATUSES),
+                (False, resources.CLUSTER_COLLECTED_STATUSES),
+            )
         }
         #: The system namespace, whose annotation pauses the fleet.
         self.system: Informer[Partial] = Informer(
@@ -123,10 +142,10 @@ class Caches:
         self._tasks.start(f"watch {self.type_configs.resource}", self.type_configs.run)
         await self.type_configs.synced.wait()
         fixed: list[Informer[Any]] = [self.system, self.clusters]
-        for pair in (self.policies, self.overrides, self.federated, self.collected):
+        for pair in (self.policies, self.overrides, self.federated, self._collected):
             fixed += pair.values()
         if not self._shard.owns_cluster_scoped:
-            fixed.remove(self.collected[False])
+            fixed.remove(self._collected[False])
         for informer in fixed:
             what = "the system namespace" if informer is self.system else informer.resource
             self._tasks.start(f"watch {what}", informer.run)
@@ -170,6 +189,19 @@ class Caches:
     def federated_raw(self, key: SourceKey) -> bytes | None:
         federated = key.federated
         return self.federated[federated.namespaced].raw(federated.key)
+
+    def collected(self, key: SourceKey) -> CollectedStatus | None:
+        """Decoded when it is needed: as bytes it takes a third of the memory."""
+        federated = key.federated
+        raw = self._collected[federated.namespaced].raw(federated.key)
+        try:
+            return decode(raw, CollectedStatus) if raw is not None else None
+        except DecodeError:
+            return None
+
+    def remember_collected(self, origin: str, raw: bytes, namespaced: bool) -> None:
+        """Put a loop's own write into the cache."""
+        self._collected[namespaced].remember(raw, origin)
 
     def remember_federated(self, origin: str, raw: bytes, namespaced: bool) -> None:
         """Put a loop's own write of a federated object into the cache.

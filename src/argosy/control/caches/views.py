@@ -9,10 +9,11 @@ from argosy.api import keys
 from argosy.api.federated import LeaderReference
 from argosy.api.types import FederatedCluster, FederatedStatus, PlacementEntry
 from argosy.kube.informer import Change
-from argosy.kube.objects import Metadata
+from argosy.kube.objects import Identity, Metadata
 from argosy.plan.claims.record import claimed_by
 
 __all__ = [
+    "CollectedView",
     "FederatedView",
     "SourceView",
     "cluster_of_more_than_health",
@@ -26,6 +27,12 @@ class SourceView(msgspec.Struct, frozen=True):
     """A user's object of a federated type."""
 
     metadata: Metadata = Metadata()
+
+
+class CollectedView(msgspec.Struct, frozen=True, gc=False):
+    """A CollectedStatus, of which only the bytes are looked at."""
+
+    metadata: Identity = Identity()
 
 
 class _FederatedViewSpec(msgspec.Struct, frozen=True):

@@ -55,8 +55,7 @@ class DoneWork:
         return _number(kind, copy) if copy is not None else None
 
     def _collected(self, key: SourceKey, cluster: str) -> Json | None:
-        config = self._caches.catalog.get(key.type)
-        collected = self._caches.collected[config.namespaced].get(key.federated.key) if config is not None else None
+        collected = self._caches.collected(key)
         entries = collected.clusters if collected is not None else ()
         fields = next((each.collected_fields for each in entries if each.cluster == cluster), None)
         return fields if isinstance(fields, dict) else None

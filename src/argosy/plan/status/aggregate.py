@@ -14,7 +14,7 @@ from argosy.plan import fields
 from argosy.plan.fields import Json, equal
 from argosy.plan.kinds.conditions import concluded
 from argosy.plan.kinds.observation import Aggregation, Observation
-from argosy.plan.kinds.registry import kind_of
+from argosy.plan.kinds.registry import kind_in, kind_of
 from argosy.plan.metadata import annotations_of, copy_keys
 from argosy.plan.pipeline.template import up_to_date
 from argosy.plan.status.wanted import Known, lacks
@@ -41,7 +41,8 @@ def source_status(
         now=now,
         federated=federated,
     )
-    kind = kind_of(source)
+    config = known.type_config if known is not None else None
+    kind = kind_in(source, config) if config is not None else kind_of(source)
     status = kind.aggregate(aggregation)
     if status is None:
         return None
@@ -50,7 +51,9 @@ def source_status(
         if lacking:
             aggregation = msgspec.structs.replace(aggregation, lacking=lacking)
             status = kind.aggregate(aggregation) or status
-    status = concluded(status, aggregation, has_pods=bool(kind.pod_spec), update_time=kind.update_time)
+    status = concluded(
+        status, aggregation, has_pods=bool(kind.pod_spec) and kind.has_conditions, update_time=kind.update_time
+    )
     return None if equal(status, source.get("status") or {}) else status
 
 
