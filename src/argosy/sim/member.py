@@ -57,8 +57,7 @@ class Member:
         """Ready when this returns: nodes registered, controllers running, the API served."""
         await self.embedded.start()
         try:
-            self.manager.start()
-            await self.manager.nodes.register(list(self.spec.nodes()))
+            await self.manager.open(list(self.spec.nodes()))
             await self._open_link()
         except BaseException:
             await self.close()

@@ -15,6 +15,7 @@ from argosy.kube.references import object_reference
 from argosy.kube.timestamps import parse
 from argosy.server.trusted import StoreEvent
 from argosy.sim.podneeds import needs_of
+from argosy.sim.volumes import claims_of
 
 __all__ = ["TERMINAL", "TRACKING", "Pod", "PodBook", "Shape", "timestamp"]
 
@@ -29,7 +30,7 @@ _Raw = msgspec.Raw
 class Shape:
     """The part of a pod's spec that decides where and how it runs, shared by all pods that have the same."""
 
-    __slots__ = ("__weakref__", "key", "needs", "requests", "spec")
+    __slots__ = ("__weakref__", "claims", "key", "needs", "requests", "spec")
 
     def __init__(self, key: tuple[bytes, ...], spec: dict[str, Any]):
         self.key = key
@@ -37,6 +38,8 @@ class Shape:
         self.spec = spec
         #: What must be there before its containers can start.
         self.needs = needs_of(spec)
+        #: What must have volumes before it can be placed.
+        self.claims = claims_of(spec)
         needed = {name: amount.nanos for name, amount in pod_requests(spec).items() if amount.nanos}
         #: Nano-units by resource; every pod takes one of "pods".
         self.requests: dict[str, int] = {**needed, "pods": _NANO}

@@ -1,12 +1,13 @@
 """The scheduler: binds pods to nodes where their requests fit, and says why when they fit nowhere.
 
 Filters: unschedulable nodes, taints, node selector and required node affinity, resources. Of the remaining nodes the least
-loaded is taken. Pods that fit nowhere wait by shape; when room appears, as many are retried as could fit. No preemption.
+loaded is taken. Pods that fit nowhere wait by shape; when room appears, as many are retried as could fit. Pods wait for volumes,
+too: claims are told the node, and the pod is bound when they are. No preemption.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argosy.kube import timestamps
@@ -15,6 +16,7 @@ from argosy.kube.queue import Result
 from argosy.kube.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.server.trusted import StoreEvent
 from argosy.sim.affinity import matches_node
+from argosy.sim.claims import CLAIMS, CLAIMS_TABLE, on_node, pod_standing
 from argosy.sim.cluster import Cluster, Object
 from argosy.sim.controller import Controller
 from argosy.sim.nodes import Node, tolerates
@@ -39,6 +41,8 @@ class Scheduler(Controller):
     def __init__(self, cluster: Cluster):
         super().__init__(cluster)
         self._parked: dict[Shape, dict[str, Pod]] = {}
+        #: Pods that wait for a claim, by its key.
+        self._awaiting: dict[str, dict[str, None]] = {}
         self._events = cluster.recorder("default-scheduler")
         self._start = 0
         self._retry: asyncio.TimerHandle | None = None
@@ -49,15 +53,31 @@ class Scheduler(Controller):
         elif not pod.claimed and not pod.gated and not self._is_parked(pod):
             self.queue.add(pod.key)
 
+    def observe(self, event: StoreEvent) -> None:
+        if event.entry.key.startswith(CLAIMS_TABLE) and not event.deleted:
+            for key in self._awaiting.pop(event.entry.key, ()):
+                self.queue.add(key)
+
     async def reconcile(self, key: str) -> Result | None:
         pod = self.cluster.pods.get(key)
         if pod is None or pod.node or pod.claimed or pod.deleting or pod.gated:
             return None
         self._unpark(pod)
+        undecided: tuple[str, ...] = ()
+        if pod.shape.claims:
+            problem, undecided, soon = pod_standing(self.cluster, pod)
+            if problem or undecided or soon:
+                self._await_claims(pod)
+            if problem:
+                await self._park(pod, _impossible(len(self.cluster.nodes.nodes), problem))
+            if problem or soon:
+                return None
         node, message = self.place(pod.shape)
         if node is None:
-            self._parked.setdefault(pod.shape, {})[pod.key] = pod
-            await self._refuse(pod, message)
+            await self._park(pod, message)
+            return None
+        if undecided:
+            await self._tell_claims(pod, undecided, node)
             return None
         self.cluster.claim(pod, node.name)
         try:
@@ -93,6 +113,21 @@ class Scheduler(Controller):
         if best is not None:
             return best[2], ""
         return None, _message(len(nodes), reasons, hopeless)
+
+    async def _park(self, pod: Pod, message: str) -> None:
+        self._parked.setdefault(pod.shape, {})[pod.key] = pod
+        await self._refuse(pod, message)
+
+    def _await_claims(self, pod: Pod) -> None:
+        for name in pod.shape.claims:
+            self._awaiting.setdefault(f"{CLAIMS_TABLE}{pod.namespace}/{name}", {})[pod.key] = None
+
+    async def _tell_claims(self, pod: Pod, names: Iterable[str], node: Node) -> None:
+        """Their volumes are made for this node; once they are bound, the pod is looked at again."""
+        for name in names:
+            entry = self.cluster.access.get(f"{CLAIMS_TABLE}{pod.namespace}/{name}")
+            if entry is not None:
+                await self.cluster.access.change(CLAIMS, entry.key, entry.uid, on_node(node.name))
 
     async def _refuse(self, pod: Pod, message: str) -> None:
         if pod.scheduled_message == message:
@@ -158,6 +193,11 @@ def _repelled(node: Node, shape: Shape) -> str:
 
 def _tolerated(spec: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     return tolerates(spec.get("tolerations") or (), taint) is not None
+
+
+def _impossible(total: int, problem: str) -> str:
+    first = f"0/{total} nodes are available"
+    return f"{first}: {problem}. preemption: {first}: {total} {_UNHELPFUL}."
 
 
 def _message(total: int, reasons: Counter[str], hopeless: int) -> str:
