@@ -7,6 +7,7 @@ runs a loop of its own, which ends with the server.
 from collections.abc import Sequence
 
 from argosy.server.trusted import StoreEvent
+from argosy.sim.addresses import Addresses
 from argosy.sim.claims import Claims
 from argosy.sim.cluster import NODES, PODS, Cluster
 from argosy.sim.controller import Controller
@@ -46,6 +47,7 @@ class ControllerManager:
             Disruptions(cluster),
             Quotas(cluster),
             self._claims,
+            Addresses(cluster),
         )
 
     async def open(self, nodes: Sequence[NodeSpec]) -> None:

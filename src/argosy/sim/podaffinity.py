@@ -9,12 +9,16 @@ from typing import Any, NamedTuple
 
 from argosy.kube.selectors import LabelSelector, SelectorError, from_label_selector
 
-__all__ = ["PodAffinity", "Running", "Term", "Terms", "terms_of"]
+__all__ = ["APART_FROM_ALL", "PodAffinity", "Running", "Term", "Terms", "terms_of"]
 
 Labels = Mapping[str, str]
-_REQUIRED, _PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+_REQUIRED, _PREFERRED = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
 _APART = "node(s) didn't match pod anti-affinity rules"
-_TOGETHER = "node(s) didn't match pod affinity rules"
+#: Evicting others would not help.
+APART_FROM_ALL = "node(s) didn't match pod affinity rules"
 _KEPT_AWAY = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
@@ -97,7 +101,9 @@ class PodAffinity:
         self._far: set[tuple[str, str]] = set()
         self._repelled: set[tuple[str, str]] = set()
         self._scores: dict[tuple[str, str], int] = {}
-        self._first = all(term.selects(pod.namespace, pod.namespace, pod.labels, labels_of) for term in pod.terms.together)
+        self._first = all(
+            term.selects(pod.namespace, pod.namespace, pod.labels, labels_of) for term in pod.terms.together
+        )
         for other in running:
             labels = nodes.get(other.node)
             if labels is None:
@@ -119,7 +125,7 @@ class PodAffinity:
     def refuses(self, node: Labels) -> str:
         """Why a node with these labels is not for the pod; empty if it is."""
         if not self._is_near(node):
-            return _TOGETHER
+            return APART_FROM_ALL
         if any(node.get(key) == value for key, value in self._far):
             return _APART
         if any(node.get(key) == value for key, value in self._repelled):

@@ -1,8 +1,9 @@
 """The scheduler: binds pods to nodes where their requests fit, and says why when they fit nowhere.
 
-Filters: unschedulable nodes, taints, node selector and required node affinity, resources. Of the remaining nodes the least
-loaded is taken. Pods that fit nowhere wait by shape; when room appears, as many are retried as could fit. Pods wait for volumes,
-too: claims are told the node, and the pod is bound when they are. No preemption.
+Filters: unschedulable nodes, taints, node selector and required node affinity, resources, affinity and anti-affinity to other
+pods. Of the remaining nodes those that pods prefer come first, and of these the least loaded one. Pods that fit nowhere wait by
+shape; when room appears, as many are retried as could fit. Pods wait for volumes, too: their claims are told the node, and the
+pod is bound when they are. No preemption.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from argosy.sim.claims import CLAIMS, CLAIMS_TABLE, on_node, pod_standing
 from argosy.sim.cluster import Cluster, Object
 from argosy.sim.controller import Controller
 from argosy.sim.nodes import Node, tolerates
+from argosy.sim.podaffinity import APART_FROM_ALL, PodAffinity
 from argosy.sim.pods import Pod, Shape
 
 __all__ = ["Scheduler", "unfit"]
@@ -52,6 +54,9 @@ class Scheduler(Controller):
             self._unpark(pod)
         elif not pod.claimed and not pod.gated and not self._is_parked(pod):
             self.queue.add(pod.key)
+        if pod.node and any(shape.terms.together for shape in self._parked):
+            # Somebody waits for company.
+            self.observe_room()
 
     def observe(self, event: StoreEvent) -> None:
         if event.entry.key.startswith(CLAIMS_TABLE) and not event.deleted:
@@ -72,7 +77,7 @@ class Scheduler(Controller):
                 await self._park(pod, _impossible(len(self.cluster.nodes.nodes), problem))
             if problem or soon:
                 return None
-        node, message = self.place(pod.shape)
+        node, message = self.place(pod.shape, self.cluster.affinity(pod))
         if node is None:
             await self._park(pod, message)
             return None
@@ -89,12 +94,12 @@ class Scheduler(Controller):
             self._events.event(pod.reference, "Normal", "Scheduled", text)
         return None
 
-    def place(self, shape: Shape) -> tuple[Node | None, str]:
+    def place(self, shape: Shape, affinity: PodAffinity | None = None) -> tuple[Node | None, str]:
         """The node for one more pod of this shape, or None and the reason as users see it."""
         nodes = list(self.cluster.nodes.nodes.values())
         reasons: Counter[str] = Counter()
         hopeless = 0
-        best: tuple[float, str, Node] | None = None
+        best: tuple[int, float, str, Node] | None = None
         feasible = 0
         for offset in range(len(nodes)):
             node = nodes[(self._start + offset) % len(nodes)]
@@ -103,15 +108,20 @@ class Scheduler(Controller):
                 reasons.update(found)
                 hopeless += not helpful
                 continue
-            candidate = (node.load(shape), node.name, node)
-            if best is None or candidate[:2] < best[:2]:
+            if affinity is not None and (refusal := affinity.refuses(node.labels)):
+                reasons[refusal] += 1
+                hopeless += refusal == APART_FROM_ALL
+                continue
+            preferred = affinity.score(node.labels) if affinity is not None else 0
+            candidate = (-preferred, node.load(shape), node.name, node)
+            if best is None or candidate[:3] < best[:3]:
                 best = candidate
             feasible += 1
             if feasible >= ENOUGH:
                 self._start = (self._start + offset + 1) % len(nodes)
                 break
         if best is not None:
-            return best[2], ""
+            return best[3], ""
         return None, _message(len(nodes), reasons, hopeless)
 
     async def _park(self, pod: Pod, message: str) -> None:
@@ -162,8 +172,8 @@ class Scheduler(Controller):
         self._retry = None
         for shape, pods in self._parked.items():
             room = sum(node.room(shape) for node in self.cluster.nodes.nodes.values() if not _repelled(node, shape))
-            # One more than fits, so that the message of the remaining pods is current.
-            for _, key in zip(range(room + 1), list(pods), strict=False):
+            # One more than fits, so that the message of the remaining pods is current; all where not only room counts.
+            for _, key in zip(range(len(pods) if shape.terms else room + 1), list(pods), strict=False):
                 self.queue.add(key)
 
 
