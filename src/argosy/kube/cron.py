@@ -123,7 +123,8 @@ def parse(schedule: str, zone: str = "") -> Schedule:
         parts = [_range(part, field) for part in text.split(",") if part]
         sets.append(frozenset(number for numbers, _ in parts for number in numbers))
         stars.append(any(star for _, star in parts))
-    return Times(*sets, any_day=stars[2] or stars[4], zone=_zone(where))
+    minutes, hours, days, months, weekdays = sets
+    return Times(minutes, hours, days, months, weekdays, any_day=stars[2] or stars[4], zone=_zone(where))
 
 
 def _zone(name: str) -> tzinfo:

@@ -38,7 +38,7 @@ class Missed(NamedTuple):
     since: datetime
     #: The latest of them.
     latest: datetime | None = None
-    count: int = 0
+    number: int = 0
 
 
 def latest_missed(obj: Object, schedule: cron.Schedule, now: datetime, *, within_deadline: bool = True) -> Missed:
@@ -147,9 +147,9 @@ class CronJobs(Workload):
         missed = latest_missed(obj, schedule, now)
         due = missed.latest
         if due is not None and timestamps.parse(status.get("lastScheduleTime")) != due:
-            if missed.count > _MANY:
+            if missed.number > _MANY:
                 text = (
-                    f"too many missed start times: {missed.count}. Set or decrease .spec.startingDeadlineSeconds or"
+                    f"too many missed start times: {missed.number}. Set or decrease .spec.startingDeadlineSeconds or"
                     " check clock skew"
                 )
                 self._tell(obj, "Warning", "TooManyMissedTimes", text)
