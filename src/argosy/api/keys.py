@@ -64,6 +64,8 @@ ORPHAN: Final = PREFIX + "orphan"
 MIGRATION_CONFIGURATION: Final = PREFIX + "migration-configuration"
 DRY_RUN: Final = PREFIX + "dry-run"
 NO_AUTO_PROPAGATION: Final = PREFIX + "no-auto-propagation"
+#: `true` on a source: no selector of a policy claims it. One that a selector did claim is let go.
+NO_SELECTION: Final = ARGOSY_PREFIX + "no-selection"
 #: `true` on a source, a FederatedCluster, or the system namespace (the whole fleet): nothing is written to members.
 PAUSED: Final = ARGOSY_PREFIX + "paused"
 #: On the system namespace: the time of the backup that the control plane was restored from. It started paused then.
@@ -133,6 +135,8 @@ HELD: Final = ARGOSY_PREFIX + "held"
 HELD_COPIES: Final = ARGOSY_PREFIX + "held-copies"
 #: JSON: which rule of which override policy made which patch (`plan.overriders.record`).
 OVERRIDES: Final = ARGOSY_PREFIX + "overrides"
+#: `<kind>/<name>`: the policy whose selectors claimed the object. Its label is on the federated object alone.
+SELECTED_BY: Final = ARGOSY_PREFIX + "selected-by"
 #: JSON list, sorted: what the object needs and waits for, and does not exist, each as `Kind namespace/name`.
 WAITS_FOR: Final = ARGOSY_PREFIX + "waits-for"
 #: JSON `{"left": [cluster], "target": {cluster: replicas}}`: clusters left because they failed, and where it is going while

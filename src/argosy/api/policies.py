@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from argosy.api.rules import ComputePower, Cost, FailureDomain, Locality, TopologySpreadConstraint, WorkloadAffinity
+from argosy.api.selectors import ResourceSelector
 from argosy.kube.objects import Metadata
 
 __all__ = [
@@ -129,6 +130,14 @@ class PropagationPolicySpec(msgspec.Struct, frozen=True, rename="camel", omit_de
     locality: Locality | None = None
     failure_domain: FailureDomain | None = None
     limit_replicas_to_available: bool = False
+    resource_selectors: tuple[ResourceSelector, ...] = ()
+    #: Among policies that select the same object.
+    priority: int = 0
+
+    @property
+    def placing(self) -> "PropagationPolicySpec":
+        """Without what says which objects it is for."""
+        return msgspec.structs.replace(self, resource_selectors=(), priority=0)
 
     @property
     def sticky(self) -> bool:

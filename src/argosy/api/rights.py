@@ -105,8 +105,8 @@ def _own_rules() -> list[Rule]:
         _rule(own, [f"{plural}/finalizers" for plural in ("federatedclusters", *_FEDERATED)], ["update"]),
         _rule([""], ["events"], ["create", "patch"]),
         _rule(["scheduling.k8s.io"], ["priorityclasses"], _READ),
-        # Its annotation pauses the fleet.
-        {**_rule([""], ["namespaces"], _READ), "resourceNames": [keys.SYSTEM_NAMESPACE]},
+        # The annotation of ours pauses the fleet; policies select by the labels of others.
+        _rule([""], ["namespaces"], _READ),
     ]
 
 

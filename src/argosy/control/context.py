@@ -24,6 +24,7 @@ from argosy.control.members.probe import Prober
 from argosy.control.members.secrets import MemberSecrets, SecretView
 from argosy.control.options import Options
 from argosy.control.scheduling.arrivals import Arrivals
+from argosy.control.scheduling.claims import Claims
 from argosy.control.scheduling.done import DoneWork
 from argosy.control.scheduling.placed import PlacedWorkloads
 from argosy.control.scheduling.plugin_workers import PluginWorkers
@@ -92,6 +93,7 @@ class ControllerContext:
         self.cascade = Cascade(self.caches, self.operations, self.pause, timings, shard)
 
         # The inputs of scheduling.
+        self.claims = Claims(self.caches)
         self.peers = None if shard.is_whole else PeerReservations(client, shard, timings)
         self.reserved = ReservedFleet(self.caches, self.collector, self.fleet, self.peers)
         self.publisher = self._publisher()
@@ -112,7 +114,7 @@ class ControllerContext:
         states: list[State] = [self.caches, self.fleet, self.collector]
         if self.katalyst is not None:
             states.append(self.katalyst)
-        inputs: list[State] = [self.reserved, self.done, self.followers, self.arrivals, self.placed]
+        inputs: list[State] = [self.claims, self.reserved, self.done, self.followers, self.arrivals, self.placed]
         return [*states, self.prober, *inputs, self.webhooks, self.profiles]
 
     def queue(self) -> WorkQueue[Any]:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from argosy.api import keys
-from argosy.api.types import FederatedTypeConfig
+from argosy.api.types import FederatedTypeConfig, PropagationPolicy
 from argosy.control.caches.catalog import TypeChange
 from argosy.control.caches.informers import Caches, SourceChange
 from argosy.control.caches.livefleet import LiveFleet
@@ -45,7 +45,7 @@ from argosy.plan.metadata import annotations_of
 from argosy.plan.pipeline import namespaces
 from argosy.plan.pipeline.federate import NameTaken
 from argosy.plan.pipeline.held import HeldReason
-from argosy.plan.pipeline.policy import override_refs, propagation_ref
+from argosy.plan.pipeline.policy import override_refs
 from argosy.plan.pipeline.run import Outcome
 from argosy.plan.scheduling.rules import NO_RULES
 from argosy.plan.scheduling.wakeups import Concern, Wakeups
@@ -109,6 +109,7 @@ class Federate(Loop[SourceKey]):
         options = shared.options
         basis = DecisionBasis(
             shared.caches,
+            shared.claims,
             shared.reserved,
             shared.placed,
             shared.profiles,
@@ -176,6 +177,8 @@ class Federate(Loop[SourceKey]):
         yield Wake(basis.followers.lacking, itself, why, 1, grace)
         yield Wake(basis.followers.found, itself, "what it waited for exists")
         yield Wake(self._collector.changes, basis.failback.of_copy, "replicas come back to a recovered cluster")
+        why = "a policy selects it, or did"
+        yield Sweep(basis.claims.changes, itself, basis.claims.concerned, why, basis.rank)
         yield Sweep(basis.profiles.changes, itself, basis.profiles.naming, "its policy's profile changed", basis.rank)
         yield Sweep(self._fleet.facts, itself, self._concerned, "a cluster came, went or changed")
 
@@ -248,9 +251,9 @@ class Federate(Loop[SourceKey]):
                 yield Due(key, rank)
 
     def _concern(self, key: SourceKey, metadata: Metadata, wakeups: Wakeups) -> Concern:
-        if not policy_references(metadata):
+        view, reference = self._caches.federated_view(key), self._basis.claims.in_force(key, metadata).ref
+        if reference is None and not policy_references(metadata):
             return Concern.NONE
-        view, reference = self._caches.federated_view(key), propagation_ref(metadata.labels, metadata.namespace)
         placed = view.placed if view is not None else frozenset()
         if view is None or not placed or reference is None or override_refs(metadata.labels, metadata.namespace):
             return Concern.PLACEMENT
@@ -276,6 +279,7 @@ class Federate(Loop[SourceKey]):
                 and namespaces.propagates(metadata.name, metadata.annotations, self._basis.excluded)
             )
             or self._caches.federated_view(key) is not None
+            or self._basis.claims.selected(key, metadata) is not None
             or self._basis.is_led(key, metadata.annotations)
         )
 
@@ -356,7 +360,7 @@ class Federate(Loop[SourceKey]):
         if outcome.until is not None:
             wait = (outcome.until - clock.now()).total_seconds()
             self.queue.add(key, after=min(max(wait, 0.0) + _AFTER_THE_END, self._timings.kind_patience))
-        policy = self._basis.policy_of(source)
+        policy = self._basis.policy_of(key)
         self._metrics.scheduling.end(outcome.decision, policy.spec.scheduling_profile if policy is not None else "")
         self._remember_unplaced(key, outcome)
         return outcome
@@ -381,8 +385,9 @@ class Federate(Loop[SourceKey]):
 
 
 def _same_content(old: Any, new: Any) -> bool:
-    """Reference counts are in a policy's status and do not matter here."""
-    return bool(old.spec == new.spec and old.metadata.annotations == new.metadata.annotations)
+    """Reference counts are in a policy's status; what it selects matters to others than those that name it."""
+    before, after = (each.spec.placing if isinstance(each, PropagationPolicy) else each.spec for each in (old, new))
+    return bool(before == after and old.metadata.annotations == new.metadata.annotations)
 
 
 def _without_settled_removals(federated: Object, view: FederatedView | None) -> Object:

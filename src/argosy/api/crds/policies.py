@@ -5,6 +5,7 @@ from typing import Any
 from argosy.api import keys
 from argosy.api.crds.rules import rules
 from argosy.api.crds.schema import AGE, anything, array, boolean, column, crd, integer, mapping, obj, string
+from argosy.api.crds.selectors import selectors
 
 __all__ = ["manifests"]
 
@@ -103,35 +104,31 @@ _RESCHEDULE = obj(
     },
     default={"rescheduleWhen": {"policyContentChanged": True}},
 )
-_PROPAGATION_SPEC = obj(
-    "Which clusters run the objects that name this policy, and with how many replicas.",
-    {
-        "schedulingMode": string(
-            "Duplicate puts the whole object in every chosen cluster; Divide shares its replicas among them.",
-            enum=[keys.DUPLICATE, keys.DIVIDE],
-        ),
-        "schedulingProfile": string("Name of the SchedulingProfile to use; the built-in one if empty."),
-        "replicasStrategy": string(
-            "How Divide shares replicas: Spread by weights, Binpack by filling one cluster after another, Aggregated in as few "
-            "clusters as have room, Webster by weights with every cluster nearest to its share.",
-            enum=[keys.AGGREGATED, keys.BINPACK, keys.SPREAD, keys.WEBSTER],
-            default=keys.SPREAD,
-        ),
-        "clusterSelector": _SELECTOR,
-        "clusterAffinity": _TERMS,
-        "tolerations": _TOLERATIONS,
-        "maxClusters": integer("Choose at most this many clusters; unbounded if absent."),
-        "placement": _PLACEMENT,
-        "disableFollowerScheduling": boolean(
-            "Do not place what the object depends on, such as its ConfigMaps and Secrets, together with it."
-        ),
-        "autoMigration": _AUTO_MIGRATION,
-        "reschedulePolicy": _RESCHEDULE,
-        "stickyCluster": boolean("Older way to say reschedulePolicy.disableRescheduling."),
-        **rules(_TERM),
-    },
-    ("schedulingMode",),
-)
+_PROPAGATION_FIELDS = {
+    "schedulingMode": string(
+        "Duplicate puts the whole object in every chosen cluster; Divide shares its replicas among them.",
+        enum=[keys.DUPLICATE, keys.DIVIDE],
+    ),
+    "schedulingProfile": string("Name of the SchedulingProfile to use; the built-in one if empty."),
+    "replicasStrategy": string(
+        "How Divide shares replicas: Spread by weights, Binpack by filling one cluster after another, Aggregated in as few "
+        "clusters as have room, Webster by weights with every cluster nearest to its share.",
+        enum=[keys.AGGREGATED, keys.BINPACK, keys.SPREAD, keys.WEBSTER],
+        default=keys.SPREAD,
+    ),
+    "clusterSelector": _SELECTOR,
+    "clusterAffinity": _TERMS,
+    "tolerations": _TOLERATIONS,
+    "maxClusters": integer("Choose at most this many clusters; unbounded if absent."),
+    "placement": _PLACEMENT,
+    "disableFollowerScheduling": boolean(
+        "Do not place what the object depends on, such as its ConfigMaps and Secrets, together with it."
+    ),
+    "autoMigration": _AUTO_MIGRATION,
+    "reschedulePolicy": _RESCHEDULE,
+    "stickyCluster": boolean("Older way to say reschedulePolicy.disableRescheduling."),
+    **rules(_TERM),
+}
 
 _OPERATOR = "What to do with the value; overwrite if absent."
 
@@ -285,13 +282,18 @@ _STATUS = obj(
 )
 
 
-def manifests() -> list[dict[str, Any]]:
-    propagation = obj(
-        "Decides which clusters run an object. Objects name it by the label kubeadmiral.io/propagation-policy-name or "
-        "kubeadmiral.io/cluster-propagation-policy-name.",
-        {"spec": _PROPAGATION_SPEC, "status": _STATUS},
-        ("spec",),
+def _propagation(*, cluster_wide: bool) -> dict[str, Any]:
+    label = keys.CLUSTER_PROPAGATION_POLICY_LABEL if cluster_wide else keys.PROPAGATION_POLICY_LABEL
+    spec = obj(
+        "Which clusters run the objects that this policy is for, and with how many replicas.",
+        {**_PROPAGATION_FIELDS, **selectors(cluster_wide=cluster_wide)},
+        ("schedulingMode",),
     )
+    text = f"Decides which clusters run an object. Objects name it by the label {label}, or it selects them."
+    return obj(text, {"spec": spec, "status": _STATUS}, ("spec",))
+
+
+def manifests() -> list[dict[str, Any]]:
     override = obj(
         "Changes an object for some clusters. Objects name it by the label kubeadmiral.io/override-policy-name or "
         "kubeadmiral.io/cluster-override-policy-name.",
@@ -303,7 +305,7 @@ def manifests() -> list[dict[str, Any]]:
         crd(
             "PropagationPolicy",
             "propagationpolicies",
-            propagation,
+            _propagation(cluster_wide=False),
             scope=keys.NAMESPACED,
             short="pp",
             status=True,
@@ -313,7 +315,7 @@ def manifests() -> list[dict[str, Any]]:
         crd(
             "ClusterPropagationPolicy",
             "clusterpropagationpolicies",
-            propagation,
+            _propagation(cluster_wide=True),
             scope=keys.CLUSTER,
             short="cpp",
             status=True,

@@ -21,7 +21,7 @@ from argosy.api.types import (
 )
 from argosy.control.caches.catalog import Catalog, TypeChange
 from argosy.control.caches.objectkeys import SourceKey
-from argosy.control.caches.views import FederatedView, SourceView, policy_references
+from argosy.control.caches.views import FederatedView, SourceView, policy_references, selecting_references
 from argosy.control.sharding import shards
 from argosy.control.timings import Timings
 from argosy.control.wake import Follow, Signal
@@ -31,11 +31,13 @@ from argosy.kube.objects import HasMetadata, Partial, key_of
 from argosy.kube.resource import Resource
 from argosy.kube.supervise import Supervisor
 from argosy.plan.copies.identity import Refusal, subject_of
+from argosy.plan.pipeline.policy import PolicyRef
 
 __all__ = ["Caches", "SourceChange"]
 
 T = TypeVar("T", bound=HasMetadata)
 BY_POLICY = "policy"
+BY_NAMESPACE = "namespace"
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
 
@@ -84,6 +86,7 @@ class Caches:
                 resources.federated_objects(namespaced),
                 FederatedView,
                 keep_raw=True,
+                indexers={BY_POLICY: lambda view: selecting_references(view.metadata)},
                 keep=shards.kept_federated(shard, namespaced),
                 liveness=timings.watch_liveness,
                 on_change=self.federated_changes.tell,
@@ -102,6 +105,8 @@ class Caches:
             field_selector=f"metadata.name={keys.SYSTEM_NAMESPACE}",
             liveness=timings.watch_liveness,
         )
+        #: All of them, whether or not they are federated: policies select by their labels.
+        self.namespaces: Informer[Partial] = Informer(client, _NAMESPACES, Partial, liveness=timings.watch_liveness)
         self.sources: dict[str, Informer[SourceView]] = {}
         self.source_changes: Signal[SourceChange] = Signal("source objects")
 
@@ -113,13 +118,14 @@ class Caches:
         # First: what federated objects mean follows from the types.
         self._tasks.start(f"watch {self.type_configs.resource}", self.type_configs.run)
         await self.type_configs.synced.wait()
-        fixed: list[Informer[Any]] = [self.system, self.clusters]
+        fixed: list[Informer[Any]] = [self.system, self.namespaces, self.clusters]
         for pair in (self.policies, self.overrides, self.federated, self.collected):
             fixed += pair.values()
         if not self._shard.owns_cluster_scoped:
             fixed.remove(self.collected[False])
         for informer in fixed:
-            self._tasks.start(f"watch {informer.resource}", informer.run)
+            what = "the system namespace" if informer is self.system else informer.resource
+            self._tasks.start(f"watch {what}", informer.run)
         few: list[Informer[Any]] = [self.profiles, self.webhooks]
         for informer in few:
             self._tasks.start(f"watch {informer.resource}", informer.run)
@@ -179,6 +185,20 @@ class Caches:
             for source in informer.by_index(BY_POLICY, reference):
                 yield SourceKey(type_name, key_of(source.metadata))
 
+    def sources_selected_by(self, ref: PolicyRef) -> Iterable[SourceKey]:
+        """Sources that a policy selected, as far as their federated objects say so."""
+        for federated in self.federated.values():
+            for view in federated.by_index(BY_POLICY, ref.key):
+                if (key := self.source_of(view)) is not None:
+                    yield key
+
+    def sources_in(self, type_name: str, namespace: str) -> list[SourceView]:
+        """Sources of a type, of one namespace or (empty) of all."""
+        informer = self.sources.get(type_name)
+        if informer is None:
+            return []
+        return informer.by_index(BY_NAMESPACE, namespace) if namespace else list(informer.values())
+
     def all_sources(self) -> Iterable[tuple[SourceKey, SourceView]]:
         for type_name, informer in list(self.sources.items()):
             for source in informer.values():
@@ -206,7 +226,10 @@ class Caches:
             new.resource,
             SourceView,
             keep_raw=True,
-            indexers={BY_POLICY: lambda source: policy_references(source.metadata)},
+            indexers={
+                BY_POLICY: lambda source: policy_references(source.metadata),
+                BY_NAMESPACE: lambda source: [source.metadata.namespace] if source.metadata.namespace else [],
+            },
             keep=shards.kept(self._shard, new.resource),
             liveness=self._timings.watch_liveness,
             on_change=lambda change: self.source_changes.tell(SourceChange(type_name, change)),

@@ -10,8 +10,16 @@ from argosy.api.federated import LeaderReference
 from argosy.api.types import FederatedCluster, FederatedStatus, PlacementEntry
 from argosy.kube.informer import Change
 from argosy.kube.objects import Metadata
+from argosy.plan.claims.record import claimed_by
 
-__all__ = ["FederatedView", "SourceView", "cluster_of_more_than_health", "policy_references", "same_but_for_status"]
+__all__ = [
+    "FederatedView",
+    "SourceView",
+    "cluster_of_more_than_health",
+    "policy_references",
+    "same_but_for_status",
+    "selecting_references",
+]
 
 
 class SourceView(msgspec.Struct, frozen=True):
@@ -68,6 +76,12 @@ def cluster_of_more_than_health(change: Change[FederatedCluster]) -> tuple[str, 
         after.deletion_timestamp,
     )
     return () if same else (change.key,)
+
+
+def selecting_references(metadata: Metadata) -> list[str]:
+    """The policy that selected the source of a federated object, as an index value: its key. Otherwise nothing."""
+    ref = claimed_by(metadata.labels, metadata.annotations, metadata.namespace)
+    return [ref.key] if ref is not None else []
 
 
 def policy_references(metadata: Metadata) -> list[str]:

@@ -13,6 +13,7 @@ from argosy.control.followers import Followers
 from argosy.control.migrate import Migrate
 from argosy.control.options import Options
 from argosy.control.scheduling.arrivals import Arrivals
+from argosy.control.scheduling.claims import Claims
 from argosy.control.scheduling.done import DoneWork
 from argosy.control.scheduling.placed import PlacedWorkloads
 from argosy.control.scheduling.priorities import Priorities
@@ -20,9 +21,10 @@ from argosy.control.scheduling.profiles import Profiles
 from argosy.control.scheduling.reservations import ReservedFleet
 from argosy.control.telemetry.scheduling import SchedulingMetrics
 from argosy.kube import clock
+from argosy.plan.claims.record import in_force_now
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline.inputs import PassInputs
-from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
+from argosy.plan.pipeline.policy import PolicyRef, override_refs
 from argosy.plan.pipeline.run import Outcome, run
 from argosy.plan.scheduling.framework import Ask, Reply
 
@@ -37,6 +39,7 @@ class DecisionBasis:
     def __init__(
         self,
         caches: Caches,
+        claims: Claims,
         reserved: ReservedFleet,
         placed: PlacedWorkloads,
         profiles: Profiles,
@@ -49,6 +52,7 @@ class DecisionBasis:
         options: Options,
         metrics: SchedulingMetrics,
     ):
+        self.claims = claims
         self.reserved = reserved
         self.placed = placed
         self.profiles = profiles
@@ -68,13 +72,17 @@ class DecisionBasis:
         self, key: SourceKey, source: Object, existing: Object | None, config: FederatedTypeConfig
     ) -> Generator[Ask, Reply, Outcome]:
         """The pass over one source as it is now."""
-        policy = self.policy_of(source)
+        view = self._caches.source(key)
+        selected = self.claims.selected(key, view.metadata) if view is not None else None
+        ref = in_force_now(source, existing, selected).ref
+        policy = self.policy(ref) if ref is not None else None
         return run(
             PassInputs(
                 source=source,
                 type_config=config,
                 fleet=self.reserved.fleet(key, own=policy is not None and policy.spec.limit_replicas_to_available),
                 existing=existing,
+                selected=selected,
                 policy=policy,
                 override_policies=self._override_policies(source),
                 profile=self.profiles.of(policy),
@@ -104,10 +112,11 @@ class DecisionBasis:
     def policy(self, reference: PolicyRef) -> PropagationPolicy | None:
         return self._caches.policies[bool(reference.namespace)].get(reference.key)
 
-    def policy_of(self, source: Object) -> PropagationPolicy | None:
-        """The propagation policy that a source names, if it exists."""
-        reference = propagation_ref(labels_of(source), source["metadata"].get("namespace") or "")
-        return self.policy(reference) if reference is not None else None
+    def policy_of(self, key: SourceKey) -> PropagationPolicy | None:
+        """The propagation policy in force for a source, if it exists."""
+        source = self._caches.source(key)
+        ref = self.claims.in_force(key, source.metadata).ref if source is not None else None
+        return self.policy(ref) if ref is not None else None
 
     def _override_policies(self, source: Object) -> dict[PolicyRef, OverridePolicy]:
         references = override_refs(labels_of(source), source["metadata"].get("namespace") or "")

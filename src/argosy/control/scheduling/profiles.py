@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from argosy.api import keys, resources
+from argosy.api import resources
 from argosy.api.conditions import EventReason
 from argosy.api.types import PropagationPolicy, SchedulingProfile
 from argosy.control.caches.informers import Caches
@@ -22,8 +22,8 @@ from argosy.control.scheduling.webhooks import Webhooks
 from argosy.control.wake import Follow, Signal
 from argosy.kube.events import EventRecorder
 from argosy.kube.informer import Change
-from argosy.kube.objects import key_of
 from argosy.kube.references import reference_of
+from argosy.plan.claims.claim import ref_of
 from argosy.plan.scheduling.framework import FrameworkError, Remote
 from argosy.plan.scheduling.profile import POINTS, Registry, enabled_names, unused
 from argosy.plan.scheduling.schedule import profile_of
@@ -119,12 +119,13 @@ class Profiles:
         self._awaited, self.registry = frozenset(awaited), known
 
     def naming(self, profiles: Collection[str]) -> Iterator[SourceKey]:
-        """The objects whose policies name one of the profiles."""
-        labels = {True: keys.PROPAGATION_POLICY_LABEL, False: keys.CLUSTER_PROPAGATION_POLICY_LABEL}
-        for namespaced, policies in self._caches.policies.items():
+        """The objects whose policies use one of the profiles."""
+        for policies in self._caches.policies.values():
             for policy in policies.values():
                 if policy.spec.scheduling_profile in profiles:
-                    yield from self._caches.sources_naming(f"{labels[namespaced]}={key_of(policy.metadata)}")
+                    ref = ref_of(policy)
+                    yield from self._caches.sources_naming(f"{ref.label}={ref.key}")
+                    yield from self._caches.sources_selected_by(ref)
 
     def check_all(self) -> None:
         """Called once everything is known: until then a profile may name plugins that have not arrived yet."""

@@ -10,12 +10,12 @@ from argosy.api.names import federated_name
 from argosy.api.resources import federated_objects
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.kube import owners
+from argosy.plan.claims.record import NOBODY, InForce, recorded
 from argosy.plan.fields import Json
 from argosy.plan.metadata import SERVERS_OWN, annotations_of, labels_of, with_finalizers, without_managed_fields
 from argosy.plan.pipeline import namespaces
 from argosy.plan.pipeline.held import held_of
 from argosy.plan.pipeline.inputs import PassInputs
-from argosy.plan.pipeline.policy import propagation_ref
 from argosy.plan.pipeline.state import State
 from argosy.plan.pipeline.template import Classified, classify_annotations, classify_labels, template_of
 
@@ -36,7 +36,7 @@ def federate(inputs: PassInputs) -> State | None:
     before = inputs.existing
     if before is not None:
         before = {**before, "metadata": without_managed_fields(before)}
-    base = federated_object(inputs.source, before, inputs.type_config)
+    base = federated_object(inputs.source, before, inputs.type_config, inputs.in_force)
     annotations = annotations_of(base)
     return State(before, base, base["spec"], annotations, held_of(annotations))
 
@@ -51,8 +51,8 @@ def _federates(inputs: PassInputs) -> bool:
 
 
 def _asks_for_propagation(inputs: PassInputs) -> bool:
-    """Whether the source itself asks for propagation: it names a policy, or is a namespace that goes everywhere."""
-    if propagation_ref(labels_of(inputs.source), inputs.namespace) is not None:
+    """Whether a policy claims the source, or it is a namespace that goes everywhere."""
+    if inputs.in_force.ref is not None:
         return True
     return (
         inputs.type_config.kind == "Namespace"
@@ -63,7 +63,9 @@ def _asks_for_propagation(inputs: PassInputs) -> bool:
     )
 
 
-def federated_object(source: Json, existing: Json | None, type_config: FederatedTypeConfig) -> Json:
+def federated_object(
+    source: Json, existing: Json | None, type_config: FederatedTypeConfig, policy: InForce = NOBODY
+) -> Json:
     """The federated object as far as the source decides it; placements, overrides and the rest are kept."""
     metadata = source["metadata"]
     name = federated_name(metadata["name"], type_config.name)
@@ -74,8 +76,9 @@ def federated_object(source: Json, existing: Json | None, type_config: Federated
     meta = dict(before["metadata"])
     if type_config.namespaced:
         meta["namespace"] = metadata["namespace"]
-    meta["labels"] = {**classify_labels(labels_of(source)).federated, source["apiVersion"]: source["kind"]}
-    meta["annotations"] = _annotations(source, annotations_of(before))
+    labels, annotations = recorded(policy)
+    meta["labels"] = {**classify_labels(labels_of(source)).federated, **labels, source["apiVersion"]: source["kind"]}
+    meta["annotations"] = {**_annotations(source, annotations_of(before)), **annotations}
     meta["finalizers"] = with_finalizers(meta.get("finalizers") or (), [keys.SYNC_FINALIZER])
     meta["ownerReferences"] = _owner_references(source, before)
     return {**before, "metadata": meta, "spec": {**before["spec"], "template": template_of(source)}}
@@ -84,7 +87,8 @@ def federated_object(source: Json, existing: Json | None, type_config: Federated
 def _annotations(source: Json, existing: Mapping[str, str]) -> dict[str, str]:
     """Annotations of the federated class mirror the source; others on the federated object stay."""
     own = classify_annotations(annotations_of(source))
-    kept = {key: value for key, value in existing.items() if key not in keys.FEDERATED_ANNOTATIONS}
+    replaced = keys.FEDERATED_ANNOTATIONS | {keys.SELECTED_BY}
+    kept = {key: value for key, value in existing.items() if key not in replaced}
     labels = classify_labels(labels_of(source))
     return {
         **kept,

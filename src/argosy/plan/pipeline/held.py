@@ -20,6 +20,8 @@ CONDITION: Final = "Scheduled"
 
 class HeldReason(StrEnum):
     POLICY_MISSING = "PolicyNotFound"
+    #: The policy whose selectors claimed it selects it no more.
+    NOT_SELECTED = "NoLongerSelected"
     PROFILE_MISSING = "SchedulingProfileNotFound"
     PROFILE_INVALID = "SchedulingProfileInvalid"
     UNSCHEDULABLE = "Unschedulable"

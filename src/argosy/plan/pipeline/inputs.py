@@ -3,6 +3,7 @@
 import datetime
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -10,6 +11,7 @@ from argosy.api.policies import OverridePolicy, PropagationPolicy
 from argosy.api.profiles import SchedulingProfile
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.snapshot import Fleet
+from argosy.plan.claims.record import InForce, in_force_now
 from argosy.plan.fields import Json
 from argosy.plan.followers.graph import Following
 from argosy.plan.pipeline.policy import PolicyRef
@@ -26,7 +28,7 @@ def _unchanged(profile: Profile) -> Profile:
     return profile
 
 
-class PassInputs(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class PassInputs(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     #: Never an object that is being deleted.
     source: Json
     type_config: FederatedTypeConfig
@@ -35,7 +37,9 @@ class PassInputs(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     #: The source's federated object as stored.
     existing: Json | None = None
 
-    #: The policies the source names, if they exist.
+    #: The policy whose selectors claim the source. It counts unless the source names one.
+    selected: PolicyRef | None = None
+    #: The policy in force, and the override policies the source names, if they exist.
     policy: PropagationPolicy | None = None
     override_policies: Mapping[PolicyRef, OverridePolicy] = {}
     #: The profile the policy names, and the plugins it can name.
@@ -65,6 +69,11 @@ class PassInputs(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     katalyst: bool = False
     #: May wrap the plugins, to measure them.
     instrument: Callable[[Profile], Profile] = _unchanged
+
+    @cached_property
+    def in_force(self) -> InForce:
+        """The propagation policy that counts, whether or not it exists."""
+        return in_force_now(self.source, self.existing, self.selected)
 
     @property
     def namespace(self) -> str:

@@ -19,6 +19,16 @@ class PolicyRef(msgspec.Struct, frozen=True):
     def key(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
+    @property
+    def kind(self) -> str:
+        """Of a propagation policy."""
+        return "PropagationPolicy" if self.namespace else "ClusterPropagationPolicy"
+
+    @property
+    def label(self) -> str:
+        """Of a propagation policy: the label that names it."""
+        return keys.PROPAGATION_POLICY_LABEL if self.namespace else keys.CLUSTER_PROPAGATION_POLICY_LABEL
+
 
 def propagation_ref(labels: Mapping[str, str], namespace: str) -> PolicyRef | None:
     """The one policy in force: for a namespaced object the namespaced policy wins over the cluster-scoped one."""

@@ -19,7 +19,7 @@ from argosy.api.conditions import EventReason
 from argosy.plan.copies.placement import placed, with_removals_noted
 from argosy.plan.explain.record import Inputs, encode, record_of
 from argosy.plan.fields import Json, equal
-from argosy.plan.metadata import annotations_of, labels_of, with_annotation, without_annotations
+from argosy.plan.metadata import annotations_of, with_annotation, without_annotations
 from argosy.plan.pipeline import pending
 from argosy.plan.pipeline.autoscale import autoscale
 from argosy.plan.pipeline.federate import federate
@@ -28,7 +28,6 @@ from argosy.plan.pipeline.held import Held, HeldReason, with_held
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.namespaces import propagate_namespace
 from argosy.plan.pipeline.override import override
-from argosy.plan.pipeline.policy import propagation_ref
 from argosy.plan.pipeline.schedule import schedule
 from argosy.plan.pipeline.state import Note, State
 from argosy.plan.scheduling.evaluation import without_remote_plugins
@@ -128,7 +127,7 @@ def _stepped(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
 
 def _somewhere(inputs: PassInputs, state: State) -> State:
     """An object that asks for propagation and that no step will ever place is held for that, if nothing else holds it."""
-    asks = propagation_ref(labels_of(inputs.source), inputs.namespace) is not None
+    asks = inputs.in_force.ref is not None
     if state.held is not None or not asks or not places_nothing(inputs.type_config) or placed(state.spec):
         return state
     why = NOWHERE.format(name=inputs.type_config.name)

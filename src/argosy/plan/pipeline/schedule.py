@@ -20,10 +20,9 @@ from argosy.plan.explain.summary import placement_text
 from argosy.plan.failover import auto_migration, custom_migration, failback, failover
 from argosy.plan.fields import Json, equal
 from argosy.plan.kinds.registry import kind_of
-from argosy.plan.metadata import labels_of, without_annotations
+from argosy.plan.metadata import without_annotations
 from argosy.plan.pipeline.held import HeldReason
 from argosy.plan.pipeline.inputs import PassInputs
-from argosy.plan.pipeline.policy import propagation_ref
 from argosy.plan.pipeline.state import State
 from argosy.plan.replicas.completed import Witness, Work, completed_of, with_completed
 from argosy.plan.replicas.divide import Divider, divider_of
@@ -38,18 +37,23 @@ from argosy.plan.scheduling.unit import UnitError, current_placement, unit_of
 __all__ = ["schedule"]
 
 _EVENT: Final = EventReason.SCHEDULE_FEDERATED_OBJECT
+TAKEN_OVER: Final = (
+    f": a label or another policy's selectors take it over, the annotation {keys.NO_SELECTION}=true lets go"
+)
 NO_POLICY: Final = "no propagation policy is named any more: removed from the clusters it was scheduled to"
 
 
 def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
     state = _with_custom_migration(inputs, _with_settled_work(inputs, state))
-    ref = propagation_ref(labels_of(inputs.source), inputs.namespace)
+    ref, policy = inputs.in_force.ref, inputs.policy
     if ref is None:
         return _unscheduled(inputs, state)
-    policy = inputs.policy
     if policy is None:
-        kind = "PropagationPolicy" if ref.namespace else "ClusterPropagationPolicy"
-        return state.stopping(HeldReason.POLICY_MISSING, f"{kind} {ref.key} not found", _EVENT)
+        why = f"{ref.kind} {ref.key} not found{TAKEN_OVER if inputs.in_force.lost else ''}"
+        return state.stopping(HeldReason.POLICY_MISSING, why, _EVENT)
+    if inputs.in_force.lost:
+        why = f"{ref.kind} {ref.key} selects it no more{TAKEN_OVER}"
+        return state.stopping(HeldReason.NOT_SELECTED, why, _EVENT)
     named = policy.spec.scheduling_profile
     profile = inputs.profile if named else None
     if named and profile is None:

@@ -10,6 +10,7 @@ import msgspec
 
 from argosy.api import keys
 from argosy.api.federated import FederatedObject
+from argosy.plan.claims.record import claimed_label
 from argosy.plan.fields import Json, equal
 from argosy.plan.metadata import SERVERS_OWN, annotations_of, labels_of
 
@@ -66,9 +67,11 @@ def reflects(source: Json, federated: FederatedObject) -> bool:
 
 
 def names_the_policies(source: Json, federated: FederatedObject) -> bool:
-    """Whether the federated object names the policies that this source names. Labels do not raise a generation."""
+    """Whether the federated object names the policies that this source names, besides one that selected it. Labels do not raise
+    a generation."""
     stored = {key: value for key, value in federated.metadata.labels.items() if key in keys.POLICY_LABELS}
-    return classify_labels(labels_of(source)).federated == stored
+    own = labels_of(source)
+    return {**classify_labels(own).federated, **claimed_label(own, federated.metadata)} == stored
 
 
 def up_to_date(source: Json, federated: FederatedObject) -> bool:

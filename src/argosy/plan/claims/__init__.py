@@ -1,0 +1,1 @@
+"""Claims: which propagation policy an object gets, by its label or by a policy's selectors, and how that is recorded."""
