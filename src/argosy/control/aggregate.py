@@ -30,7 +30,7 @@ from argosy.control.telemetry.latency import LatencyMarks
 from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
 from argosy.control.wake import AGGREGATE, FEDERATE, Loop, Sweep, Wake, itself
-from argosy.kube import clock, timestamps
+from argosy.kube import clock, mergepatch, timestamps
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, MethodNotAllowed, NotFound
 from argosy.kube.informer import Change
@@ -337,8 +337,7 @@ class Aggregate(Loop[SourceKey]):
         if annotations is not None:
             body["metadata"] = {"annotations": _difference(source, annotations)}
         if status is not None:
-            before = source.get("status") or {}
-            body["status"] = {**dict.fromkeys(key for key in before if key not in status), **status}
+            body["status"] = mergepatch.create(source.get("status") or {}, status)
         if body:
             # With the version it was computed for: else the response would show a user's write in between as if it were ours.
             body["metadata"] = {**body.get("metadata", {}), "resourceVersion": source["metadata"]["resourceVersion"]}

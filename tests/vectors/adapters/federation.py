@@ -14,9 +14,9 @@ from argosy.plan import metadata
 from argosy.plan.copies import adoption, retain
 from argosy.plan.copies.patches import OverrideError
 from argosy.plan.copies.placement import merged_overrides
-from argosy.plan.kinds import job, pod
 from argosy.plan.kinds.observation import Aggregation, Observation
 from argosy.plan.kinds.registry import kind_of
+from argosy.plan.kinds.stock import job, pod
 from argosy.plan.pipeline.override import rule_matches
 from argosy.plan.pipeline.policy import override_refs, propagation_ref
 from argosy.plan.scheduling.selection import SelectionError
@@ -163,6 +163,14 @@ def _aggregate_job(case: Case) -> Case:
     return {"need_update": status != source["status"], "status": status}
 
 
+def _aggregate_pod(case: Case) -> Case:
+    source = {"apiVersion": "v1", "kind": "Pod", **case["source_object"]}
+    observations = [Observation(cluster, obj) for cluster, obj in sorted(case["cluster_objects"].items())]
+    aggregation = Aggregation(source, observations, case["cluster_objects_up_to_date"], "now")
+    status = kind_of(source).aggregate(aggregation)
+    return {"need_update": status != source["status"], "status": status}
+
+
 def _job_finished(case: Case) -> Case:
     status = {"conditions": [{"type": case["condition_type"], "status": case["condition_status"]}]}
     return {"finished_with_failed": job.failed(status)}
@@ -211,6 +219,7 @@ ADAPTERS: dict[str, Callable[[Case], Any]] = {
     "derived_service": _derived_service,
     "event_defederate": _events,
     "status_aggregate_job": _aggregate_job,
+    "status_aggregate_pod": _aggregate_pod,
     "status_job_finished": _job_finished,
     "status_source_feedback": _feedback,
     "sync_propagation_status": _propagation_status,

@@ -59,7 +59,7 @@ def pod_condition_changed(vector: dict[str, Any]) -> dict[str, Any]:
     pods = PodsByReplicaSet()
     old, new = _pod(vector["old_pod"]), _pod(vector["new_pod"])
     pods.change("pod", None, old)
-    return {"changed": pods.change("pod", old, new) is not None}
+    return {"changed": pods.change("pod", old, new) != ""}
 
 
 def replica_set(vector: dict[str, Any]) -> dict[str, Any]:

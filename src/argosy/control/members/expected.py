@@ -12,7 +12,7 @@ from argosy.control.timings import Timings
 from argosy.fleet.member import ApiKey
 from argosy.kube import clock
 from argosy.kube.objects import HasMetadata
-from argosy.plan.kinds.definition import DEFINITION, established
+from argosy.plan.kinds.stock.definition import DEFINITION, established
 
 __all__ = ["ExpectedKinds"]
 

@@ -15,7 +15,7 @@ from argosy.control.timings import Timings
 from argosy.control.wake import Follow
 from argosy.fleet.member import ApiKey
 from argosy.kube import clock, timestamps
-from argosy.plan.kinds.definition import DEFINITION
+from argosy.plan.kinds.stock.definition import DEFINITION
 from argosy.plan.scheduling.arriving import Arrival, arrival_of
 
 __all__ = ["Arrivals"]

@@ -21,7 +21,7 @@ from argosy.plan.explain.forecast import Forecast, ObjectChange, object_change, 
 from argosy.plan.explain.snapshot import ObjectKey, Snapshot
 from argosy.plan.failover.failover import rank
 from argosy.plan.fields import Json
-from argosy.plan.kinds.definition import DEFINITION
+from argosy.plan.kinds.stock.definition import DEFINITION
 from argosy.plan.metadata import annotations_of, labels_of, without_annotations
 from argosy.plan.pipeline.federate import NameTaken
 from argosy.plan.pipeline.held import HeldReason, held_of

@@ -51,6 +51,11 @@ def settled(
 
 
 def _settled(wanted: Json, before: Json, now: str, update_time: bool) -> Json:
+    if before:
+        # A server either drops empty texts or always has them; and it adds a time nobody sets to conditions of some kinds.
+        wanted = {key: value for key, value in wanted.items() if value != "" or key in before}
+        if "lastProbeTime" in before:
+            wanted["lastProbeTime"] = before["lastProbeTime"]
     flipped = before.get("status") != wanted["status"]
     changed = any(before.get(key) != value for key, value in wanted.items())
     times = {"lastTransitionTime": now if flipped else before.get("lastTransitionTime") or now}

@@ -113,6 +113,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     over: Callable[[Json], bool] = _never
     #: Whether its conditions have a lastUpdateTime.
     update_time: bool = False
+    #: Whether its status has room for conditions.
+    has_conditions: bool = True
     #: Merges the members' statuses into one.
     aggregate: Callable[[Aggregation], Json | None] = merge
     #: (desired, copy): what a member's copy lacks to be as desired, in short phrases. The copy may have only the fields that

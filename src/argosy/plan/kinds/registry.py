@@ -5,8 +5,11 @@ from types import MappingProxyType
 from typing import Final
 
 from argosy.plan.fields import Json
-from argosy.plan.kinds import (
+from argosy.plan.kinds.kind import Kind
+from argosy.plan.kinds.stock import (
+    autoscaler,
     bindings,
+    cronjob,
     daemonset,
     definition,
     deployment,
@@ -14,14 +17,14 @@ from argosy.plan.kinds import (
     ingress,
     job,
     pod,
+    replicaset,
     service,
     statefulset,
+    volumes,
 )
-from argosy.plan.kinds.kind import Kind
 
 __all__ = ["KINDS", "kind_of"]
 
-_POD_TEMPLATE: Final = ("spec", "template", "spec")
 _ANY: Final = Kind()
 #: Any change to a binding or role, except to its finalizers, needs the right to everything it grants.
 _GRANT: Final = Kind(feedback=False)
@@ -33,13 +36,16 @@ KINDS: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(
         ("apps", "StatefulSet"): statefulset.KIND,
         ("apps", "DaemonSet"): daemonset.KIND,
         ("batch", "Job"): job.KIND,
-        ("batch", "CronJob"): Kind(pod_spec=("spec", "jobTemplate", *_POD_TEMPLATE)),
+        ("apps", "ReplicaSet"): replicaset.KIND,
+        ("batch", "CronJob"): cronjob.KIND,
         ("", "Pod"): pod.KIND,
+        ("", "ReplicationController"): replicaset.KIND,
         ("", "Service"): service.KIND,
         ("", "ServiceAccount"): bindings.SERVICE_ACCOUNT,
-        ("", "PersistentVolume"): bindings.PERSISTENT_VOLUME,
-        ("", "PersistentVolumeClaim"): bindings.PERSISTENT_VOLUME_CLAIM,
+        ("", "PersistentVolume"): volumes.PERSISTENT_VOLUME,
+        ("", "PersistentVolumeClaim"): volumes.PERSISTENT_VOLUME_CLAIM,
         ("networking.k8s.io", "Ingress"): ingress.KIND,
+        ("autoscaling", "HorizontalPodAutoscaler"): autoscaler.KIND,
         ("policy", "PodDisruptionBudget"): disruption_budget.KIND,
         ("argoproj.io", "Workflow"): bindings.WORKFLOW,
         ("apiextensions.k8s.io", "CustomResourceDefinition"): definition.KIND,

@@ -50,7 +50,9 @@ def source_status(
         if lacking:
             aggregation = msgspec.structs.replace(aggregation, lacking=lacking)
             status = kind.aggregate(aggregation) or status
-    status = concluded(status, aggregation, has_pods=bool(kind.pod_spec), update_time=kind.update_time)
+    status = concluded(
+        status, aggregation, has_pods=bool(kind.pod_spec) and kind.has_conditions, update_time=kind.update_time
+    )
     return None if equal(status, source.get("status") or {}) else status
 
 

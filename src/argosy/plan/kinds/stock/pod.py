@@ -1,11 +1,17 @@
-"""Pod: almost no field of a running pod may change, and members inject many; all of them are kept."""
+"""Pod: almost no field of a running pod may change, and members inject many; all of them are kept.
 
+Its status shows the pods of all clusters as one: the phase of the worst, the containers of all, named `<container> (<cluster>)`.
+"""
+
+from collections.abc import Sequence
 from typing import Final
 
 from argosy.kube.conditions import is_true
 from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Kind
+from argosy.plan.kinds.merging import Member, earliest, merged, worst
+from argosy.plan.kinds.observation import Aggregation
 from argosy.plan.kinds.rollout import status_of
 
 __all__ = ["KIND", "retain_container"]
@@ -63,4 +69,35 @@ def _unfinished(desired: Json, copy: Json) -> list[str]:
     return [f"the Pod {'failed' if phase == 'Failed' else 'is not ready'}: {why}"]
 
 
-KIND: Final = Kind(pod_spec=("spec",), strip=_strip, retain=_retain, unfinished=_unfinished)
+_PENDING: Final = "Pending"
+_PHASES: Final = ("Failed", _PENDING, "", "Running", "Succeeded")
+_CONTAINERS: Final = ("initContainerStatuses", "containerStatuses")
+
+
+def _merge(members: Sequence[Member], aggregation: Aggregation) -> Json:
+    """A member that has reported nothing yet counts as pending."""
+    known = {each.cluster: each for each in members}
+    everybody = [known.get(each.cluster) or Member(each.cluster, {}) for each in aggregation.observations]
+    status: Json = {"phase": worst(everybody, "phase", _PHASES) or _PENDING, "message": _message(everybody)}
+    # The API server gave it when the source was made, and it never changes.
+    status |= {key: value for key, value in aggregation.status.items() if key == "qosClass"}
+    status |= earliest(members, "startTime")
+    for field in _CONTAINERS:
+        if containers := [
+            {**each, "name": f"{each.get('name')} ({member.cluster})"}
+            for member in members
+            for each in member.status.get(field) or ()
+        ]:
+            status[field] = sorted(containers, key=lambda each: str(each["name"]))
+    return status
+
+
+def _message(members: Sequence[Member]) -> str:
+    phases: dict[str, list[str]] = {}
+    for each in members:
+        phases.setdefault(str(each.status.get("phase") or _PENDING), []).append(each.cluster)
+    order = [*(phase for phase in _PHASES if phase in phases), *sorted(phases.keys() - set(_PHASES))]
+    return "Pod " + ", and ".join(f"{phase.lower()} in clusters [{','.join(phases[phase])}]" for phase in order)
+
+
+KIND: Final = Kind(pod_spec=("spec",), strip=_strip, retain=_retain, aggregate=merged(_merge), unfinished=_unfinished)

@@ -1,10 +1,16 @@
-"""Service: every cluster assigns its own addresses and node ports; those are kept."""
+"""Service: every cluster assigns its own addresses and node ports; those are kept.
 
+The source shows the addresses of all members' load balancers.
+"""
+
+from collections.abc import Sequence
 from typing import Any, Final
 
 from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Kind
+from argosy.plan.kinds.merging import Member, addresses, merged
+from argosy.plan.kinds.observation import Aggregation
 
 __all__ = ["KIND"]
 
@@ -42,4 +48,10 @@ def _unfinished(desired: Json, copy: Json) -> list[str]:
     return [] if fields.get(copy, "status.loadBalancer.ingress", None) else ["its load balancer has no address yet"]
 
 
-KIND: Final = Kind(strip=_strip, retain=_retain, unfinished=_unfinished)
+def _merge(members: Sequence[Member], aggregation: Aggregation) -> Json:
+    """Kubernetes allows addresses to no other type, though a member may still have some just after the type was changed."""
+    is_balanced = fields.get(aggregation.source, "spec.type", None) == "LoadBalancer"
+    return addresses(members if is_balanced else ())
+
+
+KIND: Final = Kind(strip=_strip, retain=_retain, aggregate=merged(_merge), unfinished=_unfinished)

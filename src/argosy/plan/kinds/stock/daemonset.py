@@ -1,10 +1,13 @@
 """DaemonSet: each member's own nodes decide how many pods there are."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Kind
+from argosy.plan.kinds.merging import Member, merged, sums
+from argosy.plan.kinds.observation import Aggregation
 from argosy.plan.kinds.rollout import count, unobserved
 
 __all__ = ["KIND"]
@@ -24,4 +27,14 @@ def _unfinished(desired: Json, copy: Json) -> list[str]:
     return found
 
 
-KIND: Final = Kind(pod_spec=("spec", "template", "spec"), unfinished=_unfinished)
+_ALWAYS: Final = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
+_UNLESS_ZERO: Final = ("updatedNumberScheduled", "numberAvailable", "numberUnavailable")
+
+
+def _merge(members: Sequence[Member], aggregation: Aggregation) -> Json:
+    # A server does not allow it to go back, or away.
+    collisions = {key: value for key, value in aggregation.status.items() if key == "collisionCount"}
+    return sums(members, _ALWAYS, _UNLESS_ZERO) | collisions
+
+
+KIND: Final = Kind(pod_spec=("spec", "template", "spec"), aggregate=merged(_merge), unfinished=_unfinished)

@@ -1,12 +1,14 @@
-"""Ingress: needs the Services it sends requests to, and the Secrets with its certificates."""
+"""Ingress: needs the Services it sends requests to, and the Secrets with its certificates. It shows all members' addresses."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from argosy.kube.podreferences import Reference, named, references_at
 from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Kind
+from argosy.plan.kinds.merging import Member, addresses, merged
+from argosy.plan.kinds.observation import Aggregation
 
 __all__ = ["KIND"]
 
@@ -31,4 +33,18 @@ def _of_backend(backend: Any) -> Iterator[Reference]:
         yield from named(resource["kind"], resource.get("name"), group=group if isinstance(group, str) else "")
 
 
-KIND: Final = Kind(references=_references)
+def _merge(members: Sequence[Member], aggregation: Aggregation) -> Json:
+    return addresses(members)
+
+
+def _unfinished(desired: Json, copy: Json) -> list[str]:
+    """It is as wanted when it is there: many controllers report no address."""
+    return []
+
+
+KIND: Final = Kind(
+    references=_references,
+    has_conditions=False,
+    aggregate=merged(_merge, has_conditions=False),
+    unfinished=_unfinished,
+)

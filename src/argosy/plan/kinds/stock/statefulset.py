@@ -2,14 +2,21 @@
 
 A StatefulSet that was divided without regard to ordinals has the same ordinals in several clusters. It stays so: renaming
 running pods would cost them their volumes.
+
+Revisions are names that each member gives. The source shows those of a member that is not done, and once all are done, the same
+one twice: `kubectl rollout status` and other health checks look whether they are equal.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from argosy.plan import fields
 from argosy.plan.copies.placement import Patches, value_at
 from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Divided, Kind, Shares, by_number, replace
+from argosy.plan.kinds.lack import About
+from argosy.plan.kinds.merging import Member, merged, sums
+from argosy.plan.kinds.observation import Aggregation
 from argosy.plan.kinds.rollout import count, missing_replicas, replicas_of, surplus, unobserved
 from argosy.plan.replicas.ordinals import Range, gaps_of, ranges
 
@@ -75,4 +82,35 @@ def _unfinished(desired: Json, copy: Json) -> list[str]:
     ]
 
 
-KIND: Final[Kind] = Kind(pod_spec=("spec", "template", "spec"), divide=_divide, unfinished=_unfinished)
+_REVISIONS: Final = ("currentRevision", "updateRevision")
+
+
+def _merge(members: Sequence[Member], aggregation: Aggregation) -> Json:
+    status = sums(members, ("replicas", "availableReplicas"), ("readyReplicas", "currentReplicas"))
+    if updated := _updated(members, aggregation):
+        status["updatedReplicas"] = updated
+    behind = [
+        each.status for each in members if each.status.get("currentRevision") != each.status.get("updateRevision")
+    ]
+    shown = (behind or [members[0].status])[0]
+    revisions = {field: shown[field] for field in _REVISIONS if shown.get(field)}
+    # A server does not allow it to go back, or away.
+    collisions = {key: value for key, value in aggregation.status.items() if key == "collisionCount"}
+    return status | revisions | collisions
+
+
+def _updated(members: Sequence[Member], aggregation: Aggregation) -> int:
+    """Their sum. But where every cluster has all replicas, the sum reaches the number that is asked for long before all is done,
+    and `kubectl rollout status` would end: while anything is missing there, fewer count as updated."""
+    updated = sums(members, ("updatedReplicas",))["updatedReplicas"]
+    asked = replicas_of(aggregation.source)
+    together = sum(replicas_of(each.object or {}) for each in aggregation.present)
+    if together <= asked or not aggregation.lacks(About.COMPLETION, About.OBSERVATION):
+        return int(updated)
+    partition = fields.number(aggregation.source, "spec.updateStrategy.rollingUpdate.partition") or 0
+    return min(int(updated), max(0, asked - partition - 1))
+
+
+KIND: Final[Kind] = Kind(
+    pod_spec=("spec", "template", "spec"), divide=_divide, aggregate=merged(_merge), unfinished=_unfinished
+)

@@ -1,0 +1,83 @@
+"""Folding: the conditions of several members as one of each type, that of the worst member, with its cluster's name.
+
+Of most conditions `True` is good news, and counts only if all members say so. Of some it is bad news, and one member is enough.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from argosy.plan.fields import Json
+
+__all__ = ["BAD_NEWS", "folded"]
+
+#: `True` is bad news, or says that something is not over.
+BAD_NEWS: Final = frozenset(
+    {
+        "ControllerResizeError",
+        "Degraded",
+        "DisruptionTarget",
+        "Failed",
+        "Failure",
+        "FailureTarget",
+        "FileSystemResizePending",
+        "InvalidSpec",
+        "LoadBalancerPortsError",
+        "ModifyVolumeError",
+        "NodeResizeError",
+        "ReplicaFailure",
+        "Resizing",
+        "ScalingLimited",
+        "Stalled",
+        "Reconciling",
+    }
+)
+#: What every member has to say before it is true of all. Of other types it is not known which members have them at all.
+_OF_ALL: Final = frozenset(
+    {
+        "Available",
+        "Complete",
+        "Completed",
+        "ContainersReady",
+        "Established",
+        "Healthy",
+        "Initialized",
+        "PodScheduled",
+        "Ready",
+        "Released",
+        "Succeeded",
+        "Synced",
+    }
+)
+_UNSTATED: Final = "NotReported"
+
+
+def folded(
+    stated: Sequence[tuple[str, Sequence[Json]]], bad_news: Collection[str] = BAD_NEWS, *, silent: Sequence[str] = ()
+) -> list[Json]:
+    """`stated` has each cluster's conditions; `silent` are clusters that have not reported any status. Without times."""
+    by_type: dict[str, list[tuple[str, Json]]] = {}
+    for cluster, conditions in stated:
+        for each in conditions:
+            by_type.setdefault(str(each.get("type")), []).append((cluster, each))
+    clusters = [*(cluster for cluster, _ in stated), *silent]
+    return [_worst(type, by_type[type], clusters, type in bad_news) for type in sorted(by_type)]
+
+
+def _worst(type: str, stated: Sequence[tuple[str, Json]], clusters: Sequence[str], bad: bool) -> Json:
+    worst_first = ["True", "Unknown", "False"] if bad else ["False", "Unknown", "True"]
+    cluster, chosen = min(stated, key=lambda each: (_rank(worst_first, each[1]), each[0]))
+    status = str(chosen.get("status"))
+    unstated = sorted(set(clusters).difference(each for each, _ in stated))
+    if unstated and type in _OF_ALL and status == "True":
+        message = f"{unstated[0]}: it does not report this"
+        return {"type": type, "status": "Unknown", "reason": _UNSTATED, "message": message}
+    message = str(chosen.get("message") or "")
+    agreed = not unstated and len({str(each.get("status")) for _, each in stated}) == 1
+    if not agreed:
+        message = f"{cluster}: {message}" if message else cluster
+    return {"type": type, "status": status, "reason": str(chosen.get("reason") or ""), "message": message}
+
+
+def _rank(worst_first: Sequence[str], condition: Json) -> int:
+    status = condition.get("status")
+    return worst_first.index(status) if status in worst_first else 1
