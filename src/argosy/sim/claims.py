@@ -4,8 +4,6 @@ The provisioner stands in for that of any StorageClass. Volumes reach every node
 """
 
 import contextlib
-from collections.abc import Callable
-from typing import Any
 
 from argosy.kube.client import Patch
 from argosy.kube.errors import AlreadyExists
@@ -18,7 +16,7 @@ from argosy.sim.cluster import Cluster, Object
 from argosy.sim.controller import Controller
 from argosy.sim.pods import TERMINAL, Pod
 
-__all__ = ["CLAIMS", "CLAIMS_TABLE", "Claims", "pod_standing"]
+__all__ = ["CLAIMS", "CLAIMS_TABLE", "Claims", "pod_standing", "settle_on"]
 
 CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 CLAIMS_TABLE = "core/persistentvolumeclaims/"
@@ -226,14 +224,15 @@ def _protect(obj: Object, finalizer: str) -> None:
         obj["metadata"]["finalizers"] = [*held, finalizer]
 
 
-def on_node(node: str) -> Callable[[dict[str, Any]], bool]:
-    """The scheduler's decision, for a claim that waits for it."""
-
-    def change(claim: Object) -> bool:
-        annotations = claim["metadata"].get("annotations") or {}
-        if annotations.get(volumes.SELECTED_NODE):
-            return False
-        claim["metadata"]["annotations"] = {**annotations, volumes.SELECTED_NODE: node}
-        return True
-
-    return change
+async def settle_on(cluster: Cluster, key: str, node: str) -> None:
+    """The scheduler's decision, for a claim that waits for it: a volume that suits it is taken, or one is made for the node."""
+    entry = cluster.access.get(key)
+    if entry is None:
+        return
+    there = (each.decode() for each in cluster.access.entries(_VOLUMES_TABLE[:-1]))
+    volume = volumes.best_volume(entry.decode(), there)
+    if volume is None:
+        await cluster.access.change(CLAIMS, key, entry.uid, lambda claim: volumes.select_node(claim, node))
+    elif not volume["spec"].get("claimRef"):
+        volumes.reserve(volume, entry.decode())
+        await cluster.access.update(_VOLUMES, volume)

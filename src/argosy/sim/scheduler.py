@@ -17,7 +17,7 @@ from argosy.kube.queue import Result
 from argosy.kube.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.server.trusted import StoreEvent
 from argosy.sim.affinity import matches_node
-from argosy.sim.claims import CLAIMS, CLAIMS_TABLE, on_node, pod_standing
+from argosy.sim.claims import CLAIMS_TABLE, pod_standing, settle_on
 from argosy.sim.cluster import Cluster, Object
 from argosy.sim.controller import Controller
 from argosy.sim.nodes import Node, tolerates
@@ -135,9 +135,7 @@ class Scheduler(Controller):
     async def _tell_claims(self, pod: Pod, names: Iterable[str], node: Node) -> None:
         """Their volumes are made for this node; once they are bound, the pod is looked at again."""
         for name in names:
-            entry = self.cluster.access.get(f"{CLAIMS_TABLE}{pod.namespace}/{name}")
-            if entry is not None:
-                await self.cluster.access.change(CLAIMS, entry.key, entry.uid, on_node(node.name))
+            await settle_on(self.cluster, f"{CLAIMS_TABLE}{pod.namespace}/{name}", node.name)
 
     async def _refuse(self, pod: Pod, message: str) -> None:
         if pod.scheduled_message == message:

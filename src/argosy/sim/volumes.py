@@ -18,6 +18,7 @@ __all__ = [
     "is_reserved_for",
     "provisioned",
     "reserve",
+    "select_node",
     "standard_class",
     "standing",
     "take",
@@ -209,6 +210,14 @@ def is_provisioned(volume: Object) -> bool:
     """Whether it was made for a claim, and nobody keeps it after that."""
     mine = _PROVISIONED_BY in (volume["metadata"].get("annotations") or {})
     return mine and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete"
+
+
+def select_node(claim: Object, node: str) -> bool:
+    """Note for which node a volume is wanted; False if that is decided already."""
+    if SELECTED_NODE in (claim["metadata"].get("annotations") or {}):
+        return False
+    _annotate(claim, {SELECTED_NODE: node})
+    return True
 
 
 def _annotate(obj: Object, wanted: Mapping[str, str]) -> None:

@@ -38,6 +38,9 @@ REPEATED = (
     "ProvisioningFailed",
 )
 
+#: Events about a claim that waits for its pod: which of them are told depends on which of the two is seen first.
+PASSING = ("WaitForFirstConsumer", "WaitForPodScheduled")
+
 
 def is_told_by_kubelet(event: dict[str, Any]) -> bool:
     return component(event) == "kubelet"

@@ -31,7 +31,7 @@ def events(record: Record) -> dict[str, int]:
     """How often each kind of event was told of each object; 1 for those that are told again and again."""
     counted: Counter[str] = Counter()
     for event in record.objects["Event"].values():
-        if differences.is_told_by_kubelet(event):
+        if differences.is_told_by_kubelet(event) or event["reason"] in differences.PASSING:
             continue
         involved = event["involvedObject"]
         about = _named(record, involved["kind"], involved["name"], involved.get("uid", ""))

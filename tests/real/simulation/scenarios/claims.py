@@ -8,6 +8,7 @@ from tests.real.simulation.build import gone, ready, stateful_set, template
 from tests.real.simulation.pair import Pair, Side
 from tests.real.simulation.record import STATEFULSETS
 
+_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 _VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 
 
@@ -25,6 +26,11 @@ def _with_claims(replicas: int, storage_class: str, **spec: Any) -> Any:
 
 async def _volumes(pair: Pair, count: int) -> None:
     """For the claims of a class that is only of this scenario."""
+    metadata: Any = {"name": pair.namespace}
+    given = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
+    for side in pair.sides:
+        body = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": metadata, **given}
+        await side.world.client.create(_CLASSES, body)
     for number in range(count):
         spec = {
             "capacity": {"storage": "2Gi"},
