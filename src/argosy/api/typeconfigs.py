@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from argosy.api import keys
+from argosy.api.statusrules import StatusRules
 from argosy.kube.objects import Metadata
 from argosy.kube.resource import Resource
 
@@ -78,6 +79,8 @@ class TypeConfigSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
     status_aggregation: StatusAggregation = StatusAggregation()
     auto_migration: AutoMigrationConfig = AutoMigrationConfig()
     followers: FollowerRules = FollowerRules()
+    #: Argosy's own: what is known of the kind's status otherwise.
+    status_rules: StatusRules | None = None
 
 
 class FederatedTypeConfig(msgspec.Struct, frozen=True, rename="camel"):

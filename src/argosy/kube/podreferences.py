@@ -7,7 +7,15 @@ expected shape is passed over: API servers check the kinds they know, and nobody
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-__all__ = ["Reference", "container_references", "named", "pod_references", "references_at", "volume_references"]
+__all__ = [
+    "Reference",
+    "container_references",
+    "named",
+    "pod_references",
+    "references_at",
+    "values_at",
+    "volume_references",
+]
 
 
 class Reference(NamedTuple):
@@ -81,22 +89,23 @@ def volume_references(volume: Any) -> Iterator[Reference]:
 
 
 def references_at(obj: Any, path: str, group: str, kind: str) -> Iterator[Reference]:
-    """The names at a dotted path; `[*]` behind a field means each item of the list there."""
-    yield from (found for value in _values(obj, path.split(".")) for found in named(kind, value, group=group))
+    """The names at a dotted path, as `values_at` has it."""
+    yield from (found for value in values_at(obj, path) for found in named(kind, value, group=group))
 
 
-def _values(node: Any, steps: list[str]) -> Iterator[Any]:
-    if not steps:
+def values_at(node: Any, path: str) -> Iterator[Any]:
+    """The values at a dotted path; `[*]` behind a field means each item of the list there."""
+    if not path:
         yield node
         return
-    step, rest = steps[0], steps[1:]
+    step, _, rest = path.partition(".")
     name = step.removesuffix("[*]")
     child = node.get(name) if isinstance(node, dict) else None
     if name == step:
-        yield from _values(child, rest)
+        yield from values_at(child, rest)
     elif isinstance(child, list):
         for item in child:
-            yield from _values(item, rest)
+            yield from values_at(item, rest)
 
 
 def _items(holder: Any, field: str) -> Iterator[dict[str, Any]]:

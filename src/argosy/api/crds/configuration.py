@@ -7,6 +7,87 @@ from argosy.api.crds.schema import anything, api_resource, array, boolean, crd, 
 
 __all__ = ["manifests"]
 
+_PATHS = {"type": "string"}
+_STATUS_RULES = obj(
+    "How the members' statuses are merged and when a copy is finished, where the defaults are not enough.",
+    {
+        "merge": obj(
+            "How statuses are merged. Paths begin at the status.",
+            {
+                "sums": array("Paths of numbers that are added up.", _PATHS),
+                "highest": array("Paths of numbers or times of which the highest counts.", _PATHS),
+                "lowest": array("Paths of numbers or times of which the lowest counts.", _PATHS),
+                "anyTrue": array("Paths of booleans that are true if they are true in any member.", _PATHS),
+                "worst": array(
+                    "Texts such as a phase, of which the worst counts.",
+                    obj(
+                        "One text.",
+                        {
+                            "field": string("Path of the text."),
+                            "order": array("All texts it can be, the worst first.", _PATHS),
+                            "with": array("Paths of what comes from the same member, such as a message.", _PATHS),
+                        },
+                        ("field", "order"),
+                    ),
+                ),
+                "revisions": array(
+                    "The two fields with the names of the revision that ran before and of the newest.",
+                    _PATHS,
+                    maxItems=2,
+                ),
+                "omitted": array("Paths of what is not shown.", _PATHS),
+                "conditions": boolean("Whether it has conditions with types.", default=True),
+                "badNews": array("Types of conditions that are bad news if they are true.", _PATHS),
+            },
+        ),
+        "health": obj(
+            "When a copy is finished: all of this must hold.",
+            {
+                "observesGeneration": boolean("Its controller always reports status.observedGeneration."),
+                "suspended": string("Path of the boolean that says that nothing is to be done."),
+                "counts": array(
+                    "Numbers of replicas that are to be reached.",
+                    obj(
+                        "One number.",
+                        {
+                            "path": string("Path of the number."),
+                            "what": string("What the replicas are: ready, available, updated."),
+                            "of": array("Paths of the wanted number, the first that is there.", _PATHS),
+                            "surplus": boolean("The number is not to be exceeded, instead."),
+                        },
+                        ("path",),
+                    ),
+                ),
+                "phases": array(
+                    "Texts such as a phase.",
+                    obj(
+                        "One text.",
+                        {
+                            "path": string("Path of the text."),
+                            "oneOf": array("What it is to be.", _PATHS),
+                            "message": string("Path of the reason, if it is another one."),
+                            "optional": boolean("Whether it may be absent."),
+                        },
+                        ("path", "oneOf"),
+                    ),
+                ),
+                "conditions": array(
+                    "Conditions.",
+                    obj(
+                        "One condition.",
+                        {
+                            "type": string("Type of the condition."),
+                            "status": string("What its status is to be.", default="True"),
+                            "optional": boolean("Whether it may be absent."),
+                        },
+                        ("type",),
+                    ),
+                ),
+            },
+        ),
+    },
+)
+
 _TYPE_CONFIG = obj(
     "Makes a resource type one that is federated. Its name ends the names of the federated objects: "
     "the resource's plural name, with a dot and the group where there is one.",
@@ -49,6 +130,7 @@ _TYPE_CONFIG = obj(
                     {"enabled": boolean("Whether they may.")},
                     ("enabled",),
                 ),
+                "statusRules": _STATUS_RULES,
                 "followers": obj(
                     "What objects of this type need, and so what goes with them.",
                     {

@@ -13,7 +13,7 @@ from argosy.control.wake import Follow, Signal
 from argosy.fleet.workloads import WorkloadKey, Workloads
 from argosy.kube.informer import Change
 from argosy.kube.objects import split_key
-from argosy.plan.kinds.registry import KINDS
+from argosy.plan.kinds.registry import kind_named
 
 __all__ = ["PlacedWorkloads"]
 
@@ -52,8 +52,8 @@ class PlacedWorkloads:
         config = self._caches.catalog.get(source.type)
         if config is None:
             return
-        kind = KINDS.get((config.resource.group, config.kind))
-        if kind is None or not kind.pod_spec:
+        kind = kind_named(config.resource.group, config.kind)
+        if not kind.pod_spec:
             return
         namespace, name = split_key(source.key)
         known = self._caches.source(source)

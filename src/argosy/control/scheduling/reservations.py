@@ -29,7 +29,7 @@ from argosy.kube.informer import Change
 from argosy.kube.objects import DecodeError, decode
 from argosy.plan.copies.render import is_as_written
 from argosy.plan.fields import Json, number
-from argosy.plan.kinds.registry import KINDS
+from argosy.plan.kinds.registry import kind_named
 from argosy.plan.scheduling.unit import (
     current_placement,
     desired_replicas,
@@ -191,8 +191,8 @@ class ReservedFleet:
         config = self._caches.catalog.get(key.type)
         if config is None or not config.spec.path_definition.replicas_status:
             return None
-        kind = KINDS.get((config.resource.group, config.kind))
-        return config if kind is not None and kind.pod_spec else None
+        kind = kind_named(config.resource.group, config.kind)
+        return config if kind.pod_spec else None
 
     def _copy(
         self, key: SourceKey, config: FederatedTypeConfig, view: FederatedView | None, cluster: str

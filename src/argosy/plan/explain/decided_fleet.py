@@ -16,7 +16,7 @@ from argosy.kube.objects import Partial, decode
 from argosy.plan.explain.forecast import Copies
 from argosy.plan.explain.snapshot import ObjectKey, Snapshot
 from argosy.plan.fields import Json
-from argosy.plan.kinds.registry import KINDS
+from argosy.plan.kinds.registry import kind_named
 from argosy.plan.metadata import labels_of
 from argosy.plan.scheduling.unit import request_of_template
 
@@ -83,7 +83,7 @@ def _placed_in(snapshot: Snapshot) -> Workloads:
 def _workload(snapshot: Snapshot, key: ObjectKey) -> WorkloadKey | None:
     """None for an object that runs no pods."""
     config = snapshot.type_configs[key.type]
-    kind = KINDS.get((config.resource.group, config.kind))
-    if kind is None or not kind.pod_spec:
+    kind = kind_named(config.resource.group, config.kind)
+    if not kind.pod_spec:
         return None
     return WorkloadKey(config.resource.group, config.kind, key.namespace, key.name)

@@ -27,7 +27,7 @@ from argosy.kube.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.plan import fields
 from argosy.plan.copies.placement import placed
 from argosy.plan.fields import Json
-from argosy.plan.kinds.registry import KINDS
+from argosy.plan.kinds.registry import kind_named
 from argosy.plan.pipeline.policy import PolicyRef
 from argosy.plan.plugins import IN_TREE
 from argosy.plan.scheduling.profile import Registry
@@ -106,8 +106,8 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
         config, source = self.type_configs.get(key.type), self.sources.get(key)
         if config is None or source is None:
             return
-        kind = KINDS.get((config.resource.group, config.kind))
-        if kind is not None and kind.pod_spec:
+        kind = kind_named(config.resource.group, config.kind)
+        if kind.pod_spec:
             workload = WorkloadKey(config.resource.group, config.kind, key.namespace, key.name)
             workloads.set(workload, decode(source, Partial).metadata.labels, clusters)
 

@@ -19,7 +19,7 @@ from argosy.plan.copies.placement import Patches, overrides_by_cluster
 from argosy.plan.fields import Json
 from argosy.plan.kinds.about import About, Target
 from argosy.plan.kinds.kind import Kind
-from argosy.plan.kinds.registry import KINDS, kind_of
+from argosy.plan.kinds.registry import kind_named, kind_of
 
 __all__ = [
     "NOTHING",
@@ -151,10 +151,8 @@ def about_of(obj: Json, config: FederatedTypeConfig) -> About | None:
 
 def is_about(config: FederatedTypeConfig) -> bool:
     """Whether objects of this type may be about others."""
-    kind = KINDS.get((config.resource.group, config.kind))
-    return keys.SCALE_TARGET_REF_PATH in config.metadata.annotations or (
-        kind is not None and kind.about is not Kind().about
-    )
+    kind = kind_named(config.resource.group, config.kind)
+    return keys.SCALE_TARGET_REF_PATH in config.metadata.annotations or kind.about is not Kind().about
 
 
 def waits_for(annotations: Mapping[str, str]) -> list[str]:

@@ -58,7 +58,9 @@ def folded(
     by_type: dict[str, list[tuple[str, Json]]] = {}
     for cluster, conditions in stated:
         for each in conditions:
-            by_type.setdefault(str(each.get("type")), []).append((cluster, each))
+            if not isinstance(each.get("type"), str):
+                continue
+            by_type.setdefault(each["type"], []).append((cluster, each))
     clusters = [*(cluster for cluster, _ in stated), *silent]
     return [_worst(type, by_type[type], clusters, type in bad_news) for type in sorted(by_type)]
 

@@ -17,7 +17,7 @@ from argosy.plan.kinds.merging import Member, merged, reported, with_generation
 from argosy.plan.kinds.observation import Aggregation
 from argosy.plan.kinds.rollout import missing_replicas, status_of, unobserved
 
-__all__ = ["merge", "unfinished"]
+__all__ = ["merge", "unfinished", "value_of_all"]
 
 #: While one of these is true, most controllers that have them are not done.
 _UNFINISHED: Final = ("Stalled", "Reconciling")
@@ -28,7 +28,7 @@ _COUNT: Final = re.compile(r"(?i)(replicas|numberscheduled|active|succeeded|fail
 def _merge(members: Sequence[Member], aggregation: Aggregation) -> Json:
     result: Json = {}
     for field in sorted({field for each in members for field in each.status if field != "conditions"}):
-        value = _value(field, [each.status.get(field, ABSENT) for each in members])
+        value = value_of_all(field, [each.status.get(field, ABSENT) for each in members])
         if value is not ABSENT:
             result[field] = value
     return result
@@ -55,7 +55,8 @@ def merge(aggregation: Aggregation) -> Json | None:
     return {**status, "conditions": [*kept, *mark]}
 
 
-def _value(field: str, values: Sequence[Any]) -> Any:
+def value_of_all(field: str, values: Sequence[Any]) -> Any:
+    """What is shown of a field with these values, ABSENT if nothing."""
     numbers = [0 if value is ABSENT else value for value in values]
     if _COUNT.search(field) and all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):
         return sum(numbers)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from argosy.api.typeconfigs import PathDefinition
 from argosy.kube.podreferences import Reference
 from argosy.plan.copies.placement import Patches, value_at
 from argosy.plan.fields import Json
@@ -93,6 +94,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     #: The path of the pod spec, for kinds that run pods.
     pod_spec: tuple[str, ...] = ()
+    #: Where its replicas are, if its type config does not say.
+    paths: PathDefinition = PathDefinition()
     #: The template without fields that only one cluster's copy can have.
     strip: Callable[[Json], Json] = _as_it_is
     #: (desired, observed): the desired object with what a member's copy keeps. Metadata is handled elsewhere.

@@ -23,6 +23,7 @@ __all__ = [
     "listed_by_cluster",
     "merged",
     "reported",
+    "revisions",
     "sums",
     "with_generation",
     "worst",
@@ -89,10 +90,10 @@ def _marked(status: Json, aggregation: Aggregation) -> Json:
 def with_generation(status: Json, members: Iterable[Member], aggregation: Aggregation) -> Json:
     """With the source's observedGeneration instead of the members', if they report any."""
     status = {key: value for key, value in status.items() if key != "observedGeneration"}
-    if any("observedGeneration" in each.status for each in members):
-        generation = aggregation.observed_generation
-        if generation is not None:
-            status["observedGeneration"] = generation
+    told = [each.status["observedGeneration"] for each in members if "observedGeneration" in each.status]
+    generation = aggregation.observed_generation
+    if told and generation is not None:
+        status["observedGeneration"] = str(generation) if isinstance(told[0], str) else generation
     return status
 
 
@@ -103,6 +104,14 @@ def sums(members: Iterable[Member], always: Sequence[str] = (), unless_zero: Seq
         field: sum(fields.number(each.status, field) or 0 for each in members) for field in (*always, *unless_zero)
     }
     return {field: total for field, total in totals.items() if total or field in always}
+
+
+def revisions(members: Sequence[Member], current: str, updated: str) -> Json:
+    """The names of the revision that ran before, and of the newest. Members give them themselves; they are those of a member that
+    is not done, and once all are done, the same one twice: health checks look whether they are equal."""
+    behind = [each.status for each in members if each.status.get(current) != each.status.get(updated)]
+    shown = (behind or [members[0].status])[0]
+    return {field: shown[field] for field in (current, updated) if shown.get(field)}
 
 
 def agreed(members: Sequence[Member], *names: str) -> Json:
@@ -130,7 +139,7 @@ def earliest(members: Iterable[Member], field: str) -> Json:
 def worst(members: Sequence[Member], field: str, order: Sequence[str]) -> str:
     """Of a text that is one of a few, such as a phase: the first in `order` that any member has. One that is not in it comes
     first: what it means is not known."""
-    values = sorted({str(each.status.get(field) or "") for each in members})
+    values = sorted({str(fields.get(each.status, field, None) or "") for each in members})
     return min(values, key=lambda value: order.index(value) if value in order else -1)
 
 

@@ -1,6 +1,7 @@
 """Observation: what is known of an object in one member; all of them together are the input of a status merge."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -8,7 +9,10 @@ from argosy.api.federated import Cause, FederatedObject
 from argosy.plan.fields import Json
 from argosy.plan.kinds.lack import About, Lack
 
-__all__ = ["Aggregation", "Observation"]
+__all__ = ["Aggregation", "Observation", "observed_in"]
+
+#: Of a 64-bit number.
+_DIGITS: Final = 19
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -85,9 +89,16 @@ class Aggregation(msgspec.Struct, frozen=True):
         )
         if caught_up and self.observations:
             return self.generation
-        before = self.status.get("observedGeneration")
-        return before if isinstance(before, int) else None
+        return observed_in(self.status)
 
 
 def _observed(obj: Json) -> int:
-    return int((obj.get("status") or {}).get("observedGeneration") or 0)
+    return observed_in(obj.get("status") or {}) or 0
+
+
+def observed_in(status: Json) -> int | None:
+    """The generation that a status tells of, None if none. Some kinds have the number as text."""
+    observed = status.get("observedGeneration")
+    if isinstance(observed, str) and observed.isascii() and observed.isdigit():
+        return int(observed[:_DIGITS])
+    return observed if isinstance(observed, int) and not isinstance(observed, bool) else None

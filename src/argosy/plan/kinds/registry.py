@@ -1,11 +1,15 @@
-"""The kinds described here, by group and kind; all others get the defaults."""
+"""The kinds by group and kind: Kubernetes' own, those of packages and rules, and the defaults for all others."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
+from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Kind
+from argosy.plan.kinds.packages import of_package
+from argosy.plan.kinds.rules.rule import in_type, kind_by, shipped
 from argosy.plan.kinds.stock import (
     autoscaler,
     bindings,
@@ -23,7 +27,7 @@ from argosy.plan.kinds.stock import (
     volumes,
 )
 
-__all__ = ["KINDS", "kind_of"]
+__all__ = ["KINDS", "kind_in", "kind_named", "kind_of"]
 
 _ANY: Final = Kind()
 #: Any change to a binding or role, except to its finalizers, needs the right to everything it grants.
@@ -60,4 +64,22 @@ KINDS: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(
 def kind_of(obj: Json) -> Kind:
     """How objects like this one are treated."""
     group, _, _ = str(obj.get("apiVersion") or "").rpartition("/")
-    return KINDS.get((group, str(obj.get("kind") or "")), _ANY)
+    return kind_named(group, str(obj.get("kind") or ""))
+
+
+def kind_in(obj: Json, config: FederatedTypeConfig) -> Kind:
+    """The same, where the type config of the object is known: it may say more."""
+    return in_type(kind_of(obj), config)
+
+
+def kind_named(group: str, kind: str) -> Kind:
+    return KINDS.get((group, kind)) or _described(group, kind)
+
+
+@lru_cache(maxsize=4096)
+def _described(group: str, kind: str) -> Kind:
+    """As an installed package describes it, or a rule that comes with Argosy; or else as any kind."""
+    if (described := of_package(group, kind)) is not None:
+        return described
+    rule = shipped(group, kind)
+    return kind_by(rule) if rule is not None else _ANY

@@ -7,6 +7,7 @@ from typing import Final
 
 from argosy.plan import fields
 from argosy.plan.fields import Json
+from argosy.plan.kinds.observation import observed_in
 
 __all__ = ["UNOBSERVED", "count", "missing_replicas", "replicas_of", "status_of", "surplus", "unobserved"]
 
@@ -31,7 +32,7 @@ def replicas_of(desired: Json) -> int:
 
 def unobserved(copy: Json) -> list[str]:
     """Whether its controller in the member has yet to see it, or its last change: until then all counts are old."""
-    observed = fields.number(status_of(copy), "observedGeneration")
+    observed = observed_in(status_of(copy))
     if observed is None or observed < (fields.number(copy, "metadata.generation") or 0):
         return [UNOBSERVED]
     return []

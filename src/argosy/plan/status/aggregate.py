@@ -14,7 +14,7 @@ from argosy.plan import fields
 from argosy.plan.fields import Json, equal
 from argosy.plan.kinds.conditions import concluded
 from argosy.plan.kinds.observation import Aggregation, Observation
-from argosy.plan.kinds.registry import kind_of
+from argosy.plan.kinds.registry import kind_in, kind_of
 from argosy.plan.metadata import annotations_of, copy_keys
 from argosy.plan.pipeline.template import up_to_date
 from argosy.plan.status.wanted import Known, lacks
@@ -41,7 +41,8 @@ def source_status(
         now=now,
         federated=federated,
     )
-    kind = kind_of(source)
+    config = known.type_config if known is not None else None
+    kind = kind_in(source, config) if config is not None else kind_of(source)
     status = kind.aggregate(aggregation)
     if status is None:
         return None

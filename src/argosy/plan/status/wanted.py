@@ -15,6 +15,7 @@ from argosy.api import keys
 from argosy.api.conditions import NOT_HEARD_OF_MESSAGE, READY, Propagation
 from argosy.api.federated import CollectedFieldsWithCluster
 from argosy.api.policies import PropagationPolicy
+from argosy.api.typeconfigs import PathDefinition
 from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig
 from argosy.plan import fields
 from argosy.plan.copies.digest import digest, template_digest
@@ -25,9 +26,11 @@ from argosy.plan.copies.retain import retain_replicas
 from argosy.plan.fields import MISSHAPEN, Json
 from argosy.plan.kinds.cause import cause_text
 from argosy.plan.kinds.generic import unfinished
+from argosy.plan.kinds.kind import Kind
 from argosy.plan.kinds.lack import About, Lack
-from argosy.plan.kinds.registry import kind_of
-from argosy.plan.kinds.rollout import UNOBSERVED
+from argosy.plan.kinds.observation import observed_in
+from argosy.plan.kinds.registry import kind_in, kind_of
+from argosy.plan.kinds.rollout import UNOBSERVED, status_of
 from argosy.plan.replicas.completed import completed_of
 from argosy.plan.status.collect import UNREACHABLE
 from argosy.plan.status.since import is_to_be_scheduled_anew
@@ -241,7 +244,7 @@ def _unfinished_in(wants: _Wants, name: str) -> Iterable[tuple[str, About]]:
         return
     record, generation = wants.records.get(name), fields.number(copy, "metadata.generation")
     if generation is None:  # it is not collected
-        generation = fields.number(copy, "status.observedGeneration")
+        generation = observed_in(status_of(copy))
     if record is not None and generation is not None and generation < record.last_observed_generation:
         yield "the state of its copy since the last change is not known yet", About.OBSERVATION
         return
@@ -254,11 +257,18 @@ def _unfinished_in(wants: _Wants, name: str) -> Iterable[tuple[str, About]]:
 
 def _unfinished(desired: Json, copy: Json, config: FederatedTypeConfig) -> list[str]:
     """What the kind says a copy lacks. Members are not trusted to report what can be understood."""
-    look = kind_of(desired).unfinished or partial(unfinished, config.spec.path_definition)
+    kind = kind_in(desired, config)
+    look = kind.unfinished or partial(unfinished, _paths(config, kind))
     try:
         return look(desired, copy)
     except MISSHAPEN:
         return ["its status cannot be understood"]
+
+
+def _paths(config: FederatedTypeConfig, kind: Kind) -> PathDefinition:
+    """A type config need not repeat what is known of its kind."""
+    stated = config.spec.path_definition
+    return kind.paths if stated == PathDefinition() else stated
 
 
 # All clusters together.
@@ -325,8 +335,8 @@ def _behind(wants: _Wants) -> list[Lack]:
         return []
     copies = [copy for name in wants.placed if (copy := wants.copy(name)) is not None]
     status, generation = known.source.get("status") or {}, int(known.source["metadata"].get("generation") or 0)
-    observed = status.get("observedGeneration")
-    if observed is None and any(fields.number(copy, "status.observedGeneration") for copy in copies):
+    observed = observed_in(status)
+    if observed is None and any(observed_in(status_of(copy)) for copy in copies):
         observed = 0
     ready = sum(fields.number(copy, _READY) or 0 for copy in copies)
     shown = fields.number(known.source, _READY) or 0

@@ -2,9 +2,6 @@
 
 A StatefulSet that was divided without regard to ordinals has the same ordinals in several clusters. It stays so: renaming
 running pods would cost them their volumes.
-
-Revisions are names that each member gives. The source shows those of a member that is not done, and once all are done, the same
-one twice: `kubectl rollout status` and other health checks look whether they are equal.
 """
 
 from collections.abc import Sequence
@@ -15,7 +12,7 @@ from argosy.plan.copies.placement import Patches, value_at
 from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Divided, Kind, Shares, by_number, replace
 from argosy.plan.kinds.lack import About
-from argosy.plan.kinds.merging import Member, merged, sums
+from argosy.plan.kinds.merging import Member, merged, revisions, sums
 from argosy.plan.kinds.observation import Aggregation
 from argosy.plan.kinds.rollout import count, missing_replicas, replicas_of, surplus, unobserved
 from argosy.plan.replicas.ordinals import Range, gaps_of, ranges
@@ -82,21 +79,13 @@ def _unfinished(desired: Json, copy: Json) -> list[str]:
     ]
 
 
-_REVISIONS: Final = ("currentRevision", "updateRevision")
-
-
 def _merge(members: Sequence[Member], aggregation: Aggregation) -> Json:
     status = sums(members, ("replicas", "availableReplicas"), ("readyReplicas", "currentReplicas"))
     if updated := _updated(members, aggregation):
         status["updatedReplicas"] = updated
-    behind = [
-        each.status for each in members if each.status.get("currentRevision") != each.status.get("updateRevision")
-    ]
-    shown = (behind or [members[0].status])[0]
-    revisions = {field: shown[field] for field in _REVISIONS if shown.get(field)}
     # A server does not allow it to go back, or away.
     collisions = {key: value for key, value in aggregation.status.items() if key == "collisionCount"}
-    return status | revisions | collisions
+    return status | revisions(members, "currentRevision", "updateRevision") | collisions
 
 
 def _updated(members: Sequence[Member], aggregation: Aggregation) -> int:
