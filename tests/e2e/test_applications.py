@@ -22,7 +22,7 @@ from argosy.kube.client import Client
 from argosy.kube.errors import AlreadyExists, NotFound
 from argosy.kube.http import HttpTransport
 from argosy.kube.resource import Resource
-from tests.harness.commands import Said, argosy
+from tests.harness.commands import Said, argosy, here
 
 SHOP = Path(__file__).resolve().parents[2] / "examples" / "shop"
 GIVEN = os.environ.get("ARGOSY_APPLICATIONS", "")
@@ -37,8 +37,7 @@ PODS = Resource("", "v1", "pods", "Pod")
 #: Seconds for the largest of them, on a machine with other work.
 PATIENCE = 240.0
 WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "Job")
-#: Kinds of which the whole fleet has one, and those of the federation itself.
-NOT_CARRIED = ("PropagationPolicy", "ClusterPropagationPolicy")
+POLICIES = ("PropagationPolicy", "ClusterPropagationPolicy")
 
 Object = dict[str, Any]
 
@@ -58,11 +57,15 @@ class Application(NamedTuple):
 
     @property
     def carried(self) -> list[Object]:
-        return [each for each in self.objects if each["kind"] not in NOT_CARRIED]
+        """All but policies, and what belongs to each cluster itself."""
+        return [each for each in self.objects if each["kind"] not in POLICIES and not self._is_of_the_system(each)]
+
+    def _is_of_the_system(self, obj: Object) -> bool:
+        return self.namespace_of(obj) == "kube-system" or obj["metadata"]["name"].startswith("system:")
 
     @property
     def has_policy(self) -> bool:
-        return len(self.carried) < len(self.objects)
+        return any(each["kind"] in POLICIES for each in self.objects)
 
     def namespace_of(self, obj: Object) -> str:
         return obj["metadata"].get("namespace") or self.namespace
@@ -75,7 +78,7 @@ class Fleet:
         self.members = members
 
     def run(self, *arguments: str) -> Said:
-        return argosy("--kubeconfig", self.kubeconfig, *arguments, timeout=PATIENCE)
+        return here("--kubeconfig", self.kubeconfig, *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +175,8 @@ async def test_an_application_arrives_and_is_ready(fleet: Fleet, folder: Path, t
     if not application.has_policy:
         with suppress(AlreadyExists):
             await fleet.plane.create(NAMESPACE, namespace)
-        said = fleet.run("apply", "-f", str(await policy_for(fleet, application, tmp_path)))
+        policy = await policy_for(fleet, application, tmp_path)
+        said = await asyncio.to_thread(fleet.run, "apply", "-f", str(policy))
         assert said.code == 0, said.err
     if (secret := SECRETS.get(application.name)) is not None:
         body = {
@@ -183,7 +187,7 @@ async def test_an_application_arrives_and_is_ready(fleet: Fleet, folder: Path, t
         }
         await fleet.plane.create(SECRET, body, application.namespace)
 
-    said = fleet.run("apply", "-n", application.namespace, "-f", str(folder))
+    said = await asyncio.to_thread(fleet.run, "apply", "-n", application.namespace, "-f", str(folder))
     assert said.code == 0, said.err
 
     deadline = time.monotonic() + PATIENCE
@@ -195,7 +199,6 @@ async def test_an_application_arrives_and_is_ready(fleet: Fleet, folder: Path, t
     for obj in application.carried:
         if obj["kind"] in WORKLOADS:
             name = f"{obj['kind'].lower()}/{obj['metadata']['name']}"
-            said = await asyncio.to_thread(
-                fleet.run, "status", name, "-n", application.namespace_of(obj), "--wait", "--timeout", "120s"
-            )
+            told = ("status", name, "-n", application.namespace_of(obj), "--wait", "--timeout", "120")
+            said = await asyncio.to_thread(fleet.run, *told)
             assert said.code == 0, f"{name}\n{said.out}{said.err}"

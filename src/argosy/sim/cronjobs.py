@@ -28,6 +28,7 @@ _JOBS_TABLE = "batch/jobs/"
 _SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 #: More missed times than this are told of.
 _MANY = 100
+_STRETCHES = [timedelta(days=days) for days in (0.05, 1.0, 32.0, 367.0, 5 * 367.0)]
 #: After the time that is due, so that it has come.
 _MOMENT = 0.1
 
@@ -54,13 +55,24 @@ def latest_missed(obj: Object, schedule: cron.Schedule, now: datetime, *, within
     second = schedule.after(first)
     if second is None or now < second:
         return Missed(since, first, 1)
-    # Schedules are uneven, so the last stretch is walked.
-    between = max(1, round((second - first).total_seconds()))
-    count = int((now - first).total_seconds()) // between + 1
-    latest, moment = first, schedule.after(first + timedelta(seconds=(count - 2) * between))
-    while moment is not None and moment <= now:
-        latest, moment = moment, schedule.after(moment)
-    return Missed(since, latest, count)
+    # As Kubernetes estimates it: as if the schedule were even.
+    number = int((now - first) / max(second - first, timedelta(seconds=1))) + 1
+    return Missed(since, _latest(schedule, first, now), number)
+
+
+def _latest(schedule: cron.Schedule, first: datetime, now: datetime) -> datetime:
+    """The last time until now, of which `first` is one: looked for in a short stretch, then in longer ones."""
+    if isinstance(schedule, cron.Every):
+        step = timedelta(seconds=schedule.seconds)
+        return first + (now - first) // step * step
+    for back in _STRETCHES:
+        moment = first if now - back <= first else schedule.after(now - back)
+        latest = None
+        while moment is not None and moment <= now:
+            latest, moment = moment, schedule.after(moment)
+        if latest is not None:
+            return latest
+    return first
 
 
 def job_for(obj: Object, due: datetime) -> Object:
