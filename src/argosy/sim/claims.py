@@ -68,7 +68,6 @@ class Claims(Controller):
                 self.queue.add(key)
                 return
             self._unbound.discard(key)
-            self._users.pop(key, None)
             if volume := event.entry.decode()["spec"].get("volumeName"):
                 self.queue.add(_VOLUMES_TABLE + volume)
         elif key.startswith(_VOLUMES_TABLE):

@@ -3,6 +3,7 @@
 The API server's evictions spend what this allows. It follows pods, not their workloads, as in Kubernetes.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -42,17 +43,30 @@ class Disruptions(Controller):
     def __init__(self, cluster: Cluster):
         super().__init__(cluster)
         self._events = cluster.recorder("controllermanager")
+        #: What each budget selects, by namespace and key.
+        self._selectors: dict[str, dict[str, LabelSelector]] = {}
 
     def observe(self, event: StoreEvent) -> None:
-        if event.entry.key.startswith(_TABLE) and not event.deleted:
-            self.queue.add(event.entry.key)
+        key, namespace = event.entry.key, event.entry.namespace
+        if not key.startswith(_TABLE):
+            return
+        selectors = self._selectors.setdefault(namespace, {})
+        selectors.pop(key, None)
+        if not event.deleted:
+            with contextlib.suppress(SelectorError):  # told of with its status
+                selectors[key] = from_label_selector(event.entry.decode()["spec"].get("selector"))
+            self.queue.add(key)
+        if not selectors:
+            del self._selectors[namespace]
 
     def observe_pod(self, pod: Pod, event: StoreEvent) -> None:
-        before = event.previous
-        if not (event.deleted or pod.moved or before is None or before.labels != event.entry.labels):
+        selectors = self._selectors.get(pod.namespace)
+        before, labels = event.previous, event.entry.labels
+        if not selectors or not (event.deleted or pod.moved or before is None or before.labels != labels):
             return
-        for entry in self.cluster.access.entries(_TABLE[:-1], pod.namespace):
-            self.queue.add(entry.key, after=self.cluster.timings.settle)
+        for key, selector in selectors.items():
+            if selector.matches(labels) or (before is not None and selector.matches(before.labels)):
+                self.queue.add(key, after=self.cluster.timings.settle)
 
     async def reconcile(self, key: str) -> Result | None:
         entry = self.cluster.access.get(key)
