@@ -12,7 +12,7 @@ COUNT ?= 200
 # Tests wait as much as they compute.
 WORKERS ?= 4
 
-.PHONY: help venv dev up down test test-fast test-alone kubernetes test-real test-skew wake-mutants faults kills fuzz world world-mutants lint format bench lock clean
+.PHONY: help venv dev up down test test-fast test-alone test-applications kubernetes test-real test-skew wake-mutants faults kills fuzz world world-mutants lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -53,6 +53,9 @@ test: dev ## run all tests
 
 test-fast: dev ## run the tests that take milliseconds
 	@$(BIN)/python -m pytest tests/unit
+
+test-applications: dev ## run published applications, one in each folder of FOLDER, and the example shop: make test-applications FOLDER=...
+	@ARGOSY_APPLICATIONS=$(FOLDER) $(BIN)/python -m pytest tests/e2e/test_applications.py -vv
 
 test-alone: dev ## run the tests that measure, which have the machine for themselves
 	@$(BIN)/python -m pytest tests/alone

@@ -67,6 +67,7 @@ _HELM_STAMP = {
     "pkg/chartutil.k8sVersionMinor": _MINOR,
 }
 _HELM_FLAGS = " ".join(["-s -w", *(f"-X {_HELM}/{name}={value}" for name, value in _HELM_STAMP.items())])
+_HELM4_FLAGS = "-s -w -X helm.sh/helm/v4/internal/version.version=v4.3.1"
 
 
 class Unit(NamedTuple):
@@ -93,6 +94,8 @@ UNITS = {
         _KWOK,
         # Of no use to a cluster, so not among NAMES: the chart in deploy/ is rendered and installed with it.
         Unit("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}, _HELM_FLAGS),
+        # The one that waits by statuses: applications are installed with it.
+        Unit("helm4", {"helm4": "helm.sh/helm/v4/cmd/helm"}, _HELM4_FLAGS),
     ),
     OLDEST: (_ETCD, Unit("oldest", _KUBERNETES, kubernetes_flags(OLDEST)), _KWOK),
 }

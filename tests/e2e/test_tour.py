@@ -66,6 +66,8 @@ def translated(command: str) -> str | None:
     rules = (
         (r"kubectl get deploy,fcluster,fo", "argosy get clusters"),
         (r"kubectl --context .*", None),
+        (r"kubectl -n (\S+) rollout status (\S+) .*", r"argosy status \2 -n \1 --wait"),
+        (r"kubectl -n (\S+) get .*", None),
         (r"kubectl rollout status deployment/(\S+) .*", r"argosy status deployment/\1 --wait"),
         (
             r"kubectl patch propagationpolicy (\S+) --type merge --patch-file (\S+)",
@@ -101,6 +103,8 @@ def test_the_tour(shell, tool):
             seen.append(shell.replicas("shop"))
         if "jsonpath" in command:
             assert output == "mirror.example/nginx:1.30"
+        if command.startswith("argosy explain pdb/front"):
+            assert "follows    Deployment front" in output
         if command.startswith("argosy taint cluster member-1 maintenance=disk"):
             shell.run("argosy status deployment/shop --wait")
             assert "member-1" not in shell.replicas("shop")

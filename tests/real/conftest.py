@@ -67,10 +67,19 @@ async def hub(kubernetes: Kubernetes) -> AsyncIterator[Hub]:  # noqa: F811
 
 @pytest.fixture
 def helm(kubernetes_session: SharedClusters, tmp_path: Path) -> Helm:  # noqa: F811
-    binary = find().path("helm")
+    return _helm("helm", tmp_path)
+
+
+@pytest.fixture
+def helm4(kubernetes_session: SharedClusters, tmp_path: Path) -> Helm:  # noqa: F811
+    return _helm("helm4", tmp_path)
+
+
+def _helm(name: str, home: Path) -> Helm:
+    binary = find().path(name)
     if not binary.exists():
-        why = f"no helm in {binary.parent}: run `make kubernetes`"
+        why = f"no {name} in {binary.parent}: run `make kubernetes`"
         if os.environ.get("CI") == "true":
             pytest.fail(why, pytrace=False)
         pytest.skip(why)
-    return Helm(binary, tmp_path)
+    return Helm(binary, home)

@@ -147,8 +147,7 @@ class Server(Place):
         await assembly.start()
         if self._spec is not None:
             machines = ControllerManager(Cluster(assembly.access, self._timings))
-            machines.start()
-            await machines.nodes.register(list(self._spec.nodes()))
+            await machines.open(list(self._spec.nodes()))
         self._assembly = assembly
         self._network.listen(self.name, assembly.server, self.context)
 

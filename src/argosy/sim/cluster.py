@@ -5,13 +5,14 @@ copy.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from argosy.kube.client import Client
 from argosy.kube.events import EventRecorder
 from argosy.kube.resource import Resource
 from argosy.server.trusted import Object, StoreEvent, TrustedAccess
 from argosy.sim.nodes import NodeBook
+from argosy.sim.podaffinity import PodAffinity, Running
 from argosy.sim.pods import TERMINAL, Pod, PodBook
 from argosy.sim.timings import Timings
 
@@ -26,7 +27,10 @@ class Cluster:
     #: Concurrent reconciles in all members of a process together: users' requests come first.
     TURNS = 24
 
-    def __init__(self, access: TrustedAccess, timings: Timings, turns: asyncio.Semaphore | None = None):
+    def __init__(
+        self, access: TrustedAccess, timings: Timings, turns: asyncio.Semaphore | None = None, *, name: str = ""
+    ):
+        self.name = name
         self.turns = turns or asyncio.Semaphore(self.TURNS)
         self.access = access
         self.timings = timings
@@ -84,6 +88,28 @@ class Cluster:
         if pod.claimed and not pod.node:
             self.nodes.release(pod.claimed, pod.shape)
             pod.claim("")
+
+    def affinity(self, pod: Pod) -> PodAffinity | None:
+        """What the pods that run mean for this one; None if nothing."""
+        others: Iterable[Pod] = self.pods if pod.shape.terms else self.pods.repelling.values()
+        if not pod.shape.terms and not self.pods.repelling:
+            return None
+        running = (
+            self._running(other)
+            for other in others
+            if other.claimed and other.key != pod.key and other.phase not in TERMINAL
+        )
+        nodes = {node.name: node.labels for node in self.nodes.nodes.values()}
+        return PodAffinity(self._running(pod), running, nodes, self._namespace_labels)
+
+    def _running(self, pod: Pod) -> Running:
+        entry = self.access.get(pod.key)
+        labels = entry.labels if entry is not None else {}
+        return Running(pod.namespace, labels, pod.claimed, pod.shape.terms)
+
+    def _namespace_labels(self, name: str) -> Mapping[str, str]:
+        entry = self.access.get(f"core/namespaces/{name}")
+        return entry.labels if entry is not None else {}
 
     def label_of(self, pod: Pod, label: str) -> str:
         entry = self.access.get(pod.key)

@@ -4,17 +4,24 @@ One observer of the server's changes keeps the cluster's records current and the
 runs a loop of its own, which ends with the server.
 """
 
+from collections.abc import Sequence
+
 from argosy.server.trusted import StoreEvent
+from argosy.sim.addresses import Addresses
+from argosy.sim.claims import Claims
 from argosy.sim.cluster import NODES, PODS, Cluster
 from argosy.sim.controller import Controller
+from argosy.sim.cronjobs import CronJobs
 from argosy.sim.daemonsets import DaemonSets
 from argosy.sim.deployments import Deployments
+from argosy.sim.disruptions import Disruptions
 from argosy.sim.jobs import Jobs
 from argosy.sim.kubelet import Kubelet
 from argosy.sim.nodelife import NodeLife
 from argosy.sim.quotas import Quotas
-from argosy.sim.replicasets import ReplicaSets
+from argosy.sim.replicasets import ReplicaSets, ReplicationControllers
 from argosy.sim.scheduler import Scheduler
+from argosy.sim.spec import NodeSpec
 from argosy.sim.statefulsets import StatefulSets
 
 __all__ = ["ControllerManager"]
@@ -25,17 +32,29 @@ class ControllerManager:
         self._cluster = cluster
         kubelet = Kubelet(cluster)
         self.nodes = NodeLife(cluster, kubelet)
+        self._claims = Claims(cluster)
         self.controllers: tuple[Controller, ...] = (
             Scheduler(cluster),
             kubelet,
             self.nodes,
             ReplicaSets(cluster),
+            ReplicationControllers(cluster),
             Deployments(cluster),
             StatefulSets(cluster),
             DaemonSets(cluster),
             Jobs(cluster),
+            CronJobs(cluster),
+            Disruptions(cluster),
             Quotas(cluster),
+            self._claims,
+            Addresses(cluster),
         )
+
+    async def open(self, nodes: Sequence[NodeSpec]) -> None:
+        """Start, with these nodes and with what every cluster has."""
+        self.start()
+        await self._claims.open()
+        await self.nodes.register(list(nodes))
 
     def start(self) -> None:
         """Process everything that is stored, then follow the changes until the server stops."""

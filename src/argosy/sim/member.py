@@ -40,7 +40,7 @@ class Member:
         # With a link in between, the link has the public port.
         port = 0 if spec.latency is not None else spec.port
         self.embedded = embedded or EmbeddedServer(data, host=_HOST, port=port, accept_data_loss=accept_data_loss)
-        self.cluster = Cluster(self.embedded.trusted, self.timings, turns)
+        self.cluster = Cluster(self.embedded.trusted, self.timings, turns, name=spec.name)
         self.manager = ControllerManager(self.cluster)
         self._link: Link | None = None
         self._port = spec.port
@@ -57,8 +57,7 @@ class Member:
         """Ready when this returns: nodes registered, controllers running, the API served."""
         await self.embedded.start()
         try:
-            self.manager.start()
-            await self.manager.nodes.register(list(self.spec.nodes()))
+            await self.manager.open(list(self.spec.nodes()))
             await self._open_link()
         except BaseException:
             await self.close()

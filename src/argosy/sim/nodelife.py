@@ -184,6 +184,9 @@ def _manifest(spec: NodeSpec, version: str) -> Object:
         "kubernetes.io/hostname": spec.name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
+        # Their older names, which published manifests still select.
+        "beta.kubernetes.io/os": "linux",
+        "beta.kubernetes.io/arch": "amd64",
         "node.kubernetes.io/instance-type": "simulated",
         **spec.labels,
     }

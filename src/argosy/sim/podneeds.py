@@ -1,6 +1,6 @@
 """What a pod needs before its containers can start: the ConfigMaps and Secrets of its volumes and environments, and its account.
 
-Optional ones are not waited for, and neither are claims: volumes are not simulated.
+Optional ones are not waited for. Claims are the scheduler's matter: it places no pod before they have volumes.
 """
 
 from collections.abc import Callable, Iterator

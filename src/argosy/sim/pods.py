@@ -3,7 +3,7 @@
 What all pods of a template share (requests, selectors, containers) is one `Shape`. Nothing is written here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -14,7 +14,9 @@ from argosy.kube.podresources import pod_requests
 from argosy.kube.references import object_reference
 from argosy.kube.timestamps import parse
 from argosy.server.trusted import StoreEvent
+from argosy.sim.podaffinity import terms_of
 from argosy.sim.podneeds import needs_of
+from argosy.sim.volumes import claims_of
 
 __all__ = ["TERMINAL", "TRACKING", "Pod", "PodBook", "Shape", "timestamp"]
 
@@ -29,7 +31,7 @@ _Raw = msgspec.Raw
 class Shape:
     """The part of a pod's spec that decides where and how it runs, shared by all pods that have the same."""
 
-    __slots__ = ("__weakref__", "key", "needs", "requests", "spec")
+    __slots__ = ("__weakref__", "claims", "key", "needs", "requests", "spec", "terms")
 
     def __init__(self, key: tuple[bytes, ...], spec: dict[str, Any]):
         self.key = key
@@ -37,6 +39,10 @@ class Shape:
         self.spec = spec
         #: What must be there before its containers can start.
         self.needs = needs_of(spec)
+        #: What must have volumes before it can be placed.
+        self.claims = claims_of(spec)
+        #: Near which pods it belongs, and from which it stays away.
+        self.terms = terms_of(spec)
         needed = {name: amount.nanos for name, amount in pod_requests(spec).items() if amount.nanos}
         #: Nano-units by resource; every pod takes one of "pods".
         self.requests: dict[str, int] = {**needed, "pods": _NANO}
@@ -261,6 +267,8 @@ class PodBook:
         self._shapes: WeakValueDictionary[tuple[bytes, ...], Shape] = WeakValueDictionary()
         #: Pods without a controller, which a workload may adopt.
         self.orphans: dict[str, Pod] = {}
+        #: Pods that keep others away.
+        self.repelling: dict[str, Pod] = {}
 
     def get(self, key: str) -> Pod | None:
         return self._pods.get(key)
@@ -271,6 +279,9 @@ class PodBook:
     def on_node(self, name: str) -> Iterable[Pod]:
         """Pods bound there, ended ones included."""
         return self._by_node.get(name, {}).values()
+
+    def __iter__(self) -> Iterator[Pod]:
+        return iter(self._pods.values())
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -316,11 +327,14 @@ class PodBook:
             self.orphans[pod.key] = pod
         if pod.node:
             self._by_node.setdefault(pod.node, {})[pod.key] = pod
+        if pod.shape.terms.apart:
+            self.repelling[pod.key] = pod
 
     def _unlink(self, pod: Pod) -> None:
         _discard(self._by_owner, pod.owner, pod.key)
         _discard(self._by_node, pod.node, pod.key)
         self.orphans.pop(pod.key, None)
+        self.repelling.pop(pod.key, None)
 
 
 def _discard(index: dict[str, dict[str, Pod]], name: str, key: str) -> None:

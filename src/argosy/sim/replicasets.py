@@ -1,4 +1,4 @@
-"""The ReplicaSet controller: as many pods as the spec says, and a status that counts them.
+"""The controllers of ReplicaSets and ReplicationControllers: as many pods as the spec says, and a status that counts them.
 
 The records it reads are as new as the last commit, so it needs no expectations about its own writes.
 """
@@ -10,13 +10,14 @@ from argosy.kube.conditions import remove_condition, set_condition
 from argosy.kube.errors import ApiError
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
+from argosy.kube.selectors import LabelSelector, from_map
 from argosy.server.trusted import Entry, StoreEvent
 from argosy.sim.cluster import Cluster, Object
 from argosy.sim.podcontrol import BURST, available, deletion_order, parse_selector
 from argosy.sim.pods import Pod
 from argosy.sim.workload import Workload
 
-__all__ = ["REPLICASETS", "TABLE", "ReplicaSets"]
+__all__ = ["REPLICASETS", "TABLE", "ReplicaSets", "ReplicationControllers"]
 
 REPLICASETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 TABLE = "apps/replicasets/"
@@ -27,6 +28,8 @@ class ReplicaSets(Workload):
     workers = 32
     resource = REPLICASETS
     component = "replicaset-controller"
+    #: Whether the status counts the pods on their way out.
+    counts_terminating = True
 
     def __init__(self, cluster: Cluster):
         super().__init__(cluster)
@@ -36,17 +39,17 @@ class ReplicaSets(Workload):
     def observe_pod(self, pod: Pod, event: StoreEvent) -> None:
         super().observe_pod(pod, event)
         before = event.previous
-        if pod.owner_kind == "ReplicaSet":
+        if pod.owner_kind == self.resource.kind:
             if before is not None and before.labels != event.entry.labels:
                 self._relabelled.setdefault(pod.owner, set()).add(pod.key)
-                self.queue.add(f"{TABLE}{pod.namespace}/{pod.owner_name}", after=self.cluster.timings.settle)
+                self.queue.add(f"{self.table}{pod.namespace}/{pod.owner_name}", after=self.cluster.timings.settle)
         elif (
             not pod.owner
             and not event.deleted
             and (before is None or before.owners or before.labels != event.entry.labels)
         ):
             # Released: its former owner no longer counts it, and a workload that selects it may adopt it.
-            for entry in self.cluster.access.entries(TABLE[:-1], pod.namespace):
+            for entry in self.cluster.access.entries(self.table[:-1], pod.namespace):
                 self.queue.add(entry.key, after=self.cluster.timings.settle)
 
     async def sync(self, entry: Entry, obj: Object) -> Result | None:
@@ -58,8 +61,11 @@ class ReplicaSets(Workload):
             failure = await self._scale(obj)
         return await self._report(obj, failure)
 
+    def selector(self, spec: Object) -> LabelSelector | None:
+        return parse_selector(spec)
+
     async def _choose(self, obj: Object, suspects: Iterable[str]) -> None:
-        selector = parse_selector(obj["spec"])
+        selector = self.selector(obj["spec"])
         if selector is not None:
             await self.control.release(obj, selector, suspects)
             await self.control.adopt(obj, selector)
@@ -80,7 +86,8 @@ class ReplicaSets(Workload):
         pods = list(self.cluster.pods.of_owner(metadata["uid"]))
         active = [pod for pod in pods if pod.active]
         wait, counts = self._count(active, spec)
-        counts["terminatingReplicas"] = sum(pod.deleting for pod in pods)
+        if self.counts_terminating:
+            counts["terminatingReplicas"] = sum(pod.deleting for pod in pods)
         status: Object = {**counts, "observedGeneration": metadata["generation"]}
         old = obj.get("status") or {}
         conditions = old.get("conditions")
@@ -93,7 +100,7 @@ class ReplicaSets(Workload):
             status["conditions"] = conditions
         if status != old:
             obj["status"] = status
-            await self.cluster.access.update(REPLICASETS, obj)
+            await self.cluster.access.update(self.resource, obj)
         if failure is not None:
             return Result(error=f"{failure[0]}: {failure[1].message}")
         if len(active) != spec["replicas"] and "deletionTimestamp" not in metadata:
@@ -112,3 +119,16 @@ class ReplicaSets(Workload):
         )
         counts.update({name: amount for name, amount in amounts if amount})
         return min((wait for wait in waits if wait > 0), default=0.0), counts
+
+
+class ReplicationControllers(ReplicaSets):
+    """The older kind: its selector is a map of labels."""
+
+    name = "replication controllers"
+    workers = 4
+    resource = Resource("", "v1", "replicationcontrollers", "ReplicationController")
+    component = "replication-controller"
+    counts_terminating = False
+
+    def selector(self, spec: Object) -> LabelSelector | None:
+        return from_map(spec["selector"]) if spec.get("selector") else None

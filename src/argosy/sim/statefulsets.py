@@ -1,7 +1,4 @@
-"""The StatefulSet controller: pods with fixed names, started in order, stopped and updated in reverse order.
-
-PersistentVolumeClaims are not created: simulated pods need no storage.
-"""
+"""The StatefulSet controller: pods with fixed names, started in order, stopped and updated in reverse order."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +8,7 @@ from argosy.kube.errors import ApiError
 from argosy.kube.queue import Result
 from argosy.kube.resource import Resource
 from argosy.server.trusted import Entry
+from argosy.sim.claimtemplates import ClaimTemplates
 from argosy.sim.cluster import Cluster, Object
 from argosy.sim.controllerrevisions import REVISION_LABEL, History
 from argosy.sim.podcontrol import available
@@ -28,6 +26,7 @@ class StatefulSets(Workload):
     def __init__(self, cluster: Cluster):
         super().__init__(cluster)
         self._history = History(cluster, self.client, "controller.kubernetes.io/hash")
+        self._claims = ClaimTemplates(cluster, self.client, self.events)
 
     async def sync(self, entry: Entry, obj: Object) -> Result | None:
         update = await self._history.current(obj) if not entry.deleting else ""
@@ -60,6 +59,7 @@ class StatefulSets(Workload):
         wanted = range(start, start + spec["replicas"])
         pods = self._pods(obj)
         for ordinal in wanted:
+            await self._claims.take_back(obj, ordinal)
             pod = pods.get(ordinal)
             if pod is None:
                 refused = await self._create(obj, ordinal, start, current, update)
@@ -76,7 +76,9 @@ class StatefulSets(Workload):
             doomed = [pods[ordinal] for ordinal in surplus]
             if ordered and any(pod.deleting for pod in doomed):
                 return None
-            await self.control.delete(obj, [pod for pod in doomed if not pod.deleting][: 1 if ordered else None])
+            chosen = [pod for pod in doomed if not pod.deleting][: 1 if ordered else None]
+            await self._claims.hand_over(obj, chosen)
+            await self.control.delete(obj, chosen)
             return None
         await self._update(obj, [pods[ordinal] for ordinal in reversed(wanted) if ordinal in pods], start, update)
         return None
@@ -96,6 +98,9 @@ class StatefulSets(Workload):
                 return
 
     async def _create(self, obj: Object, ordinal: int, start: int, current: str, update: str) -> ApiError | None:
+        refused = await self._claims.ensure(obj, ordinal)
+        if refused is not None:
+            return refused
         spec = obj["spec"]
         partition = (spec["updateStrategy"].get("rollingUpdate") or {}).get("partition") or 0
         revision = current if ordinal < start + partition else update
@@ -108,7 +113,7 @@ class StatefulSets(Workload):
             "apps.kubernetes.io/pod-index": str(ordinal),
             REVISION_LABEL: revision,
         }
-        pod_spec = {**template["spec"], "hostname": name}
+        pod_spec = {**self._claims.mounted(obj, ordinal, template["spec"]), "hostname": name}
         if spec.get("serviceName"):
             pod_spec["subdomain"] = spec["serviceName"]
         return await self.control.create(obj, {"metadata": metadata, "spec": pod_spec}, [name])

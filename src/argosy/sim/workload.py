@@ -37,7 +37,7 @@ class Workload(Controller):
         self.client = cluster.client(self.component)
         self.events = cluster.recorder(self.event_source or self.component)
         self.control = PodControl(cluster, self.client, self.events)
-        self.table = f"{self.resource.group}/{self.resource.plural}/"
+        self.table = f"{self.resource.group or 'core'}/{self.resource.plural}/"
 
     async def reconcile(self, key: str) -> Result | None:
         entry = self.cluster.access.get(key)

@@ -17,10 +17,25 @@ STATEFULSETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
 DAEMONSETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
 REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
 JOBS = Resource("batch", "v1", "jobs", "Job")
+CRONJOBS = Resource("batch", "v1", "cronjobs", "CronJob")
+BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 PODS = Resource("", "v1", "pods", "Pod")
 EVENTS = Resource("", "v1", "events", "Event")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
-RECORDED = (DEPLOYMENTS, REPLICASETS, STATEFULSETS, DAEMONSETS, REVISIONS, JOBS, PODS, EVENTS)
+RECORDED = (
+    DEPLOYMENTS,
+    REPLICASETS,
+    STATEFULSETS,
+    DAEMONSETS,
+    REVISIONS,
+    JOBS,
+    CRONJOBS,
+    BUDGETS,
+    CLAIMS,
+    PODS,
+    EVENTS,
+)
 BY_KIND = {resource.kind: resource for resource in (*RECORDED, NODES)}
 
 

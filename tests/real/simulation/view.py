@@ -31,7 +31,7 @@ def events(record: Record) -> dict[str, int]:
     """How often each kind of event was told of each object; 1 for those that are told again and again."""
     counted: Counter[str] = Counter()
     for event in record.objects["Event"].values():
-        if differences.is_told_by_kubelet(event):
+        if differences.is_told_by_kubelet(event) or event["reason"] in differences.PASSING:
             continue
         involved = event["involvedObject"]
         about = _named(record, involved["kind"], involved["name"], involved.get("uid", ""))
@@ -134,6 +134,8 @@ def _object(record: Record, obj: Object) -> dict[str, Any]:
         return view | _pod(obj)
     if kind == "ControllerRevision":
         return view | {"revision": obj["revision"]}
+    if kind == "PersistentVolumeClaim":
+        view |= {"class": obj["spec"].get("storageClassName"), "bound": bool(obj["spec"].get("volumeName"))}
     return view | {"replicas": obj["spec"].get("replicas"), "status": _status(record, obj)}
 
 
@@ -156,11 +158,15 @@ def _named(record: Record, kind: str, name: str, uid: str) -> str:
         chosen = any(one["kind"] == "StatefulSet" for one in owners)
         if last is not None and not chosen and "generateName" in last.object["metadata"]:
             return f"Pod of {_owner(record, owners[0])[0]}" if owners else "Pod of nobody"
-    return f"{kind} {name}"
+    return f"{kind} {_timeless(name)}"
+
+
+def _timeless(text: str) -> str:
+    return differences.MINUTE.sub("-*", text)
 
 
 def _plain(values: Mapping[str, str] | None) -> dict[str, str]:
-    return {key: "*" if key in differences.CHANCE else value for key, value in (values or {}).items()}
+    return {key: "*" if key in differences.CHANCE else _timeless(value) for key, value in (values or {}).items()}
 
 
 def _pod(obj: Object) -> dict[str, Any]:
@@ -185,6 +191,8 @@ def _container(status: Object) -> list[Any]:
 
 def _status(record: Record, obj: Object) -> dict[str, Any]:
     view = {key: value for key, value in (obj.get("status") or {}).items() if key not in differences.TIMES}
+    if "active" in view and isinstance(view["active"], list):
+        view["active"] = [_named(record, one["kind"], one["name"], one["uid"]) for one in view["active"]]
     for field in ("currentRevision", "updateRevision"):
         if field in view:
             found = record.objects["ControllerRevision"].get(view[field])

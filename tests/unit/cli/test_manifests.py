@@ -48,3 +48,15 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, text: str | bytes,
     with pytest.raises(Failure) as caught:
         read(tmp_path, text)
     assert problem in caught.value.message
+
+
+def test_lists_of_any_kind_are_their_items(tmp_path: Path) -> None:
+    text = (
+        "apiVersion: v1\nkind: ConfigMapList\nitems:\n- metadata: {name: a}\n"
+        "- {apiVersion: v1, kind: Secret, metadata: {name: b}}\n"
+    )
+    found = [manifest.object for manifest in read(tmp_path, text)]
+    assert [(each["kind"], each["apiVersion"], each["metadata"]["name"]) for each in found] == [
+        ("ConfigMap", "v1", "a"),
+        ("Secret", "v1", "b"),
+    ]

@@ -161,6 +161,20 @@ class TestKinds:
                 {"spec": {"volumeName": "v"}},
             ),
             (
+                "persistentvolumeclaims",
+                ("v1", "PersistentVolumeClaim"),
+                {"spec": {}},
+                {"spec": {"storageClassName": "standard"}},
+                {"spec": {"storageClassName": "standard"}},
+            ),
+            (
+                "persistentvolumeclaims",
+                ("v1", "PersistentVolumeClaim"),
+                {"spec": {"storageClassName": ""}},
+                {"spec": {"storageClassName": "standard"}},
+                {"spec": {"storageClassName": ""}},
+            ),
+            (
                 "serviceaccounts",
                 ("v1", "ServiceAccount"),
                 {},

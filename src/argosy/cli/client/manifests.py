@@ -22,7 +22,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def read(names: list[str]) -> list[Manifest]:
-    """Everything in these files; a folder gives its files by name, `-` is stdin, a List its items. Raises Failure."""
+    """Everything in these files; a folder gives its files by name, `-` is stdin, a list of any kind its items. Raises Failure."""
     found: list[Manifest] = []
     for name in names:
         if name == "-":
@@ -65,11 +65,20 @@ def _parse(label: str, content: bytes) -> list[Manifest]:
     return found
 
 
+def _of_list(item: Any, holder: dict[str, Any]) -> Any:
+    """An item of a ConfigMapList may leave out that it is a ConfigMap."""
+    kind = holder["kind"].removesuffix("List")
+    if not isinstance(item, dict) or not kind:
+        return item
+    return {"apiVersion": holder.get("apiVersion"), "kind": kind, **item}
+
+
 def _objects(document: Any, place: str) -> list[Manifest]:
     if not isinstance(document, dict):
         raise Failure(f"{place}: this is no Kubernetes object", "an object has apiVersion, kind and metadata")
-    if document.get("kind") == "List" and isinstance(document.get("items"), list):
-        return [found for item in document["items"] for found in _objects(item, place)]
+    kind = document.get("kind")
+    if isinstance(kind, str) and kind.endswith("List") and isinstance(document.get("items"), list):
+        return [found for item in document["items"] for found in _objects(_of_list(item, document), place)]
     for field in ("apiVersion", "kind"):
         if not isinstance(document.get(field), str) or not document[field]:
             raise Failure(f"{place}: {field} is missing", "an object has apiVersion, kind and metadata")

@@ -1,7 +1,8 @@
 """`argosy apply`: make objects as their files say, by kubectl's own rule, for those without kubectl.
 
-The last applied configuration is kept in kubectl's annotation, so that both may be used on the same objects. Fields the
-server does not know are refused, not dropped.
+The last applied configuration is kept in kubectl's annotation, so that both may be used on the same objects. An object that is
+too large for that is applied without it: what is taken out of its file later stays. Fields the server does not know are refused,
+not dropped.
 """
 
 import asyncio
@@ -21,6 +22,9 @@ __all__ = ["applied", "apply", "apply_all"]
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 #: A CRD or namespace applied a moment ago may not be served yet.
 _PATIENCE = 5.0
+_FIRST = ("Namespace", "CustomResourceDefinition")
+#: What all annotations of an object may hold together.
+_MOST = 256 * 1024
 
 
 def apply(
@@ -54,12 +58,15 @@ def apply(
 async def apply_all(
     client: "Client", manifests: "list[Manifest]", namespace: str, say: Any, *, dry_run: bool = False
 ) -> None:
-    """In the files' order. Raises Failure naming the place of the first that is refused; those before it are done."""
+    """In the files' order, but first what the others need to exist.
+
+    Raises Failure naming the place of the first that is refused; those before it are done.
+    """
     from argosy.cli.output.failures import Failure
     from argosy.cli.output.terminal import reference
     from argosy.kube.errors import ApiError, Unauthorized
 
-    for number, manifest in enumerate(manifests):
+    for number, manifest in enumerate(sorted(manifests, key=_rank)):
         try:
             verb, _ = await applied(client, manifest.object, namespace, dry_run=dry_run)
         except Unauthorized:
@@ -70,6 +77,12 @@ async def apply_all(
         except Failure as failure:
             raise Failure(f"{manifest.place}: {failure.message}", failure.hint) from None
         say(f"{reference(manifest.object)} {verb}{' (dry run)' if dry_run else ''}")
+
+
+def _rank(manifest: "Manifest") -> int:
+    """Namespaces, then definitions of kinds, then the rest."""
+    kind = manifest.object["kind"]
+    return _FIRST.index(kind) if kind in _FIRST else len(_FIRST)
 
 
 async def applied(
@@ -131,6 +144,9 @@ def _stamped(obj: dict[str, Any], namespace: str | None) -> dict[str, Any]:
     annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != LAST_APPLIED}
     bare = {**obj, "metadata": {**metadata, "annotations": annotations}}
     text = orjson.dumps(bare, option=orjson.OPT_SORT_KEYS).decode() + "\n"
+    if len(text.encode()) + sum(len(f"{key}{value}".encode()) for key, value in annotations.items()) > _MOST - 1024:
+        metadata = {key: value for key, value in metadata.items() if key != "annotations"}
+        return {**obj, "metadata": metadata | ({"annotations": annotations} if annotations else {})}
     return {**bare, "metadata": {**metadata, "annotations": {**annotations, LAST_APPLIED: text}}}
 
 
@@ -152,6 +168,8 @@ def _only_annotation(patch: dict[str, Any], current: dict[str, Any], wanted: dic
     if patch.keys() != {"metadata"} or patch["metadata"].keys() != {"annotations"}:
         return False
     if patch["metadata"]["annotations"].keys() != {LAST_APPLIED}:
+        return False
+    if LAST_APPLIED not in wanted["metadata"]["annotations"]:
         return False
     return bool(_last_applied(current) == orjson.loads(wanted["metadata"]["annotations"][LAST_APPLIED]))
 

@@ -27,6 +27,15 @@ def keeping(path: str) -> Callable[[Json, Json], Json]:
     return retain
 
 
+_keep_volume, _keep_class = keeping("spec.volumeName"), keeping("spec.storageClassName")
+
+
+def _keeping_binding(desired: Json, observed: Json) -> Json:
+    """A claim that names no class gets the member's default one, and neither class nor volume can be taken back."""
+    kept = _keep_volume(desired, observed)
+    return kept if fields.get(desired, "spec.storageClassName", None) is not None else _keep_class(kept, observed)
+
+
 def _merge_volume(members: Sequence[Member], aggregation: Aggregation) -> Json:
     phase = worst(members, "phase", _PHASES)
     status: Json = {"phase": phase} if phase else {}
@@ -64,6 +73,4 @@ PERSISTENT_VOLUME: Final = Kind(
     aggregate=merged(_merge_volume, has_conditions=False),
     unfinished=_failed,
 )
-PERSISTENT_VOLUME_CLAIM: Final = Kind(
-    retain=keeping("spec.volumeName"), aggregate=merged(_merge_claim), unfinished=_lost
-)
+PERSISTENT_VOLUME_CLAIM: Final = Kind(retain=_keeping_binding, aggregate=merged(_merge_claim), unfinished=_lost)

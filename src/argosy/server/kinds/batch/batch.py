@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from argosy.kube import names
+from argosy.kube import cron, names
 from argosy.kube.schema import Schemas
 from argosy.server.fielderrors import FieldError, invalid, not_supported, required, too_long
 from argosy.server.kinds.apps import workloads
-from argosy.server.kinds.batch import cron, job_policies, job_status
+from argosy.server.kinds.batch import job_policies, job_status
 from argosy.server.kinds.pods.podspec import default_pod_template, validate_pod_template
 from argosy.server.kinds.pods.warnings import workload_warnings
 from argosy.server.kinds.shared import domains
@@ -368,7 +368,7 @@ def _schedule(schedule: str, zone_was_inside: bool, zone: str | None) -> list[Fi
         return [required(path)]
     errors = []
     try:
-        cron.check(schedule)
+        cron.parse(schedule)
     except cron.ScheduleError as error:
         errors.append(invalid(path, schedule, str(error)))
     if "TZ" in schedule and not zone_was_inside:
