@@ -69,7 +69,7 @@ async def test_a_custom_kind_that_a_policy_claims_needs_no_type_config(world: Wo
     definition["spec"]["versions"][0]["subresources"]["scale"] = scale
     kind = resources.CLUSTER_PROPAGATION_POLICIES
     selecting = [{"apiVersion": f"{group}/v1", "kind": "Widget"}]
-    spec = {**weights(m1=1, m2=1, m3=1), "resourceSelectors": selecting}
+    spec = {"schedulingMode": "Divide", **weights(m1=1, m2=1, m3=1), "resourceSelectors": selecting}
     body = {"apiVersion": keys.API_VERSION, "kind": kind.kind, "metadata": {"name": everything}, "spec": spec}
     await world.client.create(kind, body)
     await world.client.create(CRDS, definition)
