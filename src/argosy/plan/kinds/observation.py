@@ -93,7 +93,12 @@ class Aggregation(msgspec.Struct, frozen=True):
 
 
 def _observed(obj: Json) -> int:
-    return observed_in(obj.get("status") or {}) or 0
+    """Raises ValueError if a member tells what is no number."""
+    status = obj.get("status") or {}
+    observed = observed_in(status)
+    if observed is None and status.get("observedGeneration"):
+        raise ValueError("observedGeneration is no number")
+    return observed or 0
 
 
 def observed_in(status: Json) -> int | None:

@@ -241,3 +241,11 @@ def test_addresses_are_only_those_of_a_load_balancer() -> None:
 def test_a_phase_nobody_knows_is_shown() -> None:
     observations = [observed("m1", {"phase": "Bound"}), observed("m2", {"phase": "Melted"})]
     assert merged(source_of("PersistentVolume"), observations) == {"phase": "Melted"}
+
+
+def test_a_generation_may_be_a_number_as_text_and_nothing_else() -> None:
+    """Members are not trusted: who tells something else is found out by the error."""
+    assert merged(source_of("DaemonSet"), [observed("m1", {"observedGeneration": "1"})]) is not None
+    for wrong in ("seven", "-1", [1], 1.5):
+        with pytest.raises(ValueError, match="no number"):
+            merged(source_of("DaemonSet"), [observed("m1", {"observedGeneration": wrong})])
