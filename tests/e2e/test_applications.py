@@ -57,10 +57,11 @@ class Application(NamedTuple):
 
     @property
     def carried(self) -> list[Object]:
-        """All but policies, and what belongs to each cluster itself."""
-        return [each for each in self.objects if each["kind"] not in POLICIES and not self._is_of_the_system(each)]
+        """All but policies."""
+        return [each for each in self.objects if each["kind"] not in POLICIES]
 
-    def _is_of_the_system(self, obj: Object) -> bool:
+    def is_like_the_systems_own(self, obj: Object) -> bool:
+        """A policy has to name it."""
         return self.namespace_of(obj) == "kube-system" or obj["metadata"]["name"].startswith("system:")
 
     @property
@@ -114,7 +115,7 @@ async def policy_for(fleet: Fleet, application: Application, tmp_path: Path) -> 
             selector["namespaceSelector"] = {
                 "matchLabels": {"kubernetes.io/metadata.name": application.namespace_of(obj)}
             }
-        else:
+        if "namespaceSelector" not in selector or application.is_like_the_systems_own(obj):
             selector["name"] = obj["metadata"]["name"]
         if selector not in selectors:
             selectors.append(selector)

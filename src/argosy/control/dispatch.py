@@ -23,13 +23,13 @@ from argosy.control.caches.catalog import TypeChange
 from argosy.control.caches.informers import Caches, SourceChange
 from argosy.control.caches.livefleet import LiveFleet
 from argosy.control.caches.objectkeys import FederatedKey, SourceKey
-from argosy.control.caches.projection import as_object
 from argosy.control.caches.views import FederatedView, same_but_for_status
 from argosy.control.collect import Collector, CopyChange
 from argosy.control.context import ControllerContext
 from argosy.control.copies.item import Item, Nobodys, item_of
 from argosy.control.copies.operations import Applied, Operations
 from argosy.control.copies.pause import Pause, PauseGuard, pause_changed
+from argosy.control.copies.replacements import is_served_elsewhere
 from argosy.control.copies.report import Report
 from argosy.control.copies.rounds import Rounds, Work
 from argosy.control.copies.unsent import unsent, unsent_anywhere
@@ -58,7 +58,6 @@ from argosy.plan.copies.render import (
     version_of,
 )
 from argosy.plan.failover import failover
-from argosy.plan.fields import number
 from argosy.plan.pipeline import pending
 
 __all__ = ["Dispatch"]
@@ -301,28 +300,10 @@ class Dispatch(Loop[FederatedKey]):
         if member is None:  # it was disconnected just now, and is connected again before long, which wakes the object
             return unsent(item, cluster_name)
         if not wanted:
-            if failover.has_failed(cluster) and not self._is_served_elsewhere(item):
+            if failover.has_failed(cluster) and not is_served_elsewhere(item, self._caches, self._collector):
                 return Applied(Propagation.WAITING_FOR_REMOVAL)
             return await self._operations.remove(self._guarded(item, member), item.config, item.member_key)
         return self._awaiting_namespace(item, await self._ensure(item, member, record), cluster_name)
-
-    def _is_served_elsewhere(self, item: Item) -> bool:
-        """Whether the replacement replicas for those of a failed cluster run; a cluster that is back may still run them."""
-        numbers = item.config.spec.path_definition
-        if not numbers.replicas_spec or not numbers.available_replicas_status:
-            return True
-        for name in item.federated.placed:
-            cluster, record = self._caches.clusters.get(name), item.record(name)
-            found = self._collector.get(name, item.config.name, item.member_key)
-            if cluster is None or not cluster.ready or found is None or record is None:
-                return False
-            if record.status != Propagation.OK or record.digest != item.digest(name):  # not written there yet
-                return False
-            copy = as_object(found)
-            available, asked = number(copy, numbers.available_replicas_status), number(copy, numbers.replicas_spec)
-            if asked is None or (available or 0) < asked:
-                return False
-        return True
 
     def _awaiting_namespace(self, item: Item, applied: Applied, cluster: str) -> Applied:
         """A namespace that is still being propagated is no failure of the objects in it."""

@@ -9,9 +9,10 @@ from typing import Any, Final
 import msgspec
 
 from argosy.api import keys
-from argosy.api.typeconfigs import FederatedTypeConfig, PathDefinition
+from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.kube.conditions import is_true
 from argosy.kube.objects import Metadata
+from argosy.plan.kinds.registry import kind_named
 
 __all__ = ["Definition", "derived", "digest_of", "is_derived", "is_unchanged", "may_derive"]
 
@@ -89,12 +90,13 @@ def may_derive(definition: Definition) -> bool:
     )
 
 
-def derived(definition: Definition, known: PathDefinition | None = None) -> dict[str, Any] | None:
-    """The type config; None for a definition that serves no version. `known` are paths that somebody knows better."""
+def derived(definition: Definition) -> dict[str, Any] | None:
+    """The type config; None for a definition that serves no version. What a rule or package says of the kind goes before."""
     version, spec = definition.version, definition.spec
     if version is None:
         return None
-    paths = msgspec.to_builtins(known) if known is not None else _paths(version)
+    known = kind_named(spec.group, spec.names.kind).paths
+    paths = _paths(version) | msgspec.to_builtins(known)
     reports = version.subresources.status is not None or "status" in version.schema.schema.properties
     body: dict[str, Any] = {
         "sourceType": {

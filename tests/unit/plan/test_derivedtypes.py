@@ -17,8 +17,8 @@ SCALE = {
 ESTABLISHED = {"conditions": [{"type": "Established", "status": "True"}]}
 
 
-def definition(annotations=None, **subresources):
-    manifest = {**scaled_definition(WIDGETS), "status": ESTABLISHED}
+def definition(annotations=None, of=WIDGETS, **subresources):
+    manifest = {**scaled_definition(of), "status": ESTABLISHED}
     manifest["metadata"]["annotations"] = annotations or {}
     manifest["spec"]["versions"][0]["subresources"] = subresources
     return msgspec.convert(manifest, Definition)
@@ -44,6 +44,12 @@ def test_the_scale_subresource_says_where_the_replicas_are():
     assert paths.ready_replicas_status == "status.readyReplicas"
     assert paths.available_replicas_status == ""
     assert made(definition(status={})).spec.path_definition.replicas_spec == ""
+
+
+def test_of_a_kind_that_is_known_its_rule_says_what_its_definition_does_not():
+    rollouts = Resource("argoproj.io", "v1alpha1", "rollouts", "Rollout")
+    paths = made(definition(of=rollouts)).spec.path_definition
+    assert (paths.replicas_spec, paths.available_replicas_status) == ("spec.replicas", "status.availableReplicas")
 
 
 def test_a_status_is_collected_and_written_if_it_is_a_subresource():

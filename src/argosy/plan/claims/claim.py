@@ -16,7 +16,7 @@ import msgspec
 from argosy.api.policies import PropagationPolicy
 from argosy.api.selectors import ANY, ResourceSelector
 from argosy.kube.selectors import LabelSelector, SelectorError, from_label_selector
-from argosy.plan.claims.exclusions import WITH_ITS_KIND_ONLY, Subject, excluded, excluded_kind
+from argosy.plan.claims.exclusions import WITH_ITS_KIND_ONLY, Subject, excluded, excluded_kind, like_the_systems_own
 from argosy.plan.pipeline.policy import PolicyRef, propagation_ref
 
 __all__ = ["Claim", "Contender", "NamespaceLabels", "Selectors", "Specificity", "complaints", "ref_of"]
@@ -154,7 +154,7 @@ class Selectors:
         for place in _places_of(subject):
             for ref, selectors in self._at.get(place, {}).items():
                 best = next((each.specificity for each in selectors if each.selects(subject, namespaces)), None)
-                if best is not None and (ref not in found or best > found[ref]) and not _keeps_off(ref, subject):
+                if best is not None and (ref not in found or best > found[ref]) and not _keeps_off(ref, best, subject):
                     found[ref] = best
         if not found or excluded(subject):
             return []
@@ -232,15 +232,15 @@ def _places_of(subject: Subject) -> Iterator[_Place]:
             yield where, group, ANY
 
 
-def _keeps_off(ref: PolicyRef, subject: Subject) -> bool:
+def _keeps_off(ref: PolicyRef, selector: Specificity, subject: Subject) -> bool:
     """What a policy of this scope leaves alone.
 
     Whoever may write policies in a namespace need not be allowed to give rights there; and a fleet's policy is not meant for
-    what Kubernetes itself runs.
+    what Kubernetes itself runs, unless it names the very object.
     """
     if ref.namespace:
         return subject.group == _RBAC
-    return subject.metadata.namespace.startswith("kube-")
+    return like_the_systems_own(subject) and not (selector.name and selector.kind)
 
 
 def _why(first: Contender, second: Contender) -> str:

@@ -1,7 +1,8 @@
 """Exclusions: what no selector carries to members, however wide it is. A label still claims any of it.
 
 An object is left out if it belongs to a control plane itself, if something else makes it in every cluster, or if its owner asks
-for that. Kinds that are rarely an application's are only selected where their kind is named.
+for that. Kinds that are rarely an application's are only selected where their kind is named; what is named like Kubernetes' own,
+only where the object is.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ import msgspec
 from argosy.api import keys
 from argosy.kube.objects import Metadata
 
-__all__ = ["WITH_ITS_KIND_ONLY", "Subject", "excluded", "excluded_kind", "subject_of"]
+__all__ = ["WITH_ITS_KIND_ONLY", "Subject", "excluded", "excluded_kind", "like_the_systems_own", "subject_of"]
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _CORE: Final = ""
@@ -119,7 +120,7 @@ def excluded(subject: Subject) -> str:
         return "it is Helm's record of a release in this control plane"
     if _LEADER in annotations:
         return "it is the lock of a leader in this control plane"
-    if subject.group == _RBAC and (_BOOTSTRAPPING in labels or name.startswith("system:")):
+    if subject.group == _RBAC and _BOOTSTRAPPING in labels:
         return "every API server has its own"
     if _AUTOMANAGED in labels or _FLOWCONTROL in annotations:
         return "every API server has its own"
@@ -128,3 +129,9 @@ def excluded(subject: Subject) -> str:
     if subject.kind == "CustomResourceDefinition" and name.endswith(f".{keys.GROUP}"):
         return "the federation's own objects are never selected"
     return ""
+
+
+def like_the_systems_own(subject: Subject) -> bool:
+    """Whether an object has a place or a name that Kubernetes keeps for itself. Some applications put a few of theirs there."""
+    metadata = subject.metadata
+    return metadata.namespace.startswith("kube-") or (subject.group == _RBAC and metadata.name.startswith("system:"))

@@ -21,8 +21,6 @@ def is_selected(of, namespace=""):
     "of",
     [
         subject(namespace=keys.SYSTEM_NAMESPACE),
-        subject(namespace="kube-system"),
-        subject(namespace="kube-node-lease"),
         subject("PropagationPolicy", group=keys.GROUP),
         subject("FederatedTypeConfig", group=keys.GROUP, namespace=""),
         subject("Namespace", group="", namespace="", name="shop"),
@@ -35,7 +33,6 @@ def is_selected(of, namespace=""):
         subject("Service", group="", name="kubernetes", namespace="default"),
         subject("Secret", group="", annotations={"kubernetes.io/service-account.name": "web"}),
         subject("Secret", group="", name="sh.helm.release.v1.web.v1"),
-        subject("ClusterRole", group=RBAC, name="system:node", namespace=""),
         subject("ClusterRole", group=RBAC, namespace="", labels={"kubernetes.io/bootstrapping": "rbac-defaults"}),
         subject("CustomResourceDefinition", group=CRDS, name=f"federatedobjects.{keys.GROUP}", namespace=""),
         subject("PriorityClass", group="scheduling.k8s.io", name="system-node-critical", namespace=""),
@@ -70,6 +67,22 @@ def test_whoever_writes_policies_in_a_namespace_gives_no_rights_in_members():
     assert not is_selected(subject("RoleBinding", group=RBAC), namespace="shop")
     assert not is_selected(subject("Role", group=RBAC), namespace="shop")
     assert is_selected(subject("ServiceAccount", group=""), namespace="shop")
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        subject(namespace="kube-system"),
+        subject("RoleBinding", group=RBAC, namespace="kube-node-lease"),
+        subject("ClusterRole", group=RBAC, name="system:aggregated-metrics-reader", namespace=""),
+    ],
+    ids=lambda of: f"{of.kind} {of.metadata.name}",
+)
+def test_what_looks_like_the_systems_own_is_selected_only_where_the_object_is_named(of):
+    version = f"{of.group}/v1"
+    wide = ({"apiVersion": version, "kind": of.kind}, {"apiVersion": "*", "kind": "*"}, {"name": of.metadata.name})
+    assert not any(Selectors([selecting("all", {}, each)]).claim(of, {}) for each in wide)
+    assert is_selected(of)
 
 
 def test_a_policy_of_a_system_namespace_selects_there():
