@@ -167,7 +167,7 @@ async def test_a_configmap_and_a_service_are_as_wanted_once_they_are_there(world
     ports = [{"port": 80}]
     await create(world, SERVICES, {"ports": ports}, "inside", **{keys.PROPAGATION_POLICY_LABEL: "each"})
     await eventually_as_wanted(world, SERVICES, "inside")
-    outside = {"ports": ports, "type": "LoadBalancer"}
+    outside = {"ports": ports, "type": "LoadBalancer", "loadBalancerClass": "example.com/nobodys"}
     await create(world, SERVICES, outside, "outside", **{keys.PROPAGATION_POLICY_LABEL: "each"})
     await eventually_waits_for(world, "m1: its load balancer has no address", SERVICES, "outside")
 

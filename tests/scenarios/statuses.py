@@ -156,7 +156,9 @@ async def test_a_service_and_an_ingress_have_the_addresses_of_all_members(world:
     await world.policy(**_TWO)
     labels = {keys.PROPAGATION_POLICY_LABEL: "policy"}
     metadata = {"name": "web", "namespace": world.namespace, "labels": labels}
-    balanced = {"type": "LoadBalancer", "selector": {"app": "web"}, "ports": [{"port": 80}]}
+    # Of a class that no member has: nobody else gives it addresses.
+    balanced = {"type": "LoadBalancer", "loadBalancerClass": "example.com/nobodys"}
+    balanced |= {"selector": {"app": "web"}, "ports": [{"port": 80}]}
     backend = {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}}
     await world.client.create(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": balanced})
     ingress = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": metadata, "spec": backend}
@@ -171,10 +173,11 @@ async def test_a_service_and_an_ingress_have_the_addresses_of_all_members(world:
             points = {"loadBalancer": {"ingress": [{"ip": ip} for ip in ips]}}
             await report_status(world, member, resource, "web", points)
         await eventually_addresses(world, resource, ["192.0.2.1", "192.0.2.9", "192.0.2.5"])
-        await report_status(world, "m1", resource, "web", {"loadBalancer": {"ingress": None}})
-        await eventually_addresses(world, resource, ["192.0.2.1", "192.0.2.5"])
-        await report_status(world, "m2", resource, "web", {"loadBalancer": {"ingress": None}})
-        await eventually_addresses(world, resource, [])
+        await report_status(world, "m1", resource, "web", {"loadBalancer": {"ingress": [{"ip": "192.0.2.5"}]}})
+        await eventually_addresses(world, resource, ["192.0.2.5", "192.0.2.1"])
+    for member, left in (("m1", ["192.0.2.1", "192.0.2.5"]), ("m2", [])):
+        await report_status(world, member, SERVICES, "web", {"loadBalancer": {"ingress": None}})
+        await eventually_addresses(world, SERVICES, left)
 
 
 async def report_status(world: World, member: str, resource: Resource, name: str, status: dict[str, Any]) -> None:

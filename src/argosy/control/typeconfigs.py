@@ -5,7 +5,8 @@ config are watched for that: those with a label that names a policy, and all of 
 kinds.
 
 What is made has the label `argosy.io/derived`. It follows its definition unless somebody changed it, and goes when nobody
-claims such objects and none is federated. Keys are definitions. Only the owner of what has no namespace runs this.
+claims such objects and none is federated. Where objects were federated before, none is made: somebody took their type config
+away. Keys are definitions. Only the owner of what has no namespace runs this.
 """
 
 import logging
@@ -29,7 +30,7 @@ from argosy.control.wake import Loop, Signal, Wake, itself
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import AlreadyExists, NotFound
 from argosy.kube.informer import Change, Informer
-from argosy.kube.objects import Metadata, Partial
+from argosy.kube.objects import Metadata, OwnerReference, Partial
 from argosy.kube.queue import Result, WorkQueue
 from argosy.kube.references import reference_of
 from argosy.kube.resource import Resource
@@ -127,6 +128,8 @@ class TypeConfigs(Loop[str]):
             config = self._caches.catalog.of_kind(owner.api_version, owner.kind) if owner.controller else None
             if config is not None and derivedtypes.is_derived(config):
                 yield config.name
+            elif config is None:
+                yield from (each.metadata.name for each in self._caches.definitions.values() if _is_of(each, owner))
 
     # One definition.
 
@@ -139,9 +142,11 @@ class TypeConfigs(Loop[str]):
             if derivedtypes.is_derived(config):
                 await self._keep(config, definition if may else None)
             return None
-        if definition is None or not may or not self._makes:
+        if definition is None or not may or not self._makes or self._is_federated(definition):
             self._ignore(key)
             return None
+        if self._is_being_replaced(definition):
+            return Result(requeue_after=self._timings.types_kept)
         if self._is_named(definition) or self._is_claimed_by_object(definition):
             await self._make(definition)
             return None
@@ -203,10 +208,20 @@ class TypeConfigs(Loop[str]):
         sources = self._caches.sources[config.name].values()
         return any(self._wants(definition, source.metadata) for source in sources)
 
+    def _is_federated(self, definition: Definition) -> bool:
+        """Whether objects of a kind without a type config are: whoever took it away wanted that, and they might be divided
+        otherwise with another one."""
+        views = self._caches.federated[definition.spec.scope == keys.NAMESPACED].values()
+        return any(_is_of(definition, owner) for view in views for owner in view.metadata.owner_references)
+
+    def _is_being_replaced(self, definition: Definition) -> bool:
+        kind, lately = _kind(definition), self._caches.catalog.lately(self._timings.types_kept)
+        return any((each.resource.group, each.kind) == kind and not derivedtypes.is_derived(each) for each in lately)
+
     # Who claims objects of it.
 
     def _is_named(self, definition: Definition) -> bool:
-        kind = (definition.spec.group, definition.spec.names.kind)
+        kind = _kind(definition)
         return any(kind in named_kinds(policy.spec) for policy in self._policies())
 
     def _policies(self) -> Iterator[PropagationPolicy]:
@@ -262,6 +277,15 @@ class TypeConfigs(Loop[str]):
     def _ignore(self, name: str) -> None:
         for selector in self._watched.pop(name, {}):
             self._tasks.cancel(_task(name, selector))
+
+
+def _kind(definition: Definition) -> tuple[str, str]:
+    return definition.spec.group, definition.spec.names.kind
+
+
+def _is_of(definition: Definition, owner: OwnerReference) -> bool:
+    """Whether a federated object's source is of the kind that is defined."""
+    return bool(owner.controller) and (owner.api_version.rpartition("/")[0], owner.kind) == _kind(definition)
 
 
 def _task(name: str, selector: str) -> str:

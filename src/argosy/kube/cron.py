@@ -7,7 +7,7 @@ and those that it repeats in autumn occur twice. Errors are worded as the parser
 import re
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
@@ -57,6 +57,8 @@ class Times(msgspec.Struct, frozen=True):
 
     def after(self, moment: datetime) -> datetime | None:
         """The first one later than this moment; None if there is none in the next years."""
+        if not all((self.minutes, self.hours, self.days, self.months, self.weekdays)):
+            return None  # an empty list is a schedule, which never comes
         start = moment.astimezone(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
         day = start.astimezone(self.zone).date()
         last = date(day.year + _YEARS, 12, 31)
@@ -103,7 +105,7 @@ Schedule = Times | Every
 
 
 def parse(schedule: str, zone: str = "") -> Schedule:
-    """Raises ScheduleError if the schedule cannot be parsed. A leading TZ= or CRON_TZ= counts before `zone`, if it is known."""
+    """Raises ScheduleError if the schedule cannot be parsed. A leading TZ= or CRON_TZ= counts before `zone`."""
     spec, where = schedule, zone
     if spec.startswith(("TZ=", "CRON_TZ=")):
         named, _, spec = spec.partition(" ")
@@ -132,8 +134,8 @@ def _zone(name: str) -> tzinfo:
         return UTC
     try:
         return ZoneInfo(name)
-    except (OSError, ValueError):
-        return UTC
+    except (OSError, ValueError, ZoneInfoNotFoundError):
+        raise ScheduleError(f"provided bad location {name}: unknown time zone {name}") from None
 
 
 def _every(spec: str) -> Every:

@@ -45,13 +45,19 @@ class Addresses(Controller):
         self._start = zlib.crc32(cluster.name.encode()) % _ALL
         #: Addresses of Services, by the Service's key.
         self._taken: dict[str, set[str]] = {}
+        #: Services that found none.
+        self._waiting: dict[str, None] = {}
 
     def observe(self, event: StoreEvent) -> None:
         key = event.entry.key
         if not key.startswith(tuple(_TABLES)):
             return
-        self._taken.pop(key, None)
+        if self._taken.pop(key, None):
+            waiting, self._waiting = self._waiting, {}
+            for each in waiting:
+                self.queue.add(each)
         if event.deleted:
+            self._waiting.pop(key, None)
             return
         obj = event.entry.decode()
         if _SERVICES.kind == obj["kind"] and (found := _addresses(obj)):
@@ -69,6 +75,7 @@ class Addresses(Controller):
         resource = next(one for table, one in _TABLES.items() if key.startswith(table))
         point = self._point(key, obj) if _wanted(obj) else None
         if _wanted(obj) and point is None:
+            self._waiting[key] = None
             text = "no address is left"
             self._events.event(reference_to(obj), "Warning", "SyncLoadBalancerFailed", text)
             return None

@@ -198,9 +198,11 @@ class CronJobs(Workload):
         except ApiError as error:
             self._tell(obj, "Warning", "FailedCreate", f"Error creating job: {error.message}")
             raise
-        if not jobstatus.finished(made.get("status") or {}):
+        active = status.get("active") or ()
+        known = any(each.get("uid") == made["metadata"]["uid"] for each in active)
+        if not known and not jobstatus.finished(made.get("status") or {}):
             reference = {**reference_to(made), "resourceVersion": made["metadata"]["resourceVersion"]}
-            _set_active(status, [*(status.get("active") or ()), reference])
+            _set_active(status, [*active, reference])
         status["lastScheduleTime"] = timestamps.timestamp(due)
 
     async def _tidy(self, obj: Object, jobs: Sequence[Object]) -> None:

@@ -48,6 +48,15 @@ def test_times_are_those_of_the_zone() -> None:
     assert due("TZ=Asia/Tokyo 0 9 * * *") == ["2026-03-03T00:00"]
 
 
+def test_a_zone_that_nobody_knows_is_an_error() -> None:
+    with pytest.raises(ScheduleError, match="provided bad location Nowhere"):
+        parse("TZ=Nowhere 0 0 * * *")
+
+
+def test_a_field_without_numbers_is_never_due() -> None:
+    assert parse(", * * * *").after(MONDAY) is None
+
+
 def test_a_time_that_clocks_skip_does_not_occur_and_one_they_repeat_occurs_twice() -> None:
     spring = datetime(2026, 3, 28, 12, tzinfo=UTC)
     assert due("30 2 * * *", spring, "Europe/Berlin", 2) == ["2026-03-30T00:30", "2026-03-31T00:30"]
