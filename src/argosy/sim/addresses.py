@@ -62,7 +62,7 @@ class Addresses(Controller):
         obj = event.entry.decode()
         if _SERVICES.kind == obj["kind"] and (found := _addresses(obj)):
             self._taken[key] = found
-        if _wanted(obj) != bool(_addresses(obj)):
+        if _is_due(obj):
             self.queue.add(key)
 
     async def reconcile(self, key: str) -> Result | None:
@@ -70,7 +70,7 @@ class Addresses(Controller):
         if entry is None or entry.deleting:
             return None
         obj = entry.decode()
-        if _wanted(obj) == bool(_addresses(obj)):
+        if not _is_due(obj):
             return None
         resource = next(one for table, one in _TABLES.items() if key.startswith(table))
         point = self._point(key, obj) if _wanted(obj) else None
@@ -100,6 +100,9 @@ def _addresses(obj: Object) -> set[str]:
 
 
 def _wanted(obj: Object) -> bool:
+    return obj["kind"] == "Ingress" or obj["spec"].get("type") == "LoadBalancer"
+
+
+def _is_due(obj: Object) -> bool:
     """Classes of load balancers are somebody else's."""
-    spec = obj["spec"]
-    return obj["kind"] == "Ingress" or (spec.get("type") == "LoadBalancer" and not spec.get("loadBalancerClass"))
+    return not obj["spec"].get("loadBalancerClass") and _wanted(obj) != bool(_addresses(obj))

@@ -51,8 +51,8 @@ class Catalog:
     def lately(self, seconds: float) -> list[FederatedTypeConfig]:
         """The types, including those removed less than so many seconds ago: their type config may be being replaced."""
         now = clock.monotonic()
-        self._gone = {name: gone for name, gone in self._gone.items() if now - gone[1] < seconds}
-        return [*self._by_name.values(), *(config for config, _ in self._gone.values())]
+        gone = (config for config, since in self._gone.values() if now - since < seconds)
+        return [*self._by_name.values(), *gone]
 
     def observe(self, change: Change[FederatedTypeConfig]) -> None:
         """Handler for the type configs' informer."""
