@@ -175,7 +175,8 @@ async def test_a_member_that_answers_and_lets_nobody_watch_is_not_heard_of(
     await eventually(lambda: _unreachable(world), 1.0)
     assert await _is(ground, "Ready", "True")
     monkeypatch.setattr(Wire, "watch", watch)
-    await eventually(lambda: _is(ground, "Responding", "True"), TOLD)
+    # With the next probe, and a moment to say so.
+    await eventually(lambda: _is(ground, "Responding", "True"), TOLD + 2.0)
 
 
 async def test_controllers_that_start_go_on_saying_it(world: World):

@@ -11,6 +11,7 @@ from tests.control.test_rules import CARRIED_FIRST, Writes, quiet, settled
 from tests.harness.eventually import eventually
 from tests.harness.federation import DEPLOYMENTS, QUICK, Federation
 from tests.harness.statuses import KINDS
+from tests.harness.user import exists
 
 
 async def test_ten_members_cost_at_most_four_writes_until_all_hold_it():
@@ -98,6 +99,8 @@ async def test_a_status_of_any_kind_costs_two_writes_and_the_same_again_none(kin
             return sorted(await fed.copies("x", resource)) == fed.names
 
         await eventually(present)
+        name = f"x-{resource}"
+        await eventually(lambda: exists(fed.client, resources.COLLECTED_STATUSES, name, "default"))
         await quiet([Writes(fed.plane)], 3.5)
         writes = Writes(fed.plane)
 
