@@ -107,6 +107,24 @@ async def test_deleting_a_policy_holds_what_it_selected_and_the_annotation_lets_
     await fed.eventually_replicas({})
 
 
+async def test_while_a_policy_is_missing_one_that_selects_everything_takes_nothing_of_it(fed):
+    await select(fed, "everything", EVERYTHING, namespace="", placement=[{"cluster": "m2"}])
+    await select(fed, "shop", EVERYTHING, placement=[{"cluster": "m1"}])
+    await fed.deploy(replicas=1, policy="")
+    await fed.eventually_replicas({"m1": 1})
+    before = (await fed.copies())["m1"]["metadata"]["uid"]
+    await fed.client.delete(resources.PROPAGATION_POLICIES, "shop", "default")
+    await eventually(lambda: _is(held(fed), "PolicyNotFound"))
+    await eventually(fed.quiet)
+    assert await fed.replicas() == {"m1": 1}
+    await select(fed, "shop", EVERYTHING, placement=[{"cluster": "m1"}])
+    await eventually(lambda: _is(held(fed), ""))
+    assert {name: copy["metadata"]["uid"] for name, copy in (await fed.copies()).items()} == {"m1": before}
+    await change(fed, "shop", resourceSelectors=[{"kind": "Secret"}])
+    await fed.eventually_replicas({"m2": 1})
+    assert await claimed_by(fed) == "ClusterPropagationPolicy/everything"
+
+
 async def test_what_a_policy_without_selectors_still_has_is_told_when_that_is_deleted(fed):
     await select(fed, "all", DEPLOYED)
     await fed.deploy(replicas=1, policy="")

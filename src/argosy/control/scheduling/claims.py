@@ -15,7 +15,7 @@ from argosy.kube.informer import Change
 from argosy.kube.objects import Metadata, Partial, key_of
 from argosy.plan.claims.claim import Selectors, ref_of
 from argosy.plan.claims.exclusions import Subject
-from argosy.plan.claims.record import InForce, claimed_by, in_force
+from argosy.plan.claims.record import InForce, claimed_by, in_force, unless_missed
 from argosy.plan.pipeline.policy import PolicyRef, propagation_ref
 
 __all__ = ["Claims"]
@@ -52,7 +52,10 @@ class Claims:
         if self._selectors.look_at_namespaces and not self._caches.namespaces.has_synced:
             return self._recorded(key)  # until it is known who selects it
         claim = self._selectors.claim(_subject(config, metadata), self._labels(metadata.namespace))
-        return claim.ref if claim is not None else None
+        if claim is None:
+            return None
+        view = self._caches.federated_view(key)
+        return unless_missed(claim.ref, view.metadata if view is not None else None, self._exists)
 
     def wants(self, group: str, kind: str, metadata: Metadata) -> bool:
         """Whether an object names a policy or is selected by one, of a kind that may have no type config."""
@@ -64,6 +67,9 @@ class Claims:
         if view is None:
             return None
         return claimed_by(view.metadata.labels, view.metadata.annotations, view.metadata.namespace)
+
+    def _exists(self, ref: PolicyRef) -> bool:
+        return self._caches.policies[bool(ref.namespace)].get(ref.key) is not None
 
     def in_force(self, key: SourceKey, metadata: Metadata) -> InForce:
         """The policy that counts for a source."""

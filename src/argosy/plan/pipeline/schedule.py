@@ -41,6 +41,7 @@ _EVENT: Final = EventReason.SCHEDULE_FEDERATED_OBJECT
 TAKEN_OVER: Final = (
     f": a label or another policy's selectors take it over, the annotation {keys.NO_SELECTION}=true lets go"
 )
+MISSED: Final = f": it waits for the policy to come back; a label takes it over, the annotation {keys.NO_SELECTION}=true lets go"
 NO_POLICY: Final = "no propagation policy is named any more: removed from the clusters it was scheduled to"
 
 
@@ -50,7 +51,7 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
     if ref is None:
         return _unscheduled(inputs, state)
     if policy is None:
-        why = f"{ref.kind} {ref.key} not found{TAKEN_OVER if inputs.in_force.lost else ''}"
+        why = f"{ref.kind} {ref.key} not found{MISSED if inputs.in_force.lost else ''}"
         return state.stopping(HeldReason.POLICY_MISSING, why, _EVENT)
     if inputs.in_force.lost:
         why = f"{ref.kind} {ref.key} selects it no more{TAKEN_OVER}"
