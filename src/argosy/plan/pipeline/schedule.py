@@ -31,7 +31,7 @@ from argosy.plan.scheduling import arriving
 from argosy.plan.scheduling.framework import Ask, FrameworkError, Reply
 from argosy.plan.scheduling.profile import content_of
 from argosy.plan.scheduling.schedule import Decision, decide, profile_of
-from argosy.plan.scheduling.triggers import Triggers, mode_then, triggers_of
+from argosy.plan.scheduling.triggers import Triggers, mode_then, policy_then, triggers_of
 from argosy.plan.scheduling.triggers import decide as whether_to_schedule
 from argosy.plan.scheduling.unit import UnitError, current_placement, unit_of
 
@@ -71,7 +71,10 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
         return _with_failback(inputs, msgspec.structs.replace(state, deferred=verdict.deferred_reasons), policy)
 
     current = _current(inputs, state)
-    whole = why_whole(template, mode_then(stored), triggers.record.mode, current) if inputs.replicas_path else ""
+    whole = ""
+    if inputs.replicas_path:
+        other = policy_then(stored) != triggers.record.policy
+        whole = why_whole(template, mode_then(stored), triggers.record.mode, current, other_policy=other)
     try:
         unit = unit_of(
             template,
