@@ -139,6 +139,62 @@ async def test_it_follows_its_definition_unless_somebody_changed_it(fed):
     await holds(kept, 1.0)
 
 
+async def test_what_runs_whole_is_not_divided_because_its_definition_comes_to_say_where_replicas_are(fed):
+    await fed.client.create(CRDS, definition(scale=False))
+    await eventually(lambda: fed.client.list(WIDGETS, into=bytes))
+    await fed.policy(placement=[{"cluster": "m1"}, {"cluster": "m2"}])
+    await fed.client.create(WIDGETS, widget())
+
+    async def whole():
+        found = await fed.copies("one", WIDGETS)
+        return {name: copy["spec"]["replicas"] for name, copy in found.items()} == {"m1": 4, "m2": 4}
+
+    await eventually(whole)
+    await fed.client.patch(CRDS, NAME, {"spec": definition()["spec"]}, kind=Patch.MERGE)
+    await eventually(lambda: fed.events("TypeConfigLeft"))
+    await fed.stop_controllers()
+    await fed.start_controllers()
+    await holds(whole, 2.0)
+    [event] = await fed.events("TypeConfigLeft")
+    assert event["involvedObject"]["name"] == NAME
+    assert "set pathDefinition.replicasSpec" in event["message"]
+    await fed.client.patch(TYPES, NAME, {"spec": {"pathDefinition": {"replicasSpec": "spec.replicas"}}})
+    await eventually(lambda: divided(fed))
+
+
+async def test_one_that_somebody_changed_stays_when_nobody_claims_such_objects(fed):
+    await defined(fed)
+    await fed.policy(placement=[{"cluster": "m1"}, {"cluster": "m2"}])
+    await fed.client.create(WIDGETS, widget())
+    await eventually(lambda: divided(fed))
+    await fed.client.patch(TYPES, NAME, {"spec": {"statusAggregation": {"enabled": False}}}, kind=Patch.MERGE)
+    await eventually(fed.quiet)
+    await fed.client.delete(WIDGETS, "one", "default")
+    await holds(lambda: has_type(fed), 3.0)
+
+
+async def test_it_goes_on_following_after_a_path_went(fed):
+    more = definition()
+    more["spec"]["versions"][0]["subresources"]["scale"] = {**SCALE, "labelSelectorPath": ".status.selector"}
+    await fed.client.create(CRDS, more)
+    await fed.policy(resourceSelectors=[{"apiVersion": "example.com/v1", "kind": "Widget"}])
+
+    async def paths():
+        return (await fed.client.get(TYPES, NAME))["spec"].get("pathDefinition", {}) if await has_type(fed) else {}
+
+    async def has(selector, replicas):
+        found = await paths()
+        return ("labelSelector" in found, found.get("replicasSpec")) == (selector, replicas)
+
+    await eventually(lambda: has(True, "spec.replicas"))
+    await fed.client.patch(CRDS, NAME, {"spec": definition()["spec"]}, kind=Patch.MERGE)
+    await eventually(lambda: has(False, "spec.replicas"))
+    sized = definition()
+    sized["spec"]["versions"][0]["subresources"]["scale"] = {**SCALE, "specReplicasPath": ".spec.size"}
+    await fed.client.patch(CRDS, NAME, {"spec": sized["spec"]}, kind=Patch.MERGE)
+    await eventually(lambda: has(False, "spec.size"))
+
+
 async def test_a_definition_says_that_nothing_is_made_of_it(fed):
     await defined(fed, **{keys.MAKE_TYPE_CONFIG: "false"})
     await fed.policy()
