@@ -185,14 +185,8 @@ async def test_a_namespaces_labels_are_heard_of_where_a_policy_looks_at_them(fed
     assert await fed.replicas() == {"m1": 1, "m2": 1}
 
 
-async def test_while_namespaces_cannot_be_read_claims_stay_as_they_are(fed, monkeypatch):
-    selector = {**DEPLOYED, "namespaceSelector": {"matchLabels": {"team": "red"}}}
-    await fed.client.patch(NAMESPACES, "default", {"metadata": {"labels": {"team": "red"}}}, kind=Patch.MERGE)
-    await select(fed, "red", selector, namespace="")
-    await fed.deploy(replicas=1, policy="")
-    await fed.eventually_replicas({"m1": 1, "m2": 1})
-    await fed.stop_controllers()
-    await fed.deploy("other", replicas=1, policy="")
+def refuse_namespaces(monkeypatch):
+    """Nobody can read namespaces until the event is set."""
     readable = asyncio.Event()
     run = Informer.run
 
@@ -203,6 +197,18 @@ async def test_while_namespaces_cannot_be_read_claims_stay_as_they_are(fed, monk
         await run(informer)
 
     monkeypatch.setattr(Informer, "run", refused_at_first)
+    return readable
+
+
+async def test_while_namespaces_cannot_be_read_claims_stay_as_they_are(fed, monkeypatch):
+    selector = {**DEPLOYED, "namespaceSelector": {"matchLabels": {"team": "red"}}}
+    await fed.client.patch(NAMESPACES, "default", {"metadata": {"labels": {"team": "red"}}}, kind=Patch.MERGE)
+    await select(fed, "red", selector, namespace="")
+    await fed.deploy(replicas=1, policy="")
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+    await fed.stop_controllers()
+    await fed.deploy("other", replicas=1, policy="")
+    readable = refuse_namespaces(monkeypatch)
     await fed.start_controllers()
     await eventually(fed.quiet)
     assert await fed.replicas() == {"m1": 1, "m2": 1}
@@ -211,6 +217,44 @@ async def test_while_namespaces_cannot_be_read_claims_stay_as_they_are(fed, monk
     readable.set()
     await fed.eventually_replicas({"m1": 1, "m2": 1}, name="other")
     assert await held(fed) == ""
+
+
+async def test_nothing_is_removed_or_placed_while_it_is_unknown_who_selects_it(fed, monkeypatch):
+    selector = {**DEPLOYED, "namespaceSelector": {"matchLabels": {"team": "red"}}}
+    await fed.client.patch(NAMESPACES, "default", {"metadata": {"labels": {"team": "red"}}}, kind=Patch.MERGE)
+    await select(fed, "everything", EVERYTHING, namespace="", placement=[{"cluster": "m2"}])
+    await fed.policy(schedulingMode="Duplicate", placement=[{"cluster": "m1"}])
+    await fed.deploy(replicas=1)
+    await fed.eventually_replicas({"m1": 1})
+    before = (await fed.copies())["m1"]["metadata"]["uid"]
+    await fed.stop_controllers()
+    await select(fed, "red", selector, namespace="", priority=5, placement=[{"cluster": "m1"}])
+    nobody = {"metadata": {"labels": {keys.PROPAGATION_POLICY_LABEL: None}}}
+    await fed.client.patch(DEPLOYMENTS, "web", nobody, "default", kind=Patch.MERGE)
+    await fed.deploy("other", replicas=1, policy="")
+    readable = refuse_namespaces(monkeypatch)
+    await fed.start_controllers()
+    await eventually(fed.quiet)
+    assert await fed.replicas() == {"m1": 1}
+    assert await fed.copies("other") == {}
+    readable.set()
+    await fed.eventually_replicas({"m1": 1}, name="other")
+    await eventually(lambda: _is(claimed_by(fed), "ClusterPropagationPolicy/red"))
+    assert {name: copy["metadata"]["uid"] for name, copy in (await fed.copies()).items()} == {"m1": before}
+
+
+async def test_what_waited_for_its_namespace_goes_to_the_others_when_that_is_not_the_one(fed, monkeypatch):
+    selector = {**DEPLOYED, "namespaceSelector": {"matchLabels": {"team": "red"}}}
+    await select(fed, "red", selector, namespace="", priority=5, placement=[{"cluster": "m1"}])
+    await select(fed, "everything", EVERYTHING, namespace="", placement=[{"cluster": "m2"}])
+    await fed.stop_controllers()
+    await fed.deploy(replicas=1, policy="")
+    readable = refuse_namespaces(monkeypatch)
+    await fed.start_controllers()
+    await eventually(fed.quiet)
+    assert await fed.copies() == {}
+    readable.set()
+    await fed.eventually_replicas({"m2": 1})
 
 
 async def test_a_wildcard_leaves_out_what_is_not_an_applications(fed):

@@ -49,13 +49,21 @@ class Claims:
             return None
         if propagation_ref(metadata.labels, metadata.namespace) is not None:
             return None
-        if self._selectors.look_at_namespaces and not self._caches.namespaces.has_synced:
-            return self._recorded(key)  # until it is known who selects it
+        if self.is_unknown(key, metadata):
+            return self._recorded(key)
         claim = self._selectors.claim(_subject(config, metadata), self._labels(metadata.namespace))
         if claim is None:
             return None
         view = self._caches.federated_view(key)
         return unless_missed(claim.ref, view.metadata if view is not None else None, self._exists)
+
+    def is_unknown(self, key: SourceKey, metadata: Metadata) -> bool:
+        """Whether nobody knows yet which policy selects a source: its namespace has a say in that, and is not known. Nothing is
+        to be decided before it is, which `changes` tells."""
+        config = self._caches.catalog.get(key.type)
+        if config is None or self._labels(metadata.namespace):
+            return False
+        return self._selectors.needs_namespace(_subject(config, metadata))
 
     def wants(self, group: str, kind: str, metadata: Metadata) -> bool:
         """Whether an object names a policy or is selected by one, of a kind that may have no type config."""
@@ -124,9 +132,10 @@ class Claims:
 
     def _differ(self, subject: Subject, versions: list[Labels | None]) -> bool:
         """Whether other policies select an object with other labels of its namespace; None where they are not known."""
+        if None in versions and self._selectors.needs_namespace(subject):
+            return True
         namespace = subject.metadata.namespace
-        known = [{namespace: labels} if labels is not None else {} for labels in versions]
-        found = [self._selectors.contenders(subject, labels) for labels in known]
+        found = [self._selectors.contenders(subject, {namespace: labels or {}}) for labels in versions]
         return any(each != found[0] for each in found)
 
     def _subjects(self, config: FederatedTypeConfig, namespace: str) -> Iterator[tuple[SourceKey, Subject]]:
