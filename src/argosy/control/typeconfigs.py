@@ -198,7 +198,9 @@ class TypeConfigs(Loop[str]):
         if not same_version or digest == config.metadata.annotations[keys.DERIVED_SPEC]:
             return
         paths = wanted["spec"].get("pathDefinition", {})
-        if paths.get("replicasSpec", "") != config.spec.path_definition.replicas_spec and self._is_federated(definition):
+        if paths.get("replicasSpec", "") != config.spec.path_definition.replicas_spec and self._is_federated(
+            definition
+        ):
             await self._leave(config, definition, digest)
             return
         await self._patch(config, {"op": "replace", "path": "/spec", "value": wanted["spec"]}, _noting(digest))

@@ -157,7 +157,9 @@ class Selectors:
         if propagation_ref(subject.metadata.labels, subject.metadata.namespace) is not None:
             return False
         found = (each for place in _places_of(subject) for each in self._at.get(place, {}).values())
-        return any(each.namespaces is not None and each.may_select(subject) for selectors in found for each in selectors)
+        return any(
+            each.namespaces is not None and each.may_select(subject) for selectors in found for each in selectors
+        )
 
     def contenders(self, subject: Subject, namespaces: NamespaceLabels) -> list[Contender]:
         """The policies that select this object; the first gets it."""

@@ -41,7 +41,9 @@ _EVENT: Final = EventReason.SCHEDULE_FEDERATED_OBJECT
 TAKEN_OVER: Final = (
     f": a label or another policy's selectors take it over, the annotation {keys.NO_SELECTION}=true lets go"
 )
-MISSED: Final = f": it waits for the policy to come back; a label takes it over, the annotation {keys.NO_SELECTION}=true lets go"
+MISSED: Final = (
+    f": it waits for the policy to come back; a label takes it over, the annotation {keys.NO_SELECTION}=true lets go"
+)
 NO_POLICY: Final = "no propagation policy is named any more: removed from the clusters it was scheduled to"
 
 
