@@ -105,6 +105,8 @@ class TypeConfigs(Loop[str]):
         yield Wake(caches.definitions, self._of_definition, "it came or changed", 1)
         for policies in caches.policies.values():
             yield Wake(policies, self._of_policy, "a policy selects other kinds", 1)
+        why = "objects are selected otherwise, as by labels of their namespace"
+        yield Wake(self._claims.changes, self._of_claims, why, 1)
         yield Wake(caches.catalog.changes, self._of_type, "its type config came, changed or went", 1)
         yield Wake(self._claimed, itself, "an object of it is claimed")
         why = "the last of its objects may be gone"
@@ -119,6 +121,9 @@ class TypeConfigs(Loop[str]):
         )
         if before != after:
             yield from [each.metadata.name for each in self._caches.definitions.values()]
+
+    def _of_claims(self, _: str) -> list[str]:
+        return list(self._watched)
 
     def _of_type(self, types: TypeChange) -> Iterator[str]:
         for config in types:
@@ -138,6 +143,8 @@ class TypeConfigs(Loop[str]):
     # One definition.
 
     async def reconcile(self, key: str) -> Result | None:
+        if not self._caches.definitions.has_synced:
+            return Result(requeue_after=_LOOK_AGAIN)  # one that cannot be read is not absent
         definition = self._caches.definitions.get(key)
         config = self._config(key, definition)
         may = definition is not None and derivedtypes.may_derive(definition)
@@ -244,8 +251,10 @@ class TypeConfigs(Loop[str]):
     # Who claims objects of it.
 
     def _is_named(self, definition: Definition) -> bool:
-        kind = _kind(definition)
-        return any(kind in named_kinds(policy.spec) for policy in self._policies())
+        """A policy of a namespace selects nothing without one."""
+        kind, namespaced = _kind(definition), definition.spec.scope == keys.NAMESPACED
+        policies = (each for each in self._policies() if namespaced or not each.metadata.namespace)
+        return any(kind in named_kinds(policy.spec) for policy in policies)
 
     def _policies(self) -> Iterator[PropagationPolicy]:
         for policies in self._caches.policies.values():
