@@ -8,6 +8,7 @@ import pytest
 from argosy.api import keys, resources
 from argosy.cli.client.manifests import Manifest
 from argosy.cli.client.whatif import Scenario, forecast_of
+from argosy.cli.output.report import gather, report
 from argosy.kube.client import Patch
 from argosy.kube.errors import ApiError, NotFound
 from argosy.kube.informer import Informer
@@ -63,6 +64,24 @@ async def test_what_was_local_is_propagated_by_a_policy_that_selects_it(fed):
     await eventually(fed.quiet)
     assert await fed.copies("other") == {}
     assert not await fed.exists(resources.FEDERATED_OBJECTS, "other-deployments.apps", "default")
+
+
+async def test_status_is_not_fine_until_the_policy_that_selects_it_now_is_acted_on(fed):
+    await select(fed, "all", DEPLOYED, namespace="")
+    await fed.deploy(replicas=1, policy="")
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+    await settled(fed)
+
+    async def waiting():
+        return report(await gather(fed.client, DEPLOYMENTS, "web", "default")).waiting
+
+    assert not any("selects it" in each for each in await waiting())
+    await fed.stop_controllers()
+    await select(fed, "own", DEPLOYED)
+    assert "PropagationPolicy default/own selects it: that is not acted on yet" in await waiting()
+    await fed.start_controllers()
+    await eventually(lambda: _is(claimed_by(fed), "PropagationPolicy/own"))
+    assert not any("selects it" in each for each in await waiting())
 
 
 async def test_a_new_object_is_propagated_by_a_policy_that_selects_it(fed):

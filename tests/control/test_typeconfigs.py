@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from argosy.api import keys, resources
-from argosy.control.options import Options
 from argosy.control.caches.informers import DEFINITIONS
+from argosy.control.options import Options
 from argosy.kube.client import Patch
 from argosy.kube.informer import Informer
 from argosy.kube.resource import Resource

@@ -31,7 +31,10 @@ async def claim_of(
     )
     policies = [policy for found in await asyncio.gather(*twins) for policy in found]
     labels = await read_namespaces(client, policies, namespace)
-    claim = Selectors(policies).claim(subject_of(resource.group, resource.kind, metadata), labels)
+    selectors, subject = Selectors(policies), subject_of(resource.group, resource.kind, metadata)
+    if namespace not in labels and selectors.needs_namespace(subject):
+        return None
+    claim = selectors.claim(subject, labels)
     if claim is None or claim.by_label:
         return claim
     existing = {ref_of(each) for each in policies}

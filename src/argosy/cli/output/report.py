@@ -122,7 +122,7 @@ async def gather(client: Client, resource: Resource, name: str, namespace: str |
         )
     clusters = await client.list(resources.FEDERATED_CLUSTERS, into=FederatedCluster)
     record, selected = federated.metadata if federated is not None else None, None
-    if config is not None and federated is None:
+    if config is not None:
         claim = await claim_of(client, config.resource, source, record)
         selected = claim.ref if claim is not None and not claim.by_label else None
     policy = await _policy(client, in_force(looked_at(source), record, selected).ref)
