@@ -184,6 +184,31 @@ async def test_a_cluster_with_more_copies_than_one_pass_takes_leaves_after_sever
         assert [list(await fed.copies(name)) for name in names] == [["m2"]] * 4
 
 
+async def test_a_pause_reaches_the_removal_of_copies_that_is_under_way(fed):
+    await deployed(fed)
+    operations, remove = fed.inside.operations, fed.inside.operations.remove
+
+    async def paused_meanwhile(member, *args):
+        await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.PAUSED: "true"})
+        await eventually(lambda: keys.PAUSED in fed.inside.caches.clusters.get("m1").metadata.annotations)
+        return await remove(member, *args)
+
+    operations.remove = paused_meanwhile
+    await fed.annotate(resources.FEDERATED_CLUSTERS, "m1", None, **{keys.CASCADING_DELETE: "true"})
+    await fed.client.delete(resources.FEDERATED_CLUSTERS, "m1")
+
+    async def told():
+        return any("paused" in event["message"] for event in await fed.events("WaitForCascadingDelete"))
+
+    await eventually(told)
+    await eventually(fed.quiet)
+    assert "m1" in await fed.copies()
+    operations.remove = remove
+    await fed.client.patch(resources.FEDERATED_CLUSTERS, "m1", {"metadata": {"annotations": {keys.PAUSED: None}}})
+    await eventually(lambda: fed.inside.caches.clusters.get("m1") is None)
+    assert "m1" not in await fed.copies()
+
+
 async def test_absence_from_a_cluster_that_leaves_counts_once_it_has_shown_who_it_is(fed):
     await deployed(fed)
     member = fed.inside.members.get("m1")

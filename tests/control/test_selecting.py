@@ -8,6 +8,7 @@ import pytest
 from argosy.api import keys, resources
 from argosy.cli.client.manifests import Manifest
 from argosy.cli.client.whatif import Scenario, forecast_of
+from argosy.cli.output.report import gather, report
 from argosy.kube.client import Patch
 from argosy.kube.errors import ApiError, NotFound
 from argosy.kube.informer import Informer
@@ -65,6 +66,24 @@ async def test_what_was_local_is_propagated_by_a_policy_that_selects_it(fed):
     assert not await fed.exists(resources.FEDERATED_OBJECTS, "other-deployments.apps", "default")
 
 
+async def test_status_is_not_fine_until_the_policy_that_selects_it_now_is_acted_on(fed):
+    await select(fed, "all", DEPLOYED, namespace="")
+    await fed.deploy(replicas=1, policy="")
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+    await settled(fed)
+
+    async def waiting():
+        return report(await gather(fed.client, DEPLOYMENTS, "web", "default")).waiting
+
+    assert not any("selects it" in each for each in await waiting())
+    await fed.stop_controllers()
+    await select(fed, "own", DEPLOYED)
+    assert "PropagationPolicy default/own selects it: that is not acted on yet" in await waiting()
+    await fed.start_controllers()
+    await eventually(lambda: _is(claimed_by(fed), "PropagationPolicy/own"))
+    assert not any("selects it" in each for each in await waiting())
+
+
 async def test_a_new_object_is_propagated_by_a_policy_that_selects_it(fed):
     await select(fed, "all", EVERYTHING, namespace="")
     await fed.deploy(replicas=1, policy="")
@@ -105,6 +124,24 @@ async def test_deleting_a_policy_holds_what_it_selected_and_the_annotation_lets_
     assert await fed.replicas() == {"m1": 1, "m2": 1}
     await fed.annotate(DEPLOYMENTS, "web", "default", **{keys.NO_SELECTION: "true"})
     await fed.eventually_replicas({})
+
+
+async def test_while_a_policy_is_missing_one_that_selects_everything_takes_nothing_of_it(fed):
+    await select(fed, "everything", EVERYTHING, namespace="", placement=[{"cluster": "m2"}])
+    await select(fed, "shop", EVERYTHING, placement=[{"cluster": "m1"}])
+    await fed.deploy(replicas=1, policy="")
+    await fed.eventually_replicas({"m1": 1})
+    before = (await fed.copies())["m1"]["metadata"]["uid"]
+    await fed.client.delete(resources.PROPAGATION_POLICIES, "shop", "default")
+    await eventually(lambda: _is(held(fed), "PolicyNotFound"))
+    await eventually(fed.quiet)
+    assert await fed.replicas() == {"m1": 1}
+    await select(fed, "shop", EVERYTHING, placement=[{"cluster": "m1"}])
+    await eventually(lambda: _is(held(fed), ""))
+    assert {name: copy["metadata"]["uid"] for name, copy in (await fed.copies()).items()} == {"m1": before}
+    await change(fed, "shop", resourceSelectors=[{"kind": "Secret"}])
+    await fed.eventually_replicas({"m2": 1})
+    assert await claimed_by(fed) == "ClusterPropagationPolicy/everything"
 
 
 async def test_what_a_policy_without_selectors_still_has_is_told_when_that_is_deleted(fed):
@@ -167,14 +204,8 @@ async def test_a_namespaces_labels_are_heard_of_where_a_policy_looks_at_them(fed
     assert await fed.replicas() == {"m1": 1, "m2": 1}
 
 
-async def test_while_namespaces_cannot_be_read_claims_stay_as_they_are(fed, monkeypatch):
-    selector = {**DEPLOYED, "namespaceSelector": {"matchLabels": {"team": "red"}}}
-    await fed.client.patch(NAMESPACES, "default", {"metadata": {"labels": {"team": "red"}}}, kind=Patch.MERGE)
-    await select(fed, "red", selector, namespace="")
-    await fed.deploy(replicas=1, policy="")
-    await fed.eventually_replicas({"m1": 1, "m2": 1})
-    await fed.stop_controllers()
-    await fed.deploy("other", replicas=1, policy="")
+def refuse_namespaces(monkeypatch):
+    """Nobody can read namespaces until the event is set."""
     readable = asyncio.Event()
     run = Informer.run
 
@@ -185,6 +216,18 @@ async def test_while_namespaces_cannot_be_read_claims_stay_as_they_are(fed, monk
         await run(informer)
 
     monkeypatch.setattr(Informer, "run", refused_at_first)
+    return readable
+
+
+async def test_while_namespaces_cannot_be_read_claims_stay_as_they_are(fed, monkeypatch):
+    selector = {**DEPLOYED, "namespaceSelector": {"matchLabels": {"team": "red"}}}
+    await fed.client.patch(NAMESPACES, "default", {"metadata": {"labels": {"team": "red"}}}, kind=Patch.MERGE)
+    await select(fed, "red", selector, namespace="")
+    await fed.deploy(replicas=1, policy="")
+    await fed.eventually_replicas({"m1": 1, "m2": 1})
+    await fed.stop_controllers()
+    await fed.deploy("other", replicas=1, policy="")
+    readable = refuse_namespaces(monkeypatch)
     await fed.start_controllers()
     await eventually(fed.quiet)
     assert await fed.replicas() == {"m1": 1, "m2": 1}
@@ -193,6 +236,44 @@ async def test_while_namespaces_cannot_be_read_claims_stay_as_they_are(fed, monk
     readable.set()
     await fed.eventually_replicas({"m1": 1, "m2": 1}, name="other")
     assert await held(fed) == ""
+
+
+async def test_nothing_is_removed_or_placed_while_it_is_unknown_who_selects_it(fed, monkeypatch):
+    selector = {**DEPLOYED, "namespaceSelector": {"matchLabels": {"team": "red"}}}
+    await fed.client.patch(NAMESPACES, "default", {"metadata": {"labels": {"team": "red"}}}, kind=Patch.MERGE)
+    await select(fed, "everything", EVERYTHING, namespace="", placement=[{"cluster": "m2"}])
+    await fed.policy(schedulingMode="Duplicate", placement=[{"cluster": "m1"}])
+    await fed.deploy(replicas=1)
+    await fed.eventually_replicas({"m1": 1})
+    before = (await fed.copies())["m1"]["metadata"]["uid"]
+    await fed.stop_controllers()
+    await select(fed, "red", selector, namespace="", priority=5, placement=[{"cluster": "m1"}])
+    nobody = {"metadata": {"labels": {keys.PROPAGATION_POLICY_LABEL: None}}}
+    await fed.client.patch(DEPLOYMENTS, "web", nobody, "default", kind=Patch.MERGE)
+    await fed.deploy("other", replicas=1, policy="")
+    readable = refuse_namespaces(monkeypatch)
+    await fed.start_controllers()
+    await eventually(fed.quiet)
+    assert await fed.replicas() == {"m1": 1}
+    assert await fed.copies("other") == {}
+    readable.set()
+    await fed.eventually_replicas({"m1": 1}, name="other")
+    await eventually(lambda: _is(claimed_by(fed), "ClusterPropagationPolicy/red"))
+    assert {name: copy["metadata"]["uid"] for name, copy in (await fed.copies()).items()} == {"m1": before}
+
+
+async def test_what_waited_for_its_namespace_goes_to_the_others_when_that_is_not_the_one(fed, monkeypatch):
+    selector = {**DEPLOYED, "namespaceSelector": {"matchLabels": {"team": "red"}}}
+    await select(fed, "red", selector, namespace="", priority=5, placement=[{"cluster": "m1"}])
+    await select(fed, "everything", EVERYTHING, namespace="", placement=[{"cluster": "m2"}])
+    await fed.stop_controllers()
+    await fed.deploy(replicas=1, policy="")
+    readable = refuse_namespaces(monkeypatch)
+    await fed.start_controllers()
+    await eventually(fed.quiet)
+    assert await fed.copies() == {}
+    readable.set()
+    await fed.eventually_replicas({"m2": 1})
 
 
 async def test_a_wildcard_leaves_out_what_is_not_an_applications(fed):

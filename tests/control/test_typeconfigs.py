@@ -1,15 +1,19 @@
 """Kinds of one's own under a policy get a type config by themselves, and lose it when nobody claims them any more."""
 
+import asyncio
+
 import msgspec
 import pytest
 
 from argosy.api import keys, resources
+from argosy.control.caches.informers import DEFINITIONS
 from argosy.control.options import Options
 from argosy.kube.client import Patch
+from argosy.kube.informer import Informer
 from argosy.kube.resource import Resource
 from tests.harness.definitions import CRDS, scaled_definition
 from tests.harness.eventually import eventually, holds
-from tests.harness.federation import QUICK, Federation
+from tests.harness.federation import NAMESPACES, QUICK, Federation
 
 TYPES = resources.FEDERATED_TYPE_CONFIGS
 NAME = "widgets.example.com"
@@ -99,11 +103,59 @@ async def test_a_policy_that_selects_the_kind_makes_it_and_one_that_selects_all_
 async def test_a_cluster_policy_that_selects_the_kind_makes_it(fed):
     await defined(fed)
     await eventually(fed.quiet)
-    spec = {"schedulingMode": "Duplicate", "resourceSelectors": [{"apiVersion": "example.com/v1", "kind": "Widget"}]}
+    await select_all(fed, apiVersion="example.com/v1", kind="Widget")
+    await eventually(lambda: has_type(fed))
+
+
+async def select_all(fed, **selector):
+    spec = {"schedulingMode": "Duplicate", "resourceSelectors": [selector]}
     kind = resources.CLUSTER_PROPAGATION_POLICIES
     body = {"apiVersion": keys.API_VERSION, "kind": kind.kind, "metadata": {"name": "all"}, "spec": spec}
     await fed.client.create(kind, body)
+
+
+async def test_an_object_is_claimed_once_its_namespace_has_the_labels(fed):
+    await defined(fed)
+    await select_all(fed, namespaceSelector={"matchLabels": {"team": "red"}})
+    await fed.client.create(WIDGETS, widget(labels={}))
+    await holds(lambda: has_no_type(fed), 1.0)
+    await fed.client.patch(NAMESPACES, "default", {"metadata": {"labels": {"team": "red"}}}, kind=Patch.MERGE)
     await eventually(lambda: has_type(fed))
+
+
+async def test_a_policy_of_a_namespace_makes_nothing_of_a_kind_without_one(fed):
+    wide = definition()
+    wide["spec"]["scope"] = "Cluster"
+    await fed.client.create(CRDS, wide)
+    await fed.policy(resourceSelectors=[{"apiVersion": "example.com/v1", "kind": "Widget"}])
+    await holds(lambda: has_no_type(fed), 2.0)
+    await select_all(fed, apiVersion="example.com/v1", kind="Widget")
+    await eventually(lambda: has_type(fed))
+
+
+async def test_a_definition_that_cannot_be_read_is_not_absent(fed, monkeypatch):
+    await defined(fed)
+    await fed.policy(resourceSelectors=[{"apiVersion": "example.com/v1", "kind": "Widget"}])
+    await eventually(lambda: has_type(fed))
+    before = (await fed.client.get(TYPES, NAME))["metadata"]["uid"]
+    await fed.stop_controllers()
+    readable, run = asyncio.Event(), Informer.run
+
+    async def refused_at_first(informer):
+        if informer.resource == DEFINITIONS:
+            informer.tried.set()
+            await readable.wait()
+        await run(informer)
+
+    monkeypatch.setattr(Informer, "run", refused_at_first)
+    await fed.start_controllers()
+
+    async def stays():
+        return (await fed.client.get(TYPES, NAME))["metadata"]["uid"] == before
+
+    await holds(stays, 2.0)
+    readable.set()
+    await holds(stays, 1.0)
 
 
 async def test_one_that_somebody_deletes_is_made_again_while_it_is_claimed(fed):
@@ -137,6 +189,62 @@ async def test_it_follows_its_definition_unless_somebody_changed_it(fed):
         return (await fed.client.get(TYPES, NAME))["spec"]["pathDefinition"]["replicasSpec"] == "spec.size"
 
     await holds(kept, 1.0)
+
+
+async def test_what_runs_whole_is_not_divided_because_its_definition_comes_to_say_where_replicas_are(fed):
+    await fed.client.create(CRDS, definition(scale=False))
+    await eventually(lambda: fed.client.list(WIDGETS, into=bytes))
+    await fed.policy(placement=[{"cluster": "m1"}, {"cluster": "m2"}])
+    await fed.client.create(WIDGETS, widget())
+
+    async def whole():
+        found = await fed.copies("one", WIDGETS)
+        return {name: copy["spec"]["replicas"] for name, copy in found.items()} == {"m1": 4, "m2": 4}
+
+    await eventually(whole)
+    await fed.client.patch(CRDS, NAME, {"spec": definition()["spec"]}, kind=Patch.MERGE)
+    await eventually(lambda: fed.events("TypeConfigLeft"))
+    await fed.stop_controllers()
+    await fed.start_controllers()
+    await holds(whole, 2.0)
+    [event] = await fed.events("TypeConfigLeft")
+    assert event["involvedObject"]["name"] == NAME
+    assert "set pathDefinition.replicasSpec" in event["message"]
+    await fed.client.patch(TYPES, NAME, {"spec": {"pathDefinition": {"replicasSpec": "spec.replicas"}}})
+    await eventually(lambda: divided(fed))
+
+
+async def test_one_that_somebody_changed_stays_when_nobody_claims_such_objects(fed):
+    await defined(fed)
+    await fed.policy(placement=[{"cluster": "m1"}, {"cluster": "m2"}])
+    await fed.client.create(WIDGETS, widget())
+    await eventually(lambda: divided(fed))
+    await fed.client.patch(TYPES, NAME, {"spec": {"statusAggregation": {"enabled": False}}}, kind=Patch.MERGE)
+    await eventually(fed.quiet)
+    await fed.client.delete(WIDGETS, "one", "default")
+    await holds(lambda: has_type(fed), 3.0)
+
+
+async def test_it_goes_on_following_after_a_path_went(fed):
+    more = definition()
+    more["spec"]["versions"][0]["subresources"]["scale"] = {**SCALE, "labelSelectorPath": ".status.selector"}
+    await fed.client.create(CRDS, more)
+    await fed.policy(resourceSelectors=[{"apiVersion": "example.com/v1", "kind": "Widget"}])
+
+    async def paths():
+        return (await fed.client.get(TYPES, NAME))["spec"].get("pathDefinition", {}) if await has_type(fed) else {}
+
+    async def has(selector, replicas):
+        found = await paths()
+        return ("labelSelector" in found, found.get("replicasSpec")) == (selector, replicas)
+
+    await eventually(lambda: has(True, "spec.replicas"))
+    await fed.client.patch(CRDS, NAME, {"spec": definition()["spec"]}, kind=Patch.MERGE)
+    await eventually(lambda: has(False, "spec.replicas"))
+    sized = definition()
+    sized["spec"]["versions"][0]["subresources"]["scale"] = {**SCALE, "specReplicasPath": ".spec.size"}
+    await fed.client.patch(CRDS, NAME, {"spec": sized["spec"]}, kind=Patch.MERGE)
+    await eventually(lambda: has(False, "spec.size"))
 
 
 async def test_a_definition_says_that_nothing_is_made_of_it(fed):

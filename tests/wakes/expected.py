@@ -80,6 +80,10 @@ _TESTS = [
         f"{_CONTROL}typeconfigs.py::test_a_cluster_policy_that_selects_the_kind_makes_it",
     ),
     (
+        "type configs/what policies select/objects are selected otherwise, as by labels of their namespace",
+        f"{_CONTROL}typeconfigs.py::test_an_object_is_claimed_once_its_namespace_has_the_labels",
+    ),
+    (
         "type configs/federated types/its type config came, changed or went",
         f"{_CONTROL}typeconfigs.py::test_one_that_somebody_deletes_is_made_again_while_it_is_claimed",
     ),

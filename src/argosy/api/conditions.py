@@ -126,6 +126,7 @@ class EventReason(StrEnum):
     BUDGET_DIVIDED = "BudgetDivided"
     RELEASED = "Released"
     TYPE_CONFIG_MADE = "TypeConfigMade"
+    TYPE_CONFIG_LEFT = "TypeConfigLeft"
     DRY_RUN_WORKED = "DryRunWorked"
     CREATE_IN_CLUSTER = "CreateInCluster"
     UPDATE_IN_CLUSTER = "UpdateInCluster"

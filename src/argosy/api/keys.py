@@ -150,6 +150,8 @@ DECISION: Final = ARGOSY_PREFIX + "decision"
 #: Label of type configs that were made from a definition; and an annotation of them, the digest of what was made.
 DERIVED: Final = ARGOSY_PREFIX + "derived"
 DERIVED_SPEC: Final = ARGOSY_PREFIX + "derived-spec"
+#: And the digest of what was not made of it, since objects would be divided otherwise.
+DERIVED_LEFT: Final = ARGOSY_PREFIX + "derived-left"
 #: `false` on a CustomResourceDefinition: no type config is made from it.
 MAKE_TYPE_CONFIG: Final = ARGOSY_PREFIX + "make-type-config"
 

@@ -311,6 +311,9 @@ class Federate(Loop[SourceKey]):
             return None
         if view is not None and view.metadata.deletion_timestamp:
             return None  # created anew once it is gone
+        known = self._caches.source(key)
+        if known is not None and self._basis.claims.is_unknown(key, known.metadata):
+            return None  # taken up when it is known
         existing_raw = self._caches.federated_raw(key)
         stored = decode(existing_raw, dict) if existing_raw is not None else None
         existing = _without_settled_removals(stored, view) if stored is not None else None

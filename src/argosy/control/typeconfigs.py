@@ -45,6 +45,10 @@ log = logging.getLogger(__name__)
 _LABELS: Final = (keys.PROPAGATION_POLICY_LABEL, keys.CLUSTER_PROPAGATION_POLICY_LABEL)
 MADE: Final = "a policy claims objects of this kind: made the FederatedTypeConfig {name} from the definition"
 ALONE: Final = "; members that lack the definition get none of them: propagate it, too, by a cluster policy"
+LEFT: Final = (
+    "it says otherwise where the replicas are than the FederatedTypeConfig {name} made from it, which stays as it is, since its"
+    " objects would be divided otherwise: set pathDefinition.replicasSpec there if they are to be"
+)
 _LOOK_AGAIN: Final = 30.0
 
 
@@ -101,6 +105,8 @@ class TypeConfigs(Loop[str]):
         yield Wake(caches.definitions, self._of_definition, "it came or changed", 1)
         for policies in caches.policies.values():
             yield Wake(policies, self._of_policy, "a policy selects other kinds", 1)
+        why = "objects are selected otherwise, as by labels of their namespace"
+        yield Wake(self._claims.changes, self._of_claims, why, 1)
         yield Wake(caches.catalog.changes, self._of_type, "its type config came, changed or went", 1)
         yield Wake(self._claimed, itself, "an object of it is claimed")
         why = "the last of its objects may be gone"
@@ -115,6 +121,9 @@ class TypeConfigs(Loop[str]):
         )
         if before != after:
             yield from [each.metadata.name for each in self._caches.definitions.values()]
+
+    def _of_claims(self, _: str) -> list[str]:
+        return list(self._watched)
 
     def _of_type(self, types: TypeChange) -> Iterator[str]:
         for config in types:
@@ -134,6 +143,8 @@ class TypeConfigs(Loop[str]):
     # One definition.
 
     async def reconcile(self, key: str) -> Result | None:
+        if not self._caches.definitions.has_synced:
+            return Result(requeue_after=_LOOK_AGAIN)  # one that cannot be read is not absent
         definition = self._caches.definitions.get(key)
         config = self._config(key, definition)
         may = definition is not None and derivedtypes.may_derive(definition)
@@ -176,7 +187,9 @@ class TypeConfigs(Loop[str]):
         return any(self._caches.federated[False].get(name) is not None for name in names)
 
     async def _keep(self, config: FederatedTypeConfig, definition: Definition | None) -> None:
-        """Removed if nobody needs it; else it follows its definition, unless somebody changed it."""
+        """Removed if nobody needs it; else it follows its definition. One that somebody changed is theirs."""
+        if not derivedtypes.is_unchanged(config):
+            return
         if self._alone and not self._is_needed(config, definition):
             try:
                 await self._client.delete(resources.FEDERATED_TYPE_CONFIGS, config.name, uid=config.metadata.uid)
@@ -184,16 +197,33 @@ class TypeConfigs(Loop[str]):
                 return
             return
         wanted = derivedtypes.derived(definition) if definition is not None else None
-        if wanted is None or not derivedtypes.is_unchanged(config):
+        if definition is None or wanted is None:
             return
-        annotation = wanted["metadata"]["annotations"][keys.DERIVED_SPEC]
-        if annotation == config.metadata.annotations.get(keys.DERIVED_SPEC):
-            return
+        digest = wanted["metadata"]["annotations"][keys.DERIVED_SPEC]
         # Objects keep their names only with the same source type: a version that goes is somebody's decision.
-        change = {"metadata": wanted["metadata"], "spec": {"pathDefinition": None, **wanted["spec"]}}
-        change["metadata"]["resourceVersion"] = config.metadata.resource_version
-        if wanted["spec"]["sourceType"]["version"] == config.resource.version:
-            await self._client.patch(resources.FEDERATED_TYPE_CONFIGS, config.name, change, kind=Patch.MERGE)
+        same_version = wanted["spec"]["sourceType"]["version"] == config.resource.version
+        if not same_version or digest == config.metadata.annotations[keys.DERIVED_SPEC]:
+            return
+        paths = wanted["spec"].get("pathDefinition", {})
+        if paths.get("replicasSpec", "") != config.spec.path_definition.replicas_spec and self._is_federated(
+            definition
+        ):
+            await self._leave(config, definition, digest)
+            return
+        await self._patch(config, {"op": "replace", "path": "/spec", "value": wanted["spec"]}, _noting(digest))
+
+    async def _leave(self, config: FederatedTypeConfig, definition: Definition, digest: str) -> None:
+        """What runs whole would be divided, or the other way round: that is for somebody to decide. Told once."""
+        if config.metadata.annotations.get(keys.DERIVED_LEFT) == digest:
+            return
+        await self._patch(config, _noting(digest, keys.DERIVED_LEFT))
+        text = LEFT.format(name=config.name)
+        reference = reference_of(DEFINITIONS, definition.metadata)
+        self._recorder.on(reference, "Warning", EventReason.TYPE_CONFIG_LEFT, text)
+
+    async def _patch(self, config: FederatedTypeConfig, *changes: dict[str, Any]) -> None:
+        seen = {"op": "replace", "path": "/metadata/resourceVersion", "value": config.metadata.resource_version}
+        await self._client.patch(resources.FEDERATED_TYPE_CONFIGS, config.name, [seen, *changes], kind=Patch.JSON)
 
     def _is_needed(self, config: FederatedTypeConfig, definition: Definition | None) -> bool:
         if definition is not None and self._is_named(definition):
@@ -221,8 +251,10 @@ class TypeConfigs(Loop[str]):
     # Who claims objects of it.
 
     def _is_named(self, definition: Definition) -> bool:
-        kind = _kind(definition)
-        return any(kind in named_kinds(policy.spec) for policy in self._policies())
+        """A policy of a namespace selects nothing without one."""
+        kind, namespaced = _kind(definition), definition.spec.scope == keys.NAMESPACED
+        policies = (each for each in self._policies() if namespaced or not each.metadata.namespace)
+        return any(kind in named_kinds(policy.spec) for policy in policies)
 
     def _policies(self) -> Iterator[PropagationPolicy]:
         for policies in self._caches.policies.values():
@@ -277,6 +309,10 @@ class TypeConfigs(Loop[str]):
     def _ignore(self, name: str) -> None:
         for selector in self._watched.pop(name, {}):
             self._tasks.cancel(_task(name, selector))
+
+
+def _noting(digest: str, key: str = keys.DERIVED_SPEC) -> dict[str, Any]:
+    return {"op": "add", "path": f"/metadata/annotations/{key.replace('/', '~1')}", "value": digest}
 
 
 def _kind(definition: Definition) -> tuple[str, str]:

@@ -4,6 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from argosy.api import keys
+from argosy.api.federated import LeaderReference
+from argosy.plan.copies.patches import apply_patches
+from argosy.plan.copies.placement import overrides_for
+from argosy.plan.followers.graph import Following
+from argosy.plan.pipeline.budget import divide_budget
+from argosy.plan.pipeline.inputs import PassInputs
+from argosy.plan.pipeline.state import State
 from argosy.plan.replicas.budget import MAX_UNAVAILABLE, MIN_AVAILABLE, Pods, budget_of, disruptions
 
 COUNTS = st.dictionaries(st.sampled_from([f"m{number}" for number in range(8)]), st.integers(0, 40), max_size=8)
@@ -81,3 +89,43 @@ def test_as_much_as_possible_is_given_and_one_to_each_first(allowed, pods):
     if allowed >= len(pods):
         assert all(given.values())
     assert given == disruptions(allowed, dict(reversed(pods.items())))
+
+
+# Through the pass.
+
+
+def protecting(**spec):
+    body = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"}, "spec": spec}
+    return {"template": body}
+
+
+def passed(spec, following, annotations=None):
+    inputs = PassInputs(source=spec["template"], type_config=None, fleet=None, following=following)
+    return divide_budget(inputs, State(None, {}, spec, annotations or {}))
+
+
+def sent(state, cluster="m1"):
+    return apply_patches(state.spec["template"], overrides_for(state.spec, cluster, []))["spec"]
+
+
+DIVIDED = Following(selected=(web(m1=6, m2=4),))
+LOST = (LeaderReference(group="apps", kind="Deployment", name="web"),)
+
+
+@pytest.mark.parametrize("spec", [{"minAvailable": 8}, {"maxUnavailable": 1}, {"minAvailable": "80%"}])
+def test_a_budget_whose_pods_come_to_be_uncountable_is_the_same_everywhere(spec):
+    before = passed(protecting(minAvailable=8), DIVIDED)
+    assert sent(before) == {"minAvailable": 5}
+    after = passed({**before.spec, **protecting(**spec)}, Following(selected=None), before.annotations)
+    assert sent(after) == spec
+    assert keys.BUDGET not in after.annotations
+
+
+@pytest.mark.parametrize(
+    "following", [None, Following(selected=None, unknown=LOST), Following(selected=(), unknown=LOST)]
+)
+def test_its_shares_stay_while_its_workloads_are_unknown_unless_it_asks_for_something_else(following):
+    before = passed(protecting(minAvailable=8), DIVIDED)
+    assert sent(passed(before.spec, following, before.annotations)) == {"minAvailable": 5}
+    other = {**before.spec, **protecting(maxUnavailable=1)}
+    assert sent(passed(other, following, before.annotations)) == {"maxUnavailable": 1}

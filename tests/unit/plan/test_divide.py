@@ -9,6 +9,7 @@ from argosy.api.types import FederatedTypeConfig
 from argosy.plan.copies.placement import placed
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.run import run_locally
+from argosy.plan.replicas.whole import ASK
 from tests.unit.plan.scheduling import cluster, fleet, policy
 
 NAMES = ("m1", "m2", "m3")
@@ -311,6 +312,17 @@ def test_it_is_divided_when_its_owner_says_so():
 def test_it_is_divided_when_its_policy_comes_to_divide():
     stored = plan(stateful_set(4), schedulingMode=keys.DUPLICATE).object
     assert sorted(ordinals(plan(stateful_set(4), stored)).values()) == [(0, 2), (2, 2)]
+
+
+def test_another_policy_that_comes_to_select_it_does_not_divide_it():
+    stored = plan(stateful_set(4), name="everything", schedulingMode=keys.DUPLICATE).object
+    taken = plan(stateful_set(4), stored)
+    assert patches(taken) == {}
+    assert any(ASK in each.message for each in taken.notes)
+    assert plan(stateful_set(4), taken.object).object is None
+    assert sorted(ordinals(plan(asking(stateful_set(4)), stored)).values()) == [(0, 2), (2, 2)]
+    duplicated = plan(stateful_set(4), taken.object, schedulingMode=keys.DUPLICATE).object
+    assert sorted(ordinals(plan(stateful_set(4), duplicated)).values()) == [(0, 2), (2, 2)]
 
 
 def test_a_job_that_was_given_out_whole_is_never_divided():

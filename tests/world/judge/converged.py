@@ -14,6 +14,7 @@ from tests.world.script import DIFFERING, MIRROR
 __all__ = ["differences"]
 
 _CLUSTERS = "core.kubeadmiral.io/federatedclusters"
+_POLICIES = "core.kubeadmiral.io/propagationpolicies"
 _OVERRIDES = "core.kubeadmiral.io/overridepolicies"
 _COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
 _TABLES = ("apps/deployments", "core/configmaps")
@@ -64,6 +65,9 @@ def _claim(plane: Disk, key: str, source: Object, federated: Object | None) -> l
     policy = expected(plane, source)
     if federated is None:
         return [f"{key} has no federated object, and {policy} selects it"] if policy else []
+    last = claimed(federated)
+    if last and found(plane, f"{_POLICIES}/{source['metadata']['namespace']}/{last}") is None:
+        policy = ""  # it is waited for
     if not policy and claimed(federated) and keys.HELD not in federated["metadata"]["annotations"]:
         return [f"{key} is selected by nobody any more, and is not held"]
     return (

@@ -8,18 +8,21 @@ from argosy.api import resources
 from argosy.api.policies import PropagationPolicy
 from argosy.kube.client import Client
 from argosy.kube.errors import Forbidden, NotFound
-from argosy.kube.objects import Partial
+from argosy.kube.objects import Metadata, Partial
 from argosy.kube.resource import Resource
-from argosy.plan.claims.claim import Claim, Selectors
+from argosy.plan.claims.claim import Claim, Selectors, ref_of
 from argosy.plan.claims.exclusions import subject_of
+from argosy.plan.claims.record import unless_missed
 
 __all__ = ["claim_of", "read_namespaces"]
 
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
 
-async def claim_of(client: Client, resource: Resource, source: Mapping[str, Any]) -> Claim | None:
-    """The policy that gets a source, as far as whoever asks may read policies."""
+async def claim_of(
+    client: Client, resource: Resource, source: Mapping[str, Any], federated: Metadata | None
+) -> Claim | None:
+    """The policy that gets a source, as far as whoever asks may read policies; `federated` is of its federated object."""
     metadata = source["metadata"]
     namespace = metadata.get("namespace") or ""
     twins = (
@@ -28,7 +31,14 @@ async def claim_of(client: Client, resource: Resource, source: Mapping[str, Any]
     )
     policies = [policy for found in await asyncio.gather(*twins) for policy in found]
     labels = await read_namespaces(client, policies, namespace)
-    return Selectors(policies).claim(subject_of(resource.group, resource.kind, metadata), labels)
+    selectors, subject = Selectors(policies), subject_of(resource.group, resource.kind, metadata)
+    if namespace not in labels and selectors.needs_namespace(subject):
+        return None
+    claim = selectors.claim(subject, labels)
+    if claim is None or claim.by_label:
+        return claim
+    existing = {ref_of(each) for each in policies}
+    return claim if unless_missed(claim.ref, federated, existing.__contains__) is not None else None
 
 
 async def read_namespaces(

@@ -24,7 +24,7 @@ from argosy.kube.objects import encode
 from argosy.kube.resource import Resource
 from argosy.plan.claims.claim import Claim
 from argosy.plan.claims.exclusions import excluded, subject_of
-from argosy.plan.claims.record import InForce, in_force_now
+from argosy.plan.claims.record import InForce, in_force_now, looked_at
 from argosy.plan.copies.held_copies import held_copies
 from argosy.plan.copies.patches import OverrideError
 from argosy.plan.explain import summary as explain
@@ -108,9 +108,9 @@ async def gather(client: Client, resource: Resource, name: str, namespace: str |
     configs = await client.list(resources.FEDERATED_TYPE_CONFIGS, into=FederatedTypeConfig)
     config = next((each for each in configs.items if is_of(each, resource)), None)
     selector = f"involvedObject.kind={resource.kind},involvedObject.name={name}"
-    federated, claim, clusters, events = await asyncio.gather(
-        _federated(client, config, source),
-        claim_of(client, resource, source),
+    federated = await _federated(client, config, source)
+    claim, clusters, events = await asyncio.gather(
+        claim_of(client, resource, source, looked_at(federated) if federated is not None else None),
         client.list(resources.FEDERATED_CLUSTERS, into=FederatedCluster),
         client.list(EVENTS, namespace or "default", field_selector=selector, into=EventView),
     )

@@ -121,11 +121,10 @@ async def gather(client: Client, resource: Resource, name: str, namespace: str |
             or_none(client.get(status, federated_name, namespace, into=CollectedStatus)),
         )
     clusters = await client.list(resources.FEDERATED_CLUSTERS, into=FederatedCluster)
-    selected = None
-    if config is not None and federated is None:
-        claim = await claim_of(client, config.resource, source)
+    record, selected = federated.metadata if federated is not None else None, None
+    if config is not None:
+        claim = await claim_of(client, config.resource, source, record)
         selected = claim.ref if claim is not None and not claim.by_label else None
-    record = federated.metadata if federated is not None else None
     policy = await _policy(client, in_force(looked_at(source), record, selected).ref)
     system = await or_none(client.get(_NAMESPACES, keys.SYSTEM_NAMESPACE, into=Partial))
     selector = f"involvedObject.kind={resource.kind},involvedObject.name={name},type=Warning"

@@ -14,7 +14,9 @@ from argosy.control.caches.informers import Caches
 from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.collect import MANAGED
 from argosy.control.copies.operations import Operations
-from argosy.control.copies.pause import Pause
+from argosy.control.copies.pause import Pause, PauseGuard
+from argosy.control.fence import Withheld
+from argosy.control.members.guarded import Guarded
 from argosy.control.members.member import Member
 from argosy.control.timings import Timings
 from argosy.kube import chance, clock
@@ -91,8 +93,15 @@ class Cascade:
                 problems.append(f"{config.name} {key} belongs to no federated object known here")
                 continue
             tried += 1
-            stays = functools.partial(orphans, federated.metadata.annotations)
-            applied = await self._operations.remove(member, config, key, stays)
+            annotations = federated.metadata.annotations
+            guard = PauseGuard(self._pause, self._caches, member.name, SourceKey(config.name, key), annotations)
+            stays = functools.partial(orphans, annotations)
+            try:
+                applied = await self._operations.remove(Guarded(member, guard), config, key, stays)
+            except Withheld as why:
+                left += 1
+                problems.append(str(why))
+                continue
             left += applied.status is not None
             if applied.failed:
                 problems.append(f"{config.name} {key}: {applied.error}")

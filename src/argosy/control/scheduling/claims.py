@@ -15,7 +15,7 @@ from argosy.kube.informer import Change
 from argosy.kube.objects import Metadata, Partial, key_of
 from argosy.plan.claims.claim import Selectors, ref_of
 from argosy.plan.claims.exclusions import Subject
-from argosy.plan.claims.record import InForce, claimed_by, in_force
+from argosy.plan.claims.record import InForce, claimed_by, in_force, unless_missed
 from argosy.plan.pipeline.policy import PolicyRef, propagation_ref
 
 __all__ = ["Claims"]
@@ -49,10 +49,21 @@ class Claims:
             return None
         if propagation_ref(metadata.labels, metadata.namespace) is not None:
             return None
-        if self._selectors.look_at_namespaces and not self._caches.namespaces.has_synced:
-            return self._recorded(key)  # until it is known who selects it
+        if self.is_unknown(key, metadata):
+            return self._recorded(key)
         claim = self._selectors.claim(_subject(config, metadata), self._labels(metadata.namespace))
-        return claim.ref if claim is not None else None
+        if claim is None:
+            return None
+        view = self._caches.federated_view(key)
+        return unless_missed(claim.ref, view.metadata if view is not None else None, self._exists)
+
+    def is_unknown(self, key: SourceKey, metadata: Metadata) -> bool:
+        """Whether nobody knows yet which policy selects a source: its namespace has a say in that, and is not known. Nothing is
+        to be decided before it is, which `changes` tells."""
+        config = self._caches.catalog.get(key.type)
+        if config is None or self._labels(metadata.namespace):
+            return False
+        return self._selectors.needs_namespace(_subject(config, metadata))
 
     def wants(self, group: str, kind: str, metadata: Metadata) -> bool:
         """Whether an object names a policy or is selected by one, of a kind that may have no type config."""
@@ -64,6 +75,9 @@ class Claims:
         if view is None:
             return None
         return claimed_by(view.metadata.labels, view.metadata.annotations, view.metadata.namespace)
+
+    def _exists(self, ref: PolicyRef) -> bool:
+        return self._caches.policies[bool(ref.namespace)].get(ref.key) is not None
 
     def in_force(self, key: SourceKey, metadata: Metadata) -> InForce:
         """The policy that counts for a source."""
@@ -118,9 +132,10 @@ class Claims:
 
     def _differ(self, subject: Subject, versions: list[Labels | None]) -> bool:
         """Whether other policies select an object with other labels of its namespace; None where they are not known."""
+        if None in versions and self._selectors.needs_namespace(subject):
+            return True
         namespace = subject.metadata.namespace
-        known = [{namespace: labels} if labels is not None else {} for labels in versions]
-        found = [self._selectors.contenders(subject, labels) for labels in known]
+        found = [self._selectors.contenders(subject, {namespace: labels or {}}) for labels in versions]
         return any(each != found[0] for each in found)
 
     def _subjects(self, config: FederatedTypeConfig, namespace: str) -> Iterator[tuple[SourceKey, Subject]]:

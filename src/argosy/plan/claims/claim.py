@@ -74,17 +74,21 @@ class _Selector(msgspec.Struct, frozen=True):
     specificity: Specificity
 
     def selects(self, subject: Subject, namespaces: NamespaceLabels) -> bool:
+        if not self.may_select(subject):
+            return False
+        if self.namespaces is None:
+            return True
+        known = namespaces.get(subject.metadata.namespace)
+        return known is not None and self.namespaces.matches(known)
+
+    def may_select(self, subject: Subject) -> bool:
+        """Whatever labels its namespace has."""
         metadata = subject.metadata
         if self.name and self.name != metadata.name:
             return False
         if self.labels is not None and not self.labels.matches(metadata.labels):
             return False
-        if self.any_kind and (subject.group, subject.kind) in WITH_ITS_KIND_ONLY:
-            return False
-        if self.namespaces is None:
-            return True
-        known = namespaces.get(metadata.namespace)
-        return known is not None and self.namespaces.matches(known)
+        return not (self.any_kind and (subject.group, subject.kind) in WITH_ITS_KIND_ONLY)
 
 
 #: Namespace (empty for cluster-scoped policies), group and kind, each of the latter two possibly `*`.
@@ -145,6 +149,17 @@ class Selectors:
     def selects_kind(self, group: str, kind: str) -> bool:
         """Whether any policy may select objects of this kind."""
         return any(a in (ANY, group) and b in (ANY, kind) for _, a, b in self._at)
+
+    def needs_namespace(self, subject: Subject) -> bool:
+        """Whether the labels of its namespace have a say in who gets an object."""
+        if not subject.metadata.namespace or not self._by_namespace or excluded(subject):
+            return False
+        if propagation_ref(subject.metadata.labels, subject.metadata.namespace) is not None:
+            return False
+        found = (each for place in _places_of(subject) for each in self._at.get(place, {}).values())
+        return any(
+            each.namespaces is not None and each.may_select(subject) for selectors in found for each in selectors
+        )
 
     def contenders(self, subject: Subject, namespaces: NamespaceLabels) -> list[Contender]:
         """The policies that select this object; the first gets it."""

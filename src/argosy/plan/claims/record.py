@@ -2,10 +2,11 @@
 
 The federated object gets the label that the source does not have, so that all that looks for policies there finds it, and an
 annotation that says where the label comes from. A claim ends only with another one, with a label, or because the source says so:
-where no policy selects the object any more, the last one stays on record, and the object is held.
+where no policy selects the object any more, the last one stays on record, and the object is held. A policy that does not exist
+keeps what it selected: it may be about to come back, and no other policy takes that over meanwhile.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -25,6 +26,7 @@ __all__ = [
     "in_force_now",
     "looked_at",
     "recorded",
+    "unless_missed",
 ]
 
 
@@ -44,6 +46,16 @@ NOBODY = InForce()
 def claimed_by(labels: Mapping[str, str], annotations: Mapping[str, str], namespace: str) -> PolicyRef | None:
     """The policy whose selectors claimed a source, by its federated object; None if none did."""
     return propagation_ref(labels, namespace) if keys.SELECTED_BY in annotations else None
+
+
+def unless_missed(
+    selected: PolicyRef | None, federated: Metadata | None, exists: Callable[[PolicyRef], bool]
+) -> PolicyRef | None:
+    """The policy that selects a source now; None as long as the one on record does not exist."""
+    stored = None
+    if federated is not None:
+        stored = claimed_by(federated.labels, federated.annotations, federated.namespace)
+    return selected if stored is None or exists(stored) else None
 
 
 def in_force(source: Metadata, federated: Metadata | None, selected: PolicyRef | None) -> InForce:

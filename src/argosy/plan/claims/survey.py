@@ -17,6 +17,7 @@ from argosy.kube.selectors import SelectorError, from_label_selector
 from argosy.plan.claims.claim import NamespaceLabels, Selectors, complaints, ref_of
 from argosy.plan.claims.exclusions import Subject
 from argosy.plan.metadata import annotations_of, labels_of
+from argosy.plan.pipeline.held import HeldReason, held_of
 from argosy.plan.pipeline.policy import PolicyRef, override_refs, propagation_ref
 
 __all__ = ["PolicyReport", "survey"]
@@ -47,6 +48,8 @@ class _Found(msgspec.Struct):
 
     objects: int = 0
     selected: int = 0
+    #: How many of those it selected are held, since it selects them no more or does not exist.
+    held: int = 0
     #: One that names it.
     example: str = ""
     #: How many objects it gets that another policy selects as well, and the other way round.
@@ -106,7 +109,10 @@ def _count(
         return
     found = placing.setdefault(ref_now, _Found())
     found.objects, found.example = found.objects + 1, found.example or text
-    found.selected += keys.SELECTED_BY in metadata.annotations
+    if keys.SELECTED_BY in metadata.annotations:
+        held = held_of(metadata.annotations)
+        found.selected += 1
+        found.held += held is not None and held.reason in (HeldReason.NOT_SELECTED, HeldReason.POLICY_MISSING)
     for other in selectors.contenders(subject, namespaces):
         if other.ref != ref_now:
             found.before[other.ref] = found.before.get(other.ref, 0) + 1
@@ -124,6 +130,9 @@ def _report(
         trouble.append(
             "it has no object: none names it" + (" and it selects none" if policy.spec.resource_selectors else "")
         )
+    if found.held:
+        what = "that it selected" if policy is None else "that it selects no more"
+        trouble.append(f"{_objects(found.held)} {what}: held, the copies stay as they are")
     trouble += _most(found.before, "gets {objects} that {policy} selects as well")
     trouble += _most(found.after, "{policy} gets {objects} that it selects, too")
     if policy is not None and kinds is not None:
@@ -158,12 +167,13 @@ def _named(found: _Found) -> str:
     return f"{found.example}{more} {'name' if more else 'names'} it"
 
 
+def _objects(number: int) -> str:
+    return f"{number} object{'s' if number > 1 else ''}"
+
+
 def _most(others: dict[PolicyRef, int], text: str) -> list[str]:
     order = sorted(others.items(), key=lambda each: (-each[1], each[0].key))
-    told = [
-        text.format(objects=f"{number} object{'s' if number > 1 else ''}", policy=f"{ref.kind} {ref.key}")
-        for ref, number in order[:_NAMED]
-    ]
+    told = [text.format(objects=_objects(number), policy=f"{ref.kind} {ref.key}") for ref, number in order[:_NAMED]]
     return [*told, f"so with {len(order) - _NAMED} more policies"] if len(order) > _NAMED else told
 
 

@@ -22,12 +22,12 @@ from argosy.fleet.member import member_of
 from argosy.fleet.snapshot import CPU, Fleet
 from argosy.fleet.workloads import WorkloadKey, Workloads
 from argosy.kube import quantity
-from argosy.kube.objects import DecodeError, Partial, decode, encode, join_key
+from argosy.kube.objects import DecodeError, Metadata, Partial, decode, encode, join_key
 from argosy.kube.taints import NO_EXECUTE, NO_SCHEDULE
 from argosy.plan import fields
 from argosy.plan.claims.claim import Claim, Selectors
 from argosy.plan.claims.exclusions import Subject
-from argosy.plan.claims.record import InForce, in_force
+from argosy.plan.claims.record import InForce, in_force, unless_missed
 from argosy.plan.copies.placement import placed
 from argosy.plan.fields import Json
 from argosy.plan.kinds.registry import kind_named
@@ -138,13 +138,17 @@ class Snapshot(msgspec.Struct, frozen=True, dict=True):
     def selected_by(self, key: ObjectKey) -> PolicyRef | None:
         """The policy whose selectors claim an object; None also for one that names a policy."""
         claim = self.claim(key)
-        return claim.ref if claim is not None and not claim.by_label else None
+        if claim is None or claim.by_label:
+            return None
+        return unless_missed(claim.ref, self._record(key), self.policies.__contains__)
 
     def in_force(self, key: ObjectKey) -> InForce:
         """The policy that counts for an object of the snapshot."""
+        return in_force(decode(self.sources[key], Partial).metadata, self._record(key), self.selected_by(key))
+
+    def _record(self, key: ObjectKey) -> Metadata | None:
         federated = self.federated.get(key)
-        record = decode(federated, Partial).metadata if federated is not None else None
-        return in_force(decode(self.sources[key], Partial).metadata, record, self.selected_by(key))
+        return decode(federated, Partial).metadata if federated is not None else None
 
     def federated_object(self, key: ObjectKey) -> Json | None:
         raw = self.federated.get(key)

@@ -8,7 +8,7 @@ from typing import Final
 from argosy.api import keys
 from argosy.api.conditions import EventReason
 from argosy.plan import fields
-from argosy.plan.copies.placement import with_overrides
+from argosy.plan.copies.placement import entry_of, with_overrides
 from argosy.plan.fields import Json
 from argosy.plan.metadata import without_annotations
 from argosy.plan.pipeline.inputs import PassInputs
@@ -22,10 +22,12 @@ _NAMED: Final = 8
 
 
 def divide_budget(inputs: PassInputs, state: State) -> State:
-    """As long as nobody knows all of its workloads, it stays divided as it is."""
+    """As long as nobody knows all of its workloads, it stays divided as it is, if that is still what it asks for."""
     following = inputs.following
-    if following is None or following.selected is None or following.unknown:
-        return state
+    if following is None or following.unknown:
+        return state if _is_of_its_fields(state.spec) else _undivided(state)
+    if following.selected is None:
+        return _undivided(state)
     budget = _budget(state.spec["template"], inputs)
     patches = {}
     if budget is not None:
@@ -42,6 +44,21 @@ def divide_budget(inputs: PassInputs, state: State) -> State:
     if state.annotations.get(keys.BUDGET) == text:
         return told
     return told.noting("Warning" if budget.blocked else "Normal", EventReason.BUDGET_DIVIDED, text)
+
+
+def _undivided(state: State) -> State:
+    """Every cluster gets it as it is."""
+    if keys.BUDGET not in state.annotations:
+        return state
+    spec = with_overrides(state.spec, keys.FOLLOWER_CONTROLLER, {})
+    return state.with_spec(spec).with_annotations(without_annotations(state.annotations, keys.BUDGET))
+
+
+def _is_of_its_fields(spec: Json) -> bool:
+    """Whether the shares are of a number that the budget has."""
+    clusters = entry_of(spec, "overrides", keys.FOLLOWER_CONTROLLER).get("clusters") or ()
+    paths = {patch["path"] for each in clusters for patch in each["patches"]}
+    return all(fields.number(spec["template"], path.strip("/").replace("/", ".")) is not None for path in paths)
 
 
 def _budget(template: Json, inputs: PassInputs) -> Budget | None:

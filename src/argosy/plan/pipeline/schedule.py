@@ -31,7 +31,7 @@ from argosy.plan.scheduling import arriving
 from argosy.plan.scheduling.framework import Ask, FrameworkError, Reply
 from argosy.plan.scheduling.profile import content_of
 from argosy.plan.scheduling.schedule import Decision, decide, profile_of
-from argosy.plan.scheduling.triggers import Triggers, mode_then, triggers_of
+from argosy.plan.scheduling.triggers import Triggers, mode_then, policy_then, triggers_of
 from argosy.plan.scheduling.triggers import decide as whether_to_schedule
 from argosy.plan.scheduling.unit import UnitError, current_placement, unit_of
 
@@ -40,6 +40,9 @@ __all__ = ["schedule"]
 _EVENT: Final = EventReason.SCHEDULE_FEDERATED_OBJECT
 TAKEN_OVER: Final = (
     f": a label or another policy's selectors take it over, the annotation {keys.NO_SELECTION}=true lets go"
+)
+MISSED: Final = (
+    f": it waits for the policy to come back; a label takes it over, the annotation {keys.NO_SELECTION}=true lets go"
 )
 NO_POLICY: Final = "no propagation policy is named any more: removed from the clusters it was scheduled to"
 
@@ -50,7 +53,7 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
     if ref is None:
         return _unscheduled(inputs, state)
     if policy is None:
-        why = f"{ref.kind} {ref.key} not found{TAKEN_OVER if inputs.in_force.lost else ''}"
+        why = f"{ref.kind} {ref.key} not found{MISSED if inputs.in_force.lost else ''}"
         return state.stopping(HeldReason.POLICY_MISSING, why, _EVENT)
     if inputs.in_force.lost:
         why = f"{ref.kind} {ref.key} selects it no more{TAKEN_OVER}"
@@ -70,7 +73,10 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
         return _with_failback(inputs, msgspec.structs.replace(state, deferred=verdict.deferred_reasons), policy)
 
     current = _current(inputs, state)
-    whole = why_whole(template, mode_then(stored), triggers.record.mode, current) if inputs.replicas_path else ""
+    whole = ""
+    if inputs.replicas_path:
+        other = policy_then(stored) != triggers.record.policy
+        whole = why_whole(template, mode_then(stored), triggers.record.mode, current, other_policy=other)
     try:
         unit = unit_of(
             template,

@@ -3,7 +3,8 @@
 Some cannot be divided. Others could, but were placed whole before: dividing them would stop pods in every cluster that have an
 identity and a volume there, or do work twice. That is never done because a type config or a policy came to say otherwise: they
 are divided when somebody asks for it. Who changes the mode from Duplicate to Divide, in the policy or by an annotation of the
-object, does. So the mode is kept with the record of the last scheduling.
+object, does; a label or a selector that gives the object another policy does not. So the mode is kept with the record of the last
+scheduling.
 """
 
 from collections.abc import Mapping
@@ -44,9 +45,13 @@ def mode_record(template: Json, annotations: Mapping[str, str], policy: Propagat
     return BY_OBJECT if by_object and mode == keys.DIVIDE else mode
 
 
-def why_whole(template: Json, then: str | None, now: str, current: Mapping[str, int | None]) -> str:
+def why_whole(
+    template: Json, then: str, now: str, current: Mapping[str, int | None], *, other_policy: bool = False
+) -> str:
     """Why an object is not divided although that is asked for, empty if it is. `then` and `now` are the modes of the last
-    scheduling and of this one, `current` where it is placed now, and the replicas each cluster was given as its share."""
+    scheduling and of this one, `current` where it is placed now, and the replicas each cluster was given as its share.
+
+    Another policy than then says nothing of how the object was placed before: nobody changed the mode."""
     kind = kind_of(template)
     if why := kind.indivisible(template):
         return why
@@ -54,7 +59,8 @@ def why_whole(template: Json, then: str | None, now: str, current: Mapping[str, 
         return ""
     if kind.work:
         return STARTED
-    asked = then == keys.DUPLICATE or (then == keys.DIVIDE and now == BY_OBJECT)
+    by_object = now == BY_OBJECT and then in (keys.DUPLICATE, keys.DIVIDE)
+    asked = by_object or (then == keys.DUPLICATE and not other_policy)
     return "" if asked else ASK
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "Verdict",
     "decide",
     "mode_then",
+    "policy_then",
     "read_record",
     "triggers_of",
     "verdict",
@@ -155,6 +156,12 @@ def mode_then(stored: str | None) -> str:
     """The mode of the last scheduling, as far as it was kept."""
     then = read_record(stored)
     return then.mode if isinstance(then, Record) else ""
+
+
+def policy_then(stored: str | None) -> str:
+    """The policy of the last scheduling, as `Record.policy` has it."""
+    then = read_record(stored)
+    return then.policy if isinstance(then, Record) else ""
 
 
 def read_record(stored: str | None) -> Record | kubeadmiral.Record | None:

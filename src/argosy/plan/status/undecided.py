@@ -6,7 +6,7 @@ from argosy.api import keys
 from argosy.api.conditions import CHECK_CLUSTERS, PROPAGATED
 from argosy.api.types import FederatedObject, FederatedTypeConfig
 from argosy.plan import fields
-from argosy.plan.claims.record import NOBODY, InForce, in_force_now
+from argosy.plan.claims.record import NOBODY, InForce, claimed_by, in_force_now
 from argosy.plan.fields import Json
 from argosy.plan.followers.needs import unreadable_followers, waits_for
 from argosy.plan.kinds.lack import About, Lack
@@ -67,6 +67,9 @@ def undecided(
         ignored = annotations_of(source).get(keys.NO_FEDERATED_RESOURCE)
         why = f": the annotation {keys.NO_FEDERATED_RESOURCE} says so" if ignored else " yet"
         lacks(f"the newest change is not federated{why}")
+    ref = claimed_by(federated.metadata.labels, annotations, federated.metadata.namespace)
+    if policy.ref is not None and policy.selected and policy.ref != ref:
+        lacks(f"{policy.ref.kind} {policy.ref.key} selects it: that is not acted on yet")
     held = held_of(annotations)
     if held is not None:
         what = "placement is held as it was" if federated.spec.placements else "held, placed nowhere"

@@ -235,3 +235,13 @@ def test_without_the_winner_the_next_one_gets_it(drawn, of):
             [each for each in policies if PolicyRef(each.metadata.name, each.metadata.namespace) != found.ref], of
         )
         assert (rest.ref, *rest.others) == found.others if rest is not None else not found.others
+
+
+def test_the_labels_of_a_namespace_have_a_say_where_a_selector_that_matches_asks_for_them():
+    red = {"kind": "Deployment", "namespaceSelector": {"matchLabels": {"team": "red"}}}
+    selectors = Selectors([selecting("red", red), selecting("all", {"kind": "Secret"})])
+    assert selectors.needs_namespace(subject())
+    assert not selectors.needs_namespace(subject("Secret", group=""))
+    assert not selectors.needs_namespace(subject(labels={keys.PROPAGATION_POLICY_LABEL: "own"}))
+    assert not selectors.needs_namespace(subject("Deployment", namespace=""))
+    assert not Selectors([selecting("all", {"kind": "Deployment"})]).needs_namespace(subject())

@@ -5,15 +5,20 @@ import msgspec
 from argosy.api import keys
 from argosy.api.federated import FederatedObject
 from argosy.plan.claims.survey import survey
+from argosy.plan.pipeline.held import Held, HeldReason, with_held
 from tests.unit.plan.claims.claims import selecting
 from tests.unit.plan.worlds import DEPLOYMENTS, override_policy, policy
 
 DEPLOYED = {"apiVersion": "apps/v1", "kind": "Deployment"}
 
 
-def federated(name, *, namespace="shop", selected_by="", **labels):
+HELD = {"narrowed": HeldReason.NOT_SELECTED, "gone": HeldReason.POLICY_MISSING}
+
+
+def federated(name, *, namespace="shop", selected_by="", held=None, **labels):
     """The federated object of a Deployment."""
     annotations = {keys.SELECTED_BY: selected_by} if selected_by else {}
+    annotations = with_held(annotations, Held(held, "why") if held is not None else None)
     named = {**{key: value for key, value in labels.items() if key in keys.POLICY_LABELS}}
     template = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": namespace}}
     metadata = {"name": f"{name}-deployments.apps", "namespace": namespace, "labels": named, "annotations": annotations}
@@ -59,6 +64,15 @@ def test_policies_nobody_uses_and_objects_that_name_none_that_exists():
     assert found["PropagationPolicy/gone"].trouble == ("does not exist: deployment/web and 1 more name it",)
     assert found["OverridePolicy/other"].trouble == ("does not exist: deployment/api names it",)
     assert found["OverridePolicy/unused"].trouble == ("it has no object: none names it",)
+
+
+def test_what_is_held_for_lack_of_a_policy_is_told():
+    objects = [federated(name, selected_by="x", held=reason, **by(name)) for name, reason in HELD.items()]
+    found = told([selecting("narrowed", DEPLOYED, namespace="shop")], objects)
+    text = "1 object that it selects no more: held, the copies stay as they are"
+    assert found["PropagationPolicy/narrowed"].trouble[0] == text
+    text = "1 object that it selected: held, the copies stay as they are"
+    assert found["PropagationPolicy/gone"].trouble[1] == text
 
 
 def test_a_kind_that_is_not_federated_is_told():
