@@ -47,7 +47,8 @@ def settled(
     `update_time` is for kinds whose conditions have a lastUpdateTime. For others the API server would drop it, and the status
     would seem to differ forever.
     """
-    return [_settled(condition, find(before, condition["type"]) or {}, now, update_time) for condition in wanted]
+    by_type = {str(each.get("type")): each for each in reversed(before or ())}
+    return [_settled(condition, by_type.get(condition["type"], {}), now, update_time) for condition in wanted]
 
 
 def _settled(wanted: Json, before: Json, now: str, update_time: bool) -> Json:
