@@ -10,7 +10,7 @@ from argosy.api.conditions import (
     NOT_HEARD_OF_MESSAGE,
     PODS_FAILING,
 )
-from argosy.kube.conditions import find
+from argosy.kube.conditions import find, stated
 from argosy.plan.fields import Json
 from argosy.plan.kinds.cause import causes_text
 from argosy.plan.kinds.lack import About
@@ -84,8 +84,10 @@ def _named(unreachable: Observation) -> str:
 def concluded(status: Json, aggregation: Aggregation, *, has_pods: bool, update_time: bool) -> Json:
     """A merged status of any kind, without claims that what is missing refutes; and if its kind has pods, with the reason why
     they are not ready. Other kinds may have no room for it, and an API server would drop it again and again."""
-    before = aggregation.status.get("conditions")
-    conditions = list(status.get("conditions") or ())
+    if "conditions" in status and stated(status) is None:
+        return status
+    before = stated(aggregation.status)
+    conditions = list(stated(status) or ())
     wanted = [each for each in conditions if each.get("type") != PODS_FAILING]
     if find(before, "Complete") is None and aggregation.lacks(*_FOR_END):
         wanted = [each for each in wanted if each.get("type") not in _END]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from argosy.api.typeconfigs import PathDefinition
-from argosy.kube.conditions import find
+from argosy.kube.conditions import find, stated
 from argosy.plan import fields
 from argosy.plan.fields import ABSENT, Json
 from argosy.plan.kinds.conditions import settled, unreachable
@@ -42,16 +42,17 @@ def merge(aggregation: Aggregation) -> Json | None:
     members = reported(aggregation)
     if len(members) != len(aggregation.observations) or len(members) != 1 or not aggregation.complete:
         status = _several(aggregation)
-        if status is None or any("conditions" in each for each in (aggregation.status, *(m.status for m in members))):
+        told = [aggregation.status, *(each.status for each in members)]
+        if status is None or stated(status) is None or any(stated(each) is not None for each in told):
             return status
         # Kinds without conditions have no room for ours.
         return {key: value for key, value in status.items() if key != "conditions"}
     [member] = members
     status = with_generation(dict(member.status), members, aggregation)
-    if not isinstance(conditions := status.get("conditions"), list):
+    if (conditions := stated(status)) is None:
         return status
     kept = [{key: value for key, value in each.items() if key != "observedGeneration"} for each in conditions]
-    mark = settled(unreachable(aggregation), aggregation.status.get("conditions"), aggregation.now)
+    mark = settled(unreachable(aggregation), stated(aggregation.status), aggregation.now)
     return {**status, "conditions": [*kept, *mark]}
 
 
@@ -75,7 +76,7 @@ def unfinished(paths: PathDefinition, desired: Json, copy: Json) -> list[str]:
     if not found and (paths.ready_replicas_status or "replicas" in status or "readyReplicas" in status):
         path = paths.ready_replicas_status or "status.readyReplicas"
         found = missing_replicas(fields.number(copy, path) or 0, wanted, "ready")
-    conditions = status.get("conditions")
+    conditions = stated(status)
     ready = find(conditions, "Ready")
     if ready is not None and ready.get("status") != "True":
         found.append(f"it is not ready: {ready.get('reason') or ready.get('message')}")

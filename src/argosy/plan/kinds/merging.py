@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from argosy.kube.conditions import stated
 from argosy.plan import fields
 from argosy.plan.fields import ABSENT, Json
 from argosy.plan.kinds.conditions import settled, unreachable
@@ -65,8 +66,8 @@ def merged(
         status = with_generation(merge(members, aggregation), members, aggregation)
         if not has_conditions:
             return status
-        before = aggregation.status.get("conditions")
-        told = [(each.cluster, each.status.get("conditions") or ()) for each in members]
+        before = stated(aggregation.status)
+        told = [(each.cluster, stated(each.status) or ()) for each in members]
         conditions = settled(folded(told, bad_news, silent=_silent(aggregation, members)), before, aggregation.now)
         status = {**status, "conditions": conditions} if conditions else status
         return _marked(status, aggregation)
@@ -80,10 +81,12 @@ def _silent(aggregation: Aggregation, members: Sequence[Member]) -> list[str]:
 
 
 def _marked(status: Json, aggregation: Aggregation) -> Json:
-    """With the condition that counts are the last known ones, as long as they are."""
-    mark = settled(unreachable(aggregation), aggregation.status.get("conditions"), aggregation.now)
+    """With the condition that counts are the last known ones, as long as they are, and if there is room for it."""
+    if "conditions" in status and stated(status) is None:
+        return status
+    mark = settled(unreachable(aggregation), stated(aggregation.status), aggregation.now)
     types = {each["type"] for each in mark}
-    kept = [each for each in status.get("conditions") or () if each.get("type") not in types]
+    kept = [each for each in stated(status) or () if each.get("type") not in types]
     return {**status, "conditions": [*kept, *mark]} if mark else status
 
 
@@ -139,7 +142,8 @@ def earliest(members: Iterable[Member], field: str) -> Json:
 def worst(members: Sequence[Member], field: str, order: Sequence[str]) -> str:
     """Of a text that is one of a few, such as a phase: the first in `order` that any member has. One that is not in it comes
     first: what it means is not known."""
-    values = sorted({str(fields.get(each.status, field, None) or "") for each in members})
+    told = [fields.get(each.status, field, None) for each in members]
+    values = sorted({value if isinstance(value, str) else "" for value in told})
     return min(values, key=lambda value: order.index(value) if value in order else -1)
 
 

@@ -75,7 +75,7 @@ def _with_phase(status: Json, phase: Phase, members: Sequence[Member]) -> Json:
     if not chosen:
         return fields.without(status, phase.field)
     status = fields.put(status, phase.field, chosen)
-    concerned = next(each for each in members if fields.get(each.status, phase.field, None) == chosen)
+    concerned = next((each for each in members if fields.get(each.status, phase.field, None) == chosen), members[0])
     for path in phase.with_:
         value = fields.get(concerned.status, path)
         if isinstance(value, str) and value and len(members) > 1 and path.rpartition(".")[2] == "message":
