@@ -6,9 +6,10 @@ Of most conditions `True` is good news, and counts only if all members say so. O
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from argosy.api.conditions import MEMBERS_UNREACHABLE, PODS_FAILING
 from argosy.plan.fields import Json
 
-__all__ = ["BAD_NEWS", "folded"]
+__all__ = ["BAD_NEWS", "folded", "unreported"]
 
 #: `True` is bad news, or says that something is not over.
 BAD_NEWS: Final = frozenset(
@@ -49,6 +50,9 @@ _OF_ALL: Final = frozenset(
     }
 )
 _UNSTATED: Final = "NotReported"
+_UNSTATED_MESSAGE: Final = "{cluster}: it does not report this"
+#: Members do not have them.
+_OURS: Final = frozenset({MEMBERS_UNREACHABLE, PODS_FAILING})
 
 
 def folded(
@@ -65,13 +69,20 @@ def folded(
     return [_worst(type, by_type[type], clusters, type in bad_news) for type in sorted(by_type)]
 
 
+def unreported(before: Sequence[Json], clusters: Sequence[str]) -> list[Json]:
+    """The conditions there were, of which no cluster says anything now."""
+    message = _UNSTATED_MESSAGE.format(cluster=min(clusters)) if clusters else "it is in no cluster"
+    types = sorted({each["type"] for each in before if isinstance(each.get("type"), str)} - _OURS)
+    return [{"type": type, "status": "Unknown", "reason": _UNSTATED, "message": message} for type in types]
+
+
 def _worst(type: str, stated: Sequence[tuple[str, Json]], clusters: Sequence[str], bad: bool) -> Json:
     worst_first = ["True", "Unknown", "False"] if bad else ["False", "Unknown", "True"]
     cluster, chosen = min(stated, key=lambda each: (_rank(worst_first, each[1]), each[0]))
     status = str(chosen.get("status"))
     unstated = sorted(set(clusters).difference(each for each, _ in stated))
     if unstated and type in _OF_ALL and status == "True":
-        message = f"{unstated[0]}: it does not report this"
+        message = _UNSTATED_MESSAGE.format(cluster=unstated[0])
         return {"type": type, "status": "Unknown", "reason": _UNSTATED, "message": message}
     message = str(chosen.get("message") or "")
     agreed = not unstated and len({str(each.get("status")) for _, each in stated}) == 1

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from argosy.api.typeconfigs import PathDefinition
+from argosy.kube import schema
 from argosy.kube.conditions import find, stated
 from argosy.plan import fields
 from argosy.plan.fields import ABSENT, Json
@@ -17,7 +18,7 @@ from argosy.plan.kinds.merging import Member, merged, reported, with_generation
 from argosy.plan.kinds.observation import Aggregation
 from argosy.plan.kinds.rollout import missing_replicas, status_of, unobserved
 
-__all__ = ["merge", "unfinished", "value_of_all"]
+__all__ = ["merge", "of_all", "unfinished", "value_of_all"]
 
 #: While one of these is true, most controllers that have them are not done.
 _UNFINISHED: Final = ("Stalled", "Reconciling")
@@ -25,7 +26,11 @@ _UNFINISHED: Final = ("Stalled", "Reconciling")
 _COUNT: Final = re.compile(r"(?i)(replicas|numberscheduled|active|succeeded|failed|ready)$|^number[A-Z]")
 
 
-def _merge(members: Sequence[Member], aggregation: Aggregation) -> Json:
+def of_all(members: Sequence[Member], aggregation: Aggregation) -> Json:
+    """All fields but conditions. If no member reports any, no count is more than zero."""
+    if not members:
+        counts = ((field, value) for field, value in aggregation.status.items() if _COUNT.search(field))
+        return {field: 0 for field, value in counts if isinstance(value, int) and not isinstance(value, bool)}
     result: Json = {}
     for field in sorted({field for each in members for field in each.status if field != "conditions"}):
         value = value_of_all(field, [each.status.get(field, ABSENT) for each in members])
@@ -34,12 +39,14 @@ def _merge(members: Sequence[Member], aggregation: Aggregation) -> Json:
     return result
 
 
-_several: Final = merged(_merge)
+_several: Final = merged(of_all)
 
 
 def merge(aggregation: Aggregation) -> Json | None:
     """The source's new status, None if none can be determined."""
     members = reported(aggregation)
+    if not members and _is_stock(aggregation.source):
+        return None
     if len(members) != len(aggregation.observations) or len(members) != 1 or not aggregation.complete:
         status = _several(aggregation)
         told = [aggregation.status, *(each.status for each in members)]
@@ -54,6 +61,12 @@ def merge(aggregation: Aggregation) -> Json | None:
     kept = [{key: value for key, value in each.items() if key != "observedGeneration"} for each in conditions]
     mark = settled(unreachable(aggregation), stated(aggregation.status), aggregation.now)
     return {**status, "conditions": [*kept, *mark]}
+
+
+def _is_stock(source: Json) -> bool:
+    """Whether it is of one of Kubernetes' own kinds: the control plane gives some of them a status by itself."""
+    group, _, version = str(source.get("apiVersion") or "").rpartition("/")
+    return schema.load().kind(group, version, str(source.get("kind") or "")) is not None
 
 
 def value_of_all(field: str, values: Sequence[Any]) -> Any:
