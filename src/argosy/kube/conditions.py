@@ -21,7 +21,9 @@ def find(conditions: Iterable[Condition] | None, type: str) -> Condition | None:
 def stated(status: Mapping[str, Any]) -> list[Condition] | None:
     """The conditions of a status; None if it has none, or what has that name is something else, as in some custom kinds."""
     conditions = status.get("conditions")
-    if not isinstance(conditions, list) or not all(isinstance(each, dict) for each in conditions):
+    if not isinstance(conditions, list):
+        return None
+    if not all(isinstance(each, dict) and isinstance(each.get("type", ""), str) for each in conditions):
         return None
     return conditions
 

@@ -16,7 +16,7 @@ from argosy.plan.kinds.cause import causes_text
 from argosy.plan.kinds.lack import About
 from argosy.plan.kinds.observation import Aggregation, Observation
 
-__all__ = ["concluded", "listed", "settled", "unreachable"]
+__all__ = ["concluded", "listed", "settled", "unreachable", "with_update_times"]
 
 
 _READY: Final = "Ready"
@@ -44,8 +44,8 @@ def settled(
 ) -> list[Json]:
     """The wanted conditions with their times, kept from before if nothing changed, so that nothing is written.
 
-    `update_time` is for kinds whose conditions have a lastUpdateTime. For others the API server would drop it, and the status
-    would seem to differ forever.
+    `update_time` is for kinds whose conditions have a lastUpdateTime, which some require. For others the API server would drop
+    it, and the status would seem to differ forever.
     """
     by_type = {str(each.get("type")): each for each in reversed(before or ())}
     return [_settled(condition, by_type.get(condition["type"], {}), now, update_time) for condition in wanted]
@@ -63,6 +63,11 @@ def _settled(wanted: Json, before: Json, now: str, update_time: bool) -> Json:
     if update_time:
         times["lastUpdateTime"] = now if changed else before.get("lastUpdateTime") or now
     return {**wanted, **times}
+
+
+def with_update_times(conditions: Sequence[Json]) -> bool:
+    """Whether these are of a kind whose conditions have a lastUpdateTime: all of them do."""
+    return bool(conditions) and all("lastUpdateTime" in each for each in conditions)
 
 
 def unreachable(aggregation: Aggregation) -> list[Json]:
@@ -94,11 +99,11 @@ def concluded(status: Json, aggregation: Aggregation, *, has_pods: bool, update_
         if len(wanted) < len(conditions):
             status = {key: value for key, value in status.items() if key != "completionTime"}
     added = [*_not_ready(wanted, aggregation), *(_failing(aggregation) if has_pods else [])]
-    told = {each["type"] for each in added}
-    wanted = [each for each in wanted if each.get("type") not in told]
     if not added and wanted == conditions:
         return status
-    wanted += settled(added, before, aggregation.now, update_time=update_time)
+    timed = update_time or with_update_times(conditions)
+    told = {each["type"]: each for each in settled(added, before, aggregation.now, update_time=timed)}
+    wanted = [told.pop(each.get("type"), each) for each in wanted] + list(told.values())
     rest = {key: value for key, value in status.items() if key != "conditions"}
     return {**rest, "conditions": wanted} if wanted else rest
 

@@ -13,7 +13,7 @@ from argosy.kube import schema
 from argosy.kube.conditions import find, stated
 from argosy.plan import fields
 from argosy.plan.fields import ABSENT, Json
-from argosy.plan.kinds.conditions import settled, unreachable
+from argosy.plan.kinds.conditions import settled, unreachable, with_update_times
 from argosy.plan.kinds.merging import Member, merged, reported, with_generation
 from argosy.plan.kinds.observation import Aggregation
 from argosy.plan.kinds.rollout import missing_replicas, status_of, unobserved
@@ -59,7 +59,8 @@ def merge(aggregation: Aggregation) -> Json | None:
     if (conditions := stated(status)) is None:
         return status
     kept = [{key: value for key, value in each.items() if key != "observedGeneration"} for each in conditions]
-    mark = settled(unreachable(aggregation), stated(aggregation.status), aggregation.now)
+    timed = with_update_times(kept)
+    mark = settled(unreachable(aggregation), stated(aggregation.status), aggregation.now, update_time=timed)
     return {**status, "conditions": [*kept, *mark]}
 
 

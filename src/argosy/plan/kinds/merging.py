@@ -11,7 +11,7 @@ import orjson
 from argosy.kube.conditions import stated
 from argosy.plan import fields
 from argosy.plan.fields import ABSENT, Json
-from argosy.plan.kinds.conditions import settled, unreachable
+from argosy.plan.kinds.conditions import settled, unreachable, with_update_times
 from argosy.plan.kinds.folding import BAD_NEWS, folded, unreported
 from argosy.plan.kinds.observation import Aggregation
 
@@ -76,7 +76,8 @@ def merged(
         told = [(each.cluster, stated(each.status) or ()) for each in members]
         silent = _silent(aggregation, members)
         wanted = folded(told, bad_news, silent=silent) if members else unreported(before or (), silent)
-        conditions = settled(wanted, before, aggregation.now)
+        timed = with_update_times([each for _, theirs in told for each in theirs] or before or ())
+        conditions = settled(wanted, before, aggregation.now, update_time=timed)
         status = {**status, "conditions": conditions} if conditions else status
         return _marked(status, aggregation)
 
@@ -92,7 +93,8 @@ def _marked(status: Json, aggregation: Aggregation) -> Json:
     """With the condition that counts are the last known ones, as long as they are, and if there is room for it."""
     if "conditions" in status and stated(status) is None:
         return status
-    mark = settled(unreachable(aggregation), stated(aggregation.status), aggregation.now)
+    timed = with_update_times(stated(status) or ())
+    mark = settled(unreachable(aggregation), stated(aggregation.status), aggregation.now, update_time=timed)
     types = {each["type"] for each in mark}
     kept = [each for each in stated(status) or () if each.get("type") not in types]
     return {**status, "conditions": [*kept, *mark]} if mark else status

@@ -46,7 +46,7 @@ def test_what_a_server_refuses_is_found_in_the_copy(config: str, status: Json, w
     assert bool(misfit(CONFIGS[config], {"status": status})) == bool(why)
 
 
-@pytest.mark.parametrize("conditions", [{"Ready": "True"}, ["Ready"], "Ready", [[]]])
+@pytest.mark.parametrize("conditions", [{"Ready": "True"}, ["Ready"], "Ready", [[]], [{"type": []}]])
 def test_conditions_of_another_shape_are_none(conditions: Any) -> None:
     """Of one member, whose status is shown as it is, and of one among several."""
     strange = {"ready": 1, "conditions": conditions}
