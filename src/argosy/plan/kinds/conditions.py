@@ -19,9 +19,9 @@ from argosy.plan.kinds.observation import Aggregation, Observation
 __all__ = ["concluded", "listed", "settled", "unreachable", "with_update_times"]
 
 
-_READY: Final = "Ready"
-#: What `Ready` of any kind is about.
-_FOR_READY: Final = (
+#: They say that all is done, as `Ready` of most kinds does, and what they are about.
+_DONE: Final = frozenset({"Completed", "Healthy", "Ready", "Released", "Succeeded", "Synced"})
+_FOR_DONE: Final = (
     About.DECISION,
     About.HOLD,
     About.PLACEMENT,
@@ -30,6 +30,8 @@ _FOR_READY: Final = (
     About.OBSERVATION,
     About.COMPLETION,
 )
+#: They say how it is where it is: nobody knows that of a cluster that cannot be read, and replicas in no cluster are not.
+_AS_IT_IS: Final = frozenset({"Available", "ContainersReady", "Established", "Initialized", "PodScheduled"})
 #: The end of a Job, which cannot be taken back once it is stored: it waits for what is still to be sent somewhere.
 _END: Final = frozenset({"Complete", "SuccessCriteriaMet"})
 _FOR_END: Final = (About.DECISION, About.HOLD, About.PLACEMENT, About.PROPAGATION)
@@ -98,7 +100,7 @@ def concluded(status: Json, aggregation: Aggregation, *, has_pods: bool, update_
         wanted = [each for each in wanted if each.get("type") not in _END]
         if len(wanted) < len(conditions):
             status = {key: value for key, value in status.items() if key != "completionTime"}
-    added = [*_not_ready(wanted, aggregation), *(_failing(aggregation) if has_pods else [])]
+    added = [*_unproven(wanted, aggregation), *(_failing(aggregation) if has_pods else [])]
     if not added and wanted == conditions:
         return status
     timed = update_time or with_update_times(conditions)
@@ -108,11 +110,20 @@ def concluded(status: Json, aggregation: Aggregation, *, has_pods: bool, update_
     return {**rest, "conditions": wanted} if wanted else rest
 
 
-def _not_ready(conditions: Sequence[Json], aggregation: Aggregation) -> list[Json]:
-    lacking, ready = aggregation.lacks(*_FOR_READY), find(conditions, _READY)
-    if not lacking or ready is None or ready.get("status") != "True":
-        return []
-    return [{"type": _READY, "status": "False", "reason": NOT_AS_WANTED_REASON, "message": lacking[0].text}]
+def _unproven(conditions: Sequence[Json], aggregation: Aggregation) -> list[Json]:
+    """What is not true of all as long as something is missing, though the members' conditions say so."""
+    done, placed = aggregation.lacks(*_FOR_DONE), aggregation.lacks(About.PLACEMENT)
+    seen = placed or aggregation.lacks(About.CLUSTER)
+    found = []
+    for type in sorted({each["type"] for each in conditions if each.get("type") and each.get("status") == "True"}):
+        if type in _DONE and done:
+            status, why = "False", done[0].text
+        elif type in _AS_IT_IS and seen:
+            status, why = "False" if placed else "Unknown", seen[0].text
+        else:
+            continue
+        found.append({"type": type, "status": status, "reason": NOT_AS_WANTED_REASON, "message": why})
+    return found
 
 
 def _failing(aggregation: Aggregation) -> list[Json]:

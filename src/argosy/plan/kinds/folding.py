@@ -32,21 +32,17 @@ BAD_NEWS: Final = frozenset(
         "Reconciling",
     }
 )
-#: What every member has to say before it is true of all. Of other types it is not known which members have them at all.
-_OF_ALL: Final = frozenset(
+#: What only some members may have, because of their version or of what happens there: what the others say counts. Anything
+#: else is true of all only if every member says it.
+_SOMETIMES: Final = frozenset(
     {
-        "Available",
-        "Complete",
-        "Completed",
-        "ContainersReady",
-        "Established",
-        "Healthy",
-        "Initialized",
-        "PodScheduled",
-        "Ready",
-        "Released",
-        "Succeeded",
-        "Synced",
+        "Issuing",
+        "Paused",
+        "PodReadyToStartContainers",
+        "Progressing",
+        "Remediated",
+        "Suspended",
+        "TestSuccess",
     }
 )
 _UNSTATED: Final = "NotReported"
@@ -81,7 +77,7 @@ def _worst(type: str, stated: Sequence[tuple[str, Json]], clusters: Sequence[str
     cluster, chosen = min(stated, key=lambda each: (_rank(worst_first, each[1]), each[0]))
     status = str(chosen.get("status"))
     unstated = sorted(set(clusters).difference(each for each, _ in stated))
-    if unstated and type in _OF_ALL and status == "True":
+    if unstated and not bad and type not in _SOMETIMES and status == "True":
         message = _UNSTATED_MESSAGE.format(cluster=unstated[0])
         return {"type": type, "status": "Unknown", "reason": _UNSTATED, "message": message}
     message = str(chosen.get("message") or "")
