@@ -4,7 +4,8 @@ The name of an entry point says for which kind it is, `Widget.example.com`. So o
 object of the kind is met. It stays the same for all the life of the process, and so decisions do.
 
 What a package says is called in this process, unlike scheduling plugins. A package that cannot be loaded, or fails, affects only
-its own kind: the status is merged as that of any kind, and no copy counts as finished.
+its own kind, of which no copy counts as finished. Without it, the status is merged as that of any kind; where its merge fails, the
+status stays.
 """
 
 import logging
@@ -16,11 +17,12 @@ from typing import Final
 import msgspec
 
 from argosy.kube.podreferences import Reference
-from argosy.plan.fields import Json
-from argosy.plan.kinds.generic import merge
+from argosy.plan.fields import MISSHAPEN, Json
 from argosy.plan.kinds.kind import Kind
+from argosy.plan.kinds.merging import reported
 from argosy.plan.kinds.observation import Aggregation
 from argosy.plan.kinds.rules.rule import kind_by, read_rule
+from argosy.plan.kinds.unmergeable import Unmergeable, to_blame
 
 __all__ = ["GROUP", "loaded", "of_package"]
 
@@ -86,6 +88,7 @@ class _Guard:
             self._logged.add(what)
             log.error("%s: %s failed", self._origin, what, exc_info=error)
 
+    # Its errors are those of a member if it can merge what others report.
     def _aggregate(self, aggregate: Callable[[Aggregation], Json | None]) -> Callable[[Aggregation], Json | None]:
         def guarded(aggregation: Aggregation) -> Json | None:
             try:
@@ -93,8 +96,12 @@ class _Guard:
                 if status is not None and not isinstance(status, dict):
                     raise TypeError(f"a status is an object, not {type(status).__name__}")
             except Exception as error:
+                if isinstance(error, MISSHAPEN):
+                    blamed = to_blame(aggregate, aggregation)
+                    if 0 < len(blamed) < len(reported(aggregation)):
+                        raise Unmergeable(blamed) from error
                 self._failed("aggregate", error)
-                return merge(aggregation)
+                return aggregation.status or None
             return status
 
         return guarded
