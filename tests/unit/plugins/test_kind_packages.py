@@ -133,6 +133,21 @@ def test_a_package_may_say_more_than_a_rule_that_comes_with_argosy_and_not_more_
     assert lacks({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}, {}) == ["ours"]
     install(Kind(unfinished=lambda desired, copy: ["ours"]), "Deployment.apps")
     assert lacks({"apiVersion": "apps/v1", "kind": "Deployment"}, {}) == ["its newest change is not observed yet"]
+    for version, kind in (("v1", "ConfigMap"), ("v1", "Namespace"), ("networking.k8s.io/v1", "NetworkPolicy")):
+        install(Kind(unfinished=lambda desired, copy: ["ours"]), f"{kind}.{version.rpartition('/')[0]}".rstrip("."))
+        assert kind_of({"apiVersion": version, "kind": kind}) == Kind()
+
+
+def test_a_package_that_ends_the_process_when_it_is_imported_is_told(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(point: EntryPoint) -> Any:
+        raise SystemExit(3)
+
+    install(RULE)
+    monkeypatch.setattr(EntryPoint, "load", ends)
+    [told] = lacks(WIDGET, {})
+    assert "cannot be loaded: SystemExit: 3" in told
 
 
 def test_the_package_in_the_docs_does_what_it_says(install: Install) -> None:

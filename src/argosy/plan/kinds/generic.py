@@ -6,6 +6,7 @@ lacks is read from what most kinds have: observedGeneration, counts of replicas,
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from argosy.api.typeconfigs import PathDefinition
@@ -18,7 +19,7 @@ from argosy.plan.kinds.merging import Member, merged, reported, with_generation
 from argosy.plan.kinds.observation import Aggregation
 from argosy.plan.kinds.rollout import missing_replicas, status_of, unobserved
 
-__all__ = ["merge", "of_all", "unfinished", "value_of_all"]
+__all__ = ["is_stock", "merge", "of_all", "unfinished", "value_of_all"]
 
 #: While one of these is true, most controllers that have them are not done.
 _UNFINISHED: Final = ("Stalled", "Reconciling")
@@ -44,8 +45,9 @@ _several: Final = merged(of_all)
 
 def merge(aggregation: Aggregation) -> Json | None:
     """The source's new status, None if none can be determined."""
-    members = reported(aggregation)
-    if not members and _is_stock(aggregation.source):
+    members, source = reported(aggregation), aggregation.source
+    group, _, _ = str(source.get("apiVersion") or "").rpartition("/")
+    if not members and is_stock(group, str(source.get("kind") or "")):
         return None
     if len(members) != len(aggregation.observations) or len(members) != 1 or not aggregation.complete:
         status = _several(aggregation)
@@ -64,10 +66,14 @@ def merge(aggregation: Aggregation) -> Json | None:
     return {**status, "conditions": [*kept, *mark]}
 
 
-def _is_stock(source: Json) -> bool:
-    """Whether it is of one of Kubernetes' own kinds: the control plane gives some of them a status by itself."""
-    group, _, version = str(source.get("apiVersion") or "").rpartition("/")
-    return schema.load().kind(group, version, str(source.get("kind") or "")) is not None
+def is_stock(group: str, kind: str) -> bool:
+    """Whether it is one of Kubernetes' own kinds: the control plane gives some of them a status by itself."""
+    return (group, kind) in _stock()
+
+
+@lru_cache(maxsize=1)
+def _stock() -> frozenset[tuple[str, str]]:
+    return frozenset((group, kind) for group, _, kind in schema.load().kinds())
 
 
 def value_of_all(field: str, values: Sequence[Any]) -> Any:
