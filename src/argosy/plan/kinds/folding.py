@@ -45,6 +45,8 @@ _SOMETIMES: Final = frozenset(
         "TestSuccess",
     }
 )
+#: How types of conditions end that are bad news of any kind: `NamespaceDeletionContentFailure`, `NamespaceContentRemaining`.
+_BAD_ENDS: Final = ("Error", "Failed", "Failure", "Remaining")
 _UNSTATED: Final = "NotReported"
 _UNSTATED_MESSAGE: Final = "{cluster}: it does not report this"
 #: Members do not have them.
@@ -62,7 +64,7 @@ def folded(
                 continue
             by_type.setdefault(each["type"], []).append((cluster, each))
     clusters = [*(cluster for cluster, _ in stated), *silent]
-    return [_worst(type, by_type[type], clusters, type in bad_news) for type in sorted(by_type)]
+    return [_worst(type, by_type[type], clusters, _is_bad(type, bad_news)) for type in sorted(by_type)]
 
 
 def unreported(before: Sequence[Json], clusters: Sequence[str]) -> list[Json]:
@@ -85,6 +87,10 @@ def _worst(type: str, stated: Sequence[tuple[str, Json]], clusters: Sequence[str
     if not agreed:
         message = f"{cluster}: {message}" if message else cluster
     return {"type": type, "status": status, "reason": str(chosen.get("reason") or ""), "message": message}
+
+
+def _is_bad(type: str, bad_news: Collection[str]) -> bool:
+    return type in bad_news or type.endswith(_BAD_ENDS)
 
 
 def _rank(worst_first: Sequence[str], condition: Json) -> int:

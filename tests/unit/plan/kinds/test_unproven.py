@@ -46,6 +46,15 @@ def test_the_end_of_a_job_is_never_revoked() -> None:
 
 
 @pytest.mark.parametrize(
+    "type", ["NamespaceDeletionContentFailure", "NamespaceContentRemaining", "SyncError", "UpgradeFailed", "Failed"]
+)
+def test_a_failure_in_one_cluster_is_one_of_all(type: str) -> None:
+    bad = {"type": type, "status": "True", "message": "why"}
+    [found] = folded([("m1", [{"type": type, "status": "False"}]), ("m2", [bad])])
+    assert (found["status"], found["message"]) == ("True", "m2: why")
+
+
+@pytest.mark.parametrize(
     ("type", "status"),
     [("Programmed", "Unknown"), ("Accepted", "Unknown"), ("Stalled", "True"), ("Issuing", "True"), ("Paused", "True")],
 )
