@@ -40,6 +40,7 @@ from argosy.plan.copies.placement import may_hold_copies, to_be_removed
 from argosy.plan.fields import MISSHAPEN
 from argosy.plan.kinds.observation import Observation
 from argosy.plan.kinds.registry import kind_of
+from argosy.plan.kinds.unmergeable import Unmergeable
 from argosy.plan.status.aggregate import feedback_of, in_motion, source_status
 from argosy.plan.status.collect import Seen, collected_status
 from argosy.plan.status.misfit import misfit, overlarge
@@ -286,6 +287,8 @@ class Aggregate(Loop[SourceKey]):
             name: copy for name, each in seen.items() if (copy := each.object or last_known.get(name)) is not None
         }
         misfits = {name: why for name, copy in copies.items() if (why := misfit(config, copy))}
+        if not misfits and isinstance(error, Unmergeable):
+            misfits = dict(error.clusters)
         if not large:
             return misfits
         return overlarge({name: copy for name, copy in copies.items() if name not in misfits}) | misfits

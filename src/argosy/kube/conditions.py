@@ -3,10 +3,10 @@
 The caller brings the time; nothing here reads a clock.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["find", "is_false", "is_true", "remove_condition", "set_condition"]
+__all__ = ["find", "is_false", "is_true", "remove_condition", "set_condition", "stated"]
 
 Condition = dict[str, Any]
 
@@ -16,6 +16,16 @@ def find(conditions: Iterable[Condition] | None, type: str) -> Condition | None:
         if condition.get("type") == type:
             return condition
     return None
+
+
+def stated(status: Mapping[str, Any]) -> list[Condition] | None:
+    """The conditions of a status; None if it has none, or what has that name is something else, as in some custom kinds."""
+    conditions = status.get("conditions")
+    if not isinstance(conditions, list):
+        return None
+    if not all(isinstance(each, dict) and isinstance(each.get("type", ""), str) for each in conditions):
+        return None
+    return conditions
 
 
 def is_true(conditions: Iterable[Condition] | None, type: str) -> bool:

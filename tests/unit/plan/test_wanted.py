@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from argosy.api import keys
 from argosy.api.federated import CollectedStatus, FederatedObject
+from argosy.api.statusrules import StatusRules
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.snapshot import Fleet
 from argosy.kube import mergepatch
@@ -117,6 +118,23 @@ def test_nothing_is_missing_if_all_is_as_wanted():
 )
 def test_a_deployment_lacks_what_kubectl_rollout_status_waits_for(status, told):
     assert missing(with_copy(as_wanted(), "m1", {"status": status})) == told
+
+
+@pytest.mark.parametrize(
+    ("rule", "shown"),
+    [
+        ({}, {"observedGeneration": 1, "readyReplicas": 6}),
+        ({"highest": ["readyReplicas"]}, {"observedGeneration": 1, "readyReplicas": 3}),
+        ({"omitted": ["readyReplicas"]}, {"observedGeneration": 1}),
+    ],
+)
+def test_its_own_status_shows_what_its_kind_merges(rule, shown):
+    merge = msgspec.convert({"merge": rule}, StatusRules)
+    spec = msgspec.structs.replace(DEPLOYMENTS.spec, status_rules=merge)
+    known = as_wanted(config=msgspec.structs.replace(DEPLOYMENTS, spec=spec))
+    assert missing(changed(known, source={"status": {"readyReplicas": None, **shown}})) == []
+    behind = changed(known, source={"status": {**shown, "readyReplicas": 2}})
+    assert missing(behind) == ["its own status does not show the newest state yet"]
 
 
 @pytest.mark.parametrize("message", ["", "container main"])

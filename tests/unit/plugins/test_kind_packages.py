@@ -12,6 +12,7 @@ import pytest
 from argosy.plan.fields import Json
 from argosy.plan.kinds import packages, registry
 from argosy.plan.kinds.registry import kind_of
+from argosy.plan.kinds.unmergeable import Unmergeable
 from argosy.plugins.kinds import GROUP, Aggregation, Kind, Member, Observation, merged, named, sums
 
 WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "x", "generation": 1}}
@@ -103,11 +104,26 @@ def test_functions_that_fail_cost_only_their_own_answer(install: Install) -> Non
         raise RuntimeError("broken")
 
     install(Kind(aggregate=fails, unfinished=fails, references=fails))
-    assert status_of(WIDGET, {"replicas": 1}, {"replicas": 2}) == {"replicas": 3}
+    stored = {**WIDGET, "status": {"replicas": 7}}
+    assert status_of(WIDGET, {"replicas": 1}, {"replicas": 2}) is None
+    assert status_of(stored, {"replicas": 1}, {"replicas": 2}) == {"replicas": 7}
     assert lacks(WIDGET, {}) == ["theirs:WIDGET cannot tell whether it is finished: RuntimeError: broken"]
     assert list(kind_of(WIDGET).references(WIDGET)) == []
     install(Kind(aggregate=lambda aggregation: "fine"))
-    assert status_of(WIDGET, {"replicas": 1}, {"replicas": 2}) == {"replicas": 3}
+    assert status_of(stored, {"replicas": 1}, {"replicas": 2}) == {"replicas": 7}
+
+
+def test_a_member_whose_status_a_package_cannot_merge_is_found_out(install: Install) -> None:
+    def merge(members: list[Member], aggregation: Aggregation) -> Json:
+        return {"turns": sum(each.status["turns"] + 0 for each in members)}
+
+    install(Kind(aggregate=merged(merge)))
+    assert status_of(WIDGET, {"turns": 1}, {"turns": 2}) == {"turns": 3}
+    with pytest.raises(Unmergeable) as raised:
+        status_of(WIDGET, {"turns": 1}, {"turns": "many"})
+    assert list(raised.value.clusters) == ["m2"]
+    stored = {**WIDGET, "status": {"turns": 7}}
+    assert status_of(stored, {"turns": "many"}, {"turns": "few"}) == {"turns": 7}
 
 
 def test_a_package_may_say_more_than_a_rule_that_comes_with_argosy_and_not_more_than_kubernetes(
@@ -117,6 +133,21 @@ def test_a_package_may_say_more_than_a_rule_that_comes_with_argosy_and_not_more_
     assert lacks({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}, {}) == ["ours"]
     install(Kind(unfinished=lambda desired, copy: ["ours"]), "Deployment.apps")
     assert lacks({"apiVersion": "apps/v1", "kind": "Deployment"}, {}) == ["its newest change is not observed yet"]
+    for version, kind in (("v1", "ConfigMap"), ("v1", "Namespace"), ("networking.k8s.io/v1", "NetworkPolicy")):
+        install(Kind(unfinished=lambda desired, copy: ["ours"]), f"{kind}.{version.rpartition('/')[0]}".rstrip("."))
+        assert kind_of({"apiVersion": version, "kind": kind}) == Kind()
+
+
+def test_a_package_that_ends_the_process_when_it_is_imported_is_told(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(point: EntryPoint) -> Any:
+        raise SystemExit(3)
+
+    install(RULE)
+    monkeypatch.setattr(EntryPoint, "load", ends)
+    [told] = lacks(WIDGET, {})
+    assert "cannot be loaded: SystemExit: 3" in told
 
 
 def test_the_package_in_the_docs_does_what_it_says(install: Install) -> None:

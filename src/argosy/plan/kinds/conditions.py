@@ -10,18 +10,18 @@ from argosy.api.conditions import (
     NOT_HEARD_OF_MESSAGE,
     PODS_FAILING,
 )
-from argosy.kube.conditions import find
+from argosy.kube.conditions import find, stated
 from argosy.plan.fields import Json
 from argosy.plan.kinds.cause import causes_text
 from argosy.plan.kinds.lack import About
 from argosy.plan.kinds.observation import Aggregation, Observation
 
-__all__ = ["concluded", "listed", "settled", "unreachable"]
+__all__ = ["concluded", "listed", "settled", "unreachable", "with_update_times"]
 
 
-_READY: Final = "Ready"
-#: What `Ready` of any kind is about.
-_FOR_READY: Final = (
+#: They say that all is done, as `Ready` of most kinds does, and what they are about.
+_DONE: Final = frozenset({"Completed", "Healthy", "Ready", "Released", "Succeeded", "Synced"})
+_FOR_DONE: Final = (
     About.DECISION,
     About.HOLD,
     About.PLACEMENT,
@@ -30,6 +30,8 @@ _FOR_READY: Final = (
     About.OBSERVATION,
     About.COMPLETION,
 )
+#: They say how it is where it is: nobody knows that of a cluster that cannot be read, and replicas in no cluster are not.
+_AS_IT_IS: Final = frozenset({"Available", "ContainersReady", "Established", "Initialized", "PodScheduled"})
 #: The end of a Job, which cannot be taken back once it is stored: it waits for what is still to be sent somewhere.
 _END: Final = frozenset({"Complete", "SuccessCriteriaMet"})
 _FOR_END: Final = (About.DECISION, About.HOLD, About.PLACEMENT, About.PROPAGATION)
@@ -44,10 +46,11 @@ def settled(
 ) -> list[Json]:
     """The wanted conditions with their times, kept from before if nothing changed, so that nothing is written.
 
-    `update_time` is for kinds whose conditions have a lastUpdateTime. For others the API server would drop it, and the status
-    would seem to differ forever.
+    `update_time` is for kinds whose conditions have a lastUpdateTime, which some require. For others the API server would drop
+    it, and the status would seem to differ forever.
     """
-    return [_settled(condition, find(before, condition["type"]) or {}, now, update_time) for condition in wanted]
+    by_type = {str(each.get("type")): each for each in reversed(before or ())}
+    return [_settled(condition, by_type.get(condition["type"], {}), now, update_time) for condition in wanted]
 
 
 def _settled(wanted: Json, before: Json, now: str, update_time: bool) -> Json:
@@ -62,6 +65,11 @@ def _settled(wanted: Json, before: Json, now: str, update_time: bool) -> Json:
     if update_time:
         times["lastUpdateTime"] = now if changed else before.get("lastUpdateTime") or now
     return {**wanted, **times}
+
+
+def with_update_times(conditions: Sequence[Json]) -> bool:
+    """Whether these are of a kind whose conditions have a lastUpdateTime: all of them do."""
+    return bool(conditions) and all("lastUpdateTime" in each for each in conditions)
 
 
 def unreachable(aggregation: Aggregation) -> list[Json]:
@@ -83,28 +91,39 @@ def _named(unreachable: Observation) -> str:
 def concluded(status: Json, aggregation: Aggregation, *, has_pods: bool, update_time: bool) -> Json:
     """A merged status of any kind, without claims that what is missing refutes; and if its kind has pods, with the reason why
     they are not ready. Other kinds may have no room for it, and an API server would drop it again and again."""
-    before = aggregation.status.get("conditions")
-    conditions = list(status.get("conditions") or ())
+    if "conditions" in status and stated(status) is None:
+        return status
+    before = stated(aggregation.status)
+    conditions = list(stated(status) or ())
     wanted = [each for each in conditions if each.get("type") != PODS_FAILING]
     if find(before, "Complete") is None and aggregation.lacks(*_FOR_END):
         wanted = [each for each in wanted if each.get("type") not in _END]
         if len(wanted) < len(conditions):
             status = {key: value for key, value in status.items() if key != "completionTime"}
-    added = [*_not_ready(wanted, aggregation), *(_failing(aggregation) if has_pods else [])]
-    told = {each["type"] for each in added}
-    wanted = [each for each in wanted if each.get("type") not in told]
+    added = [*_unproven(wanted, aggregation), *(_failing(aggregation) if has_pods else [])]
     if not added and wanted == conditions:
         return status
-    wanted += settled(added, before, aggregation.now, update_time=update_time)
+    timed = update_time or with_update_times(conditions)
+    told = {each["type"]: each for each in settled(added, before, aggregation.now, update_time=timed)}
+    wanted = [told.pop(each.get("type"), each) for each in wanted] + list(told.values())
     rest = {key: value for key, value in status.items() if key != "conditions"}
     return {**rest, "conditions": wanted} if wanted else rest
 
 
-def _not_ready(conditions: Sequence[Json], aggregation: Aggregation) -> list[Json]:
-    lacking, ready = aggregation.lacks(*_FOR_READY), find(conditions, _READY)
-    if not lacking or ready is None or ready.get("status") != "True":
-        return []
-    return [{"type": _READY, "status": "False", "reason": NOT_AS_WANTED_REASON, "message": lacking[0].text}]
+def _unproven(conditions: Sequence[Json], aggregation: Aggregation) -> list[Json]:
+    """What is not true of all as long as something is missing, though the members' conditions say so."""
+    done, placed = aggregation.lacks(*_FOR_DONE), aggregation.lacks(About.PLACEMENT)
+    seen = placed or aggregation.lacks(About.CLUSTER)
+    found = []
+    for type in sorted({each["type"] for each in conditions if each.get("type") and each.get("status") == "True"}):
+        if type in _DONE and done:
+            status, why = "False", done[0].text
+        elif type in _AS_IT_IS and seen:
+            status, why = "False" if placed else "Unknown", seen[0].text
+        else:
+            continue
+        found.append({"type": type, "status": status, "reason": NOT_AS_WANTED_REASON, "message": why})
+    return found
 
 
 def _failing(aggregation: Aggregation) -> list[Json]:

@@ -6,9 +6,10 @@ Of most conditions `True` is good news, and counts only if all members say so. O
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from argosy.api.conditions import MEMBERS_UNREACHABLE, PODS_FAILING
 from argosy.plan.fields import Json
 
-__all__ = ["BAD_NEWS", "folded"]
+__all__ = ["BAD_NEWS", "folded", "unreported"]
 
 #: `True` is bad news, or says that something is not over.
 BAD_NEWS: Final = frozenset(
@@ -31,24 +32,25 @@ BAD_NEWS: Final = frozenset(
         "Reconciling",
     }
 )
-#: What every member has to say before it is true of all. Of other types it is not known which members have them at all.
-_OF_ALL: Final = frozenset(
+#: What only some members may have, because of their version or of what happens there: what the others say counts. Anything
+#: else is true of all only if every member says it.
+_SOMETIMES: Final = frozenset(
     {
-        "Available",
-        "Complete",
-        "Completed",
-        "ContainersReady",
-        "Established",
-        "Healthy",
-        "Initialized",
-        "PodScheduled",
-        "Ready",
-        "Released",
-        "Succeeded",
-        "Synced",
+        "Issuing",
+        "Paused",
+        "PodReadyToStartContainers",
+        "Progressing",
+        "Remediated",
+        "Suspended",
+        "TestSuccess",
     }
 )
+#: How types of conditions end that are bad news of any kind: `NamespaceDeletionContentFailure`, `NamespaceContentRemaining`.
+_BAD_ENDS: Final = ("Error", "Failed", "Failure", "Remaining")
 _UNSTATED: Final = "NotReported"
+_UNSTATED_MESSAGE: Final = "{cluster}: it does not report this"
+#: Members do not have them.
+_OURS: Final = frozenset({MEMBERS_UNREACHABLE, PODS_FAILING})
 
 
 def folded(
@@ -62,7 +64,14 @@ def folded(
                 continue
             by_type.setdefault(each["type"], []).append((cluster, each))
     clusters = [*(cluster for cluster, _ in stated), *silent]
-    return [_worst(type, by_type[type], clusters, type in bad_news) for type in sorted(by_type)]
+    return [_worst(type, by_type[type], clusters, _is_bad(type, bad_news)) for type in sorted(by_type)]
+
+
+def unreported(before: Sequence[Json], clusters: Sequence[str]) -> list[Json]:
+    """The conditions there were, of which no cluster says anything now."""
+    message = _UNSTATED_MESSAGE.format(cluster=min(clusters)) if clusters else "it is in no cluster"
+    types = sorted({each["type"] for each in before if isinstance(each.get("type"), str)} - _OURS)
+    return [{"type": type, "status": "Unknown", "reason": _UNSTATED, "message": message} for type in types]
 
 
 def _worst(type: str, stated: Sequence[tuple[str, Json]], clusters: Sequence[str], bad: bool) -> Json:
@@ -70,14 +79,18 @@ def _worst(type: str, stated: Sequence[tuple[str, Json]], clusters: Sequence[str
     cluster, chosen = min(stated, key=lambda each: (_rank(worst_first, each[1]), each[0]))
     status = str(chosen.get("status"))
     unstated = sorted(set(clusters).difference(each for each, _ in stated))
-    if unstated and type in _OF_ALL and status == "True":
-        message = f"{unstated[0]}: it does not report this"
+    if unstated and not bad and type not in _SOMETIMES and status == "True":
+        message = _UNSTATED_MESSAGE.format(cluster=unstated[0])
         return {"type": type, "status": "Unknown", "reason": _UNSTATED, "message": message}
     message = str(chosen.get("message") or "")
     agreed = not unstated and len({str(each.get("status")) for _, each in stated}) == 1
     if not agreed:
         message = f"{cluster}: {message}" if message else cluster
     return {"type": type, "status": status, "reason": str(chosen.get("reason") or ""), "message": message}
+
+
+def _is_bad(type: str, bad_news: Collection[str]) -> bool:
+    return type in bad_news or type.endswith(_BAD_ENDS)
 
 
 def _rank(worst_first: Sequence[str], condition: Json) -> int:

@@ -8,10 +8,11 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from argosy.kube.conditions import stated
 from argosy.plan import fields
 from argosy.plan.fields import ABSENT, Json
-from argosy.plan.kinds.conditions import settled, unreachable
-from argosy.plan.kinds.folding import BAD_NEWS, folded
+from argosy.plan.kinds.conditions import settled, unreachable, with_update_times
+from argosy.plan.kinds.folding import BAD_NEWS, folded, unreported
 from argosy.plan.kinds.observation import Aggregation
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "addresses",
     "agreed",
     "earliest",
+    "everybody",
     "latest",
     "listed_by_cluster",
     "merged",
@@ -47,27 +49,35 @@ def reported(aggregation: Aggregation) -> list[Member]:
     ]
 
 
+def everybody(members: Sequence[Member], aggregation: Aggregation) -> list[Member]:
+    """All clusters it is placed in: those that have not reported yet, with an empty status."""
+    return [*members, *(Member(cluster, {}) for cluster in _silent(aggregation, members))]
+
+
 def merged(
     merge: Merge, *, has_conditions: bool = True, bad_news: Collection[str] = BAD_NEWS
 ) -> Callable[[Aggregation], Json | None]:
     """A kind's `aggregate`, made of what is special about it: everything but conditions and observedGeneration.
 
     Where the state of a cluster is not known, nobody can tell the sums: the status stays as it was, but for the condition that
-    says so.
+    says so. If no member reports anything, nothing is left of what there was: `merge` is asked then, too.
     """
 
     def aggregate(aggregation: Aggregation) -> Json | None:
         members = reported(aggregation)
-        if not members:
+        if not members and not aggregation.status:
             return None
         if not aggregation.complete:
             return _marked(dict(aggregation.status), aggregation) if has_conditions else dict(aggregation.status)
         status = with_generation(merge(members, aggregation), members, aggregation)
         if not has_conditions:
             return status
-        before = aggregation.status.get("conditions")
-        told = [(each.cluster, each.status.get("conditions") or ()) for each in members]
-        conditions = settled(folded(told, bad_news, silent=_silent(aggregation, members)), before, aggregation.now)
+        before = stated(aggregation.status)
+        told = [(each.cluster, stated(each.status) or ()) for each in members]
+        silent = _silent(aggregation, members)
+        wanted = folded(told, bad_news, silent=silent) if members else unreported(before or (), silent)
+        timed = with_update_times([each for _, theirs in told for each in theirs] or before or ())
+        conditions = settled(wanted, before, aggregation.now, update_time=timed)
         status = {**status, "conditions": conditions} if conditions else status
         return _marked(status, aggregation)
 
@@ -80,17 +90,21 @@ def _silent(aggregation: Aggregation, members: Sequence[Member]) -> list[str]:
 
 
 def _marked(status: Json, aggregation: Aggregation) -> Json:
-    """With the condition that counts are the last known ones, as long as they are."""
-    mark = settled(unreachable(aggregation), aggregation.status.get("conditions"), aggregation.now)
+    """With the condition that counts are the last known ones, as long as they are, and if there is room for it."""
+    if "conditions" in status and stated(status) is None:
+        return status
+    timed = with_update_times(stated(status) or ())
+    mark = settled(unreachable(aggregation), stated(aggregation.status), aggregation.now, update_time=timed)
     types = {each["type"] for each in mark}
-    kept = [each for each in status.get("conditions") or () if each.get("type") not in types]
+    kept = [each for each in stated(status) or () if each.get("type") not in types]
     return {**status, "conditions": [*kept, *mark]} if mark else status
 
 
 def with_generation(status: Json, members: Iterable[Member], aggregation: Aggregation) -> Json:
-    """With the source's observedGeneration instead of the members', if they report any."""
+    """With the source's observedGeneration instead of the members', if they report any. Without members it stays."""
     status = {key: value for key, value in status.items() if key != "observedGeneration"}
-    told = [each.status["observedGeneration"] for each in members if "observedGeneration" in each.status]
+    statuses = [each.status for each in members] or [aggregation.status]
+    told = [each["observedGeneration"] for each in statuses if "observedGeneration" in each]
     generation = aggregation.observed_generation
     if told and generation is not None:
         status["observedGeneration"] = str(generation) if isinstance(told[0], str) else generation
@@ -109,8 +123,9 @@ def sums(members: Iterable[Member], always: Sequence[str] = (), unless_zero: Seq
 def revisions(members: Sequence[Member], current: str, updated: str) -> Json:
     """The names of the revision that ran before, and of the newest. Members give them themselves; they are those of a member that
     is not done, and once all are done, the same one twice: health checks look whether they are equal."""
-    behind = [each.status for each in members if each.status.get(current) != each.status.get(updated)]
-    shown = (behind or [members[0].status])[0]
+    statuses = [each.status for each in members]
+    behind = [each for each in statuses if each.get(current) != each.get(updated)]
+    shown = next(iter(behind or statuses), {})
     return {field: shown[field] for field in (current, updated) if shown.get(field)}
 
 
@@ -119,7 +134,7 @@ def agreed(members: Sequence[Member], *names: str) -> Json:
     result = {}
     for name in names:
         values = [each.status.get(name, ABSENT) for each in members]
-        if values[0] is not ABSENT and all(value == values[0] for value in values):
+        if values and values[0] is not ABSENT and all(value == values[0] for value in values):
             result[name] = values[0]
     return result
 
@@ -138,9 +153,12 @@ def earliest(members: Iterable[Member], field: str) -> Json:
 
 def worst(members: Sequence[Member], field: str, order: Sequence[str]) -> str:
     """Of a text that is one of a few, such as a phase: the first in `order` that any member has. One that is not in it comes
-    first: what it means is not known."""
-    values = sorted({str(fields.get(each.status, field, None) or "") for each in members})
-    return min(values, key=lambda value: order.index(value) if value in order else -1)
+    first: what it means is not known. No text, if it is not in it, keeps only the last from being said of all."""
+    if "" not in order:
+        order = [*order[:-1], "", *order[-1:]]
+    told = [fields.get(each.status, field, None) for each in members]
+    values = sorted({value if isinstance(value, str) else "" for value in told})
+    return min(values, default="", key=lambda value: order.index(value) if value in order else -1)
 
 
 #: What tells addresses apart for a reader: a load balancer's entry has either.

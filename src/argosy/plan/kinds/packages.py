@@ -4,7 +4,8 @@ The name of an entry point says for which kind it is, `Widget.example.com`. So o
 object of the kind is met. It stays the same for all the life of the process, and so decisions do.
 
 What a package says is called in this process, unlike scheduling plugins. A package that cannot be loaded, or fails, affects only
-its own kind: the status is merged as that of any kind, and no copy counts as finished.
+its own kind, of which no copy counts as finished. Without it, the status is merged as that of any kind; where its merge fails,
+the status stays.
 """
 
 import logging
@@ -16,11 +17,13 @@ from typing import Final
 import msgspec
 
 from argosy.kube.podreferences import Reference
-from argosy.plan.fields import Json
-from argosy.plan.kinds.generic import merge
+from argosy.plan.fields import MISSHAPEN, Json
+from argosy.plan.kinds.generic import is_stock
 from argosy.plan.kinds.kind import Kind
+from argosy.plan.kinds.merging import reported
 from argosy.plan.kinds.observation import Aggregation
 from argosy.plan.kinds.rules.rule import kind_by, read_rule
+from argosy.plan.kinds.unmergeable import Unmergeable, to_blame
 
 __all__ = ["GROUP", "loaded", "of_package"]
 
@@ -32,7 +35,12 @@ log = logging.getLogger(__name__)
 def of_package(group: str, kind: str) -> Kind | None:
     """The kind as an installed package describes it, None if none does."""
     point = _offered().get(f"{kind}.{group}" if group else kind)
-    return loaded(point, group, kind) if point is not None else None
+    if point is None:
+        return None
+    if is_stock(group, kind):
+        log.warning("kind %s: it is one of Kubernetes' own, so %s is not used", point.name, _origin(point))
+        return None
+    return loaded(point, group, kind)
 
 
 @lru_cache(maxsize=1)
@@ -53,7 +61,7 @@ def loaded(point: EntryPoint, group: str, kind: str) -> Kind:
             described = kind_by(read_rule({**described, "group": group, "kind": kind}))
         if not isinstance(described, Kind):
             raise TypeError(f"a Kind or a rule is needed, not {type(described).__name__}")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         log.exception("kind %s: %s (%s) cannot be loaded", point.name, _origin(point), point.value)
         return _unusable(f"{_origin(point)}, which describes its kind, cannot be loaded: {_text(error)}")
     log.info("kind %s: described by %s", point.name, _origin(point))
@@ -86,6 +94,7 @@ class _Guard:
             self._logged.add(what)
             log.error("%s: %s failed", self._origin, what, exc_info=error)
 
+    # Its errors are those of a member if it can merge what others report.
     def _aggregate(self, aggregate: Callable[[Aggregation], Json | None]) -> Callable[[Aggregation], Json | None]:
         def guarded(aggregation: Aggregation) -> Json | None:
             try:
@@ -93,8 +102,12 @@ class _Guard:
                 if status is not None and not isinstance(status, dict):
                     raise TypeError(f"a status is an object, not {type(status).__name__}")
             except Exception as error:
+                if isinstance(error, MISSHAPEN):
+                    blamed = to_blame(aggregate, aggregation)
+                    if 0 < len(blamed) < len(reported(aggregation)):
+                        raise Unmergeable(blamed) from error
                 self._failed("aggregate", error)
-                return merge(aggregation)
+                return aggregation.status or None
             return status
 
         return guarded
@@ -123,5 +136,5 @@ def _origin(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
 
 
-def _text(error: Exception) -> str:
+def _text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:_LONGEST]

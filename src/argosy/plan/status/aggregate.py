@@ -11,10 +11,12 @@ from argosy.api import keys
 from argosy.api.federated import FederatedObject
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.plan import fields
-from argosy.plan.fields import Json, equal
+from argosy.plan.fields import MISSHAPEN, Json, equal
 from argosy.plan.kinds.conditions import concluded
+from argosy.plan.kinds.kind import Kind
 from argosy.plan.kinds.observation import Aggregation, Observation
 from argosy.plan.kinds.registry import kind_in, kind_of
+from argosy.plan.kinds.unmergeable import Unmergeable, to_blame
 from argosy.plan.metadata import annotations_of, copy_keys
 from argosy.plan.pipeline.template import up_to_date
 from argosy.plan.status.wanted import Known, lacks
@@ -29,7 +31,7 @@ def source_status(
     now: str,
     known: Known | None = None,
 ) -> Json | None:
-    """The status to write to the source, None if it is unchanged or cannot be determined.
+    """The status to write to the source, None if it is unchanged or cannot be determined. Raises Unmergeable.
 
     One observation for each cluster the object is placed in, in any order; `now` is used only if something changed. `known` is
     what `argosy status` will know: no condition says that all is complete while something is missing.
@@ -43,18 +45,29 @@ def source_status(
     )
     config = known.type_config if known is not None else None
     kind = kind_in(source, config) if config is not None else kind_of(source)
-    status = kind.aggregate(aggregation)
+    status = _merged(kind, aggregation)
     if status is None:
         return None
     if known is not None:
         lacking = lacks(msgspec.structs.replace(known, source={**source, "status": status}))
         if lacking:
             aggregation = msgspec.structs.replace(aggregation, lacking=lacking)
-            status = kind.aggregate(aggregation) or status
+            status = _merged(kind, aggregation) or status
     status = concluded(
         status, aggregation, has_pods=bool(kind.pod_spec) and kind.has_conditions, update_time=kind.update_time
     )
     return None if equal(status, source.get("status") or {}) else status
+
+
+def _merged(kind: Kind, aggregation: Aggregation) -> Json | None:
+    try:
+        return kind.aggregate(aggregation)
+    except Unmergeable:
+        raise
+    except MISSHAPEN as error:
+        if not (blamed := to_blame(kind.aggregate, aggregation)):
+            raise
+        raise Unmergeable(blamed) from error
 
 
 def feedback(

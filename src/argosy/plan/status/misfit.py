@@ -13,6 +13,7 @@ from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.kube import schema, typecheck
 from argosy.kube.jsonreader import TOO_DEEP, is_deep
 from argosy.plan.fields import MISSHAPEN, Json
+from argosy.plan.status.refused import refused
 
 __all__ = ["misfit", "overlarge"]
 
@@ -33,6 +34,9 @@ def misfit(type_config: FederatedTypeConfig, copy: Json) -> str:
         mistyped = typecheck.check(type, msgspec.to_builtins(copy)).mistyped
         if mistyped:
             return mistyped[0][:300]
+        status = copy.get("status")
+        if isinstance(status, dict) and (why := refused(resource.group, type_config.kind, status)):
+            return why
     path = _too_large(copy)
     return f"{path[:300]}: number out of range" if path else ""
 

@@ -29,7 +29,7 @@ from argosy.plan.kinds.cause import cause_text
 from argosy.plan.kinds.generic import unfinished
 from argosy.plan.kinds.kind import Kind
 from argosy.plan.kinds.lack import About, Lack
-from argosy.plan.kinds.observation import observed_in
+from argosy.plan.kinds.observation import Aggregation, Observation, observed_in
 from argosy.plan.kinds.registry import kind_in, kind_of
 from argosy.plan.kinds.rollout import UNOBSERVED, status_of
 from argosy.plan.pipeline.policy import PolicyRef
@@ -42,7 +42,7 @@ __all__ = ["PENDING", "Known", "copy_in", "desired_in", "lacks", "missing", "pau
 
 #: Shown for a cluster that has not got what is wanted there yet. Not a state that is stored.
 PENDING: Final = "Pending"
-_READY: Final = "status.readyReplicas"
+_READY_REPLICAS: Final = "readyReplicas"
 #: Where a type config does not say otherwise.
 _REPLICAS: Final = "spec.replicas"
 
@@ -344,16 +344,33 @@ def _behind(wants: _Wants) -> list[Lack]:
         return [Lack("the newest change is on its way to the members", About.PROPAGATION)]
     if not config.spec.status_aggregation.enabled:
         return []
-    copies = [copy for name in wants.placed if (copy := wants.copy(name)) is not None]
     status, generation = known.source.get("status") or {}, int(known.source["metadata"].get("generation") or 0)
-    observed = observed_in(status)
-    if observed is None and any(observed_in(status_of(copy)) for copy in copies):
-        observed = 0
-    ready = sum(fields.number(copy, _READY) or 0 for copy in copies)
-    shown = fields.number(known.source, _READY) or 0
-    if (isinstance(observed, int) and observed < generation) or (_collects_status(config) and shown != ready):
+    shows, observed = _to_be_shown(wants), observed_in(status)
+    differs = False
+    if shows is not None:
+        differs = (fields.number(status, _READY_REPLICAS) or 0) != (fields.number(shows, _READY_REPLICAS) or 0)
+        if observed is None and observed_in(shows) is not None:
+            observed = 0
+    if differs or (observed is not None and observed < generation):
         return [Lack("its own status does not show the newest state yet", About.REPORT)]
     if kind_of(known.source).work:
         left = _unfinished(federated.spec.template, known.source, config)
         return [Lack(f"all clusters together: {each}", About.COMPLETION) for each in left]
     return []
+
+
+def _to_be_shown(wants: _Wants) -> Json | None:
+    """The status that the source gets of what was collected; None if its kind shows none."""
+    if not _collects_status(wants.config):
+        return None
+    copies = {name: copy for name in sorted(wants.placed) if (copy := wants.copy(name)) is not None}
+    observations = [
+        Observation(name, copy, last_written_generation=observed_in(status_of(copy)) or 0)
+        for name, copy in copies.items()
+    ]
+    source = wants.known.source
+    aggregation = Aggregation(source, observations, up_to_date=True, now="", federated=wants.federated)
+    try:
+        return kind_in(source, wants.config).aggregate(aggregation)
+    except MISSHAPEN:  # whose status that is, is told elsewhere
+        return None

@@ -87,9 +87,9 @@ def test_a_member_without_a_status_takes_nothing_away(kind: str) -> None:
     alone = merged(source_of(kind), both(kind))
     assert silent is not None
     assert alone is not None
-    apart = ("conditions", "observedGeneration", "phase", "message")
+    apart = ("conditions", "observedGeneration", "phase", "message", "lastSuccessfulTime")
     assert {k: v for k, v in silent.items() if k not in apart} == {k: v for k, v in alone.items() if k not in apart}
-    assert merged(source_of(kind), [observed("m1", None)]) is None
+    assert merged(source_of(kind, {}), [observed("m1", None)]) is None
 
 
 @pytest.mark.parametrize("kind", NAMES)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from argosy.api.statusrules import Count, HealthRules, Reached, StateOfCondition
-from argosy.kube.conditions import find
+from argosy.kube.conditions import find, stated
 from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.kinds.rollout import UNOBSERVED, missing_replicas, status_of, unobserved
@@ -53,7 +53,7 @@ def _phase(rule: Reached, copy: Json) -> list[str]:
 
 
 def _condition(rule: StateOfCondition, copy: Json) -> list[str]:
-    condition = find(status_of(copy).get("conditions"), rule.type)
+    condition = find(stated(status_of(copy)), rule.type)
     if condition is None:
         return [] if rule.optional else [f"its condition {rule.type} is not reported yet"]
     observed = fields.number(condition, "observedGeneration")

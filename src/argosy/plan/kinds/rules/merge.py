@@ -8,8 +8,8 @@ from argosy.api.statusrules import MergeRules, Phase
 from argosy.plan import fields
 from argosy.plan.fields import ABSENT, Json
 from argosy.plan.kinds.folding import BAD_NEWS
-from argosy.plan.kinds.generic import value_of_all
-from argosy.plan.kinds.merging import Member, merged, revisions, worst
+from argosy.plan.kinds.generic import of_all
+from argosy.plan.kinds.merging import Member, everybody, merged, revisions, worst
 from argosy.plan.kinds.observation import Aggregation
 
 __all__ = ["merge_by"]
@@ -18,19 +18,18 @@ __all__ = ["merge_by"]
 @lru_cache(maxsize=256)
 def merge_by(rules: MergeRules) -> Callable[[Aggregation], Json | None]:
     def merge(members: Sequence[Member], aggregation: Aggregation) -> Json:
-        return _merge(rules, members)
+        return _merge(rules, members, aggregation)
 
     return merged(merge, has_conditions=rules.conditions, bad_news=BAD_NEWS.union(rules.bad_news))
 
 
-def _merge(rules: MergeRules, members: Sequence[Member]) -> Json:
-    status: Json = {}
-    for field in sorted({field for each in members for field in each.status if field != "conditions"}):
-        value = value_of_all(field, [each.status.get(field, ABSENT) for each in members])
-        if value is not ABSENT:
-            status[field] = value
+def _merge(rules: MergeRules, members: Sequence[Member], aggregation: Aggregation) -> Json:
+    status = of_all(members, aggregation)
     for path in rules.sums:
-        status = _put(status, path, _sum(_values(members, path)))
+        if members or fields.number(aggregation.status, path) is None:
+            status = _put(status, path, _sum(_values(members, path)))
+        else:
+            status = _put(status, path, 0)
     for path in rules.highest:
         status = _put(status, path, max(_comparable(_values(members, path)), default=ABSENT))
     for path in rules.lowest:
@@ -39,7 +38,7 @@ def _merge(rules: MergeRules, members: Sequence[Member]) -> Json:
         values = _values(members, path)
         status = _put(status, path, any(value is True for value in values) if values else ABSENT)
     for phase in rules.worst:
-        status = _with_phase(status, phase, members)
+        status = _with_phase(status, phase, everybody(members, aggregation))
     if len(rules.revisions) == 2:
         current, newest = rules.revisions
         status |= revisions(members, current, newest)
@@ -75,7 +74,7 @@ def _with_phase(status: Json, phase: Phase, members: Sequence[Member]) -> Json:
     if not chosen:
         return fields.without(status, phase.field)
     status = fields.put(status, phase.field, chosen)
-    concerned = next(each for each in members if fields.get(each.status, phase.field, None) == chosen)
+    concerned = next((each for each in members if fields.get(each.status, phase.field, None) == chosen), members[0])
     for path in phase.with_:
         value = fields.get(concerned.status, path)
         if isinstance(value, str) and value and len(members) > 1 and path.rpartition(".")[2] == "message":

@@ -28,8 +28,9 @@ def _merge(members: Sequence[Member], aggregation: Aggregation) -> Json:
 def _metrics(members: Sequence[Member]) -> list[Json]:
     """Metrics that all members report. Of values that differ, only the average utilization is told: others may be no averages."""
     found = []
-    for metric in _of(members[0]):
-        same = [each for member in members for each in _of(member) if _identity(each) == _identity(metric)]
+    by_identity = [{_identity(metric): metric for metric in _of(member)} for member in members]
+    for identity, metric in by_identity[0].items() if by_identity else ():
+        same = [theirs[identity] for theirs in by_identity if identity in theirs]
         if len(same) != len(members):
             continue
         if all(each == metric for each in same):

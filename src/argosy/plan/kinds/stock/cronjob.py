@@ -5,7 +5,7 @@ from typing import Final
 
 from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Kind
-from argosy.plan.kinds.merging import Member, earliest, latest, listed_by_cluster, merged
+from argosy.plan.kinds.merging import Member, earliest, everybody, latest, listed_by_cluster, merged
 from argosy.plan.kinds.observation import Aggregation
 
 __all__ = ["KIND"]
@@ -15,7 +15,7 @@ _SUCCESS: Final = "lastSuccessfulTime"
 
 def _merge(members: Sequence[Member], aggregation: Aggregation) -> Json:
     status = listed_by_cluster(members, "active") | latest(members, "lastScheduleTime")
-    if all(each.status.get(_SUCCESS) for each in members):
+    if all(each.status.get(_SUCCESS) for each in everybody(members, aggregation)):
         status |= earliest(members, _SUCCESS)
     return status
 

@@ -115,12 +115,12 @@ def _done(copy: Json) -> int:
 
 def _aggregate(aggregation: Aggregation) -> Json | None:
     members = aggregation.present
-    if not members:
-        return None
     before = aggregation.status
+    if not members and not before:
+        return None
     if not aggregation.complete or _is_final(before):
         return {**before, "conditions": _with_times([*_reported(before), *unreachable(aggregation)], aggregation)}
-    end = _end(members) if len(members) == len(aggregation.observations) else []
+    end = _end(members) if members and len(members) == len(aggregation.observations) else []
     if end and end[0]["type"] == "Complete" and _lacking(aggregation) > 0:
         end = []
     status = _counts(aggregation, before if _still_holds(before, end) else {})

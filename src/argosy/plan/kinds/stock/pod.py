@@ -10,7 +10,7 @@ from argosy.kube.conditions import is_true
 from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Kind
-from argosy.plan.kinds.merging import Member, earliest, merged, worst
+from argosy.plan.kinds.merging import Member, earliest, everybody, merged, worst
 from argosy.plan.kinds.observation import Aggregation
 from argosy.plan.kinds.rollout import status_of
 
@@ -76,9 +76,10 @@ _CONTAINERS: Final = ("initContainerStatuses", "containerStatuses")
 
 def _merge(members: Sequence[Member], aggregation: Aggregation) -> Json:
     """A member that has reported nothing yet counts as pending."""
-    known = {each.cluster: each for each in members}
-    everybody = [known.get(each.cluster) or Member(each.cluster, {}) for each in aggregation.observations]
-    status: Json = {"phase": worst(everybody, "phase", _PHASES) or _PENDING, "message": _message(everybody)}
+    pods = everybody(members, aggregation)
+    status: Json = {"phase": worst(pods, "phase", _PHASES) or _PENDING}
+    if members or aggregation.status.get("message"):
+        status["message"] = _message(pods)
     # The API server gave it when the source was made, and it never changes.
     status |= {key: value for key, value in aggregation.status.items() if key == "qosClass"}
     status |= earliest(members, "startTime")
@@ -93,8 +94,10 @@ def _merge(members: Sequence[Member], aggregation: Aggregation) -> Json:
 
 
 def _message(members: Sequence[Member]) -> str:
+    if not members:
+        return "Pod in no cluster"
     phases: dict[str, list[str]] = {}
-    for each in members:
+    for each in sorted(members, key=lambda each: each.cluster):
         phases.setdefault(str(each.status.get("phase") or _PENDING), []).append(each.cluster)
     order = [*(phase for phase in _PHASES if phase in phases), *sorted(phases.keys() - set(_PHASES))]
     return "Pod " + ", and ".join(f"{phase.lower()} in clusters [{','.join(phases[phase])}]" for phase in order)

@@ -6,13 +6,14 @@ from typing import Final
 from argosy.plan import fields
 from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Kind
-from argosy.plan.kinds.merging import Member, agreed, merged, worst
+from argosy.plan.kinds.merging import Member, agreed, everybody, merged, worst
 from argosy.plan.kinds.observation import Aggregation
 
 __all__ = ["PERSISTENT_VOLUME", "PERSISTENT_VOLUME_CLAIM", "keeping"]
 
-_PHASES: Final = ("Failed", "Pending", "Available", "Released", "Bound")
-_CLAIM_PHASES: Final = ("Lost", "Pending", "", "Bound")
+_PENDING: Final = "Pending"
+_PHASES: Final = ("Failed", _PENDING, "", "Available", "Released", "Bound")
+_CLAIM_PHASES: Final = ("Lost", _PENDING, "", "Bound")
 #: The API server sets it, to the time at which it was told of another phase.
 _SINCE: Final = "lastPhaseTransitionTime"
 
@@ -37,8 +38,8 @@ def _keeping_binding(desired: Json, observed: Json) -> Json:
 
 
 def _merge_volume(members: Sequence[Member], aggregation: Aggregation) -> Json:
-    phase = worst(members, "phase", _PHASES)
-    status: Json = {"phase": phase} if phase else {}
+    phase = worst(everybody(members, aggregation), "phase", _PHASES) or _PENDING
+    status: Json = {"phase": phase}
     concerned = [each for each in members if each.status.get("phase") == phase]
     for field in ("reason", "message"):
         told = [(each.cluster, text) for each in concerned if isinstance(text := each.status.get(field), str) and text]
@@ -53,7 +54,7 @@ def _merge_volume(members: Sequence[Member], aggregation: Aggregation) -> Json:
 
 def _merge_claim(members: Sequence[Member], aggregation: Aggregation) -> Json:
     status = agreed(members, "accessModes", "capacity", "currentVolumeAttributesClassName")
-    return {"phase": worst(members, "phase", _CLAIM_PHASES) or "Pending", **status}
+    return {"phase": worst(everybody(members, aggregation), "phase", _CLAIM_PHASES) or _PENDING, **status}
 
 
 def _failed(desired: Json, copy: Json) -> list[str]:
