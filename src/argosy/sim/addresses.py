@@ -100,9 +100,10 @@ def _addresses(obj: Object) -> set[str]:
 
 
 def _wanted(obj: Object) -> bool:
-    return obj["kind"] == "Ingress" or obj["spec"].get("type") == "LoadBalancer"
+    return bool(obj["kind"] == "Ingress" or obj["spec"].get("type") == "LoadBalancer")
 
 
 def _is_due(obj: Object) -> bool:
     """Classes of load balancers are somebody else's."""
-    return not obj["spec"].get("loadBalancerClass") and _wanted(obj) != bool(_addresses(obj))
+    has_class = bool(obj["spec"].get("loadBalancerClass"))
+    return not has_class and _wanted(obj) != bool(_addresses(obj))
