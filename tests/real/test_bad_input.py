@@ -107,7 +107,7 @@ async def test_each_failure_is_told_in_one_line(kubernetes: Kubernetes, tmp_path
     assert 'cannot list resource "federatedclusters" in API group "core.kubeadmiral.io"' in nobody["get"].error
     assert 'cannot get resource "clusterpropagationpolicies" in API group' in nobody["apply"].error
     assert 'User "nobody" cannot get resource "federatedclusters"' in nobody["join"].error
-    assert "may not get federatedtypeconfigs.core.kubeadmiral.io" in nobody["controllers"].error
+    assert "may not get propagationpolicies.core.kubeadmiral.io" in nobody["controllers"].error
     assert "more" in nobody["controllers"].error
     assert "--controllers-user" in nobody["controllers"].hint
 

@@ -95,7 +95,7 @@ async def test_a_divided_job_does_its_work_once(world: World) -> None:
 
 
 async def test_a_divided_job_that_has_to_leave_a_cluster_is_not_complete_until_the_rest_is_done(world: World) -> None:
-    share = 10
+    share = 25  # enough that no cluster is done before it is told to stop
     await world.policy(**EQUAL)
     spec = {"parallelism": 3, "completions": 3 * share, "template": _pods("sum", restartPolicy="Never")}
     await world.client.create(JOBS, _workload(world, JOBS, "sum", spec))

@@ -1,6 +1,7 @@
 """One true status of many: each kind's, as users, `kubectl rollout status` and health checks read it on the federated object."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ from argosy.api import keys, resources
 from argosy.cli.output.report import gather, report
 from argosy.kube import yamlreader
 from argosy.kube.client import Patch
+from argosy.kube.errors import AlreadyExists
 from argosy.kube.resource import Resource
 from tests.harness.definitions import CRDS
 from tests.harness.ground import World
+from tests.harness.leading import ACCOUNTS
 from tests.harness.user import PODS, SERVICES, deployment, weights
 from tests.scenarios.seen import is_ready, pods_of
 
@@ -137,6 +140,8 @@ async def test_a_pod_shows_the_containers_of_all_members(world: World) -> None:
     await world.policy(**_TWO)
     labels = {keys.PROPAGATION_POLICY_LABEL: "policy"}
     metadata = {"name": "web", "namespace": world.namespace, "labels": labels}
+    with suppress(AlreadyExists):  # a control plane need not have a controller that makes it
+        await world.client.create(ACCOUNTS, {"metadata": {"name": "default", "namespace": world.namespace}})
     spec = {"containers": [{"name": "main", "image": "nginx:1.29"}]}
     await world.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
     source = await eventually_well(world, PODS)

@@ -34,11 +34,18 @@ def events(record: Record) -> dict[str, int]:
         if differences.is_told_by_kubelet(event) or event["reason"] in differences.PASSING:
             continue
         involved = event["involvedObject"]
+        if event["reason"] == "FailedScheduling" and _has_claims(record, involved["name"]):
+            continue  # whether a claim is there is seen by a scheduler in time or a moment later
         about = _named(record, involved["kind"], involved["name"], involved.get("uid", ""))
         key = f"{event['type']} {event['reason']} of {about} by {differences.component(event)}"
         series = event.get("series") or {}
         counted[key] += event.get("count") or series.get("count") or 1
     return {key: 1 if _is_repeated(key) else count for key, count in counted.items()}
+
+
+def _has_claims(record: Record, pod: str) -> bool:
+    versions = [entry.object for entry in record.ordered() if (entry.kind, entry.name) == ("Pod", pod)]
+    return any("persistentVolumeClaim" in volume for each in versions for volume in each["spec"].get("volumes") or ())
 
 
 def _is_repeated(key: str) -> bool:
