@@ -236,7 +236,9 @@ class Dispatch(Loop[FederatedKey]):
         # The source's own word counts before it is mirrored, which may be later than this pass. A source that was resumed is
         # waited for: what it says otherwise is mirrored with that.
         if self._pause.object(item.annotations) or self._pause.source(item.source, item.annotations):
-            await self._report.round(item, unsent_anywhere(item, self._caches.clusters), complete=False)
+            await self._report.round(
+                item, unsent_anywhere(item, self._caches.clusters, self._collector), complete=False
+            )
             return None
         return await self._round(item)
 
@@ -257,7 +259,7 @@ class Dispatch(Loop[FederatedKey]):
             for cluster in sorted(concerned)
             if not self._is_connecting(item, cluster, cluster in wanted)
         }
-        connecting = {cluster: unsent(item, cluster) for cluster in concerned - works.keys()}
+        connecting = {cluster: unsent(item, cluster, self._collector) for cluster in concerned - works.keys()}
         results = connecting | await self._rounds.run(item.key, works)
         complete = not connecting and len(results) == len(concerned)
         await self._report.round(item, results, complete)
@@ -281,7 +283,7 @@ class Dispatch(Loop[FederatedKey]):
         try:
             return await self._brought(item, cluster_name, wanted)
         except Withheld:
-            return msgspec.structs.replace(unsent(item, cluster_name), withheld=True)
+            return msgspec.structs.replace(unsent(item, cluster_name, self._collector), withheld=True)
 
     async def _brought(self, item: Item, cluster_name: str, wanted: bool) -> Applied:
         record = item.record(cluster_name)
@@ -289,7 +291,7 @@ class Dispatch(Loop[FederatedKey]):
         if cluster is None:  # it left the federation, and its copies are no longer ours
             return Applied(None)
         if self._pause.cluster(cluster):
-            return unsent(item, cluster_name)
+            return unsent(item, cluster_name, self._collector)
         obstacle = self._obstacle(item, cluster, record, wanted)
         member = self._members.get(cluster_name)
         if obstacle is not None:
@@ -298,7 +300,7 @@ class Dispatch(Loop[FederatedKey]):
                 return waiting if member is None else await self._operations.absent(member)
             return obstacle
         if member is None:  # it was disconnected just now, and is connected again before long, which wakes the object
-            return unsent(item, cluster_name)
+            return unsent(item, cluster_name, self._collector)
         if not wanted:
             if failover.has_failed(cluster) and not is_served_elsewhere(item, self._caches, self._collector):
                 return Applied(Propagation.WAITING_FOR_REMOVAL)
