@@ -38,8 +38,9 @@ REPEATED = (
     "ProvisioningFailed",
 )
 
-#: Events about a claim that waits for its pod: which of them are told depends on which of the two is seen first.
-PASSING = ("WaitForFirstConsumer", "WaitForPodScheduled")
+#: Events about a claim that waits for its pod, or a budget for its pods: whether they are told depends on which of the two is seen
+#: first.
+PASSING = ("WaitForFirstConsumer", "WaitForPodScheduled", "NoPods")
 
 
 def is_told_by_kubelet(event: dict[str, Any]) -> bool:
