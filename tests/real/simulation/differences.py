@@ -38,8 +38,8 @@ REPEATED = (
     "ProvisioningFailed",
 )
 
-#: Events about a claim that waits for its pod, or a budget for its pods: whether they are told depends on which of the two is seen
-#: first.
+#: Events about a claim that waits for its pod, or a budget for its pods: whether they are told depends on which of the two is
+#: seen first.
 PASSING = ("WaitForFirstConsumer", "WaitForPodScheduled", "NoPods")
 
 
