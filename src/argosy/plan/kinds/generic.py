@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Any, Final
 
 from argosy.api.typeconfigs import PathDefinition
-from argosy.kube import schema
 from argosy.kube.conditions import find, stated
 from argosy.plan import fields
 from argosy.plan.fields import ABSENT, Json
@@ -73,6 +72,9 @@ def is_stock(group: str, kind: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _stock() -> frozenset[tuple[str, str]]:
+    # Here, because most commands that only look at a kind need no schemas, which take long to load.
+    from argosy.kube import schema
+
     return frozenset((group, kind) for group, _, kind in schema.load().kinds())
 
 
