@@ -9,8 +9,9 @@ from tests.world.judge.objects import READS
 __all__ = ["Silent"]
 
 _LEASES, _CLUSTERS = "/leases/", "/federatedclusters/"
-#: What a shard has reserved is told again while there is any: of what is held, say, and lost its copy.
-_RESERVED = "/configmaps/argosy-reserved-"
+#: What a shard has reserved is told again while there is any: of what is held, say, and lost its copy. One that has just
+#: started, and has not heard of all copies, reserves for them until it has.
+_RESERVED = "argosy-reserved-"
 #: A question, for all that it is sent as an object.
 _QUESTIONS = ("/selfsubjectaccessreviews", "/selfsubjectrulesreviews")
 
@@ -36,8 +37,13 @@ class Silent(Line):
         if request.method in READS or not client.startswith("controllers"):
             return
         heartbeat = _CLUSTERS in request.path and request.path.endswith("/status")
-        if heartbeat or any(each in request.path for each in (_LEASES, _RESERVED, *_QUESTIONS)):
+        if heartbeat or _tells_reservations(request) or any(each in request.path for each in (_LEASES, *_QUESTIONS)):
             return
         self.last, self.at = f"{client} sent {request.method} {request.path} to {server}", self._time()
         if self._begun:
             self.broken(f"{self.last} although nothing happens")
+
+
+def _tells_reservations(request: Request) -> bool:
+    """The first time, their object is made: its name is in the body."""
+    return _RESERVED in request.path or (request.path.endswith("/configmaps") and _RESERVED.encode() in request.body)
