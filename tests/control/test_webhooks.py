@@ -11,7 +11,7 @@ from argosy.plan.pipeline.held import HeldReason, held_of
 from argosy.plan.plugins import IN_TREE
 from argosy.plan.scheduling.framework import Score
 from tests.harness.eventually import eventually
-from tests.harness.federation import DEPLOYMENTS, QUICK, Federation
+from tests.harness.federation import DEPLOYMENTS, QUICK, UNBRAKED, Federation
 from tests.harness.webhook import webhook_process
 
 pytestmark = pytest.mark.real_time("the plugin is a process that is asked over HTTP")
@@ -31,7 +31,7 @@ async def hook():
 
 @pytest.fixture
 async def fed():
-    async with Federation(3, timings=IMPATIENT, options=Options(workers=WORKERS)) as fed:
+    async with Federation(3, timings=IMPATIENT, options=Options(workers=WORKERS, brake=UNBRAKED.brake)) as fed:
         fed.patience = PATIENCE
         yield fed
 

@@ -20,6 +20,7 @@ from argosy.control.timings import Timings
 from argosy.kube import config
 from argosy.kube.client import Client
 from argosy.kube.http import HttpTransport
+from argosy.plan.brake.limits import Limits
 from argosy.plan.plugins import IN_TREE
 from argosy.plan.scheduling.profile import Registry
 from argosy.server.embedded import ADMIN, EmbeddedServer
@@ -50,6 +51,7 @@ __all__ = [
     "QUICK",
     "SECRETS",
     "SERVICES",
+    "UNBRAKED",
     "WATCHFUL",
     "Federation",
     "add_node",
@@ -82,6 +84,8 @@ QUICK = Timings(
     unready_grace=3.0,
     migration_quiet=0.2,
 )
+#: Nothing is held: a test's few objects are soon more than a share of all.
+UNBRAKED = Options(brake=Limits(share=1.0))
 #: Where a member is to be lost.
 WATCHFUL = msgspec.structs.replace(QUICK, health_threshold=0.4, apis_kept=0.4)
 
@@ -109,7 +113,7 @@ class Federation(User):
         *,
         transport: str = "local",
         timings: Timings = QUICK,
-        options: Options = Options(),
+        options: Options = UNBRAKED,
         data: Path | None = None,
         cpus: tuple[int, ...] = (),
         plugins: Registry = IN_TREE,

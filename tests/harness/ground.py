@@ -31,7 +31,7 @@ from argosy.kube.errors import ApiError, NotFound
 from argosy.testing import Cluster
 from tests.harness import candidates
 from tests.harness.candidates import Candidate, Credentials
-from tests.harness.federation import QUICK
+from tests.harness.federation import QUICK, UNBRAKED
 from tests.harness.inside import Inside
 from tests.harness.planes import EmbeddedPlane, Plane, StockPlane, VirtualPlane
 from tests.harness.user import EVENTS, NAMESPACES, SECRETS, User, cluster_secret, exists, federated_cluster, reported
@@ -66,7 +66,7 @@ class Ground(User):
         members: Iterable[Candidate],
         *,
         timings: Timings = GROUND,
-        options: Options = Options(),
+        options: Options = UNBRAKED,
         patience: float = 30.0,
     ):
         self.plane = plane

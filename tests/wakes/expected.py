@@ -50,6 +50,31 @@ _TESTS = [
         "reservations/federated types/how much a placement takes follows from its type",
         f"{_CONTROL}reservations.py::test_a_type_that_comes_late_has_its_reservations",
     ),
+    ("brake/federated objects/where copies are", f"{_CONTROL}brake.py::test_a_quarter_of_a_cluster_is_not_too_much"),
+    (
+        "brake/source objects/how many sources are being deleted",
+        f"{_CONTROL}brake_deletions.py::test_a_prune_of_everything_is_held_over_a_restart_until_it_is_confirmed",
+    ),
+    (
+        "brake/namespaces/removals are confirmed, or the brake is off",
+        f"{_CONTROL}brake.py::test_a_narrowed_policy_is_held_over_a_restart_until_it_is_confirmed",
+    ),
+    (
+        "brake/what would be taken away/something would be taken away, or was confirmed",
+        f"{_CONTROL}brake.py::test_a_narrowed_policy_is_held_over_a_restart_until_it_is_confirmed",
+    ),
+    (
+        "federate/the brake's judgements/what it would take away may go, or is held",
+        f"{_CONTROL}brake.py::test_one_object_that_moves_is_done_within_ten_seconds",
+    ),
+    (
+        "dispatch/the brake's judgements/whether it is deleted with its copies was decided",
+        f"{_CONTROL}brake_deletions.py::test_a_deleted_namespace_with_most_sources_is_held_and_confirmed",
+    ),
+    (
+        "followers/deletions that were let go/whether a leader's copies go with it",
+        f"{_CONTROL}brake_deletions.py::test_a_single_deletion_goes_on_after_a_moment_and_takes_its_followers_along",
+    ),
     (
         "done work/copies in members/what a copy had done counts when it is gone",
         f"{_SCENARIOS}what_a_copy_does_until_it_is_removed_counts_and_is_not_done_again",

@@ -28,6 +28,7 @@ from argosy.sim.cluster import Cluster
 from argosy.sim.manager import ControllerManager
 from argosy.sim.spec import MemberSpec
 from argosy.sim.timings import Timings as SimulatedTimings
+from tests.harness.federation import UNBRAKED
 from tests.world.clocks import ProcessClock
 from tests.world.disk import Disk, DiskStorage
 from tests.world.loop import PROCESS, Process, WorldLoop
@@ -169,7 +170,7 @@ class Controllers(Place):
         *,
         timings: Timings,
         shard: Shard = WHOLE,
-        options: Options = Options(),
+        options: Options = UNBRAKED,
     ):
         super().__init__(loop, network, seed, name)
         self._timings = timings

@@ -22,6 +22,7 @@ from argosy.server.auth.tokens import new_key
 from argosy.sim.spec import MemberSpec, NodePool
 from argosy.sim.timings import Timings as SimulatedTimings
 from tests.harness.eventually import eventually
+from tests.harness.federation import UNBRAKED
 from tests.harness.user import SECRETS, cluster_secret, federated_cluster
 from tests.world.clocks import ProcessClock
 from tests.world.disk import Disk
@@ -49,7 +50,7 @@ class World:
         shards: int = 1,
         timings: Timings = Timings(),
         pods: SimulatedTimings | None = None,
-        options: Options = Options(),
+        options: Options = UNBRAKED,
         disks: Mapping[str, Disk] = {},
         output: TextIO | None = None,
     ):

@@ -127,6 +127,7 @@ class EventReason(StrEnum):
     RELEASED = "Released"
     TYPE_CONFIG_MADE = "TypeConfigMade"
     TYPE_CONFIG_LEFT = "TypeConfigLeft"
+    REMOVAL_HELD = "RemovalHeld"
     DRY_RUN_WORKED = "DryRunWorked"
     CREATE_IN_CLUSTER = "CreateInCluster"
     UPDATE_IN_CLUSTER = "UpdateInCluster"

@@ -124,13 +124,19 @@ APPLIED_MIGRATION_CONFIGURATION: Final = PREFIX + "applied-migration-configurati
 DERIVED_SERVICE: Final = PREFIX + "derived-service"
 #: `true` on a federated object whose source vanished without having been deleted: its copies may be deleted.
 CONFIRM_DELETION: Final = ARGOSY_PREFIX + "confirm-deletion"
-#: JSON list, sorted: clusters that left the placements and whose copy was not yet seen gone.
+#: JSON list, sorted, of `{"cluster": …, "cause": …, "since": …}`: clusters that left the placements and whose copy was not yet
+#: seen gone. Earlier versions listed the names alone.
 TO_BE_REMOVED: Final = ARGOSY_PREFIX + "to-be-removed"
 #: JSON `{"total": …, "leaving": {cluster: {"share": …, "done": …}}}`: completions of a divided Job that succeeded in clusters it
 #: left, and those of copies that are to be removed.
 COMPLETED: Final = ARGOSY_PREFIX + "completed"
 #: JSON `{"reason": …, "message": …}`: why the pass stopped and the last good placement is held.
 HELD: Final = ARGOSY_PREFIX + "held"
+#: JSON `{"cause": …, "clusters": […], "since": …}`: copies that would be taken away with too many others, and stay until that is
+#: confirmed or undone.
+HELD_REMOVAL: Final = ARGOSY_PREFIX + "held-removal"
+#: On the system namespace, JSON: what was confirmed, planned or released (`plan.brake.orders`), and until when nothing is held.
+BRAKE_ORDERS: Final = ARGOSY_PREFIX + "brake-orders"
 #: JSON: clusters that keep their copy as it is, since the overrides meant for them cannot be applied (`plan.copies.held_copies`).
 HELD_COPIES: Final = ARGOSY_PREFIX + "held-copies"
 #: JSON: which rule of which override policy made which patch (`plan.overriders.record`).
@@ -166,6 +172,8 @@ SOURCE_GENERATION: Final = PREFIX + "source-generation"
 PROPAGATED_ANNOTATION_KEYS: Final = PREFIX + "propagated-annotation-keys"
 PROPAGATED_LABEL_KEYS: Final = PREFIX + "propagated-label-keys"
 ADOPTED: Final = PREFIX + "adopted"
+#: `true` on a copy that was left running when its source was deleted by mistake.
+RESCUED: Final = ARGOSY_PREFIX + "rescued"
 FEDERATED_CLUSTER_UID: Final = PREFIX + "federated-cluster-uid"
 LATEST_REPLICASET_PREFIX: Final = "latestreplicaset.kubeadmiral.io/"
 
@@ -211,6 +219,7 @@ MARKS: Final = frozenset(
         PROPAGATED_ANNOTATION_KEYS,
         PROPAGATED_LABEL_KEYS,
         ADOPTED,
+        RESCUED,
         FEDERATED_CLUSTER_UID,
     }
 )

@@ -133,11 +133,13 @@ class PropagationPolicySpec(msgspec.Struct, frozen=True, rename="camel", omit_de
     resource_selectors: tuple[ResourceSelector, ...] = ()
     #: Among policies that select the same object.
     priority: int = 0
+    #: `Confirm`: no copy is taken away because something besides the object itself changed, before somebody confirms that.
+    removal_protection: str = ""
 
     @property
     def placing(self) -> "PropagationPolicySpec":
-        """Without what says which objects it is for."""
-        return msgspec.structs.replace(self, resource_selectors=(), priority=0)
+        """Without what says which objects it is for, and how they are guarded."""
+        return msgspec.structs.replace(self, resource_selectors=(), priority=0, removal_protection="")
 
     @property
     def sticky(self) -> bool:

@@ -7,6 +7,7 @@ import socket
 from typing import Any
 
 from argosy.api import keys
+from argosy.control.brake.brake import Brake
 from argosy.control.caches.informers import Caches
 from argosy.control.caches.livefleet import LiveFleet
 from argosy.control.collect import Collector
@@ -77,6 +78,7 @@ class ControllerContext:
         # The objects of the control plane, and the fleet they describe.
         self.caches = Caches(client, timings, self.tasks, shard)
         self.fleet = LiveFleet(self.caches.clusters)
+        self.brake = Brake(self.caches, options.brake, timings, metrics)
         self.priorities = Priorities(client, timings)
 
         # Members, and their objects.
@@ -98,7 +100,7 @@ class ControllerContext:
         self.reserved = ReservedFleet(self.caches, self.collector, self.fleet, self.peers)
         self.publisher = self._publisher()
         self.done = DoneWork(self.caches, self.collector)
-        self.followers = Followers(self.caches)
+        self.followers = Followers(self.caches, self.brake)
         self.arrivals = Arrivals(self.caches, self.fleet, timings)
         self.placed = PlacedWorkloads(self.caches, self.fleet.snapshot.workloads)
         # Every shard calls webhooks; only one records events about their configuration.
@@ -111,7 +113,7 @@ class ControllerContext:
 
     @property
     def states(self) -> list[State]:
-        states: list[State] = [self.caches, self.fleet, self.collector]
+        states: list[State] = [self.caches, self.fleet, self.brake, self.collector]
         if self.katalyst is not None:
             states.append(self.katalyst)
         inputs: list[State] = [self.claims, self.reserved, self.done, self.followers, self.arrivals, self.placed]

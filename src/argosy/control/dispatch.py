@@ -19,13 +19,16 @@ from argosy.api import keys
 from argosy.api.conditions import EventReason, Propagation, Refused
 from argosy.api.shards import WHOLE, Shard, bucket_of
 from argosy.api.types import FederatedCluster, PropagationEntry
+from argosy.control.brake.brake import Brake
+from argosy.control.brake.deletions import Deletion
 from argosy.control.caches.catalog import TypeChange
 from argosy.control.caches.informers import Caches, SourceChange
 from argosy.control.caches.livefleet import LiveFleet
 from argosy.control.caches.objectkeys import FederatedKey, SourceKey
-from argosy.control.caches.views import FederatedView, same_but_for_status
+from argosy.control.caches.views import FederatedView, SourceView, same_but_for_status
 from argosy.control.collect import Collector, CopyChange
 from argosy.control.context import ControllerContext
+from argosy.control.copies import deletion
 from argosy.control.copies.item import Item, Nobodys, item_of
 from argosy.control.copies.operations import Applied, Operations
 from argosy.control.copies.pause import Pause, PauseGuard, pause_changed
@@ -46,6 +49,7 @@ from argosy.kube.client import Client
 from argosy.kube.informer import Change
 from argosy.kube.objects import Metadata, Partial, key_of
 from argosy.kube.queue import Result, WorkQueue
+from argosy.plan.brake.cause import Cause
 from argosy.plan.copies import adoption, placement
 from argosy.plan.copies.identity import Refusal
 from argosy.plan.copies.render import (
@@ -76,6 +80,7 @@ class Dispatch(Loop[FederatedKey]):
         collector: Collector,
         operations: Operations,
         pause: Pause,
+        brake: Brake,
         recorder: ObjectRecorder,
         marks: LatencyMarks,
         metrics: Metrics,
@@ -93,6 +98,7 @@ class Dispatch(Loop[FederatedKey]):
         self._collector = collector
         self._operations = operations
         self._pause = pause
+        self._brake = brake
         self._recorder = recorder
         self._report = Report(client, caches, recorder, metrics)
         self._marks = marks
@@ -111,6 +117,7 @@ class Dispatch(Loop[FederatedKey]):
             shared.collector,
             shared.operations,
             shared.pause,
+            shared.brake,
             shared.recorder,
             shared.arrival,
             shared.metrics,
@@ -131,6 +138,7 @@ class Dispatch(Loop[FederatedKey]):
         yield Wake(caches.catalog.changes, self._of_type, "its type came or changed: it may have waited for that", 1)
         gone = "its type is not federated any more"
         yield Wake(caches.catalog.changes, self._of_gone_type, gone, 1, self._timings.types_kept)
+        yield Wake(self._brake.judged, lambda key: [key.federated], "whether it is deleted with its copies was decided")
         yield Wake(caches.system, self._if_fleet_paused, "the fleet was paused or resumed", 1)
         changes = self._collector.changes
         yield Wake(changes, self._of_removed_copy, "a copy that was to go is gone")
@@ -302,6 +310,8 @@ class Dispatch(Loop[FederatedKey]):
         if member is None:  # it was disconnected just now, and is connected again before long, which wakes the object
             return unsent(item, cluster_name, self._collector)
         if not wanted:
+            if cluster_name not in item.noted:  # the next pass notes it, if that is let go
+                return unsent(item, cluster_name, self._collector)
             if failover.has_failed(cluster) and not is_served_elsewhere(item, self._caches, self._collector):
                 return Applied(Propagation.WAITING_FOR_REMOVAL)
             return await self._operations.remove(self._guarded(item, member), item.config, item.member_key)
@@ -389,8 +399,16 @@ class Dispatch(Loop[FederatedKey]):
         # A source that is being deleted no longer mirrors its annotations, but may still be resumed.
         if self._pause.source(item.source, item.annotations):
             return None
-        if not self._deletion_is_meant(item):
-            return await self._hold_deletion(item)
+        source = self._caches.source(item.source)
+        if not deletion.is_meant(item, source):
+            return await self._hold_deletion(item, source)
+        match self._brake.deletion(item.source):
+            case Deletion.WAIT:
+                return Result(requeue_after=self._timings.conflict)
+            case Deletion.HELD:
+                held = self._brake.held_deletion(item.source)
+                await self._report.held_deletion(item, held.message if held else "", Cause.SOURCES_DELETED)
+                return None
         works = {
             cluster: Work("clean", functools.partial(self._clean, item, cluster))
             for cluster in sorted(placement.may_hold_copies(item.federated))
@@ -406,37 +424,11 @@ class Dispatch(Loop[FederatedKey]):
         await self._report.round(item, results, complete)
         return self._next(results) or Result(requeue_after=self._timings.deletion_recheck)
 
-    def _deletion_is_meant(self, item: Item) -> bool:
-        """Whether a user deleted the source.
-
-        Not if the source merely vanished: the garbage collector deletes its federated object, too. Not if a new source of the
-        same name exists, which may own these copies. And not if the source is not being deleted: then the garbage collector
-        was wrong, or the CRD of federated objects itself is being deleted.
-        """
-        owners = [owner.uid for owner in item.federated.metadata.owner_references if owner.controller]
-        if item.annotations.get(keys.CONFIRM_DELETION) == "true":
-            return True
-        if not owners:
-            return item.refusal is None or item.refusal.reason is Refused.NO_SOURCE
-        source = self._caches.source(item.source)
-        return source is not None and source.metadata.uid in owners and bool(source.metadata.deletion_timestamp)
-
-    async def _hold_deletion(self, item: Item) -> Result | None:
+    async def _hold_deletion(self, item: Item, source: SourceView | None) -> Result | None:
         """Copies stay, and the object says why; it is woken when a source appears."""
         if not self._caches.sources_synced(item.config.name):
             return Result(requeue_after=self._timings.deletion_recheck)
-        confirmed = f"its copies stay until the {item.key} is annotated with {keys.CONFIRM_DELETION}=true"
-        if self._caches.source(item.source) is None:
-            message = (
-                f"the source is gone without having been deleted; {confirmed}. To keep them for good, remove its"
-                f" finalizer {keys.SYNC_FINALIZER}"
-            )
-        else:
-            message = (
-                f"this object is being deleted, but its source is not; {confirmed}. Once its finalizer"
-                f" {keys.SYNC_FINALIZER} is removed, it is created anew and takes them over"
-            )
-        await self._report.held_deletion(item, message)
+        await self._report.held_deletion(item, deletion.why_held(item, source))
         return None
 
     async def _clean(self, item: Item, cluster_name: str) -> Applied:
@@ -448,9 +440,11 @@ class Dispatch(Loop[FederatedKey]):
             return Applied(Propagation.CLUSTER_NOT_READY)
         if self._pause.cluster(cluster):
             return Applied(Propagation.WAITING_FOR_REMOVAL)
-        stays = functools.partial(adoption.orphans, item.annotations)
+        rescued = self._brake.deletion(item.source) is Deletion.RESCUE
+        stays = functools.partial(adoption.orphans, item.annotations, rescued=rescued)
+        guarded = self._guarded(item, member)
         try:
-            return await self._operations.remove(self._guarded(item, member), item.config, item.member_key, stays)
+            return await self._operations.remove(guarded, item.config, item.member_key, stays, rescued=rescued)
         except Withheld:
             return Applied(Propagation.WAITING_FOR_REMOVAL, withheld=True)
 

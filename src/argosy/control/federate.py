@@ -7,8 +7,14 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from argosy.api import keys
+from argosy.api.conditions import EventReason
 from argosy.api.types import FederatedTypeConfig, PropagationPolicy
+from argosy.control.brake.brake import Brake
+from argosy.control.brake.deletions import Deletion
+from argosy.control.brake.removals import Judgement
 from argosy.control.caches.catalog import TypeChange
 from argosy.control.caches.informers import Caches, SourceChange
 from argosy.control.caches.livefleet import LiveFleet
@@ -38,6 +44,9 @@ from argosy.kube.informer import Change
 from argosy.kube.objects import Metadata, decode
 from argosy.kube.queue import Result, WorkQueue
 from argosy.kube.references import reference_to
+from argosy.plan.brake.cause import Cause, text_of
+from argosy.plan.brake.held_removal import held_removal_of, with_held_removal
+from argosy.plan.brake.kept import kept
 from argosy.plan.copies import placement
 from argosy.plan.failover.custom_migration import next_expiry
 from argosy.plan.failover.failover import BEHIND_ALL
@@ -47,6 +56,7 @@ from argosy.plan.pipeline.federate import NameTaken
 from argosy.plan.pipeline.held import HeldReason
 from argosy.plan.pipeline.policy import override_refs
 from argosy.plan.pipeline.run import Outcome
+from argosy.plan.pipeline.state import Note
 from argosy.plan.scheduling.rules import NO_RULES
 from argosy.plan.scheduling.wakeups import Concern, Wakeups
 
@@ -72,6 +82,7 @@ class Federate(Loop[SourceKey]):
         collector: Collector,
         peers: PeerReservations | None,
         basis: DecisionBasis,
+        brake: Brake,
         webhooks: Webhooks,
         plugins: RemotePlugins,
         recorder: ObjectRecorder,
@@ -89,6 +100,7 @@ class Federate(Loop[SourceKey]):
         self._collector = collector
         self._peers = peers
         self._basis = basis
+        self._brake = brake
         self._webhooks = webhooks
         self._recorder = recorder
         self._marks = marks
@@ -130,6 +142,7 @@ class Federate(Loop[SourceKey]):
             shared.collector,
             shared.peers,
             basis,
+            shared.brake,
             shared.webhooks,
             shared.plugins,
             shared.recorder,
@@ -177,6 +190,7 @@ class Federate(Loop[SourceKey]):
         why, grace = "something it needs does not exist", self._timings.missing_grace
         yield Wake(basis.followers.lacking, itself, why, 1, grace)
         yield Wake(basis.followers.found, itself, "what it waited for exists")
+        yield Wake(self._brake.judged, itself, "what it would take away may go, or is held")
         yield Wake(self._collector.changes, basis.failback.of_copy, "replicas come back to a recovered cluster")
         why = "a policy selects it, or did"
         yield Sweep(basis.claims.changes, itself, basis.claims.concerned, why, basis.rank)
@@ -253,6 +267,8 @@ class Federate(Loop[SourceKey]):
 
     def _concern(self, key: SourceKey, metadata: Metadata, wakeups: Wakeups) -> Concern:
         view, reference = self._caches.federated_view(key), self._basis.claims.in_force(key, metadata).ref
+        if self._brake.concerns(key):  # what it waits for may be undone
+            return Concern.PLACEMENT
         if reference is None and not policy_references(metadata):
             return Concern.NONE
         placed = view.placed if view is not None else frozenset()
@@ -305,10 +321,7 @@ class Federate(Loop[SourceKey]):
         source.setdefault("kind", config.kind)
         view = self._caches.federated_view(key)
         if source["metadata"].get("deletionTimestamp"):
-            if view is not None and not view.metadata.deletion_timestamp and self._awaits_followers(key):
-                return Result(requeue_after=self._timings.conflict)
-            await self._writer.delete(key, config, source, view)
-            return None
+            return await self._delete(key, config, source, view)
         if view is not None and view.metadata.deletion_timestamp:
             return None  # created anew once it is gone
         known = self._caches.source(key)
@@ -320,6 +333,7 @@ class Federate(Loop[SourceKey]):
         outcome = self._decide(key, source, existing, config)
         if outcome is None:
             return None
+        outcome = self._braked(key, outcome, existing, view)
         wanted = outcome.object if outcome.object is not None else existing
         if wanted is None:
             return None
@@ -336,6 +350,50 @@ class Federate(Loop[SourceKey]):
         for note in outcome.notes:
             self._recorder.on(reference_to(source), note.type, note.reason, note.message)
         return None
+
+    async def _delete(
+        self, key: SourceKey, config: FederatedTypeConfig, source: Object, view: FederatedView | None
+    ) -> Result | None:
+        verdict = self._brake.deletion(key) if view is not None else Deletion.GO
+        if verdict is Deletion.WAIT:
+            return Result(requeue_after=self._timings.conflict)
+        if verdict is Deletion.HELD:
+            await self._tell_held(key, config, view)
+            return None
+        self._brake.decided(key)
+        if view is not None and not view.metadata.deletion_timestamp and self._awaits_followers(key):
+            return Result(requeue_after=self._timings.conflict)
+        await self._writer.delete(key, config, source, view)
+        return None
+
+    async def _tell_held(self, key: SourceKey, config: FederatedTypeConfig, view: FederatedView | None) -> None:
+        """That its deletion is held is kept with the object: it stays so after a restart."""
+        held, raw = self._brake.held_deletion(key), self._caches.federated_raw(key)
+        if held is None or raw is None or view is None or held_removal_of(view.metadata.annotations) == held:
+            return
+        federated = decode(raw, dict)
+        annotations = with_held_removal(annotations_of(federated), held)
+        metadata = {**federated["metadata"], "annotations": annotations}
+        await self._writer.store(config, {**federated, "metadata": metadata}, create=False)
+        self._recorder.event(view, "Warning", EventReason.REMOVAL_HELD, held.message)
+
+    def _braked(self, key: SourceKey, outcome: Outcome, existing: Object | None, view: FederatedView | None) -> Outcome:
+        """The outcome, or one that takes nothing away while the brake has not let that go."""
+        if outcome.departure is None or outcome.object is None or existing is None:
+            self._brake.forget(key)
+            return outcome
+        answer = self._brake.ask(key, outcome.departure, view)
+        if answer.judgement is Judgement.GO:
+            return outcome
+        held = answer.held
+        notes: tuple[Note, ...] = ()
+        before = held_removal_of(annotations_of(existing))
+        if held is not None and (before is None or before.cause != held.cause):
+            notes = (Note("Warning", EventReason.REMOVAL_HELD, held.message),)
+        elif held is None and answer.begun and outcome.departure.cause is Cause.POLICY_UNNAMED:
+            text = f"{text_of(Cause.POLICY_UNNAMED)}: its copies are removed in a minute, unless it is named again"
+            notes = (Note("Warning", EventReason.REMOVAL_HELD, text),)
+        return msgspec.structs.replace(outcome, object=kept(existing, outcome.object, held), notes=notes)
 
     def _awaits_followers(self, key: SourceKey) -> bool:
         """Whether its followers have yet to note that it is being deleted. They are waited for, but not for long."""

@@ -16,6 +16,8 @@ import msgspec
 
 from argosy.api import keys
 from argosy.api.types import FederatedTypeConfig
+from argosy.control.brake.brake import Brake
+from argosy.control.brake.deletions import Deletion
 from argosy.control.caches.catalog import TypeChange
 from argosy.control.caches.informers import Caches, SourceChange
 from argosy.control.caches.objectkeys import SourceKey
@@ -39,8 +41,9 @@ log = logging.getLogger(__name__)
 class Followers:
     name = "followers"
 
-    def __init__(self, caches: Caches) -> None:
+    def __init__(self, caches: Caches, brake: Brake) -> None:
         self._caches = caches
+        self._brake = brake
         self._graph = Graph(self._where, self._behind, self._pods)
         #: Followers whose leaders came, went, moved or changed.
         self.led: Signal[SourceKey] = Signal("leaders of an object")
@@ -53,6 +56,7 @@ class Followers:
         yield Follow(caches.federated_changes, self._federated_changed, "what leaders need, and where they are")
         yield Follow(caches.source_changes, self._source_changed, "what exists, and which workload it is about")
         yield Follow(caches.catalog.changes, self._type_changed, "what an object needs follows from its type")
+        yield Follow(self._brake.deletions_decided, self._deletion_decided, "whether a leader's copies go with it")
 
     # What is asked.
 
@@ -60,6 +64,13 @@ class Followers:
         """Whom an object follows, and where that places it."""
         ref = self._ref(key)
         return self._graph.following(ref) if ref is not None else NOBODY
+
+    def leaders_at(self, key: SourceKey) -> frozenset[str]:
+        """Where those are that an object follows as stored."""
+        ref = self._ref(key)
+        found = (self._key(each) for each in self._graph.stored_leaders(ref)) if ref is not None else ()
+        views = [self._caches.federated_view(each) for each in found if each is not None]
+        return frozenset(name for view in views if view is not None for name in view.placed)
 
     def is_led(self, key: SourceKey) -> bool:
         """Whether a leader asks for this object to be propagated."""
@@ -165,6 +176,11 @@ class Followers:
         if view is not None:
             self._set_leader(told.key, ref, view, view)
 
+    def _deletion_decided(self, key: SourceKey) -> None:
+        ref, view = self._ref(key), self._caches.federated_view(key)
+        if ref is not None and view is not None:
+            self._set_leader(key, ref, view, view)
+
     def _set_about(self, ref: ObjectRef, told: SourceChange, config: FederatedTypeConfig) -> None:
         old, new = told.change.old, told.change.new
         # A generation of 0 tells nothing: autoscalers have none on many API servers.
@@ -254,8 +270,10 @@ class Followers:
         return key is not None and self._caches.sources_synced(key.type) and self._caches.source(key) is None
 
     def _source_is_deleted(self, key: SourceKey) -> bool:
+        """Together with its copies, as far as that is decided."""
         source = self._caches.source(key)
-        return source is not None and bool(source.metadata.deletion_timestamp)
+        deleted = source is not None and bool(source.metadata.deletion_timestamp)
+        return deleted and self._brake.deletion(key) is Deletion.GO
 
     # What is told.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from argosy.control.aggregate import Aggregate
+from argosy.control.brake.loop import BrakeLoop
 from argosy.control.clusters import Clusters
 from argosy.control.context import ControllerContext
 from argosy.control.dispatch import Dispatch
@@ -48,6 +49,7 @@ def loops_of(shared: ControllerContext) -> list[Loop[Any]]:
         Clusters.of(shared) if owner else ClusterConnections.of(shared),
         migrate,
         federate,
+        BrakeLoop.of(shared),
         dispatch,
         refusals,
         Aggregate.of(shared, refusals, busy=lambda: len(federate.queue) + len(dispatch.queue) > 0),

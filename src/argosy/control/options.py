@@ -5,6 +5,7 @@ import msgspec
 from argosy.api.shards import WHOLE, Shard
 from argosy.kube.answers import DEFAULT, AnswerLimits
 from argosy.kube.endpoints import EndpointRules
+from argosy.plan.brake.limits import Limits
 
 __all__ = ["Options"]
 
@@ -27,3 +28,5 @@ class Options(msgspec.Struct, frozen=True):
     shard: Shard = WHOLE
     #: Allowed endpoints for members and webhooks.
     endpoints: EndpointRules = EndpointRules()
+    #: How much may be taken away at once.
+    brake: Limits = Limits()

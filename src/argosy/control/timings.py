@@ -81,6 +81,21 @@ class Timings(msgspec.Struct, frozen=True):
     leaders_quiet: float = 0.1
     #: How long the deletion of an object waits for its followers to note it.
     followers_patience: float = 5.0
+    #: What would be taken away waits until nothing more of it came for so long,
+    brake_settle: float = 5.0
+    #: ... but no longer than this after the first.
+    brake_longest: float = 30.0
+    #: A cluster that is emptied because of itself waits so long for a second one: then it is no order, but perhaps a loop.
+    brake_order: float = 1.0
+    #: What was taken away within this time counts as well.
+    brake_window: float = 600.0
+    #: An object whose policy label vanished keeps its copies for so long in any case.
+    brake_unnamed: float = 60.0
+    #: The deletion of a source waits until no other was deleted for so long, where there are many sources.
+    brake_deletions: float = 2.0
+    #: Deletions within this time count as one.
+    brake_minute: float = 60.0
+
     #: A cluster that was not ready for so long has failed: its workloads are started elsewhere. Off by default.
     failover_after: float | None = None
     #: A cluster that has been ready for so long again has recovered: workloads may return.

@@ -52,18 +52,24 @@ class TestRemovals:
     def test_whoever_ever_left_is_noted_until_seen_gone(self, rounds):
         annotations, before, ever = {}, set(), set()
         for after in rounds:
-            annotations = with_removals_noted(annotations, before, after)
+            annotations = with_removals_noted(annotations, dict.fromkeys(before - after, "Own"), after, "now")
             ever |= after
             assert set(to_be_removed(annotations)) | after == ever
             assert not set(to_be_removed(annotations)) & after
             before = after
 
     def test_the_note_goes_when_absence_was_seen(self):
-        noted = with_removals_noted({"x": "y"}, ["m1", "m2"], [])
-        assert noted == {"x": "y", keys.TO_BE_REMOVED: '["m1","m2"]'}
+        noted = with_removals_noted({"x": "y"}, {"m1": "Own", "m2": "Own"}, [], "now")
+        each = '{"cluster":"%s","cause":"Own","since":"now"}'
+        assert noted == {"x": "y", keys.TO_BE_REMOVED: f"[{each % 'm1'},{each % 'm2'}]"}
         assert after_removal(noted, ["m3"]) is None
-        assert after_removal(noted, ["m1"]) == {"x": "y", keys.TO_BE_REMOVED: '["m2"]'}
+        assert after_removal(noted, ["m1"]) == {"x": "y", keys.TO_BE_REMOVED: f"[{each % 'm2'}]"}
         assert after_removal(noted, ["m1", "m2"]) == {"x": "y"}
+
+    def test_what_an_earlier_version_noted_is_read(self):
+        old = {keys.TO_BE_REMOVED: '["m1"]'}
+        assert to_be_removed(old) == ["m1"]
+        assert to_be_removed(with_removals_noted(old, {"m2": "Own"}, [], "now")) == ["m1", "m2"]
 
     def test_an_unreadable_note_is_no_reason_to_stop(self):
         assert to_be_removed({keys.TO_BE_REMOVED: "{"}) == []

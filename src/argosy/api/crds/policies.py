@@ -127,6 +127,11 @@ _PROPAGATION_FIELDS = {
     "autoMigration": _AUTO_MIGRATION,
     "reschedulePolicy": _RESCHEDULE,
     "stickyCluster": boolean("Older way to say reschedulePolicy.disableRescheduling."),
+    "removalProtection": string(
+        "Confirm: no copy is removed because the policy or the fleet changed, before `argosy confirm`; Limits, if absent: only"
+        " what is too much at once is held.",
+        enum=["Limits", "Confirm"],
+    ),
     **rules(_TERM),
 }
 

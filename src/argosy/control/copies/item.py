@@ -46,6 +46,11 @@ class Item(NamedTuple):
     def source(self) -> SourceKey:
         return SourceKey(self.config.name, self.member_key)
 
+    @property
+    def noted(self) -> list[str]:
+        """Clusters whose copy may be removed."""
+        return placement.to_be_removed(self.annotations)
+
     def patches(self, cluster: str) -> placement.Patches:
         return placement.overrides_for(self.overrides, cluster, self.config.spec.controllers)
 

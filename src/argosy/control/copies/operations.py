@@ -112,7 +112,13 @@ class Operations:
             return failed.applied
 
     async def remove(
-        self, member: Reached, config: FederatedTypeConfig, key: str, stays: Stays = lambda annotations: False
+        self,
+        member: Reached,
+        config: FederatedTypeConfig,
+        key: str,
+        stays: Stays = lambda annotations: False,
+        *,
+        rescued: bool = False,
     ) -> Applied:
         """Delete our object from the member with background propagation; or, if it `stays`, leave it there unmanaged (orphan).
 
@@ -131,7 +137,7 @@ class Operations:
                 try:
                     if stays(metadata.annotations):
                         doing = "released"
-                        return await self._release(member, config, present)
+                        return await self._release(member, config, present, rescued)
                     if metadata.deletion_timestamp:
                         return Applied(Propagation.WAITING_FOR_REMOVAL, metadata)
                     if keys.RETAIN_TERMINATING_FINALIZER in metadata.finalizers:
@@ -154,8 +160,9 @@ class Operations:
             return failed.applied
         return Applied(None)
 
-    async def _release(self, member: Reached, config: FederatedTypeConfig, present: Object) -> Applied:
-        released = functools.partial(_put, config, _made(config, present, lambda: orphaned(present)))
+    async def _release(self, member: Reached, config: FederatedTypeConfig, present: Object, rescued: bool) -> Applied:
+        left = _made(config, present, lambda: orphaned(present, rescued=rescued))
+        released = functools.partial(_put, config, left)
         await self._write(member, "update", Propagation.LABEL_REMOVAL_FAILED, released)
         return Applied(None, wrote="update")
 
@@ -374,7 +381,7 @@ def _refusal(present: Object, adopt: bool) -> Applied | None:
         return Applied(
             Propagation.MANAGED_LABEL_FALSE, error=f"the object in the member carries {keys.MANAGED_LABEL}=false"
         )
-    if adopt:
+    if adopt or (present["metadata"].get("annotations") or {}).get(keys.RESCUED) == "true":
         return None
     return Applied(
         Propagation.ALREADY_EXISTS,

@@ -18,6 +18,7 @@ from argosy.kube import timestamps
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import NotFound
 from argosy.kube.objects import split_key
+from argosy.plan.brake.held_removal import held_removal_of
 from argosy.plan.copies import placement
 from argosy.plan.copies.identity import Refusal
 from argosy.plan.copies.render import is_replaced, version_of
@@ -77,6 +78,7 @@ class Report:
             reason=reason,
             held=held_of(item.annotations),
             held_copies=item.held,
+            held_removal=held_removal_of(item.annotations),
         )
         self._tell(item, results)
         if status is not None:
@@ -119,16 +121,22 @@ class Report:
             reason=held.reason,
             held=held,
             held_copies=item.held,
+            held_removal=held_removal_of(item.annotations),
         )
         if status is not None:
             await self._write_status(item.key, status)
 
-    async def held_deletion(self, item: Item, message: str) -> None:
+    async def held_deletion(self, item: Item, message: str, reason: str = "DeletionNotConfirmed") -> None:
         """The copies stay although the object is being deleted."""
         before = item.federated.status
         known = {entry.cluster: propagation.Result(entry.status, message=entry.message) for entry in before.clusters}
         status = propagation.propagation_status(
-            before, before.synced_generation, known, timestamps.now(), reason="DeletionNotConfirmed"
+            before,
+            before.synced_generation,
+            known,
+            timestamps.now(),
+            reason=reason,
+            held_removal=held_removal_of(item.annotations),
         )
         if status is not None:
             self._recorder.event(item.federated, "Warning", EventReason.ENSURE_DELETION_FAILED, message)

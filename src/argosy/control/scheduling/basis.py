@@ -89,6 +89,7 @@ class DecisionBasis:
                 registry=self.profiles.registry,
                 wanted=self._options.federate_all or self.is_led(key, annotations_of(source)),
                 following=self.followers.following(key),
+                leaders_at=lambda: self.followers.leaders_at(key),
                 missing=self.followers.missing(key),
                 exclude_namespaces=self.excluded,
                 now=clock.now(),

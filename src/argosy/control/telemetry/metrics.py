@@ -34,6 +34,11 @@ class Metrics:
             "member_identity_mismatches", "Times another cluster answered in a member's place.", ["cluster"]
         )
         self.refused = counter("refused", "Federated objects of which nothing is sent to members.", ["reason"])
+        self.held_removals = gauge(
+            "held_removals",
+            "Copies that would be taken away with too many others, and stay until confirmed.",
+            ["cause"],
+        )
         self.control_writes = counter("control_plane_writes", "Writes to the control plane.", ["kind", "verb"])
         self.queue_length = gauge("queue_length", "Keys ready to be worked on.", ["loop"])
         self.queue_age = gauge("queue_oldest_age_seconds", "How long the longest waiting key has been ready.", ["loop"])

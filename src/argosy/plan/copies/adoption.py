@@ -47,8 +47,10 @@ def may_adopt(annotations: Mapping[str, str], cluster: str) -> bool:
         raise AdoptionError(f"{keys.CLUSTERS_TO_ADOPT}: {error}") from None
 
 
-def orphans(annotations: Mapping[str, str], member_annotations: Mapping[str, str]) -> bool:
+def orphans(annotations: Mapping[str, str], member_annotations: Mapping[str, str], *, rescued: bool = False) -> bool:
     """Whether a member's copy stays, without the managed label, when the federated object is deleted."""
+    if rescued:
+        return True
     match _stated(annotations, keys.INTERNAL_ORPHAN, keys.ORPHAN):
         case keys.ORPHAN_ALL:
             return True

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
-import orjson
 
 from argosy.api import keys
 from argosy.api.federated import FederatedStatus
@@ -16,16 +15,19 @@ from argosy.kube.objects import Metadata
 from argosy.plan.metadata import without_annotations
 
 __all__ = [
+    "Removal",
     "after_removal",
     "entry_of",
     "in_order",
     "is_placed_by",
     "may_hold_copies",
     "merged_overrides",
+    "names_of",
     "overrides_by_cluster",
     "overrides_for",
     "placed",
     "placed_by",
+    "removals",
     "to_be_removed",
     "value_at",
     "with_overrides",
@@ -39,10 +41,10 @@ Patches = list[dict[str, Any]]
 
 def placed(spec: Mapping[str, Any]) -> list[str]:
     """The effective placement: the union of all entries, sorted."""
-    return sorted({name for entry in spec.get("placements") or () for name in _names(entry)})
+    return sorted({name for entry in spec.get("placements") or () for name in names_of(entry)})
 
 
-def _names(entry: Mapping[str, Any]) -> list[str]:
+def names_of(entry: Mapping[str, Any]) -> list[str]:
     return [reference["cluster"] for reference in entry.get("placement") or ()]
 
 
@@ -59,7 +61,7 @@ def is_placed_by(spec: Mapping[str, Any], controller: str) -> bool:
 def placed_by(spec: Mapping[str, Any], controller: str) -> frozenset[str]:
     """Where this controller wants the object."""
     entries = (entry for entry in spec.get("placements") or () if entry["controller"] == controller)
-    return frozenset(name for entry in entries for name in _names(entry))
+    return frozenset(name for entry in entries for name in names_of(entry))
 
 
 def with_placement(spec: dict[str, Any], controller: str, clusters: Iterable[str]) -> dict[str, Any]:
@@ -139,31 +141,52 @@ def in_order(entries: Entries, pipeline: Sequence[Sequence[str]]) -> Entries:
 # Write ahead: a cluster leaves the placements only in the write that records it as to be removed.
 
 
-def to_be_removed(annotations: Mapping[str, str]) -> list[str]:
-    """Clusters whose copy has not been seen gone yet. An unreadable annotation counts as empty: status names them as well."""
+class Removal(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A copy that may be removed, and was not yet seen gone. Copies that are not noted are never removed."""
+
+    cluster: str
+    #: `plan.brake.cause`; empty in what earlier versions wrote.
+    cause: str = ""
+    since: str = ""
+
+
+def removals(annotations: Mapping[str, str]) -> list[Removal]:
+    """Copies that have not been seen gone yet. An unreadable annotation counts as empty: then nothing is removed, and the next
+    pass notes anew what status names."""
     try:
-        return msgspec.json.decode(annotations.get(keys.TO_BE_REMOVED, "[]"), type=list[str])
+        noted = msgspec.json.decode(annotations.get(keys.TO_BE_REMOVED, "[]"), type=list[str | Removal])
     except msgspec.MsgspecError:
         return []
+    return [Removal(each) if isinstance(each, str) else each for each in noted]
 
 
-def with_removals_noted(annotations: Mapping[str, str], before: Iterable[str], after: Iterable[str]) -> dict[str, str]:
-    """The annotations to store together with the new placement."""
-    noted = {*to_be_removed(annotations), *before}.difference(after)
-    return _with_note(annotations, noted)
+def to_be_removed(annotations: Mapping[str, str]) -> list[str]:
+    """The clusters of these copies."""
+    return [each.cluster for each in removals(annotations)] if keys.TO_BE_REMOVED in annotations else []
+
+
+def with_removals_noted(
+    annotations: Mapping[str, str], causes: Mapping[str, str], after: Iterable[str], since: str
+) -> dict[str, str]:
+    """The annotations to store together with the new placement. `causes` says which copies go from now on, and why."""
+    noted = {each.cluster: each for each in removals(annotations)}
+    for cluster, cause in causes.items():
+        noted.setdefault(cluster, Removal(cluster, cause, since))
+    placed_there = set(after)
+    return _with_notes(annotations, [each for each in noted.values() if each.cluster not in placed_there])
 
 
 def after_removal(annotations: Mapping[str, str], absent: Iterable[str]) -> dict[str, str] | None:
     """The annotations once these clusters were seen to have no copy; None if none of them was recorded."""
-    noted = to_be_removed(annotations)
-    left = set(noted).difference(absent)
-    return None if len(left) == len(noted) else _with_note(annotations, left)
+    noted, gone = removals(annotations), set(absent)
+    left = [each for each in noted if each.cluster not in gone]
+    return None if len(left) == len(noted) else _with_notes(annotations, left)
 
 
-def _with_note(annotations: Mapping[str, str], clusters: Iterable[str]) -> dict[str, str]:
+def _with_notes(annotations: Mapping[str, str], noted: Iterable[Removal]) -> dict[str, str]:
     rest = without_annotations(annotations, keys.TO_BE_REMOVED)
-    names = sorted(set(clusters))
-    return {**rest, keys.TO_BE_REMOVED: orjson.dumps(names).decode()} if names else rest
+    listed = sorted(noted, key=lambda each: each.cluster)
+    return {**rest, keys.TO_BE_REMOVED: msgspec.json.encode(listed).decode()} if listed else rest
 
 
 class Placed(Protocol):

@@ -108,7 +108,11 @@ def adopted(observed: Json) -> Json:
     """An existing object as the one to update, marked as adopted if it was not managed yet."""
     if keys.MANAGED_LABEL in labels_of(observed):
         return observed
-    annotations = {**annotations_of(observed), keys.ADOPTED: "true"}
+    annotations = annotations_of(observed)
+    if keys.RESCUED in annotations:  # it was ours
+        annotations = without_annotations(annotations, keys.RESCUED)
+    else:
+        annotations = {**annotations, keys.ADOPTED: "true"}
     return {**observed, "metadata": {**observed["metadata"], "annotations": annotations}}
 
 
@@ -119,11 +123,14 @@ def in_bucket(desired: Json, bucket: int) -> Json:
     return {**desired, "metadata": {**desired["metadata"], "labels": labels}}
 
 
-def orphaned(observed: Json) -> Json:
-    """A member's object as it is left behind: no longer managed, otherwise unchanged."""
+def orphaned(observed: Json, *, rescued: bool = False) -> Json:
+    """A member's object as it is left behind: no longer managed, otherwise unchanged. One that was rescued says so: it is taken
+    over without being asked for if its source is applied again."""
     metadata = dict(observed["metadata"])
     ours = (keys.MANAGED_LABEL, keys.BUCKET_LABEL)
     metadata["labels"] = {key: value for key, value in labels_of(observed).items() if key not in ours}
+    if rescued:
+        metadata["annotations"] = {**annotations_of(observed), keys.RESCUED: "true"}
     finalizers = metadata.get("finalizers") or []
     metadata["finalizers"] = [name for name in finalizers if name != keys.RETAIN_TERMINATING_FINALIZER]
     return {**observed, "metadata": metadata}

@@ -221,6 +221,10 @@ class Graph:
         if not selecting:
             self._selecting.pop(ref.namespace, None)
 
+    def stored_leaders(self, ref: ObjectRef) -> frozenset[ObjectRef]:
+        """Whom it follows, as stored."""
+        return self._stored.get(ref, frozenset())
+
     # What follows from it.
 
     def is_led(self, ref: ObjectRef) -> bool:

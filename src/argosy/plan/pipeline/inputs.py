@@ -1,7 +1,7 @@
 """The inputs of one pass of the pipeline: the object, the policies it names, the fleet. The caller reads them."""
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
@@ -50,6 +50,8 @@ class PassInputs(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
     wanted: bool = False
     #: Whom the object follows, and where that places it. None if nobody knows: then what is stored stays.
     following: Following | None = None
+    #: Where those are that it followed, as stored.
+    leaders_at: Callable[[], Collection[str]] = tuple
     #: What the object needs and does not exist, each as `Kind namespace/name`. None if nobody knows.
     missing: Sequence[str] | None = None
     #: Namespaces that are not propagated without a policy.

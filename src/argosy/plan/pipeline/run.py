@@ -16,6 +16,8 @@ import msgspec
 
 from argosy.api import keys
 from argosy.api.conditions import EventReason
+from argosy.kube import timestamps
+from argosy.plan.brake.departure import Departure, departure_of
 from argosy.plan.copies.placement import entry_of, is_placed_by, placed, with_removals_noted
 from argosy.plan.explain.record import Inputs, encode, record_of
 from argosy.plan.fields import Json, equal
@@ -71,6 +73,8 @@ class Outcome(msgspec.Struct, frozen=True):
     deferred: str = ""
     #: When the pass is to be run again at the latest.
     until: datetime.datetime | None = None
+    #: What the object loses if this is stored.
+    departure: Departure | None = None
 
 
 def run_locally(inputs: PassInputs) -> Outcome:
@@ -163,7 +167,8 @@ def _mode_changed(before: Mapping[str, str], state: State) -> bool:
 
 
 def _outcome(inputs: PassInputs, state: State) -> Outcome:
-    annotations = _annotations(inputs, state)
+    departure = departure_of(inputs, state)
+    annotations = _annotations(inputs, state, departure)
     if state.before is not None and equal(_object(state, annotations), state.before):
         return Outcome(held=state.held, decision=state.decision, deferred=state.deferred, until=state.until)
     # The record of the decision is written with other changes, but never causes a write.
@@ -171,21 +176,24 @@ def _outcome(inputs: PassInputs, state: State) -> Outcome:
     if record:
         annotations = with_annotation(annotations, keys.DECISION, record)
     written = _object(state, annotations)
-    return Outcome(written, state.before is None, state.held, state.notes, state.decision, state.deferred, state.until)
+    create = state.before is None
+    return Outcome(written, create, state.held, state.notes, state.decision, state.deferred, state.until, departure)
 
 
 def _object(state: State, annotations: dict[str, str]) -> Json:
     return {**state.base, "metadata": {**state.base["metadata"], "annotations": annotations}, "spec": state.spec}
 
 
-def _annotations(inputs: PassInputs, state: State) -> dict[str, str]:
-    annotations = state.annotations
+def _annotations(inputs: PassInputs, state: State, departure: Departure | None) -> dict[str, str]:
+    annotations = without_annotations(state.annotations, keys.HELD_REMOVAL)
     if not any(keys.OVERRIDE_CONTROLLER in step for step in inputs.type_config.spec.controllers):
         # Nobody overrides any more, so nobody would ever let these go on.
         annotations = without_annotations(annotations, keys.HELD_COPIES)
     before = state.before["spec"] if state.before is not None else {}
-    if before.get("placements") is not state.spec.get("placements"):
-        annotations = with_removals_noted(annotations, placed(before), placed(state.spec))
+    if departure is not None or before.get("placements") is not state.spec.get("placements"):
+        causes = departure.causes if departure is not None else {}
+        since = timestamps.timestamp(inputs.now) if inputs.now is not None else ""
+        annotations = with_removals_noted(annotations, causes, placed(state.spec), since)
     return {**with_held(annotations, state.held), keys.PENDING_CONTROLLERS: pending.dump(state.pending)}
 
 

@@ -72,6 +72,7 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
     if not verdict.schedule or state.annotations.get(keys.NO_SCHEDULING):
         return _with_failback(inputs, msgspec.structs.replace(state, deferred=verdict.deferred_reasons), policy)
 
+    state = msgspec.structs.replace(state, changed=verdict.difference)
     current = _current(inputs, state)
     whole = ""
     if inputs.replicas_path:

@@ -10,6 +10,7 @@ from argosy.plan.fields import Json
 from argosy.plan.pipeline.held import Held, HeldReason
 from argosy.plan.pipeline.pending import Steps
 from argosy.plan.scheduling.schedule import Decision
+from argosy.plan.scheduling.triggers import Difference
 
 __all__ = ["Note", "State"]
 
@@ -40,6 +41,8 @@ class State(msgspec.Struct, frozen=True, eq=False):
     notes: tuple[Note, ...] = ()
     #: What scheduling decided, if it ran.
     decision: Decision | None = None
+    #: What changed since the last scheduling, if there was a reason for another.
+    changed: Difference | None = None
     #: The settings that prevent scheduling although something changed.
     deferred: str = ""
     #: When the pass is to be run again at the latest.

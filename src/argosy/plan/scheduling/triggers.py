@@ -88,6 +88,8 @@ class Difference(msgspec.Struct, frozen=True):
     stable: tuple[str, ...] = ()
     content: bool = False
     fleet: FleetChange = FleetChange()
+    #: Whether the profile's content is other, which counts as content.
+    profile: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -96,6 +98,8 @@ class Verdict(msgspec.Struct, frozen=True):
     schedule: bool
     reason: str = ""
     deferred: tuple[str, ...] = ()
+    #: What changed; None if that is not known.
+    difference: Difference | None = None
 
     @property
     def deferred_reasons(self) -> str:
@@ -142,14 +146,17 @@ def decide(stored: str | None, now: Triggers, policy: PropagationPolicy | None, 
     """Whether to schedule, given the record stored with the object (None or empty: none)."""
     if not stored:
         return Verdict(True, FIRST)
-    if not placed and policy is not None:
-        return Verdict(True, UNPLACED)
+    unplaced = not placed and policy is not None
     if stored == now.text:
-        return Verdict(False)
+        return Verdict(True, UNPLACED, difference=Difference()) if unplaced else Verdict(False)
     then = read_record(stored)
     if then is None:
-        return Verdict(True, UNREADABLE)
-    return verdict(_difference(then, now), policy.spec if policy is not None else None)
+        return Verdict(True, UNPLACED if unplaced else UNREADABLE)
+    difference = _difference(then, now)
+    if unplaced:
+        return Verdict(True, UNPLACED, difference=difference)
+    found = verdict(difference, policy.spec if policy is not None else None)
+    return msgspec.structs.replace(found, difference=difference)
 
 
 def mode_then(stored: str | None) -> str:
@@ -216,6 +223,7 @@ def _difference(then: Record | kubeadmiral.Record, now: Triggers) -> Difference:
         stable=tuple(field for field in stable if getattr(then, field) != getattr(record, field)),
         content=(then.content, then.profile) != (record.content, record.profile),
         fleet=now.fleet.hashes.reading(then.reads).since(then.clusters),
+        profile=then.profile != record.profile,
     )
 
 

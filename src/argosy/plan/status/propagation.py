@@ -10,6 +10,8 @@ import msgspec
 
 from argosy.api.conditions import CHECK_CLUSTERS, OVERRIDES_APPLIED, PROPAGATED, Propagation
 from argosy.api.federated import FederatedCondition, FederatedObject, FederatedStatus, PropagationEntry
+from argosy.plan.brake.held_removal import CONDITION as REMOVAL_HELD
+from argosy.plan.brake.held_removal import HeldRemoval
 from argosy.plan.copies.held_copies import NONE, HeldCopies
 from argosy.plan.pipeline.held import CONDITION, Held, HeldReason
 
@@ -43,6 +45,7 @@ def propagation_status(
     reason: str = "",
     held: Held | None = None,
     held_copies: HeldCopies = NONE,
+    held_removal: HeldRemoval | None = None,
 ) -> FederatedStatus | None:
     """The status after a round over the clusters in `results`, None if it is unchanged.
 
@@ -50,7 +53,8 @@ def propagation_status(
     """
     known = {entry.cluster: entry for entry in before.clusters}
     clusters = tuple(_entry(name, results[name], known.get(name)) for name in sorted(results))
-    conditions = (_propagated(clusters, reason), *_scheduled(held), *_overrides(clusters, held, held_copies))
+    told = (*_scheduled(held), *_overrides(clusters, held, held_copies), *_removal_held(held_removal))
+    conditions = (_propagated(clusters, reason), *told)
     unchanged = (
         clusters == before.clusters
         and generation == before.synced_generation
@@ -99,6 +103,10 @@ def _propagated(clusters: tuple[PropagationEntry, ...], reason: str) -> Federate
 
 def _scheduled(held: Held | None) -> tuple[FederatedCondition, ...]:
     return () if held is None else (FederatedCondition(CONDITION, "False", reason=held.reason),)
+
+
+def _removal_held(held: HeldRemoval | None) -> tuple[FederatedCondition, ...]:
+    return () if held is None else (FederatedCondition(REMOVAL_HELD, "True", reason=held.cause, message=held.message),)
 
 
 def _overrides(

@@ -84,7 +84,7 @@ def test_a_cluster_that_is_left_is_noted_as_to_be_removed():
         )
     )
     assert again.object is not None
-    assert again.object["metadata"]["annotations"][keys.TO_BE_REMOVED] == '["m2"]'
+    assert again.object["metadata"]["annotations"][keys.TO_BE_REMOVED] == '[{"cluster":"m2","cause":"Followed"}]'
 
 
 def test_what_is_missing_is_noted_told_once_and_forgotten():

@@ -1,0 +1,102 @@
+"""Deletions: sources that are being deleted, and whether their copies go with them.
+
+One that comes alone goes on after a moment. If more than half of all sources were deleted within a minute, none of them does:
+their copies stay as they are, until that is confirmed, or they are rescued: released from the federation and left running.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from enum import Enum, auto
+
+from argosy.control.brake.counts import Counts
+from argosy.control.caches.objectkeys import SourceKey
+from argosy.control.timings import Timings
+from argosy.kube import timestamps
+from argosy.plan.brake.cause import Cause
+from argosy.plan.brake.held_removal import HeldRemoval
+from argosy.plan.brake.limits import Limits, is_mass_deletion
+from argosy.plan.brake.orders import Orders
+
+__all__ = ["Deletion", "Deletions"]
+
+
+class Deletion(Enum):
+    GO = auto()
+    WAIT = auto()
+    HELD = auto()
+    #: The copies stay in the members, and are ours no more.
+    RESCUE = auto()
+
+
+class Deletions:
+    def __init__(self, counts: Counts, limits: Limits, timings: Timings) -> None:
+        self._counts = counts
+        self._limits = limits
+        self._timings = timings
+        #: Federated sources that are being deleted: since when (seconds since 1970), and when we heard of it.
+        self._deleted: dict[SourceKey, tuple[float, float]] = {}
+        #: When sources were deleted, lately; and those of them that are gone.
+        self._times: list[float] = []
+        self._finished: list[float] = []
+        self._last = float("-inf")
+        self._held: dict[SourceKey, HeldRemoval] = {}
+        self._going: set[SourceKey] = set()
+
+    @property
+    def held(self) -> dict[SourceKey, HeldRemoval]:
+        return self._held
+
+    def observe(self, key: SourceKey, deleted: str | None, now: float) -> bool:
+        """A federated source is being deleted since then. Returns whether that is news."""
+        at = timestamps.parse(deleted)
+        if at is None or key in self._deleted:
+            return False
+        self._deleted[key] = (at.timestamp(), now)
+        insort(self._times, at.timestamp())
+        self._last = now
+        return True
+
+    def gone(self, key: SourceKey, time: float) -> None:
+        """The source is no more, `time` being the time of day. That it was deleted counts for another minute."""
+        deleted = self._deleted.pop(key, None)
+        self._held.pop(key, None)
+        self._going.discard(key)
+        if deleted is not None:
+            insort(self._finished, deleted[0])
+        # What is held says so itself, however long ago it was deleted.
+        for times in (self._times, self._finished):
+            del times[: bisect_left(times, time - 2 * self._timings.brake_minute)]
+
+    def ask(self, key: SourceKey, recorded: HeldRemoval | None, orders: Orders, now: float, at: str) -> Deletion:
+        """Whether the copies of a source that is being deleted go with it."""
+        if self._limits.never or key in self._going:
+            return Deletion.GO
+        if recorded is not None and recorded.cause != Cause.SOURCES_DELETED:
+            recorded = None
+        held = self._held.get(key) or recorded
+        if orders.rescues(held.since if held is not None else at):
+            self._held.pop(key, None)
+            return Deletion.RESCUE
+        if orders.confirms(Cause.SOURCES_DELETED, held.since if held is not None else at):
+            self._held.pop(key, None)
+            self._going.add(key)
+            return Deletion.GO
+        if held is not None or self._is_one_of_many(key):
+            self._held[key] = held or HeldRemoval(Cause.SOURCES_DELETED, (), at)
+            return Deletion.HELD
+        _, heard = self._deleted.get(key, (0.0, float("-inf")))
+        quiet = now - self._last >= self._timings.brake_deletions or now - heard >= self._timings.brake_longest
+        if self._counts.objects >= self._limits.deleted and not quiet:
+            return Deletion.WAIT
+        self._going.add(key)
+        return Deletion.GO
+
+    def _is_one_of_many(self, key: SourceKey) -> bool:
+        """Whether most sources were deleted within the minute around this one."""
+        if key not in self._deleted:
+            return False
+        at, minute = self._deleted[key][0], self._timings.brake_minute
+        before = bisect_right(self._times, at) - bisect_left(self._times, at - minute)
+        after = bisect_right(self._times, at + minute) - bisect_left(self._times, at)
+        # Those that are gone already are not among the objects any more.
+        of = self._counts.objects + len(self._finished)
+        return is_mass_deletion(self._limits, max(before, after), of)
