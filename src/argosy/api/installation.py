@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from argosy.api import caveats, crds, guard, keys, rights, typeconfigs
+from argosy.api import caveats, crds, guard, keys, protection, rights, typeconfigs
 from argosy.api.typeconfigs import FederatedTypeConfig
 
 __all__ = ["Manifests", "manifests", "namespace"]
@@ -34,7 +34,7 @@ def manifests(
         crds.manifests(),
         namespace(),
         rights.manifests(configs, subjects),
-        guard.manifests(subjects),
+        [*guard.manifests(subjects), *protection.manifests()],
         stock,
         caveats.manifests(configs, subjects),
     )

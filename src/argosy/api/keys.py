@@ -104,6 +104,9 @@ FAILBACK_REPLICAS: Final = ARGOSY_PREFIX + "failback-replicas"
 #: The cluster has failed: it has not been ready for long.
 UNREADY_TAINT: Final = ARGOSY_PREFIX + "unready"
 
+#: Somebody ordered it to be emptied: `argosy drain`.
+DRAINED_TAINT: Final = ARGOSY_PREFIX + "drained"
+
 # Internal twins, set by controllers.
 INTERNAL_CONFLICT_RESOLUTION: Final = INTERNAL_PREFIX + "conflict-resolution"
 INTERNAL_CLUSTERS_TO_ADOPT: Final = INTERNAL_PREFIX + "clusters-to-adopt"
@@ -135,6 +138,10 @@ HELD: Final = ARGOSY_PREFIX + "held"
 #: JSON `{"cause": …, "clusters": […], "since": …}`: copies that would be taken away with too many others, and stay until that is
 #: confirmed or undone.
 HELD_REMOVAL: Final = ARGOSY_PREFIX + "held-removal"
+#: `true` on the system namespace or one of our CRDs: it may be deleted.
+UNINSTALL: Final = ARGOSY_PREFIX + "uninstall"
+#: On a FederatedCluster that is leaving together with others: since when that waits to be confirmed.
+LEAVE_HELD: Final = ARGOSY_PREFIX + "leave-held"
 #: On the system namespace, JSON: what was confirmed, planned or released (`plan.brake.orders`), and until when nothing is held.
 BRAKE_ORDERS: Final = ARGOSY_PREFIX + "brake-orders"
 #: JSON: clusters that keep their copy as it is, since the overrides meant for them cannot be applied (`plan.copies.held_copies`).

@@ -9,6 +9,7 @@ from argosy.cli.client.connection import Target
 from argosy.cli.commands import (
     apply,
     backup,
+    brake,
     controllers,
     explain,
     get,
@@ -67,6 +68,7 @@ app.command()(up.down)
 app.command()(server.server)
 app.command()(sim.sim)
 app.command()(install.install)
+app.command()(install.uninstall)
 app.command()(controllers.controllers)
 app.command()(join.join)
 app.command()(join.unjoin)
@@ -82,6 +84,10 @@ app.command()(objects.patch)
 app.command()(objects.label)
 app.command()(pause.pause)
 app.command()(pause.resume)
+app.command()(brake.confirm)
+app.command()(brake.rescue)
+app.command()(brake.brake)
+app.command()(taint.drain)
 app.command()(backup.backup)
 app.command()(backup.restore)
 app.command()(orphans.orphans)

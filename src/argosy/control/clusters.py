@@ -15,6 +15,7 @@ from argosy.api import conditions as texts
 from argosy.api import keys, resources
 from argosy.api.conditions import EventReason
 from argosy.api.types import FederatedCluster
+from argosy.control.brake.brake import Brake
 from argosy.control.caches.catalog import TypeChange
 from argosy.control.caches.informers import Caches
 from argosy.control.caches.livefleet import LiveFleet
@@ -40,6 +41,7 @@ from argosy.kube.errors import ApiError, Conflict, Forbidden, NotFound, Transpor
 from argosy.kube.events import EventRecorder
 from argosy.kube.queue import Result, WorkQueue
 from argosy.kube.references import reference_of
+from argosy.plan.brake.cause import Cause
 
 __all__ = ["Clusters"]
 
@@ -48,6 +50,7 @@ _SOON = 1.0
 #: How long a cluster that never joined, as far as is known, may take to release its membership.
 _COURTESY = 5.0
 
+_LEAVES_HELD = "held: other members are leaving, and this one holds copies"
 #: The advice for a cluster that cannot leave because the member no longer answers.
 _GIVE_UP = "if the member is gone for good, `argosy unjoin {name} --force` gives it up (what is in it stays there)"
 
@@ -67,6 +70,7 @@ class Clusters(Loop[str]):
         health: ClusterHealth,
         expected: ExpectedKinds,
         cascade: Cascade,
+        brake: Brake,
         fleet: LiveFleet,
         collector: Collector,
         recorder: EventRecorder,
@@ -82,6 +86,7 @@ class Clusters(Loop[str]):
         self._access = access
         self._health = health
         self._cascade = cascade
+        self._brake = brake
         self._recorder = recorder
         self._timings = timings
 
@@ -99,6 +104,7 @@ class Clusters(Loop[str]):
             health,
             expected,
             shared.cascade,
+            shared.brake,
             shared.fleet,
             shared.collector,
             events,
@@ -239,6 +245,8 @@ class Clusters(Loop[str]):
     # Leaving.
 
     async def _leave(self, cluster: FederatedCluster) -> Result | None:
+        if not self._brake.leave(cluster):
+            return await self._hold_leave(cluster)
         finalizers = cluster.metadata.finalizers
         if keys.CASCADING_DELETE_FINALIZER in finalizers:
             member = await self._reached(cluster) if cluster.joined else None
@@ -279,6 +287,15 @@ class Clusters(Loop[str]):
         with contextlib.suppress(NotFound):
             await self._writer.without_finalizer(cluster, keys.CLUSTER_FINALIZER)
         return None
+
+    async def _hold_leave(self, cluster: FederatedCluster) -> Result:
+        """Members that hold copies do not leave in bulk."""
+        if keys.LEAVE_HELD not in cluster.metadata.annotations:
+            cluster = await self._writer.annotated(cluster, keys.LEAVE_HELD, timestamps.now())
+            message = f"{_LEAVES_HELD}; `argosy confirm {Cause.LEAVING}` lets them go"
+            self._event(cluster, "Warning", EventReason.REMOVAL_HELD, message)
+            await self._writer.not_released(cluster, message)
+        return Result(requeue_after=self._timings.cascade_recheck)
 
     async def _tell_silence(self, cluster: FederatedCluster, member: Member | None) -> None:
         """Whether the member that copies are to be deleted in lets us in at all: if not, it may be given up."""

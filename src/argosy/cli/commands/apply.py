@@ -36,6 +36,9 @@ def apply(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Let the server validate everything, and change nothing.")
     ] = False,
+    plan: Annotated[
+        str, typer.Option(metavar="ID", help="As `argosy plan` printed it: what is removed as planned is not held.")
+    ] = "",
 ) -> None:
     """Create or change objects to match the files.
 
@@ -44,15 +47,29 @@ def apply(
       argosy apply -f examples/
 
       argosy apply -f app.yaml -n shop --dry-run
+
+      argosy apply -f policy.yaml --plan 4f1d20aa93bc
     """
     from argosy.cli.client.manifests import read
 
     manifests = read(filename)
 
     async def work(client: "Client", default: str) -> None:
+        if plan and not dry_run:
+            await expect(client, plan)
         await apply_all(client, manifests, namespace or default, print, dry_run=dry_run)
 
     with_client(context, work)
+
+
+async def expect(client: "Client", plan: str) -> None:
+    """What is removed exactly as in this plan needs no confirmation."""
+    from argosy.cli.client.brake import order
+    from argosy.cli.output.failures import Failure
+
+    if not plan.isalnum():
+        raise Failure(f"{plan!r} is not the id of a plan", "`argosy plan` prints it", code=2)
+    await order(client, "planned", plan)
 
 
 async def apply_all(

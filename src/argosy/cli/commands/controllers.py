@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from argosy import __version__
+from argosy.cli.options.brake import BrakeSettle, BrakeShare, brake_options
 from argosy.cli.options.endpoints import AllowedEndpoints, AllowHttpEndpoints, rules
 from argosy.cli.options.health import HealthCheckPeriod, JoinTimeout, StatusThreshold, health_options
 from argosy.cli.options.timeouts import PluginTimeout, duration_of, plugin_timeout_of
@@ -78,6 +79,8 @@ def controllers(
     cluster_health_check_period: HealthCheckPeriod = "10s",
     cluster_status_threshold: StatusThreshold = "30s",
     cluster_join_timeout: JoinTimeout = "10m",
+    brake_share: BrakeShare = 30,
+    brake_settle: BrakeSettle = "5s",
     plugin_timeout: PluginTimeout = "5s",
     enable_katalyst_support: Annotated[
         bool,
@@ -105,7 +108,8 @@ def controllers(
 
     part = _shard(shard, leader_elect)
     health = health_options(cluster_health_check_period, cluster_status_threshold, cluster_join_timeout)
-    timings = health.applied(_timings(failover_after, failback_after, plugin_timeout))
+    brake = brake_options(brake_share, brake_settle)
+    timings = brake.applied(health.applied(_timings(failover_after, failback_after, plugin_timeout)))
     from argosy.control.options import Options
 
     options = Options(
@@ -114,6 +118,7 @@ def controllers(
         exclude_namespaces=_pattern(ns_autoprop_exclude_regexp),
         katalyst=enable_katalyst_support,
         shard=part,
+        brake=brake.limits,
         endpoints=rules(allowed_endpoints, allow_http_endpoints),
     )
     chosen = target(context)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from argosy.control.install.installer import Installation
     from argosy.kube.client import Client
 
-__all__ = ["install", "refuse_workloads"]
+__all__ = ["install", "refuse_workloads", "uninstall"]
 
 
 class Manifests(StrEnum):
@@ -69,6 +69,37 @@ def install(
             await _preview(client, chosen, allow_workload_controllers)
         else:
             await _install(client, chosen, allow_workload_controllers)
+
+    with_client(context, work)
+
+
+def uninstall(
+    context: typer.Context,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Remove the federation's kinds, rights and policies from a control plane. Nothing in members is touched.
+
+    Members have to leave before (`argosy unjoin`). Sources lose the federation's finalizer and stay as they are; the controllers,
+    which do that, are to be stopped afterwards.
+
+    Example:
+
+      argosy uninstall
+    """
+
+    async def work(client: "Client", default: str) -> None:
+        from argosy.cli.output.progress import Ticker
+        from argosy.control.install.uninstall import NotYet
+        from argosy.control.install.uninstall import uninstall as remove
+
+        if not yes:
+            typer.confirm("Remove the federation from this control plane?", abort=True)
+        with Ticker() as ticker:
+            try:
+                removed = await remove(client, ticker.at)
+            except NotYet as error:
+                raise Failure(str(error), error.hint) from None
+        print(f"uninstalled: {removed} objects removed")
 
     with_client(context, work)
 

@@ -156,6 +156,8 @@ def show(forecast: "Forecast") -> None:
     for note in forecast.notes:
         say(note, "yellow")
     say(_summary(forecast), "bold" if forecast.changes else "green")
+    if forecast.plan:
+        say(f"Plan {forecast.plan}: `argosy apply --plan {forecast.plan}` needs no confirmation for what it removes.")
 
 
 _COLUMNS = ("started", "stopped", "added", "removed", "updated", "overridden")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from argosy.cli.client.connection import with_client
+from argosy.cli.commands import fleet
 from argosy.cli.output.terminal import Output, print_objects, say, table
 
 if TYPE_CHECKING:
@@ -20,13 +21,20 @@ Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namesp
 
 def status(
     context: typer.Context,
-    target: Annotated[str, typer.Argument(metavar="KIND/NAME", help="The object, for example deployment/web.")],
+    target: Annotated[
+        str,
+        typer.Argument(metavar="KIND/NAME | fleet", help="The object, for example deployment/web; or the whole fleet."),
+    ],
     name: Annotated[str | None, typer.Argument(hidden=True)] = None,
     cluster: Annotated[str | None, typer.Argument(hidden=True)] = None,
     namespace: Namespace = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="table, json, yaml or name.")] = Output.TABLE,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until nothing is pending.")] = False,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds --wait waits at most.")] = 120.0,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Of the fleet: show it again and again.")] = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Of the fleet: exit with 3 if something is wrong.")
+    ] = False,
     diff: Annotated[
         bool,
         typer.Option(
@@ -34,9 +42,11 @@ def status(
         ),
     ] = False,
 ) -> None:
-    """Show where an object is placed, its state in each cluster, and what it is waiting for.
+    """Show where an object is placed, its state in each cluster, and what it is waiting for; or how the whole fleet is.
 
     Examples:
+
+      argosy status fleet -w
 
       argosy status deployment/web
 
@@ -55,6 +65,11 @@ def status(
     from argosy.cli.output.diff import differing
     from argosy.cli.output.failures import Failure
 
+    if target == "fleet":
+        fleet.status_fleet(context, output, watch=watch, exit_code=exit_code)
+        return
+    if watch or exit_code:
+        raise Failure("--watch and --exit-code are for the fleet", "argosy status fleet -w", code=2)
     kind, found_name, only = named(target, name, cluster, diff=diff)
 
     async def work(client: "Client", default: str) -> "tuple[Report, tuple[Differing, ...]]":

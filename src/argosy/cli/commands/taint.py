@@ -11,7 +11,7 @@ from argosy.cli.output.failures import Failure
 if TYPE_CHECKING:
     from argosy.kube.client import Client
 
-__all__ = ["changed", "taint"]
+__all__ = ["changed", "drain", "taint"]
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TAINT = re.compile(r"(?P<key>[^=:-][^=:]*?)(=(?P<value>[^:]*))?(:(?P<effect>\w+))?(?P<remove>-)?")
@@ -35,6 +35,11 @@ def taint(
 
       argosy taint cluster member-2 maintenance-
     """
+    _set(context, what, name, taints)
+    print(f"federatedcluster/{name} {'untainted' if all(each.endswith('-') for each in taints) else 'tainted'}")
+
+
+def _set(context: typer.Context, what: str, name: str, taints: list[str]) -> None:
     if what not in ("cluster", "clusters", "fcluster", "federatedcluster"):
         raise Failure(f"only clusters are tainted here, not {what!r}", "argosy taint cluster NAME KEY:EFFECT", code=2)
     changed([], taints)  # bad ones are told before anything is asked
@@ -58,7 +63,28 @@ def taint(
             return
 
     with_client(context, work)
-    print(f"federatedcluster/{name} {'untainted' if all(each.endswith('-') for each in taints) else 'tainted'}")
+
+
+def drain(
+    context: typer.Context,
+    what: Annotated[str, typer.Argument(metavar="cluster", help="The word cluster.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The member.")],
+    undo: Annotated[bool, typer.Option("--undo", help="Let work back in.")] = False,
+) -> None:
+    """Empty a cluster, for example for maintenance: what runs there moves to others, as far as they have room.
+
+    A drain is an order: unlike a taint that something set, it never counts as a mistake that takes too much away.
+
+    Examples:
+
+      argosy drain cluster member-2
+
+      argosy drain cluster member-2 --undo
+    """
+    from argosy.api import keys
+
+    _set(context, what, name, [f"{keys.DRAINED_TAINT}:NoExecute{'-' if undo else ''}"])
+    print(f"federatedcluster/{name} {'no longer drained' if undo else 'drained'}")
 
 
 def changed(current: list[dict[str, Any]], wanted: list[str]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import typer
 
 from argosy.cli.local.folder import AcceptDataLoss
 from argosy.cli.options import endpoints
+from argosy.cli.options.brake import BrakeOptions, BrakeSettle, BrakeShare, brake_options
 from argosy.cli.options.endpoints import AllowedEndpoints, AllowHttpEndpoints, rules
 from argosy.cli.options.health import (
     HealthCheckPeriod,
@@ -47,6 +48,7 @@ class Start(NamedTuple):
     allowed_endpoints: list[str] | None
     allow_http_endpoints: bool
     health: HealthOptions
+    brake: BrakeOptions
     #: In seconds.
     plugin_timeout: float
 
@@ -81,6 +83,8 @@ def up(
     cluster_health_check_period: HealthCheckPeriod = "10s",
     cluster_status_threshold: StatusThreshold = "30s",
     cluster_join_timeout: JoinTimeout = "10m",
+    brake_share: BrakeShare = 30,
+    brake_settle: BrakeSettle = "5s",
     plugin_timeout: PluginTimeout = "5s",
     progress_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
@@ -111,6 +115,7 @@ def up(
         allowed_endpoints,
         allow_http_endpoints,
         health_options(cluster_health_check_period, cluster_status_threshold, cluster_join_timeout),
+        brake_options(brake_share, brake_settle),
         plugin_timeout_of(plugin_timeout),
     )
     try:
@@ -173,9 +178,17 @@ def _in_foreground(start: Start, example: bool, progress: "Progress", *, told: b
     # Members of last time are still joined: without their servers they would count as lost.
     count = max(start.members, folder.known_members())
     allowed = rules(start.allowed_endpoints, start.allow_http_endpoints)
-    timings = start.health.applied(Timings(plugin_answer=start.plugin_timeout))
+    timings = start.brake.applied(start.health.applied(Timings(plugin_answer=start.plugin_timeout)))
     settings = Settings(
-        folder.path, count, start.host, start.port, start.limits, start.accept_data_loss, allowed, timings
+        folder.path,
+        count,
+        start.host,
+        start.port,
+        start.limits,
+        start.accept_data_loss,
+        allowed,
+        timings,
+        start.brake.limits,
     )
     loop.run(run(settings, progress, when_ready))
     if not told:
@@ -194,7 +207,7 @@ def _detached(start: Start, progress: "Progress") -> None:
     arguments += ["--host", start.host, *as_arguments(start.limits)]
     arguments += ["--accept-data-loss"] if start.accept_data_loss else []
     arguments += endpoints.arguments(start.allowed_endpoints, start.allow_http_endpoints)
-    arguments += start.health.arguments()
+    arguments += [*start.health.arguments(), *start.brake.arguments()]
     arguments += ["--plugin-timeout", f"{start.plugin_timeout}s"]
     with folder.crash_log.open("ab") as output:
         try:

@@ -18,6 +18,7 @@ from argosy.control.timings import Timings
 from argosy.kube.client import Client
 from argosy.kube.endpoints import DEFAULT_RULES, EndpointRules
 from argosy.kube.lease import LeaderElector
+from argosy.plan.brake.limits import Limits
 
 __all__ = ["IDENTITY", "LocalControllers"]
 
@@ -28,8 +29,14 @@ IDENTITY = "argosy-up"
 class LocalControllers:
     """One manager after the other, each for as long as the lease is ours."""
 
-    def __init__(self, client: Client, endpoints: EndpointRules = DEFAULT_RULES, timings: Timings = Timings()):
-        self._options = Options(endpoints=endpoints)
+    def __init__(
+        self,
+        client: Client,
+        endpoints: EndpointRules = DEFAULT_RULES,
+        timings: Timings = Timings(),
+        brake: Limits = Limits(),
+    ):
+        self._options = Options(endpoints=endpoints, brake=brake)
         self.metrics = Metrics()
         #: Set once they have worked.
         self.ready = asyncio.Event()

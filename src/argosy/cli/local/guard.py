@@ -3,8 +3,10 @@
 Where no federation was installed nobody runs controllers, and there is no object to guard.
 """
 
-from argosy.api import guard, keys
+from argosy.api import guard, keys, protection
 from argosy.cli.local.bound import BoundControllers
+from argosy.kube.objects import decode
+from argosy.plan.metadata import annotations_of
 from argosy.server import status
 from argosy.server.admission.chain import AdmissionPlugin
 from argosy.server.auth.identity import Attributes, Authorizer
@@ -28,7 +30,18 @@ class Guard(AdmissionPlugin):
         self._check(call, call.name, new, old)
 
     def delete(self, call: Call, entry: Entry) -> None:
+        self._protect(call, entry)
         self._check(call, entry.name, None, None)
+
+    def _protect(self, call: Call, entry: Entry) -> None:
+        kind = call.kind
+        if call.subresource or not protection.is_protected(kind.group, kind.plural, entry.name):
+            return
+        if why := protection.refusal(annotations_of(decode(entry.value, dict))):
+            told = (
+                f"ValidatingAdmissionPolicy '{protection.NAME}' with binding '{protection.NAME}' denied request: {why}"
+            )
+            raise status.forbidden(kind, entry.name, told)
 
     def _check(self, call: Call, name: str, new: Object | None, old: Object | None) -> None:
         kind, user = call.kind, call.user

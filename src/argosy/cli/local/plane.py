@@ -33,6 +33,7 @@ from argosy.kube import config, yamlreader
 from argosy.kube.client import Client
 from argosy.kube.endpoints import DEFAULT_RULES, EndpointRules
 from argosy.kube.watchdog import Watchdog
+from argosy.plan.brake.limits import Limits as BrakeLimits
 from argosy.server import kubeconfig
 from argosy.server.auth.identity import User
 from argosy.server.embedded import EmbeddedServer
@@ -62,6 +63,8 @@ class Settings(msgspec.Struct, frozen=True):
     #: Where members and webhooks may be.
     endpoints: EndpointRules = DEFAULT_RULES
     timings: Timings = Timings()
+    #: How much may be taken away at once.
+    brake: BrakeLimits = BrakeLimits()
 
 
 class _Silent:
@@ -159,7 +162,7 @@ async def _controllers(
     server: EmbeddedServer, settings: Settings, progress: Progress
 ) -> AsyncIterator[asyncio.Task[Any]]:
     ours = server.client(User(access.CONTROLLERS, ("system:authenticated",)))
-    standing = LocalControllers(ours, settings.endpoints, settings.timings)
+    standing = LocalControllers(ours, settings.endpoints, settings.timings, settings.brake)
     server.server.metrics.registry.register(standing.metrics.registry)
     health = server.server.health
     health.add("controllers", live=lambda: standing.problems or None, ready=lambda: standing.waiting or None)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from argosy.api import keys
+from argosy.api.types import FederatedCluster
 from argosy.control.brake.counts import Counts
 from argosy.control.brake.deletions import Deletion, Deletions
 from argosy.control.brake.removals import Answer, Judgement, Moment, Removals
@@ -98,6 +99,20 @@ class Brake:
 
     def held_deletion(self, key: SourceKey) -> HeldRemoval | None:
         return self._deletions.held.get(key)
+
+    def leave(self, cluster: FederatedCluster) -> bool:
+        """Whether a cluster that is being deleted may leave: not while an earlier one does, and not once that was held, before it
+        is confirmed."""
+        if self._limits.never or self._orders.is_off(clock.now()):
+            return True
+        since = cluster.metadata.annotations.get(keys.LEAVE_HELD)
+        if since:
+            return self._orders.confirms(Cause.LEAVING, since)
+        if not self._counts.there[cluster.name] or self._orders.confirms(Cause.LEAVING, timestamps.now()):
+            return True
+        mine = (cluster.metadata.deletion_timestamp or "", cluster.name)
+        others = (each for each in self._caches.clusters.values() if each.terminating and each.joined)
+        return not any((each.metadata.deletion_timestamp or "", each.name) < mine for each in others)
 
     def judge(self) -> float | None:
         """Judges what waits. Returns in how many seconds to do so again."""

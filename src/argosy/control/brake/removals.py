@@ -229,7 +229,7 @@ class Removals:
     def _judge_flood(
         self, rest: dict[SourceKey, _Waiting], orders: Orders, now: Moment
     ) -> tuple[list[SourceKey], list[float]]:
-        judged = self._go_as_planned(rest, orders)
+        judged = self._go_as_planned(rest, orders, now)
         left = {key: each for key, each in rest.items() if key in self._waiting}
         gone = [*self._lately.since(now.seconds)]
         clusters, objects = tally([*((key, each.clusters) for key, each in left.items()), *gone])
@@ -253,7 +253,7 @@ class Removals:
             judged.append(key)
         return judged, waits
 
-    def _go_as_planned(self, rest: dict[SourceKey, _Waiting], orders: Orders) -> list[SourceKey]:
+    def _go_as_planned(self, rest: dict[SourceKey, _Waiting], orders: Orders, now: Moment) -> list[SourceKey]:
         """All that waits because of one cause, if exactly that was planned."""
         gone: list[SourceKey] = []
         if not orders.planned:
@@ -261,7 +261,7 @@ class Removals:
         for cause in {each.cause for each in rest.values()}:
             mine = [(key, each.clusters) for key, each in rest.items() if each.cause is cause]
             removals = ((key.type, key.key, name) for key, clusters in mine for name in clusters)
-            if orders.expects(plan_id(removals)):
+            if orders.expects(plan_id(removals), now.text):
                 for key, clusters in mine:
                     self._go(key, clusters)
                     gone.append(key)

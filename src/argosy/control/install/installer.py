@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from argosy.api import caveats, crds, guard, installation, keys, resources, rights, typeconfigs
+from argosy.api import caveats, crds, guard, installation, keys, protection, resources, rights, typeconfigs
 from argosy.api.crds.upgrade import REVISION, revision, upgraded
 from argosy.api.types import FederatedTypeConfig
 from argosy.control.install import existing
@@ -155,6 +155,7 @@ class _Installer:
         subjects = await subjects_of(self._client, self._chosen.controllers)
         await self._secure(configs, subjects)
         await self._admit(guard.manifests(subjects), served)
+        await self._admit(protection.manifests(), served)
         for manifest in new:
             await self._add_type(manifest, served)
         await self._admit(caveats.manifests(configs, subjects), served)

@@ -9,7 +9,7 @@ __all__ = ["COUNTED", "Cause", "gravest", "text_of"]
 class Cause(StrEnum):
     #: The object's own replicas, annotations or requests.
     OWN = "Own"
-    #: The cluster was unjoined.
+    #: The cluster was unjoined or drained.
     ORDERED = "Ordered"
     #: Replicas come back to a cluster that has recovered: their substitutes are not needed any more.
     FAILBACK = "Failback"
@@ -45,7 +45,7 @@ COUNTED: Final = frozenset(cause for cause in Cause if _ORDER[cause] >= _ORDER[C
 
 _TEXTS: Final = {
     Cause.OWN: "the object itself was changed",
-    Cause.ORDERED: "the cluster left the federation",
+    Cause.ORDERED: "the cluster left the federation or is drained",
     Cause.FAILBACK: "its replicas are back in a cluster that has recovered",
     Cause.FAILOVER: "the cluster has failed",
     Cause.FOLLOWED: "what it follows has left the cluster",

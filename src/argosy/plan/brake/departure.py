@@ -113,8 +113,11 @@ def _of_scheduler(cluster: str, inputs: PassInputs, state: State) -> Cause:
     member, changed = inputs.fleet.member(cluster), state.changed
     if member is not None and member.terminating:
         return Cause.LEAVING
-    if member is not None and any(key == keys.UNREADY_TAINT for key, _, _ in member.taints):
+    taints = {key for key, _, _ in member.taints} if member is not None else set()
+    if keys.UNREADY_TAINT in taints:
         return Cause.FAILOVER
+    if keys.DRAINED_TAINT in taints:
+        return Cause.ORDERED
     if inputs.in_force.ref is None:
         return Cause.POLICY_UNNAMED
     stable = frozenset(changed.stable) if changed is not None else frozenset()

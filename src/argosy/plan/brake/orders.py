@@ -19,6 +19,7 @@ __all__ = ["EVERYTHING", "NO_ORDERS", "Off", "Order", "Orders", "orders_of", "pl
 #: In place of a cause: all of them.
 EVERYTHING: Final = "*"
 _LAST_ARRIVALS: Final = datetime.timedelta(seconds=60)
+_PLANNED: Final = datetime.timedelta(hours=1)
 #: Orders that are older say nothing any more; the newest are kept, so that the annotation stays small.
 _KEPT: Final = 20
 
@@ -50,8 +51,9 @@ class Orders(msgspec.Struct, frozen=True, omit_defaults=True):
     def rescues(self, since: str) -> bool:
         return any(_covers(each, since) for each in self.rescued)
 
-    def expects(self, plan: str) -> bool:
-        return any(each.what == plan for each in self.planned)
+    def expects(self, plan: str, now: str) -> bool:
+        """Whether that outcome was planned within the last hour."""
+        return any(each.what == plan and _is_recent(each, now) for each in self.planned)
 
     def is_off(self, now: datetime.datetime) -> bool:
         until = timestamps.parse(self.off.until) if self.off is not None else None
@@ -59,6 +61,11 @@ class Orders(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 NO_ORDERS: Final = Orders()
+
+
+def _is_recent(order: Order, now: str) -> bool:
+    then, at = timestamps.parse(now), timestamps.parse(order.at)
+    return then is not None and at is not None and then <= at + _PLANNED
 
 
 def _covers(order: Order, since: str) -> bool:

@@ -106,6 +106,8 @@ class Forecast(msgspec.Struct, frozen=True, rename="camel"):
     unsettled: tuple[str, ...] = ()
     #: Objects the change affects that stay as they are, and why.
     deferred: dict[str, str] = {}
+    #: Stands for exactly the copies that would be removed; empty if none would (`plan.brake.orders`).
+    plan: str = ""
     #: Assumptions, and what could not be determined.
     notes: tuple[str, ...] = ()
 

@@ -14,7 +14,8 @@ import msgspec
 from argosy.api import keys
 from argosy.api.policies import PropagationPolicy
 from argosy.fleet.snapshot import Fleet
-from argosy.kube.objects import Partial, decode
+from argosy.kube.objects import Partial, decode, join_key
+from argosy.plan.brake.orders import plan_id
 from argosy.plan.claims.record import in_force_now
 from argosy.plan.copies.placement import placed
 from argosy.plan.explain.decided_fleet import DecidedFleet, looks_at_others
@@ -63,6 +64,7 @@ class WhatIf:
         self.keys = concerned(before, after)
         self._today, self._then = DecidedFleet(before), DecidedFleet(after)
         self._changes: list[ObjectChange] = []
+        self._removed: list[tuple[str, str, str]] = []
         self._unsettled: list[str] = []
         self._deferred: dict[str, str] = {}
         self._notes: list[str] = []
@@ -108,6 +110,11 @@ class WhatIf:
         )
         if others := _not_yet(self._after, key, settled, outcome):
             self._notes.append(NOT_YET.format(object=key.text, clusters=", ".join(others)))
+        self._removed += [
+            (key.type, join_key(key.namespace, key.name), each.cluster)
+            for each in change.clusters
+            if each.copy == "removed"
+        ]
         if change.changes:
             self._changes.append(change)
         elif outcome.deferred:
@@ -122,6 +129,7 @@ class WhatIf:
             examined=len(self.keys),
             unsettled=tuple(self._unsettled),
             deferred=self._deferred,
+            plan=plan_id(self._removed),
             notes=tuple(self._notes),
         )
 

@@ -18,6 +18,7 @@ from argosy.api.policies import PropagationPolicy
 from argosy.api.typeconfigs import PathDefinition
 from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig
 from argosy.plan import fields
+from argosy.plan.brake.held_removal import held_removal_of
 from argosy.plan.claims.record import InForce, in_force, looked_at
 from argosy.plan.copies.digest import digest, template_digest
 from argosy.plan.copies.held_copies import held_copies
@@ -91,6 +92,8 @@ def lacks(known: Known, errors: Mapping[str, str] = {}) -> list[Lack]:
         return [Lack(unfederated(known.source, config, known.selected), About.DECISION)]
     wants = _Wants(known, federated, config)
     found = undecided(known.source, federated, config, len(known.clusters), known.in_force)
+    if (removal := held_removal_of(federated.metadata.annotations)) is not None:
+        found.append(Lack(removal.message, About.HOLD))
     for cluster in sorted(may_hold_copies(federated)):
         found += _missing_in(wants, cluster, errors.get(cluster, ""))
     found += _missing_altogether(wants)

@@ -1,0 +1,104 @@
+"""Uninstalling: everything `install` made is removed from a control plane, once nothing depends on it any more."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from argosy.api import installation, keys, protection, resources
+from argosy.control.install.installer import type_configs
+from argosy.kube.client import Client, Patch
+from argosy.kube.errors import ApiError, NotFound
+from argosy.kube.resource import Resource
+
+__all__ = ["NotYet", "uninstall"]
+
+#: Sources are released by the controllers, which keep them for a while in case a type config comes back.
+_PATIENCE = 300.0
+_POLL = 1.0
+
+
+class NotYet(Exception):
+    """Something still depends on the federation."""
+
+    def __init__(self, message: str, hint: str):
+        super().__init__(message)
+        self.hint = hint
+
+
+async def uninstall(client: Client, tell: Callable[[str], None]) -> int:
+    """Returns how many objects were removed. Raises NotYet."""
+    await _without_members(client)
+    served = await client.discover()
+    manifests = installation.manifests().all()
+    for each in await type_configs(client):
+        await _delete(client, resources.FEDERATED_TYPE_CONFIGS, each.name)
+    await _released(client, tell)
+    tell("removing what was installed")
+    removed = 0
+    # The protection last but for what it protects, and the namespace last of all: with it goes the leader's lease.
+    for manifest in sorted(reversed(manifests), key=_rank):
+        resource = next((each for each in served.resources if _is_of(each, manifest)), None)
+        if resource is None or resource == resources.FEDERATED_TYPE_CONFIGS:
+            continue
+        name = manifest["metadata"]["name"]
+        if protection.is_protected(resource.group, resource.plural, name):
+            await _unlock(client, resource, name)
+        removed += await _delete(client, resource, name)
+    return removed
+
+
+def _is_of(resource: Resource, manifest: dict[str, Any]) -> bool:
+    return (resource.api_version, resource.kind) == (manifest["apiVersion"], manifest["kind"])
+
+
+def _rank(manifest: dict[str, Any]) -> int:
+    order = ("CustomResourceDefinition", "ClusterRoleBinding", "ClusterRole", "RoleBinding", "Role", "Namespace")
+    return order.index(manifest["kind"]) + 1 if manifest["kind"] in order else 0
+
+
+async def _without_members(client: Client) -> None:
+    try:
+        clusters = (await client.list(resources.FEDERATED_CLUSTERS)).items
+    except NotFound:
+        return
+    if clusters:
+        names = ", ".join(sorted(each["metadata"]["name"] for each in clusters)[:5])
+        raise NotYet(f"{len(clusters)} members are joined: {names}", "argosy unjoin NAME, for each of them")
+
+
+async def _released(client: Client, tell: Callable[[str], None]) -> None:
+    """Waits until the controllers have let go of all sources."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + _PATIENCE
+    while True:
+        left = 0
+        for namespaced in (True, False):
+            try:
+                left += len((await client.list(resources.federated_objects(namespaced))).items)
+            except NotFound:
+                continue
+        if not left:
+            return
+        if loop.time() > until:
+            raise NotYet(f"{left} objects are still federated", "the controllers have to run until all are released")
+        tell(f"waiting for the controllers to release {left} objects")
+        await asyncio.sleep(_POLL)
+
+
+async def _unlock(client: Client, resource: Resource, name: str) -> None:
+    body = {"metadata": {"annotations": {keys.UNINSTALL: "true"}}}
+    try:
+        await client.patch(resource, name, body, kind=Patch.MERGE)
+    except NotFound:
+        return
+
+
+async def _delete(client: Client, resource: Resource, name: str) -> bool:
+    namespace = keys.SYSTEM_NAMESPACE if resource.namespaced else None
+    try:
+        await client.delete(resource, name, namespace)
+    except NotFound:
+        return False
+    except ApiError as error:
+        raise NotYet(f"{resource.kind} {name}: {error.message}", "correct that and uninstall again") from None
+    return True
