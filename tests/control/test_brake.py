@@ -289,3 +289,44 @@ async def test_a_placement_that_another_controller_takes_away_is_noted_before_it
     await fed.client.update(resources.FEDERATED_OBJECTS, raw, "default")
     await holds(lambda: True, 5)
     assert len([each for each in await copies(fed) if each[1] == "web-0"]) == 3
+
+
+async def test_members_that_hold_copies_do_not_leave_in_bulk(fed):
+    before = await copies(fed)
+    for name in fed.names:
+        await fed.client.delete(resources.FEDERATED_CLUSTERS, name)
+
+    async def left():
+        clusters = (await fed.client.list(resources.FEDERATED_CLUSTERS)).items
+        return [each["metadata"]["name"] for each in clusters]
+
+    await eventually(lambda: _is(left(), ["m2", "m3"]))
+    await asyncio.sleep(60)
+    assert await left() == ["m2", "m3"]
+    released = [
+        condition
+        for each in (await fed.client.list(resources.FEDERATED_CLUSTERS)).items
+        for condition in each["status"]["conditions"]
+        if condition["type"] == "Released"
+    ]
+    assert all("argosy confirm ClustersDeleted" in each["message"] for each in released)
+    assert len(released) == 2
+    assert await copies(fed) == before
+    await order(fed, Orders(confirmed=(Order("ClustersDeleted", timestamps.now(), "ops"),)))
+    await eventually(lambda: _is(left(), []))
+    assert await copies(fed) == before
+
+
+async def _is(found, wanted):
+    return await found == wanted
+
+
+async def test_a_drained_cluster_is_an_order_and_a_second_one_is_another(fed):
+    for name in ("m2", "m3"):
+        await taint(fed, name, [{"key": keys.DRAINED_TAINT, "effect": "NoExecute"}])
+
+    async def only_there():
+        return {cluster for cluster, _ in await copies(fed)} == {"m1"}
+
+    await eventually(only_there)
+    assert not await held(fed)

@@ -1,5 +1,6 @@
 """All scenarios under one name, for the modules that run them."""
 
+from tests.scenarios.braking import *  # noqa: F403
 from tests.scenarios.causes import *  # noqa: F403
 from tests.scenarios.custom import *  # noqa: F403
 from tests.scenarios.divided import *  # noqa: F403

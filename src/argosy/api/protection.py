@@ -1,7 +1,7 @@
 """Protection: the system namespace and our CRDs are not deleted by accident. With either the whole federation would go.
 
-Whoever means it says so first, by an annotation; `argosy uninstall` does. Implemented twice, as the guard is: as an admission policy
-in CEL, for kube-apiserver, and as `refusal`, for Argosy's own API server.
+Whoever means it says so first, by an annotation; `argosy uninstall` does. Implemented twice, as the guard is: as an admission
+policy in CEL, for kube-apiserver, and as `refusal`, for Argosy's own API server.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,10 @@ __all__ = ["NAME", "is_protected", "manifests", "refusal"]
 
 NAME: Final = "argosy-protection"
 _API_VERSION = "admissionregistration.k8s.io/v1"
-_MESSAGE = f"the federation depends on it: `argosy unjoin` the members and `argosy uninstall`, or annotate it with {keys.UNINSTALL}=true"
+_MESSAGE = (
+    "the federation depends on it: `argosy unjoin` the members and `argosy uninstall`, or annotate it with"
+    f" {keys.UNINSTALL}=true"
+)
 
 
 def is_protected(group: str, resource: str, name: str) -> bool:

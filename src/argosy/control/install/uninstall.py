@@ -35,8 +35,8 @@ async def uninstall(client: Client, tell: Callable[[str], None]) -> int:
     await _released(client, tell)
     tell("removing what was installed")
     removed = 0
-    # The protection last but for what it protects, and the namespace last of all: with it goes the leader's lease.
-    for manifest in sorted(reversed(manifests), key=_rank):
+    # The namespace last: with it goes the leader's lease.
+    for manifest in sorted(manifests, key=_rank):
         resource = next((each for each in served.resources if _is_of(each, manifest)), None)
         if resource is None or resource == resources.FEDERATED_TYPE_CONFIGS:
             continue
