@@ -1,13 +1,15 @@
 """Uninstalling: everything `install` made is removed from a control plane, once nothing depends on it any more."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Any
 
 from argosy.api import installation, keys, protection, resources
 from argosy.control.install.installer import type_configs
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, NotFound
+from argosy.kube.objects import Partial
 from argosy.kube.resource import Resource
 
 __all__ = ["NotYet", "uninstall"]
@@ -33,6 +35,7 @@ async def uninstall(client: Client, tell: Callable[[str], None]) -> int:
     for each in await type_configs(client):
         await _delete(client, resources.FEDERATED_TYPE_CONFIGS, each.name)
     await _released(client, tell)
+    await _unfinalized(client)
     tell("removing what was installed")
     removed = 0
     # The namespace last: with it goes the leader's lease.
@@ -67,22 +70,51 @@ async def _without_members(client: Client) -> None:
 
 
 async def _released(client: Client, tell: Callable[[str], None]) -> None:
-    """Waits until the controllers have let go of all sources."""
+    """Waits until the controllers have let go of all sources, which then can be deleted without us."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _PATIENCE
-    while True:
-        left = 0
-        for namespaced in (True, False):
-            try:
-                left += len((await client.list(resources.federated_objects(namespaced))).items)
-            except NotFound:
-                continue
-        if not left:
-            return
+    while left := await _held_sources(client):
         if loop.time() > until:
             raise NotYet(f"{left} objects are still federated", "the controllers have to run until all are released")
         tell(f"waiting for the controllers to release {left} objects")
         await asyncio.sleep(_POLL)
+
+
+async def _held_sources(client: Client) -> int:
+    """How many sources the controllers still hold."""
+    kinds = {
+        (owner.api_version, owner.kind)
+        for each in [each async for each in _federated(client)]
+        for owner in each.metadata.owner_references
+        if owner.controller
+    }
+    found = 0
+    for resource in (await client.discover()).resources if kinds else ():
+        if (resource.api_version, resource.kind) in kinds:
+            held = (await client.list(resource, into=Partial)).items
+            found += sum(keys.FEDERATE_FINALIZER in each.metadata.finalizers for each in held)
+    return found
+
+
+async def _federated(client: Client) -> AsyncIterator[Partial]:
+    for namespaced in (True, False):
+        try:
+            for each in (await client.list(resources.federated_objects(namespaced), into=Partial)).items:
+                yield each
+        except NotFound:
+            continue
+
+
+async def _unfinalized(client: Client) -> None:
+    """Federated objects go with their kind. Nobody would take their finalizer away once no member and no type is there."""
+    async for each in _federated(client):
+        metadata = each.metadata
+        left = [name for name in metadata.finalizers if name != keys.SYNC_FINALIZER]
+        if left != list(metadata.finalizers):
+            body = {"metadata": {"finalizers": left, "resourceVersion": metadata.resource_version}}
+            resource = resources.federated_objects(bool(metadata.namespace))
+            with suppress(NotFound):
+                await client.patch(resource, metadata.name, body, metadata.namespace or None, kind=Patch.MERGE)
 
 
 async def _unlock(client: Client, resource: Resource, name: str) -> None:
