@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.api import caveats, keys, resources
+from argosy.api import keys, resources
+from argosy.api.admission import caveats
 from argosy.cli.local import access
 from argosy.cli.local.caveats import Caveats
 from argosy.cli.local.guard import Guard

@@ -8,7 +8,8 @@ import contextlib
 
 import pytest
 
-from argosy.api import guard, keys, resources, rights, typeconfigs
+from argosy.api import keys, resources, rights, typeconfigs
+from argosy.api.admission import guard
 from argosy.api.crds.upgrade import REVISION
 from argosy.control.install import existing
 from argosy.control.install.installer import Installation, InstallError, install, is_installed, preview

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from argosy.api import guard, keys, resources, rights
+from argosy.api import keys, resources, rights
+from argosy.api.admission import guard
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, Forbidden
 from argosy.kube.resource import Resource

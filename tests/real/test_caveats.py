@@ -2,7 +2,8 @@
 
 import copy
 
-from argosy.api import caveats, keys, resources, rights
+from argosy.api import keys, resources, rights
+from argosy.api.admission import caveats
 from argosy.control.install.installer import Installation, install
 from argosy.kube.client import Client
 from argosy.kube.errors import NotFound

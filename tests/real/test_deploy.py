@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.api import caveats, crds, guard, keys, resources, rights, typeconfigs
+from argosy.api import crds, keys, resources, rights, typeconfigs
+from argosy.api.admission import caveats, guard
 from argosy.kube.client import Client
 from argosy.kube.errors import NotFound
 from argosy.kube.resource import Resource

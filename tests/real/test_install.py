@@ -14,7 +14,8 @@ import msgspec
 import pytest
 import yaml
 
-from argosy.api import crds, guard, keys, resources, rights, typeconfigs
+from argosy.api import crds, keys, resources, rights, typeconfigs
+from argosy.api.admission import guard
 from argosy.api.crds.upgrade import REVISION
 from argosy.kube import config
 from argosy.kube.client import Client

@@ -13,6 +13,7 @@ from argosy.kube import clock
 from argosy.kube.client import Patch
 from argosy.kube.informer import Change, Informer
 from argosy.kube.objects import Partial
+from argosy.plan.copies.placement import to_be_removed
 from tests.harness.eventually import holds
 from tests.harness.ground import World
 from tests.harness.user import DEPLOYMENTS, NODES, deployment, weights
@@ -126,8 +127,8 @@ async def test_a_workload_leaves_a_failed_cluster_and_comes_back_a_replica_at_a_
         await lose(ground.candidates["m3"])
         await world.eventually(lambda: divisions[-1].keys() == {"m1", "m2"}, "its replicas are placed elsewhere")
         assert sum(divisions[-1].values()) == 9
-        noted = (await world.federated())["metadata"]["annotations"]
-        assert noted.get(keys.TO_BE_REMOVED) == '["m3"]', "what cannot be reached is not forgotten"
+        noted = to_be_removed((await world.federated())["metadata"]["annotations"])
+        assert noted == ["m3"], "what cannot be reached is not forgotten"
 
         async def serving() -> bool:
             return sum(map(is_ready, [pod for member in ("m1", "m2") for pod in await pods_of(world, member)])) == 9

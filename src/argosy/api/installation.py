@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from argosy.api import caveats, crds, guard, keys, protection, rights, typeconfigs
+from argosy.api import crds, keys, rights, typeconfigs
+from argosy.api.admission import caveats, guard, protection
 from argosy.api.typeconfigs import FederatedTypeConfig
 
 __all__ = ["Manifests", "manifests", "namespace"]

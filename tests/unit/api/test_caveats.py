@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.api import caveats, crds, keys, rights, typeconfigs
-from argosy.api.caveats import TABLE, told
+from argosy.api import crds, keys, rights, typeconfigs
+from argosy.api.admission import caveats
+from argosy.api.admission.caveats import TABLE, told
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.fleet.katalyst import PLUGIN
 from argosy.kube import duration

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.api import guard
+from argosy.api.admission import guard
 from argosy.kube import jsonpatch
 from tests.harness.guarding import MISSHAPEN, PLACED, STEP, federated
 

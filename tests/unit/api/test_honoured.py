@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.api import crds, keys
-from argosy.api.caveats import TABLE
+from argosy.api.admission.caveats import TABLE
 
 SRC = Path(__file__).parents[3] / "src" / "argosy"
 READERS = [*(path for room in ("plan", "fleet", "control", "cli") for path in (SRC / room).rglob("*.py"))]

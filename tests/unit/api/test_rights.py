@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from argosy.api import guard, keys, rights, typeconfigs
+from argosy.api import keys, rights, typeconfigs
+from argosy.api.admission import guard
 from argosy.api.installation import manifests
 from argosy.api.typeconfigs import FederatedTypeConfig
 

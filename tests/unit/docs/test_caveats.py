@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from argosy.api.caveats import TABLE, Caveat
+from argosy.api.admission.caveats import TABLE, Caveat
 from argosy.api.conditions import EventReason
 from argosy.plan.pipeline.held import HeldReason
 

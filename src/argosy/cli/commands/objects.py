@@ -197,7 +197,8 @@ async def _wait_gone(
         kind = resource.kind.lower()
         raise Failure(
             f"{kind}/{name} is still being deleted after {timeout:g} s",
-            f"`argosy status {kind}/{name}` says what it waits for; it goes on by itself",
+            f"`argosy status {kind}/{name}` says what it waits for; it goes on by itself, unless `argosy status fleet` says"
+            " that the brake holds it",
         ) from None
 
 

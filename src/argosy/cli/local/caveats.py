@@ -1,5 +1,5 @@
-"""Warnings on Argosy's own API server: of what is accepted and has no effect (`api.caveats`, which an admission policy states on
-others), and, since the stored objects are at hand, of what cannot be done as they are (`plan.status.shortfalls`).
+"""Warnings on Argosy's own API server: of what is accepted and has no effect (`api.admission.caveats`, which an admission policy
+states on others), and, since the stored objects are at hand, of what cannot be done as they are (`plan.status.shortfalls`).
 
 Nothing is ever refused here. Where no federation was installed nothing is said.
 """
@@ -9,7 +9,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from argosy.api import caveats, keys, resources
+from argosy.api import keys, resources
+from argosy.api.admission import caveats
 from argosy.api.policies import PropagationPolicy
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.cli.local.bound import BoundControllers

@@ -1,9 +1,11 @@
-"""The guard on Argosy's own API server: the rule that an admission policy states on others (`api.guard`), asked of every write.
+"""The guard on Argosy's own API server: the rule that an admission policy states on others (`api.admission.guard`), asked of
+every write.
 
 Where no federation was installed nobody runs controllers, and there is no object to guard.
 """
 
-from argosy.api import guard, keys, protection
+from argosy.api import keys
+from argosy.api.admission import guard, protection
 from argosy.cli.local.bound import BoundControllers
 from argosy.kube.objects import decode
 from argosy.plan.metadata import annotations_of

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from argosy.api import caveats, keys, names, resources
+from argosy.api import keys, names, resources
+from argosy.api.admission import caveats
 from argosy.api.conditions import READY, Propagation
 from argosy.api.policies import PropagationPolicy
 from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig

@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from argosy.api import caveats, crds, guard, installation, keys, protection, resources, rights, typeconfigs
+from argosy.api import crds, installation, keys, resources, rights, typeconfigs
+from argosy.api.admission import caveats, guard, protection
 from argosy.api.crds.upgrade import REVISION, revision, upgraded
 from argosy.api.types import FederatedTypeConfig
 from argosy.control.install import existing

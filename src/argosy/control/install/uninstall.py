@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any
 
-from argosy.api import installation, keys, protection, resources
+from argosy.api import installation, keys, resources
+from argosy.api.admission import protection
 from argosy.control.install.installer import type_configs
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, NotFound

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from argosy.api import caveats, keys
+from argosy.api import keys
+from argosy.api.admission import caveats
 from argosy.api.policies import PropagationPolicy
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.plan.fields import Json
@@ -29,7 +30,7 @@ def of_policy(policy: PropagationPolicy) -> list[str]:
 
 
 def of_object(source: Json, policy: PropagationPolicy, config: FederatedTypeConfig) -> list[str]:
-    """Why this object cannot be scheduled, or which of its annotations are ignored, but for those `api.caveats` tells of."""
+    """Why it cannot be scheduled, or which of its annotations are ignored, but for those `api.admission.caveats` tells of."""
     try:
         unit = unit_of(source, annotations_of(source), {}, policy, config)
     except UnitError as error:

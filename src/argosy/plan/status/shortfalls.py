@@ -1,5 +1,5 @@
 """Shortfalls: what an object says and what will not happen, as far as that depends on other objects: its type config, the
-policies it names. What has no effect by itself is in `api.caveats`.
+policies it names. What has no effect by itself is in `api.admission.caveats`.
 
 Told when it is written (on Argosy's own API server), by an event when it is federated, and by `argosy status`.
 """
