@@ -11,6 +11,7 @@ _MODULES = (
     "causes",
     "custom",
     "drift",
+    "drifting",
     "followers",
     "membership",
     "migration",

@@ -5,6 +5,7 @@ from tests.scenarios.causes import *  # noqa: F403
 from tests.scenarios.custom import *  # noqa: F403
 from tests.scenarios.divided import *  # noqa: F403
 from tests.scenarios.drift import *  # noqa: F403
+from tests.scenarios.drifting import *  # noqa: F403
 from tests.scenarios.followers import *  # noqa: F403
 from tests.scenarios.membership import *  # noqa: F403
 from tests.scenarios.migration import *  # noqa: F403

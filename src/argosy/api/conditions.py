@@ -63,6 +63,13 @@ CHECK_CLUSTERS: Final = "CheckClusters"
 OVERRIDES_APPLIED: Final = "OverridesApplied"
 
 
+#: Argosy's own, on a federated object: True while copies have fields that others changed, absent otherwise. The policy wants
+#: these reported, or they could not be repaired.
+DRIFTED: Final = "Drifted"
+DRIFT_REPORTED_REASON: Final = "Reported"
+DRIFT_NOT_REPAIRED_REASON: Final = "NotRepaired"
+
+
 class Refused(StrEnum):
     """Why nothing of a federated object is sent to any member: reason of its condition and of its event."""
 
@@ -133,6 +140,8 @@ class EventReason(StrEnum):
     UPDATE_IN_CLUSTER = "UpdateInCluster"
     DELETE_IN_CLUSTER = "DeleteInCluster"
     REPLACED_IN_CLUSTER = "ReplacedInCluster"
+    DRIFT_REPAIRED = "DriftRepaired"
+    DRIFT_LEFT = "DriftLeft"
     ENSURE_DELETION_FAILED = "EnsureDeletionFailed"
     WAIT_FOR_CASCADING_DELETE = "WaitForCascadingDelete"
     AUTO_MIGRATION_INFO_UPDATED = "AutoMigrationInfoUpdated"

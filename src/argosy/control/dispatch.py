@@ -361,8 +361,12 @@ class Dispatch(Loop[FederatedKey]):
         patches = item.patches(member.name)
         wanted_digest = item.digest(member.name)
         observed = self._collector.get(member.name, item.config.name, item.member_key)
-        if observed is not None and is_current(record, wanted_digest, observed.metadata, template, patches):
+        since = item.since(member.name)
+        settled = since.reports or not since.left
+        if settled and observed is not None and is_current(record, wanted_digest, observed.metadata, template, patches):
             return Applied(Propagation.OK, observed.metadata)
+        # Where others' changes were looked at, the version on record says nothing about what the copy is like.
+        written = None if since.left or since.keeps else record
         try:
             adopt = adoption.adopts(annotations) and adoption.may_adopt(annotations, member.name)
             return await self._operations.apply(
@@ -371,9 +375,10 @@ class Dispatch(Loop[FederatedKey]):
                 item.member_key,
                 lambda present: self._labelled(item, render(template, patches, present, annotations, item.config)),
                 lambda desired, present: (
-                    not needs_update(desired, present, record, wanted_digest, version_of(_metadata(present)))
+                    not needs_update(desired, present, written, wanted_digest, version_of(_metadata(present)))
                 ),
                 adopt=adopt,
+                since=since,
             )
         except RenderError as error:
             return Applied(error.status, error=str(error))

@@ -16,15 +16,16 @@ from argosy.api.conditions import READY, Propagation
 from argosy.api.policies import PropagationPolicy
 from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig
 from argosy.cli.client.claims import claim_of
+from argosy.cli.output.drifted import left
 from argosy.kube.client import Client
 from argosy.kube.errors import BadAnswer, Forbidden, NotFound
 from argosy.kube.objects import Metadata, Partial
 from argosy.kube.resource import Resource
 from argosy.plan import fields
+from argosy.plan.changes import is_secret
 from argosy.plan.claims.record import as_claimed, in_force, looked_at
 from argosy.plan.copies.held_copies import held_copies
 from argosy.plan.copies.placement import may_hold_copies
-from argosy.plan.explain.differences import is_secret
 from argosy.plan.pipeline.held import HeldReason, held_of
 from argosy.plan.pipeline.policy import PolicyRef
 from argosy.plan.status.shortfalls import shortfalls
@@ -101,6 +102,8 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     without_effect: list[str]
     #: What is paused, whether or not that keeps anything back.
     paused: list[str]
+    #: Fields of copies that others changed and that stay as they are.
+    drifted: list[str]
     conditions: list[dict[str, str]]
 
 
@@ -174,6 +177,7 @@ def report(facts: Facts) -> Report:
         waiting=missing(facts, {cluster.name: cluster.error for cluster in clusters}),
         without_effect=_without_effect(facts),
         paused=pauses(facts),
+        drifted=left(facts),
         conditions=_conditions(source, federated),
     )
 

@@ -8,7 +8,7 @@ from argosy.api.types import FederatedObject, FederatedTypeConfig, PropagationEn
 from argosy.control.caches.informers import Caches
 from argosy.control.caches.objectkeys import FederatedKey, SourceKey
 from argosy.kube.objects import decode
-from argosy.plan.copies import placement
+from argosy.plan.copies import drift, placement
 from argosy.plan.copies.digest import digest, template_digest
 from argosy.plan.copies.held_copies import HeldCopies, held_copies
 from argosy.plan.copies.identity import Refusal, Subject, refusal, subject_of
@@ -57,6 +57,12 @@ class Item(NamedTuple):
     def digest(self, cluster: str) -> str:
         """Digest of everything that decides this cluster's copy."""
         return digest(self.template_digest, self.patches(cluster), self.annotations)
+
+    def since(self, cluster: str) -> drift.Since:
+        """What is known of this cluster's copy since it was written last."""
+        record = self.record(cluster)
+        unchanged = record is not None and bool(record.version) and record.digest == self.digest(cluster)
+        return drift.Since(unchanged, drift.reports(self.annotations), drift.left_in(record))
 
     def aim(self, cluster: str, wanted: bool) -> str:
         """What is to be done in this cluster; the same text for the same."""

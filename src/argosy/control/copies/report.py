@@ -19,7 +19,7 @@ from argosy.kube.client import Client, Patch
 from argosy.kube.errors import NotFound
 from argosy.kube.objects import split_key
 from argosy.plan.brake.held_removal import held_removal_of
-from argosy.plan.copies import placement
+from argosy.plan.copies import drift, placement
 from argosy.plan.copies.identity import Refusal
 from argosy.plan.copies.render import is_replaced, version_of
 from argosy.plan.pipeline.held import held_of
@@ -29,6 +29,8 @@ __all__ = ["Report"]
 
 #: Of what is told of one cluster.
 _LONGEST_MESSAGE = 300
+#: Of what is told of a copy that others changed.
+_MOST_CLAUSES = 4
 _EVENTS = (
     ("create", EventReason.CREATE_IN_CLUSTER, "created"),
     ("update", EventReason.UPDATE_IN_CLUSTER, "updated"),
@@ -79,6 +81,7 @@ class Report:
             held=held_of(item.annotations),
             held_copies=item.held,
             held_removal=held_removal_of(item.annotations),
+            reports_drift=drift.reports(item.annotations),
         )
         self._tell(item, results)
         if status is not None:
@@ -102,7 +105,12 @@ class Report:
             self._metrics.refused.labels(refusal.reason).inc()
             self._recorder.on(itself(federated), "Warning", refusal.reason, f"nothing is sent: {refusal.message}")
         status = propagation.propagation_status(
-            before, before.synced_generation, outcomes, timestamps.now(), reason=refusal.reason
+            before,
+            before.synced_generation,
+            outcomes,
+            timestamps.now(),
+            reason=refusal.reason,
+            reports_drift=drift.reports(federated.metadata.annotations),
         )
         if status is not None:
             await self._write_status(key, status)
@@ -122,6 +130,7 @@ class Report:
             held=held,
             held_copies=item.held,
             held_removal=held_removal_of(item.annotations),
+            reports_drift=drift.reports(item.annotations),
         )
         if status is not None:
             await self._write_status(item.key, status)
@@ -137,6 +146,7 @@ class Report:
             timestamps.now(),
             reason=reason,
             held_removal=held_removal_of(item.annotations),
+            reports_drift=drift.reports(item.annotations),
         )
         if status is not None:
             self._recorder.event(item.federated, "Warning", EventReason.ENSURE_DELETION_FAILED, message)
@@ -172,6 +182,7 @@ class Report:
                 " another of the same name"
             )
             self._recorder.event(item.federated, "Warning", EventReason.REPLACED_IN_CLUSTER, message)
+        self._tell_drift(item, results)
         failing = {
             name: (str(applied.status), applied.error)
             for name, applied in results.items()
@@ -186,6 +197,22 @@ class Report:
                 failures.setdefault(failure, []).append(name)
         for (status, error), clusters in failures.items():
             self._recorder.event(item.federated, "Warning", status, f"{', '.join(clusters)}: {error}")
+
+    def _tell_drift(self, item: Item, results: dict[str, Applied]) -> None:
+        """What others changed: each change once, also if it is left for long."""
+        for name, applied in results.items():
+            if applied.drift is None or not applied.drift.changed:
+                continue
+            record = item.record(name)
+            before = record.drift if record is not None else ()
+            fresh = [each for each in drift.noted(before, applied.drift, "") if not each.since]
+            if not fresh:
+                continue
+            reason = EventReason.DRIFT_LEFT if applied.drift.left else EventReason.DRIFT_REPAIRED
+            clauses = [drift.told(each) for each in fresh[:_MOST_CLAUSES]]
+            if len(fresh) > _MOST_CLAUSES:
+                clauses.append(f"and {len(fresh) - _MOST_CLAUSES} more")
+            self._recorder.event(item.federated, "Warning", reason, f"{name}: {'; '.join(clauses)}")
 
     async def _write_status(self, key: FederatedKey, status: FederatedStatus) -> None:
         resource = resources.federated_objects(key.namespaced)
@@ -210,11 +237,12 @@ def _result(item: Item, cluster: str, applied: Applied) -> propagation.Result:
     if applied.status is Propagation.APPLY_OVERRIDES_FAILED:
         return propagation.Result(applied.status, message=applied.held or applied.error[:_LONGEST_MESSAGE])
     if applied.status is not Propagation.OK or not applied.metadata.resource_version:
-        return propagation.Result(applied.status or Propagation.OK)
+        return propagation.Result(applied.status or Propagation.OK, drift=applied.drift)
     return propagation.Result(
         Propagation.OK,
         applied.metadata.generation,
         version_of(applied.metadata),
         item.digest(cluster),
         applied.metadata.uid,
+        drift=applied.drift,
     )

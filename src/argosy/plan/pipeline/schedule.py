@@ -63,7 +63,7 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
     if named and profile is None:
         return state.stopping(HeldReason.PROFILE_MISSING, f"SchedulingProfile {named} not found", _EVENT)
 
-    state = _with_auto_migration(inputs, state, policy)
+    state = _with_drift_correction(_with_auto_migration(inputs, state, policy), policy)
     template = state.spec["template"]
     content = content_of(profile, inputs.registry) if profile is not None else ""
     triggers = triggers_of(template, state.annotations, policy, inputs.type_config, inputs.fleet, content)
@@ -219,12 +219,20 @@ def _unscheduled(inputs: PassInputs, state: State) -> State:
         keys.POD_UNSCHEDULABLE_THRESHOLD,
         keys.AUTO_MIGRATION_INFO,
         keys.FAILBACK,
+        keys.DRIFT_CORRECTION,
     )
     annotations[keys.ENABLE_FOLLOWER_SCHEDULING] = "false"
     if equal(state.spec, spec):
         return state.with_spec(spec).with_annotations(annotations)
     annotations[keys.SCHEDULING] = _feedback(state, {})
     return state.with_spec(spec).with_annotations(annotations).noting("Normal", _EVENT, NO_POLICY)
+
+
+def _with_drift_correction(state: State, policy: PropagationPolicy) -> State:
+    annotations = without_annotations(state.annotations, keys.DRIFT_CORRECTION)
+    if policy.spec.drift_correction == keys.REPORT:
+        annotations[keys.DRIFT_CORRECTION] = keys.REPORT
+    return state.with_annotations(annotations)
 
 
 # Work that is done once.

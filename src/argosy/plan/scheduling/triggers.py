@@ -265,7 +265,7 @@ def _labels_read(spec: PropagationPolicySpec) -> tuple[str, ...] | None:
 
 def _content(policy: PropagationPolicy) -> str:
     """Everything in the policy that affects a placement, except auto migration, which has its own trigger."""
-    content = msgspec.structs.replace(policy.spec.placing, auto_migration=None)
+    content = msgspec.structs.replace(policy.spec.placing, auto_migration=None, drift_correction="")
     refuses = policy.metadata.annotations.get(keys.REFUSE_OBJECT_OVERRIDES, "")
     return _hash([msgspec.to_builtins(content, order="deterministic"), refuses])
 
