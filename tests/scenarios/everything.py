@@ -14,7 +14,9 @@ from tests.scenarios.outages import *  # noqa: F403
 from tests.scenarios.overrides import *  # noqa: F403
 from tests.scenarios.plans import *  # noqa: F403
 from tests.scenarios.profiles import *  # noqa: F403
+from tests.scenarios.removals import *  # noqa: F403
 from tests.scenarios.restarts import *  # noqa: F403
+from tests.scenarios.retention import *  # noqa: F403
 from tests.scenarios.selecting import *  # noqa: F403
 from tests.scenarios.statuses import *  # noqa: F403
 from tests.scenarios.staying import *  # noqa: F403
