@@ -12,6 +12,7 @@ from tests.harness.user import CONFIGMAPS, DEPLOYMENTS, weights
 from tests.scenarios.seen import eventually_rolled_out, images, settled
 
 __all__ = [
+    "test_what_cannot_be_repaired_is_shown",
     "test_what_others_change_stays_and_is_shown_if_the_policy_says_so",
     "test_what_others_changed_is_on_record_when_it_has_been_repaired",
 ]
@@ -53,6 +54,18 @@ async def test_what_others_changed_is_on_record_when_it_has_been_repaired(world:
     await world.eventually(lambda: _has_image(world, "nginx:1.30"))
     await settled(world)
     assert len(await _drift(world)) == 2
+    # Nor is it lost what was changed while nothing was written there.
+    await world.annotate(DEPLOYMENTS, "web", world.namespace, **{keys.PAUSED: "true"})
+
+    async def paused() -> bool:
+        return keys.PAUSED in (await world.federated())["metadata"]["annotations"]
+
+    await world.eventually(paused)
+    await member.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 5}}, world.namespace)
+    await world.annotate(DEPLOYMENTS, "web", world.namespace, **{keys.PAUSED: None})
+    await world.eventually_replicas({"m1": 2, "m2": 2})
+    await settled(world)
+    assert (await _drift(world))["m1", "spec.replicas"] == (5, 2, "repaired")
     await member.delete(CONFIGMAPS, "settings", world.namespace)
 
     async def told_deleted() -> bool:
@@ -110,6 +123,11 @@ async def test_what_others_change_stays_and_is_shown_if_the_policy_says_so(world
     await settled(world)
     assert await untouched()
     assert await _drift(world) == expected
+    await world.annotate(DEPLOYMENTS, "web", world.namespace, **{keys.PAUSED: "true"})
+    await member.patch(DEPLOYMENTS, "web", {"spec": {"paused": True}}, world.namespace)
+    await world.annotate(DEPLOYMENTS, "web", world.namespace, **{keys.PAUSED: None})
+    expected["m1", "spec.paused"] = (True, None, "left")
+    await world.eventually(shown, "what was changed during a pause is left, too")
     # A change of the same field wins.
     await world.set_image("nginx:1.30")
     await world.eventually(lambda: _has_image(world, "nginx:1.30"))
@@ -142,6 +160,33 @@ async def test_what_others_change_stays_and_is_shown_if_the_policy_says_so(world
     await world.eventually(repaired, "the condition is gone")
     assert {state for _, _, state in (await _drift(world)).values()} == {"repaired"}
     assert keys.DRIFT_CORRECTION not in (await world.federated())["metadata"]["annotations"]
+
+
+async def test_what_cannot_be_repaired_is_shown(world: World) -> None:
+    await world.policy(schedulingMode="Duplicate")
+    await world.configure("settings", {"colour": "blue"})
+    await settled(world, "settings-configmaps")
+    member = world.member("m1")
+    theirs = {"immutable": True, "data": {"colour": "red"}}
+    await member.patch(CONFIGMAPS, "settings", theirs, world.namespace, kind=Patch.MERGE)
+
+    async def shown() -> bool:
+        left = await _drift(world, "settings-configmaps") == {("m1", "data.colour"): ("red", "blue", "left")}
+        return left and (await world.propagation("settings-configmaps"))["m1"] == "UpdateFailed"
+
+    await world.eventually(shown)
+    conditions = (await world.federated("settings-configmaps"))["status"]["conditions"]
+    [condition] = [each for each in conditions if each["type"] == "Drifted"]
+    assert (condition["status"], condition["reason"]) == ("True", "NotRepaired")
+    await member.delete(CONFIGMAPS, "settings", world.namespace)
+    await world.eventually(lambda: _is_whole(world))
+    federated = await settled(world, "settings-configmaps")
+    assert [each["type"] for each in federated["status"]["conditions"]] == ["Propagated"]
+
+
+async def _is_whole(world: World) -> bool:
+    copies = await world.copies("settings", CONFIGMAPS)
+    return [copy["data"]["colour"] for copy in copies.values()] == ["blue"] * 3
 
 
 async def _report(world: World) -> Report:

@@ -361,7 +361,7 @@ class Dispatch(Loop[FederatedKey]):
         patches = item.patches(member.name)
         wanted_digest = item.digest(member.name)
         observed = self._collector.get(member.name, item.config.name, item.member_key)
-        since = item.since(member.name)
+        since = item.since(member.name, observed.metadata if observed is not None else None)
         settled = since.reports or not since.left
         if settled and observed is not None and is_current(record, wanted_digest, observed.metadata, template, patches):
             return Applied(Propagation.OK, observed.metadata)

@@ -12,6 +12,7 @@ from argosy.plan.copies.drift import (
     NONE,
     Changed,
     Drift,
+    Since,
     drift_of,
     keeping,
     left_in,
@@ -52,9 +53,9 @@ class TestFound:
         theirs["status"] = {"replicas": 2}
         assert found_in(theirs, deployment(replicas=2, progressDeadlineSeconds=600, metadata={"generation": 5})) == {}
 
-    def test_a_copy_of_another_generation_of_the_source_was_written_by_us(self):
+    def test_the_sources_generation_is_no_field_of_a_copy(self):
         metadata = {"annotations": {"kubeadmiral.io/source-generation": "3"}}
-        assert drift_of(deployment(replicas=7, metadata=metadata), deployment(replicas=2), left=False) == NONE
+        assert found_in(deployment(replicas=7, metadata=metadata), deployment(replicas=2)) == {"spec.replicas": (7, 2)}
 
     def test_a_secrets_values_are_not_told(self):
         mine = {"kind": "Secret", "metadata": {}, "data": {"password": "old"}}
@@ -74,6 +75,20 @@ class TestFound:
             deployment(env=dict.fromkeys(names, 1), replicas=1), deployment(env=dict.fromkeys(names, 2), replicas=2)
         )
         assert found.keys() == {"spec.env", "spec.replicas"}
+
+    def test_whatever_a_member_says_is_told_in_few_words(self):
+        deep = []
+        for _ in range(5000):
+            deep = [deep]
+        mine = deployment(replicas=2)
+        assert drift_of(deployment(replicas=2, x=deep), mine, left=False).changed == (Changed("*"),)
+        assert drift_of({**mine, "metadata": {"labels": 7, "annotations": [1]}}, mine, left=False).changed == (
+            Changed("*"),
+        )
+        [field] = drift_of(deployment(replicas=2, **{"k" * 10**6: "v" * 10**6}), mine, left=False).changed
+        assert len(field.path) + len(field.theirs) < 500
+        many = drift_of({**mine, **{f"k{number}": 1 for number in range(100)}}, mine, left=False)
+        assert many.changed == (Changed("*"),)
 
     def test_without_the_members_answer_only_what_we_state_counts(self):
         desired = deployment(replicas=2)
@@ -120,7 +135,7 @@ class TestLeft:
     THEIRS = deployment(replicas=7, image="a", containers=[{"name": "main", "image": "evil"}])
 
     def left(self):
-        return noted((), drift_of(self.THEIRS, self.WAS, left=True), EARLY)
+        return Since(reports=True, left=noted((), drift_of(self.THEIRS, self.WAS, left=True), EARLY))
 
     def test_a_change_of_something_else_keeps_it(self):
         wanted = {**self.WAS, "spec": {**self.WAS["spec"], "image": "b"}}
@@ -134,7 +149,12 @@ class TestLeft:
         was, theirs = ({"kind": "Secret", "metadata": {}, "data": {"a": each}} for each in ("old", "evil"))
         left = noted((), drift_of(theirs, was, left=True), EARLY)
         wanted = {**was, "data": {"a": "old", "b": "new"}}
-        assert keeping(wanted, theirs, wanted, left) == wanted
+        assert keeping(wanted, theirs, wanted, Since(reports=True, left=left)) == wanted
+
+    def test_if_nothing_else_is_wanted_all_that_is_theirs_stays(self):
+        wanted = {**self.WAS, "metadata": {"name": "web", "annotations": {"kubeadmiral.io/source-generation": "3"}}}
+        kept = keeping(wanted, self.THEIRS, wanted, Since(unchanged=True, reports=True))
+        assert (kept["spec"], kept["metadata"]) == (self.THEIRS["spec"], wanted["metadata"])
 
 
 JSON = st.recursive(

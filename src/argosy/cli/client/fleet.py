@@ -1,6 +1,7 @@
 """Reading the fleet's state for `argosy status fleet`."""
 
 from argosy.api import keys, resources
+from argosy.api.conditions import DRIFTED
 from argosy.api.types import FederatedCluster
 from argosy.cli.client import brake
 from argosy.cli.output.fleet import FleetReport, ObjectState, report
@@ -48,4 +49,5 @@ def _state(view: FederatedView) -> ObjectState:
         {each.cluster: each.status for each in view.status.clusters},
         propagated or waits,
         held.message if held is not None and not waits else "",
+        any(each.type == DRIFTED and each.status == "True" for each in view.status.conditions),
     )

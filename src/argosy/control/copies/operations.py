@@ -30,7 +30,7 @@ from argosy.kube.errors import (
     ServerTimeout,
     TransportError,
 )
-from argosy.kube.objects import Metadata, Partial, decode, encode, join_key, split_key
+from argosy.kube.objects import DecodeError, Metadata, Partial, decode, encode, join_key, split_key
 from argosy.plan.copies import drift
 from argosy.plan.copies.drift import Drift, Since
 from argosy.plan.copies.render import RenderError, adopted, orphaned
@@ -222,18 +222,21 @@ class Operations:
             desired = _rendered(config, present, render, is_current)
             if desired is None:
                 return Applied(Propagation.OK, metadata, drift=drift.NONE)
+            looks = since.keeps or since.unchanged
+            wanted, answered, sent = decode(desired, dict) if looks else {}, None, desired
             try:
                 if since.keeps:
-                    wanted = await self._would_be(member, config, desired)
-                    if since.unchanged:
-                        return Applied(Propagation.OK, metadata, drift=_compared(present, wanted, desired))
-                    kept = drift.keeping(decode(desired, dict), present, wanted or decode(desired, dict), since.left)
-                    desired = encode(kept)
+                    answered = await self._would_be(member, config, desired)
+                    if since.settled:
+                        return Applied(Propagation.OK, metadata, drift=_left(present, answered, wanted))
+                    sent = _made(
+                        config, present, functools.partial(drift.keeping, wanted, present, answered or wanted, since)
+                    )
                 raw = await self._write(
                     member,
                     "update",
                     Propagation.UPDATE_FAILED,
-                    functools.partial(_put, config, desired),
+                    functools.partial(_put, config, sent),
                 )
             except Conflict:
                 fresh = await self._read(member, config, key)
@@ -243,15 +246,13 @@ class Operations:
                 continue
             except _Failed as failed:
                 if since.unchanged:
-                    left = drift.stated_drift(present, decode(desired, dict))
+                    left = drift.stated_drift(present, wanted)
                     raise _Failed(msgspec.structs.replace(failed.applied, drift=left)) from failed
                 raise
             self._collector.remember(member.name, config.name, raw)
-            found = drift.NONE
-            if since.keeps and wanted is not None:
-                found = drift.drift_of(decode(raw, dict), wanted, left=True)
-            elif since.unchanged:
-                found = drift.drift_of(present, decode(raw, dict), left=False)
+            found, now = drift.NONE, _read_back(raw) if looks else None
+            if now is not None:
+                found = _left(now, answered, wanted) if since.keeps else drift.drift_of(present, now, left=False)
             return Applied(Propagation.OK, decode(raw, Partial).metadata, wrote="update", drift=found)
         return Applied(Propagation.UPDATE_FAILED, error="the object keeps changing while it is being updated")
 
@@ -358,10 +359,17 @@ async def _put(config: FederatedTypeConfig, obj: bytes, client: Client) -> bytes
     return await client.update(config.resource, obj, into=bytes)
 
 
-def _compared(present: Object, wanted: Object | None, desired: bytes) -> Drift:
-    if wanted is None:
-        return drift.stated_drift(present, decode(desired, dict))
-    return drift.drift_of(present, wanted, left=True)
+def _left(copy: Object, answered: Object | None, wanted: Object) -> Drift:
+    """What a copy has that is not ours. `answered` is what the member would make of the object that is wanted, if it says."""
+    return drift.stated_drift(copy, wanted) if answered is None else drift.drift_of(copy, answered, left=True)
+
+
+def _read_back(raw: bytes) -> Object | None:
+    """The answer to a write, which was done, whatever was answered."""
+    try:
+        return decode(raw, dict)
+    except DecodeError:
+        return None
 
 
 class _Failed(Exception):

@@ -5,7 +5,7 @@ Defaults, what webhooks add and what members retain are in both, and so no drift
 federated object, where it is written together with what is written anyway.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -17,8 +17,8 @@ from argosy.api import keys
 from argosy.api.federated import DriftedField, PropagationEntry
 from argosy.plan import changes, fields
 from argosy.plan.changes import is_secret
-from argosy.plan.fields import Json
-from argosy.plan.metadata import annotations_of
+from argosy.plan.fields import MISSHAPEN, Json
+from argosy.plan.metadata import without_annotations
 
 __all__ = [
     "DELETED",
@@ -43,6 +43,7 @@ _MOST_ALTOGETHER: Final = 256
 #: The encoded value; a longer one is told by its beginning and its digest.
 _LONGEST_VALUE: Final = 160
 _LONGEST_TOLD: Final = 60
+_LONGEST_PATH: Final = 200
 _METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
@@ -73,8 +74,10 @@ NONE: Final = Drift()
 class Since(msgspec.Struct, frozen=True):
     """What is known of a copy since it was written last."""
 
-    #: What is wanted is still what was written: where the copy differs, others changed it.
+    #: What is wanted is what was written, but perhaps for the source's generation: where the copy differs, others changed it.
     unchanged: bool = False
+    #: Not even the generation is another one: there is nothing to write where others' changes stay.
+    settled: bool = False
     #: What others change stays in the copy.
     reports: bool = False
     #: What they changed, and was left.
@@ -92,21 +95,27 @@ def reports(annotations: Mapping[str, str]) -> bool:
 
 
 def drift_of(found: Json, wanted: Json, *, left: bool) -> Drift:
-    """`wanted` is the copy as the member has it, or would have it, when it is as wanted."""
-    if _source_generation(found) != _source_generation(wanted):
-        return NONE  # the copy is of another generation of the source: we wrote it, and that was not recorded
-    before, after = _content(found), _content(wanted)
-    listed = list(changes.changes(before, after))
+    """`wanted` is the copy as the member has it, or would have it, when it is as wanted. It is short, whatever a member says."""
+    try:
+        changed = tuple(_changed(_content(found), _content(wanted), is_secret(wanted)))
+    except MISSHAPEN:
+        changed = (Changed(_MANY),)
+    return Drift(changed if len(changed) <= _MOST else (Changed(_MANY),), left)
+
+
+def _changed(found: Json, wanted: Json, secret: bool) -> Iterator[Changed]:
+    listed = list(changes.changes(found, wanted))
     depth = max((len(path) for path, _, _ in listed), default=0)
     while len(listed) > _MOST and depth > 1:  # several in one part are told as that part
         depth -= 1
-        listed = list(changes.changes(before, after, depth))
-    hidden = is_secret(wanted)
-    made = [
-        Changed(changes.text(path)) if hidden else Changed(changes.text(path), _short(theirs), _short(ours))
-        for path, theirs, ours in listed
-    ]
-    return Drift(tuple(made) if len(made) <= _MOST else (Changed(_MANY),), left)
+        listed = list(changes.changes(found, wanted, depth))
+    for path, theirs, ours in listed:
+        yield Changed(_named(path)) if secret else Changed(_named(path), _short(theirs), _short(ours))
+
+
+def _named(path: changes.Path) -> str:
+    text = changes.text(path)
+    return text if len(text) <= _LONGEST_PATH else f"{text[:_LONGEST_PATH]}… ({_digest(text.encode())})"
 
 
 def stated_drift(found: Json, desired: Json) -> Drift:
@@ -115,23 +124,28 @@ def stated_drift(found: Json, desired: Json) -> Drift:
     return Drift(tuple(each for each in drift.changed if each.ours is not UNSET or is_secret(desired)), left=True)
 
 
-def keeping(desired: Json, found: Json, wanted: Json, left: Iterable[DriftedField]) -> Json:
-    """A changed desired object with the values that were left in the copy, except where what is wanted there changed as well."""
-    known = {each.path: each for each in left}
+def keeping(desired: Json, found: Json, wanted: Json, since: Since) -> Json:
+    """A changed desired object with the values that others gave to the copy, except where what is wanted changed as well."""
+    try:
+        return _keeping(desired, found, wanted, since)
+    except MISSHAPEN:
+        return desired
+
+
+def _keeping(desired: Json, found: Json, wanted: Json, since: Since) -> Json:
+    known = {each.path: each for each in since.left}
     for path, theirs, ours in changes.changes(_content(found), _content(wanted)):
-        before = known.get(changes.text(path))
-        if before is not None and not is_secret(wanted) and before.ours == _short(ours):
+        before = known.get(_named(path))
+        same = before is not None and not is_secret(wanted) and before.ours == _short(ours)
+        if since.unchanged or same:
             desired = changes.put(desired, path, theirs)
     return desired
 
 
 def _content(obj: Json) -> Json:
     metadata = {key: value for key, value in obj["metadata"].items() if key in _METADATA and value}
+    metadata["annotations"] = without_annotations(metadata.get("annotations"), keys.SOURCE_GENERATION)
     return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
-
-
-def _source_generation(obj: Json) -> str | None:
-    return annotations_of(obj).get(keys.SOURCE_GENERATION)
 
 
 def _short(value: Any) -> Any:
@@ -142,7 +156,11 @@ def _short(value: Any) -> Any:
     if len(encoded) <= _LONGEST_VALUE:
         return value
     beginning = encoded[: _LONGEST_VALUE // 2].decode(errors="ignore")
-    return f"{beginning}… ({len(encoded)} bytes, {blake2b(encoded, digest_size=6).hexdigest()})"
+    return f"{beginning}… ({len(encoded)} bytes, {_digest(encoded)})"
+
+
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=6).hexdigest()
 
 
 # What is kept of it.

@@ -49,7 +49,7 @@ def _kept(desired: Any, observed: Any, steps: tuple[str, ...]) -> Any:
         return [_kept(each, found[name], rest) if (name := _name(each)) in found else each for each in desired]
     if not isinstance(observed, dict) or step not in observed or not (desired is ABSENT or isinstance(desired, dict)):
         return desired
-    before = {} if desired is ABSENT else desired
+    before: Json = desired if isinstance(desired, dict) else {}
     kept = _kept(before.get(step, ABSENT), observed[step], rest)
     return desired if kept is ABSENT else {**before, step: kept}
 
