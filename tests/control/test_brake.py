@@ -13,7 +13,7 @@ from argosy.api import keys, resources
 from argosy.control.options import Options
 from argosy.kube import clock, timestamps
 from argosy.kube.client import Patch
-from argosy.plan.brake.orders import Off, Order, Orders
+from argosy.plan.brake.orders import Off, Order, Orders, plan_id
 from tests.harness.eventually import eventually, holds
 from tests.harness.federation import DEPLOYMENTS, NAMESPACES, Federation
 
@@ -330,3 +330,27 @@ async def test_a_drained_cluster_is_an_order_and_a_second_one_is_another(fed):
 
     await eventually(only_there)
     assert not await held(fed)
+
+
+async def test_what_a_policy_removes_as_planned_is_not_held(fed):
+    removals = [("deployments.apps", f"default/web-{number}", name) for number in range(MANY) for name in ("m2", "m3")]
+    spec = {**EVERYWHERE, "placement": [{"cluster": "m1"}]}
+    body = {"metadata": {"annotations": {keys.PLAN: plan_id(removals)}}, "spec": spec}
+    await fed.client.patch(resources.PROPAGATION_POLICIES, "policy", body, "default", kind=Patch.MERGE)
+
+    async def only_there():
+        return {cluster for cluster, _ in await copies(fed)} == {"m1"}
+
+    await eventually(only_there)
+    assert not await held(fed)
+
+
+async def test_another_outcome_than_the_planned_one_is_held(fed):
+    planned = plan_id([("deployments.apps", "default/web-0", "m3")])
+    await order(fed, Orders(planned=(Order(planned, timestamps.now(), "ops"),)))
+    await narrowed(fed, "m1")
+
+    async def all_held():
+        return await held(fed) == ["PolicyChanged"] * MANY
+
+    await eventually(all_held)

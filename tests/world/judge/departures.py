@@ -17,11 +17,13 @@ class Departures(Line):
     def __init__(self, broken: Callable[[str], None], time: Callable[[], float]):
         super().__init__(broken)
         self._time = time
-        #: When each of them was deleted last.
+        #: When each of them was last told to leave, or had left.
         self._left: dict[str, float] = {}
 
     def stored(self, server: str, change: Change) -> None:
-        if server == PLANE and change.key.startswith(_CLUSTERS) and b'"deletionTimestamp"' in change.value:
+        if server != PLANE or not change.key.startswith(_CLUSTERS):
+            return
+        if change.deleted or b'"deletionTimestamp"' in change.value:
             self._left[change.key.removeprefix(_CLUSTERS)] = self._time()
 
     def since(self, moment: float = 0.0) -> list[str]:

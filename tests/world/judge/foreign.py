@@ -1,7 +1,8 @@
-"""What is not ours is left alone: no object without our label is changed or removed in a member."""
+"""What is not ours is left alone: no object without our label is changed or removed in a member, but for those we rescued."""
 
 from collections.abc import Callable
 
+from argosy.api import keys
 from argosy.kube.transport import Request, Response
 from argosy.server.storage.base import Change
 from tests.world.judge.line import Line
@@ -22,7 +23,8 @@ class Foreign(Line):
     def stored(self, server: str, change: Change) -> None:
         if server != PLANE and change.key.startswith(_COPIES):
             before = body_of(change.previous)
-            self._ours[server, change.key] = before is None or managed(before)
+            rescued = before is not None and keys.RESCUED in (before["metadata"].get("annotations") or {})
+            self._ours[server, change.key] = before is None or managed(before) or rescued
 
     def answered(self, client: str, server: str, request: Request, answer: object) -> None:
         if server == PLANE or not client.startswith("controllers") or request.method in READS:

@@ -5,7 +5,7 @@ anew.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -176,8 +176,8 @@ class Removals:
 
     # Once the flood is over.
 
-    def judge(self, orders: Orders, now: Moment) -> tuple[list[SourceKey], float | None]:
-        """What was judged, and in how many seconds to judge again."""
+    def judge(self, planned: Callable[[str], bool], now: Moment) -> tuple[list[SourceKey], float | None]:
+        """What was judged, and in how many seconds to judge again. `planned` says whether the outcome of this id was."""
         ordered = self._ordered(now.seconds)
         judged, waits = self._judge_ordered(ordered, now.seconds)
         rest = {key: each for key, each in self._waiting.items() if key not in ordered}
@@ -186,7 +186,7 @@ class Removals:
             if left > 0:
                 waits.append(left)
             else:
-                found, later = self._judge_flood(rest, orders, now)
+                found, later = self._judge_flood(rest, planned, now)
                 judged, waits = judged + found, waits + later
         return judged, min(waits, default=None)
 
@@ -227,9 +227,9 @@ class Removals:
         return min(max(arrivals) + timings.brake_settle, min(arrivals) + timings.brake_longest) - now
 
     def _judge_flood(
-        self, rest: dict[SourceKey, _Waiting], orders: Orders, now: Moment
+        self, rest: dict[SourceKey, _Waiting], planned: Callable[[str], bool], now: Moment
     ) -> tuple[list[SourceKey], list[float]]:
-        judged = self._go_as_planned(rest, orders, now)
+        judged = self._go_as_planned(rest, planned)
         left = {key: each for key, each in rest.items() if key in self._waiting}
         gone = [*self._lately.since(now.seconds)]
         clusters, objects = tally([*((key, each.clusters) for key, each in left.items()), *gone])
@@ -253,15 +253,13 @@ class Removals:
             judged.append(key)
         return judged, waits
 
-    def _go_as_planned(self, rest: dict[SourceKey, _Waiting], orders: Orders, now: Moment) -> list[SourceKey]:
+    def _go_as_planned(self, rest: dict[SourceKey, _Waiting], planned: Callable[[str], bool]) -> list[SourceKey]:
         """All that waits because of one cause, if exactly that was planned."""
         gone: list[SourceKey] = []
-        if not orders.planned:
-            return gone
         for cause in {each.cause for each in rest.values()}:
             mine = [(key, each.clusters) for key, each in rest.items() if each.cause is cause]
             removals = ((key.type, key.key, name) for key, clusters in mine for name in clusters)
-            if orders.expects(plan_id(removals), now.text):
+            if planned(plan_id(removals)):
                 for key, clusters in mine:
                     self._go(key, clusters)
                     gone.append(key)
