@@ -49,14 +49,18 @@ def mistaken(seed: str) -> Script:
     for number in range(chance.randint(*_MAPS)):
         script.append(steps.Configure(at=0.0, name=f"map-{number}", value="0", policy="copies"))
     pause = 0.0 if what == "taints in a loop" else chance.choice(_PAUSES)
-    mistake = steps.Mistake(at=1.0, what=what, seconds=chance.choice(_UNDONE), pause=pause)
+    hit = tuple(sorted(chance.sample(MEMBERS, chance.choice((2, 2, 3)))))
+    mistake = steps.Mistake(at=1.0, what=what, seconds=chance.choice(_UNDONE), pause=pause, clusters=hit)
     faults = [_fault(chance) for _ in range(chance.randint(0, 6))]
     return (*script, mistake, *sorted(faults, key=lambda step: step.at))
 
 
 def _spec(policy: str, by_label: bool) -> dict[str, Any]:
     spec: dict[str, Any] = {"schedulingMode": "Duplicate" if policy == "copies" else "Divide"}
-    return {**spec, "clusterSelector": dict([FLEET])} if by_label else spec
+    if by_label:
+        spec["clusterSelector"] = dict([FLEET])
+        spec["reschedulePolicy"] = {"rescheduleWhen": {"clusterLabelsChanged": True}}
+    return spec
 
 
 def _fault(chance: Random) -> Step:

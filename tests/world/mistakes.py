@@ -90,10 +90,10 @@ class Mistakes:
         await self._relabelled(step, None)
 
     async def _another_policy(self, step: steps.Mistake) -> None:
-        nowhere = {"schedulingMode": "Duplicate", "clusterSelector": {"no": "such"}}
+        elsewhere = {"schedulingMode": "Duplicate", "placement": [{"cluster": "m1"}]}
         for namespace in TEAMS:
-            await self._until_done(lambda namespace=namespace: self._policy(namespace, "nowhere", nowhere))
-        await self._relabelled(step, "nowhere")
+            await self._until_done(lambda namespace=namespace: self._policy(namespace, "elsewhere", elsewhere))
+        await self._relabelled(step, "elsewhere")
 
     async def _relabelled(self, step: steps.Mistake, label: str | None) -> None:
         sources = await self._sources()
@@ -190,17 +190,17 @@ class Mistakes:
         def label(name: str, value: str | None) -> Work:
             return lambda: self._cluster(name, labels={FLEET[0]: value})
 
-        await self._each((label(name, None) for name in self._world.members), step.pause)
+        await self._each((label(name, None) for name in step.clusters), step.pause)
         await asyncio.sleep(step.seconds)
-        await self._each((label(name, FLEET[1]) for name in self._world.members), 0.0)
+        await self._each((label(name, FLEET[1]) for name in step.clusters), 0.0)
 
     async def _taints(self, step: steps.Mistake) -> None:
         def taint(name: str, taints: list[Object] | None) -> Work:
             return lambda: self._cluster(name, taints=taints)
 
-        await self._each((taint(name, _TAINT) for name in self._world.members), step.pause)
+        await self._each((taint(name, _TAINT) for name in step.clusters), step.pause)
         await asyncio.sleep(step.seconds)
-        await self._each((taint(name, None) for name in self._world.members), 0.0)
+        await self._each((taint(name, None) for name in step.clusters), 0.0)
 
     async def _definitions_deleted(self, step: steps.Mistake) -> None:
         """They are protected, and so is the system namespace."""

@@ -143,6 +143,8 @@ class Mistake(_At, frozen=True):
     what: str
     seconds: float
     pause: float = 0.0
+    #: Whom it hits, where it is about clusters. If that is not all, copies could move.
+    clusters: tuple[str, ...] = ()
 
 
 # Faults. Those with seconds end by themselves.
