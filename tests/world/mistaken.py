@@ -32,6 +32,10 @@ _WORKLOADS, _MAPS = (4, 8), (2, 4)
 #: Seconds from the beginning of a mistake until it is undone: within its settling, or long after.
 _UNDONE = (1.0, 4.0, 20.0, 120.0)
 _PAUSES = (0.0, 0.0, 0.05, 0.5)
+#: One after the other they would be orders.
+_AT_ONCE = frozenset({"taints in a loop", "sources pruned"})
+#: A deletion goes on when no other was heard of for two seconds. So faults come when all of them were.
+_SEEN = 2.0
 #: Seconds from the first fault to the last.
 _FAULTY = 60.0
 
@@ -48,10 +52,11 @@ def mistaken(seed: str) -> Script:
         script.append(steps.Deploy(at=0.0, name=f"web-{number}", replicas=replicas, policy=policy))
     for number in range(chance.randint(*_MAPS)):
         script.append(steps.Configure(at=0.0, name=f"map-{number}", value="0", policy="copies"))
-    pause = 0.0 if what == "taints in a loop" else chance.choice(_PAUSES)
+    pause = 0.0 if what in _AT_ONCE else chance.choice(_PAUSES)
     hit = tuple(sorted(chance.sample(MEMBERS, chance.choice((2, 2, 3)))))
     mistake = steps.Mistake(at=1.0, what=what, seconds=chance.choice(_UNDONE), pause=pause, clusters=hit)
-    faults = [_fault(chance) for _ in range(chance.randint(0, 6))]
+    first = _SEEN if what == "sources pruned" else 1.0
+    faults = [_fault(chance, first) for _ in range(chance.randint(0, 6))]
     return (*script, mistake, *sorted(faults, key=lambda step: step.at))
 
 
@@ -63,10 +68,9 @@ def _spec(policy: str, by_label: bool) -> dict[str, Any]:
     return spec
 
 
-def _fault(chance: Random) -> Step:
+def _fault(chance: Random, first: float) -> Step:
     """Of the controllers, the control plane, and the ways between them and to members. Members themselves run."""
-    at, seconds = round(1.0 + chance.uniform(-0.5, _FAULTY), 3), round(chance.uniform(0.1, 20.0), 3)
-    at = max(at, 1.0)
+    at, seconds = round(max(first, chance.uniform(0.5, _FAULTY)), 3), round(chance.uniform(0.1, 20.0), 3)
     place, server = chance.choice((PLANE, *CONTROLLERS, *CONTROLLERS)), chance.choice((PLANE, *MEMBERS))
     ends = [chance.choice(CONTROLLERS), server]
     chance.shuffle(ends)
