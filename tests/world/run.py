@@ -30,8 +30,8 @@ SILENCE = 90.0
 CALM = 300.0
 #: Seconds in which controllers that were restarted have looked at everything.
 RESTARTED = 60.0
-#: The brake as it is by default, but for a world with few sources.
-BRAKED = Options(brake=Limits(deleted=5))
+#: The brake as it is by default, but for a world with few sources, and for each shard of it.
+BRAKED = Options(brake=Limits(deleted=2))
 #: Between two looks, in virtual seconds: this costs nobody's time.
 LOOK = 2.0
 

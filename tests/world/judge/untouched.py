@@ -1,7 +1,7 @@
 """A mistake harms nothing: while it lasts, and while it is undone, no copy is written in a member, and each keeps its uid.
 
 Two mistakes cannot be taken back without a write: sources that were pruned are released and taken over again, and clusters that
-were deleted join again. Then no copy is deleted.
+were deleted join again. Then no copy is deleted. What is applied again may be divided otherwise: rescued copies stay then.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from argosy.kube.transport import Request, Response
 from argosy.server.storage.base import Change
 from tests.world.disk import Disk
 from tests.world.judge.line import Line
-from tests.world.judge.objects import READS, key_of, listed, managed
+from tests.world.judge.objects import READS, key_of, listed, managed, rescued
 from tests.world.places import PLANE
 
 __all__ = ["Untouched"]
@@ -43,7 +43,7 @@ class Untouched(Line):
             for cluster, disk in self._members.items()
             for table in _TABLES
             for name, copy in listed(disk, table).items()
-            if managed(copy)
+            if managed(copy) or rescued(copy)
         }
 
     def answered(self, client: str, server: str, request: Request, answer: object) -> None:
