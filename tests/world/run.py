@@ -13,6 +13,7 @@ from argosy.sim.spec import MemberSpec, NodePool
 from tests.harness.federation import UNBRAKED
 from tests.world.judge.converged import differences
 from tests.world.judge.judge import Judge
+from tests.world.judge.recount import miscounted
 from tests.world.player import Player
 from tests.world.script import MEMBERS, laid_out
 from tests.world.steps import Mistake, Script
@@ -66,6 +67,8 @@ def run(seed: str | int, script: Script, output: TextIO | None = None) -> Outcom
         if not judge.failures:
             await asyncio.sleep(SETTLED)
             await _fall_silent(world, judge)
+            for each in miscounted(world):
+                judge.broken(each)
             judge.silent.begin()
             await _restart(world)
             await asyncio.sleep(RESTARTED)

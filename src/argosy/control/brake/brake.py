@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argosy.api import keys
@@ -57,6 +57,11 @@ class Brake:
         yield Follow(self._caches.system, self._ordered, "removals are confirmed, or the brake is off")
 
     # What is asked.
+
+    @property
+    def copies(self) -> Mapping[str, int]:
+        """How many are in each cluster, of the objects that are ours."""
+        return self._counts.there
 
     def ask(self, key: SourceKey, departure: Departure, view: FederatedView | None) -> Answer:
         """Whether a pass may store what it decided. Told by `judged` once a wait is over."""
