@@ -1,7 +1,7 @@
 """What a restart costs a large federation: `argosy up` is killed, and started on everything there is.
 
 Half of the objects are Deployments and half ConfigMaps, each in two of ten members. Members are API servers alone, each a process
-of its own; no pods run. Measured are the seconds until a user's edit is accepted, and is in its members, and until the control plane
+of its own; no pods run. Measured are the seconds until a user's edit is accepted and in its members, and until the control plane
 rests; and what it writes to members although nothing changed.
 """
 
