@@ -126,7 +126,7 @@ class Brake:
                 self.judged.tell(key)
             return None
         before = Counter(self._removals.copies_held)
-        judged, again = self._removals.judge(self._planned, _moment())
+        judged, again = self._removals.judge(self._planned(), _moment())
         for cause, copies in (Counter(self._removals.copies_held) - before).items():
             log.warning("%d copies are held: %s; undo it, or `argosy confirm %s`", copies, text_of(cause), cause)
         self._show()
@@ -134,13 +134,12 @@ class Brake:
             self.judged.tell(key)
         return again
 
-    def _planned(self, plan: str) -> bool:
-        """Whether somebody ordered the outcome of this plan, or applied a policy by it."""
-        return self._orders.expects(plan, timestamps.now()) or any(
-            policy.metadata.annotations.get(keys.PLAN) == plan
-            for policies in self._caches.policies.values()
-            for policy in policies.values()
-        )
+    def _planned(self) -> set[str]:
+        """The ids of plans that somebody ordered, or applied a policy by."""
+        found = set(self._orders.expected(timestamps.now()))
+        for policies in self._caches.policies.values():
+            found.update(policy.metadata.annotations.get(keys.PLAN, "") for policy in policies.values())
+        return found - {""}
 
     def _is_protected(self, key: SourceKey, departure: Departure) -> bool:
         """Whether its policy, as it was before, wants all removals confirmed."""
