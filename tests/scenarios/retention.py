@@ -1,10 +1,12 @@
 """What members keep of their copies when these are written again: fields they filled in, keys of their own, replicas they own."""
 
+from contextlib import suppress
 from typing import Any
 
 from argosy.api import keys
 from argosy.cli.output.report import gather, report
 from argosy.kube.client import Patch
+from argosy.kube.errors import AlreadyExists
 from argosy.kube.resource import Resource
 from tests.harness.eventually import holds
 from tests.harness.ground import World
@@ -39,6 +41,8 @@ _SOURCES: dict[str, tuple[Resource, dict[str, Any]]] = {
 
 async def test_what_members_fill_in_stays_when_a_source_changes(world: World) -> None:
     await world.policy(**_EVERYWHERE)
+    with suppress(AlreadyExists):  # a control plane need not have a controller that makes it
+        await world.client.create(_ACCOUNTS, {"metadata": {"name": "default", "namespace": world.namespace}})
     for resource, content in _SOURCES.values():
         metadata = {"name": "one", "namespace": world.namespace, "labels": _LABELS}
         manifest = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}
