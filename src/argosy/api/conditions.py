@@ -150,3 +150,5 @@ class EventReason(StrEnum):
     WEBHOOK_CONFIGURATION_ERROR = "WebhookConfigurationError"
     PROFILE_INVALID = "SchedulingProfileInvalid"
     PROFILE_ARGUMENTS_UNUSED = "PluginConfigUnused"
+    SHARD_MISSING = "ShardMissing"
+    SHARD_BACK = "ShardBack"

@@ -3,6 +3,7 @@
 Every part gets all it needs in its constructor. `states` are the parts that follow changes, in the order of subscription.
 """
 
+import contextlib
 import socket
 from typing import Any
 
@@ -15,6 +16,7 @@ from argosy.control.copies.operations import Operations
 from argosy.control.copies.pause import Pause
 from argosy.control.fence import Fence, fenced
 from argosy.control.followers import Followers
+from argosy.control.install.existing import mark
 from argosy.control.members import join
 from argosy.control.members.access import Access
 from argosy.control.members.cascade import Cascade
@@ -34,6 +36,7 @@ from argosy.control.scheduling.profiles import Profiles
 from argosy.control.scheduling.remote_plugins import RemotePlugins
 from argosy.control.scheduling.reservations import ReservedFleet
 from argosy.control.scheduling.webhooks import Webhooks
+from argosy.control.sharding.others import OtherShards
 from argosy.control.sharding.peers import PeerReservations
 from argosy.control.sharding.publisher import ReservationPublisher
 from argosy.control.telemetry.events import ObjectRecorder
@@ -43,6 +46,7 @@ from argosy.control.timings import Timings
 from argosy.control.wake import State
 from argosy.kube.backoff import Backoff
 from argosy.kube.client import Client
+from argosy.kube.errors import ApiError, TransportError
 from argosy.kube.events import EventRecorder
 from argosy.kube.informer import Informer
 from argosy.kube.queue import WorkQueue
@@ -99,6 +103,7 @@ class ControllerContext:
         self.peers = None if shard.is_whole else PeerReservations(client, shard, timings)
         self.reserved = ReservedFleet(self.caches, self.collector, self.fleet, self.peers)
         self.publisher = self._publisher()
+        self.others = None if shard.is_whole else OtherShards(client, shard, self.caches, self.events, metrics, timings)
         self.done = DoneWork(self.caches, self.collector)
         self.followers = Followers(self.caches, self.brake)
         self.arrivals = Arrivals(self.caches, self.fleet, timings)
@@ -132,9 +137,13 @@ class ControllerContext:
             self.tasks.start("watch reservations of other shards", self.peers.informer.run)
         await self.caches.run()
         await self.secrets.informer.synced.wait()
+        if self.options.shard.owns_cluster_scoped:
+            self.tasks.start_once("mark the system namespace", self._mark_system_namespace)
         self.profiles.check_all()
         if self.publisher is not None:
             self.tasks.start("publish reservations", self.publisher.run)
+        if self.others is not None:
+            self.tasks.start("watch leases of other shards", self.others.run)
 
     async def close(self) -> None:
         await self.profiles.close()
@@ -144,6 +153,13 @@ class ControllerContext:
     def _watch_secrets(self) -> Informer[SecretView]:
         liveness = self.timings.watch_liveness
         return Informer(self.client, join.SECRETS, SecretView, namespace=keys.SYSTEM_NAMESPACE, liveness=liveness)
+
+    async def _mark_system_namespace(self) -> None:
+        """As `argosy install` makes it. Helm makes it without annotations."""
+        system = self.caches.system.get(keys.SYSTEM_NAMESPACE)
+        if system is not None and not system.metadata.annotations.get(keys.NO_FEDERATED_RESOURCE):
+            with contextlib.suppress(ApiError, TransportError):
+                await mark(self.client, self.caches.system.resource, keys.SYSTEM_NAMESPACE, None)
 
     def _publisher(self) -> ReservationPublisher | None:
         if self.peers is None:

@@ -214,11 +214,18 @@ class Federate(Loop[SourceKey]):
             return [key] if self._finalized.gone(told) else []
         if change.origin or not self._concerns(key, change.new.metadata):
             return []
-        if change.old is None or change.old.metadata.generation != change.new.metadata.generation:
+        if self._is_write(told):
             for marks in self._marks:
                 marks.started(key, change.new.metadata.generation)
         self._incoming(FedObjChanged)
         return [key]
+
+    def _is_write(self, told: SourceChange) -> bool:
+        """Whether a user has just written it. Of what the first list brings, nobody knows when it was written."""
+        old, new = told.change.old, told.change.new
+        if old is None:
+            return self._caches.sources_synced(told.type)
+        return new is not None and old.metadata.generation != new.metadata.generation
 
     def _of_federated(self, change: Change[FederatedView]) -> list[SourceKey]:
         """Another controller's step is done, a recorded removal can be dropped, or the federated object was deleted."""

@@ -105,9 +105,10 @@ class Manager:
         return dead + self._runner.problems() + (workers.problems() if workers is not None else [])
 
     def notes(self) -> list[str]:
-        """Problems that need no restart: external plugins that do not answer."""
+        """Problems that need no restart of ours: external plugins that do not answer, and shards that are missing."""
         silent = self.context.workers.silent if self.context.workers is not None else {}
-        return [f"plugin {name!r} {why}" for name, why in sorted(silent.items())]
+        missing = self.context.others.missing if self.context.others is not None else []
+        return [*(f"plugin {name!r} {why}" for name, why in sorted(silent.items())), *missing]
 
     async def stop(self) -> None:
         await self.context.tasks.close()

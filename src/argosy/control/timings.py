@@ -53,6 +53,10 @@ class Timings(msgspec.Struct, frozen=True):
     reservations_shown: float = 1.0
     #: ... and others count them for at most this long after the last update.
     reservations_kept: float = 60.0
+    #: How often a shard reads the leases of the others.
+    shards_watched: float = 5.0
+    #: A shard whose lease nobody has held or renewed for so long is missing. Longer than a lease lasts, and than a restart takes.
+    shard_missing: float = 30.0
 
     #: A member object that was changed by others is reconciled after this.
     member_event: float = 5.0

@@ -3,6 +3,7 @@
 from argosy.api import keys, resources
 from argosy.api.types import FederatedCluster
 from argosy.cli.client import brake
+from argosy.cli.client.attendance import read_unattended
 from argosy.cli.output.fleet import FleetReport, ObjectState, report
 from argosy.control.caches.views import FederatedView
 from argosy.kube import clock
@@ -32,6 +33,7 @@ async def read_fleet(client: Client) -> FleetReport:
         await brake.held_objects(client),
         paused=system.metadata.annotations.get(keys.PAUSED) == "true",
         off=orders.off if orders.is_off(clock.now()) else None,
+        shards=[each.text for each in await read_unattended(client)],
     )
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from argosy.cli.local.probes import Probes
     from argosy.control.manager import Manager
     from argosy.control.options import Options
+    from argosy.control.sharding.election import ShardElection
     from argosy.control.timings import Timings
     from argosy.kube.client import Client
     from argosy.kube.lease import LeaderElector
@@ -241,6 +242,7 @@ async def _serve(
     from argosy.cli.client import preflight
     from argosy.cli.local.loop import stop_on_signals
     from argosy.cli.local.probes import Probes
+    from argosy.control.sharding.election import ShardElection
     from argosy.kube.watchdog import Watchdog
 
     stop = stop_on_signals()
@@ -249,10 +251,11 @@ async def _serve(
     if install:
         await _install(client)
     await preflight.check(client)
-    probes = Probes()
+    election = ShardElection(client, process.shard) if leader_elect else None
+    probes = Probes(election)
     await probes.open(probe_address, port)
     print(f"probes and metrics: {probes.url}   Ctrl-C stops it.", flush=True)
-    work = asyncio.ensure_future(_work(client, process, probes, leader_elect))
+    work = asyncio.ensure_future(_work(client, process, probes, election))
     waiting = asyncio.ensure_future(stop.wait())
     try:
         with Watchdog(probes.loop_held.inc):
@@ -266,21 +269,15 @@ async def _serve(
         await probes.close()
 
 
-async def _work(client: "Client", process: _Process, probes: "Probes", leader_elect: bool) -> None:
+async def _work(client: "Client", process: _Process, probes: "Probes", election: "ShardElection | None") -> None:
     async with process.workers.running():
-        if leader_elect:
-            await _elected(client, process, probes)
-        else:
+        if election is None:
             await _lead(process.manager(client), probes)
-
-
-async def _elected(client: "Client", process: _Process, probes: "Probes") -> None:
-    """Lead whenever the lease is ours, with a new Manager each time: what an old one knew may be out of date."""
-    from argosy.control.sharding.election import ShardElection
-
-    division = ShardElection(client, process.shard)
-    probes.waiting = lambda: division.waiting
-    await division.run(lambda: process.elector(client), lambda elector: _lead(process.manager(client, elector), probes))
+        else:
+            # With a new Manager each time the lease is ours: what an old one knew may be out of date.
+            await election.run(
+                lambda: process.elector(client), lambda elector: _lead(process.manager(client, elector), probes)
+            )
 
 
 async def _lead(manager: "Manager", probes: "Probes") -> None:

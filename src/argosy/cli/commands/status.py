@@ -165,7 +165,7 @@ def show(report: "Report", *, overrides: bool = True) -> None:
     else:
         all_done = "" if report.without_effect else ": everything is as it should be"
         say(f"  waiting for nothing{all_done}", "green")
-        for line in report.paused:
+        for line in [*([report.unattended] if report.unattended else []), *report.paused]:
             say(f"  {line}", "yellow")
     if report.without_effect:
         say()
