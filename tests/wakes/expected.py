@@ -375,6 +375,30 @@ _TESTS = [
         f"{_CONTROL}silence.py::test_a_member_that_is_gone_is_told_within_seconds_and_moves_nothing[cut-10.0]",
     ),
     (
+        "policy uses/federated objects/which policies objects name",
+        f"{_CONTROL}policy_counts.py::test_policies_say_how_many_objects_use_them",
+    ),
+    (
+        "policy counts/uses of policies/more or fewer objects name it",
+        f"{_CONTROL}policy_counts.py::test_policies_say_how_many_objects_use_them",
+    ),
+    (
+        "policy counts/propagationpolicies.core.kubeadmiral.io/it came, or somebody wrote its count",
+        f"{_CONTROL}policy_counts.py::test_a_count_that_somebody_wrote_is_put_right[propagationpolicies]",
+    ),
+    (
+        "policy counts/clusterpropagationpolicies.core.kubeadmiral.io/it came, or somebody wrote its count",
+        f"{_CONTROL}policy_counts.py::test_a_count_that_somebody_wrote_is_put_right[clusterpropagationpolicies]",
+    ),
+    (
+        "policy counts/overridepolicies.core.kubeadmiral.io/it came, or somebody wrote its count",
+        f"{_CONTROL}policy_counts.py::test_a_count_that_somebody_wrote_is_put_right[overridepolicies]",
+    ),
+    (
+        "policy counts/clusteroverridepolicies.core.kubeadmiral.io/it came, or somebody wrote its count",
+        f"{_CONTROL}policy_counts.py::test_a_count_that_somebody_wrote_is_put_right[clusteroverridepolicies]",
+    ),
+    (
         "failover/federatedclusters.core.kubeadmiral.io/it, or another one, became ready or unready, or its taints changed",
         f"{_CONTROL}failover.py::test_a_cluster_that_fails_is_given_up_with_an_event",
     ),
@@ -389,6 +413,10 @@ _TESTS = [
     (
         "clusters/federatedclusters.core.kubeadmiral.io/the owner heard of the member again",
         f"{_CONTROL}shards.py::test_all_shards_watch_again_when_the_owner_hears_of_a_member",
+    ),
+    (
+        "policy uses/uses of policies in other shards/which policies objects of other shards name",
+        f"{_CONTROL}policy_counts.py::test_shards_count_together_what_names_a_policy_without_a_namespace",
     ),
 ]
 

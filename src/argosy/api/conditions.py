@@ -1,5 +1,6 @@
 """Conditions, propagation states and event reasons of the federation API: the texts users and tools match on."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -110,6 +111,15 @@ class Propagation(StrEnum):
     SET_LAST_REPLICASET_NAME_FAILED = "SetLastReplicasetNameFailed"
 
 
+#: Events about these states have another reason, as in KubeAdmiral; all others have the state itself.
+OPERATION_FAILED: Final[Mapping[str, str]] = {
+    Propagation.CREATION_FAILED: "CreateInClusterFailed",
+    Propagation.UPDATE_FAILED: "UpdateInClusterFailed",
+    Propagation.DELETION_FAILED: "DeleteInClusterFailed",
+    Propagation.LABEL_REMOVAL_FAILED: "RemoveManagedLabelFromInClusterFailed",
+}
+
+
 class EventReason(StrEnum):
     """Reasons of the events recorded on federated objects, their sources, and clusters."""
 
@@ -132,6 +142,7 @@ class EventReason(StrEnum):
     CREATE_IN_CLUSTER = "CreateInCluster"
     UPDATE_IN_CLUSTER = "UpdateInCluster"
     DELETE_IN_CLUSTER = "DeleteInCluster"
+    REMOVE_MANAGED_LABEL = "RemoveManagedLabelFromInCluster"
     REPLACED_IN_CLUSTER = "ReplacedInCluster"
     ENSURE_DELETION_FAILED = "EnsureDeletionFailed"
     WAIT_FOR_CASCADING_DELETE = "WaitForCascadingDelete"

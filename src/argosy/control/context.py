@@ -26,6 +26,7 @@ from argosy.control.members.member import Members
 from argosy.control.members.probe import Prober
 from argosy.control.members.secrets import MemberSecrets, SecretView
 from argosy.control.options import Options
+from argosy.control.policies.uses import PolicyUses
 from argosy.control.scheduling.arrivals import Arrivals
 from argosy.control.scheduling.claims import Claims
 from argosy.control.scheduling.done import DoneWork
@@ -42,6 +43,7 @@ from argosy.control.sharding.publisher import ReservationPublisher
 from argosy.control.telemetry.events import ObjectRecorder
 from argosy.control.telemetry.latency import LatencyMarks
 from argosy.control.telemetry.metrics import Metrics
+from argosy.control.telemetry.upstream import UpstreamMetrics
 from argosy.control.timings import Timings
 from argosy.control.wake import State
 from argosy.kube.backoff import Backoff
@@ -102,10 +104,12 @@ class ControllerContext:
         self.claims = Claims(self.caches)
         self.peers = None if shard.is_whole else PeerReservations(client, shard, timings)
         self.reserved = ReservedFleet(self.caches, self.collector, self.fleet, self.peers)
+        self.uses = PolicyUses(self.caches, self.peers)
         self.publisher = self._publisher()
         self.others = None if shard.is_whole else OtherShards(client, shard, self.caches, self.events, metrics, timings)
         self.done = DoneWork(self.caches, self.collector)
         self.followers = Followers(self.caches, self.brake)
+        self.upstream = UpstreamMetrics(metrics, self.caches, self.uses)
         self.arrivals = Arrivals(self.caches, self.fleet, timings)
         self.placed = PlacedWorkloads(self.caches, self.fleet.snapshot.workloads)
         # Every shard calls webhooks; only one records events about their configuration.
@@ -122,6 +126,7 @@ class ControllerContext:
         if self.katalyst is not None:
             states.append(self.katalyst)
         inputs: list[State] = [self.claims, self.reserved, self.done, self.followers, self.arrivals, self.placed]
+        inputs.append(self.uses)
         return [*states, self.prober, *inputs, self.webhooks, self.profiles]
 
     def queue(self) -> WorkQueue[Any]:
@@ -130,6 +135,7 @@ class ControllerContext:
 
     async def start(self) -> None:
         """Start watching; returns when everything that decisions depend on is known."""
+        self.metrics.registry.register(self.upstream)
         self.tasks.start("events", self.events.run)
         self.tasks.start("watch cluster secrets", self.secrets.informer.run)
         self.tasks.start("watch priority classes", self.priorities.informer.run)
@@ -146,6 +152,8 @@ class ControllerContext:
             self.tasks.start("watch leases of other shards", self.others.run)
 
     async def close(self) -> None:
+        with contextlib.suppress(KeyError):  # it was not started
+            self.metrics.registry.unregister(self.upstream)
         await self.profiles.close()
         await self.webhooks.close()
         await self.members.close()
@@ -165,7 +173,12 @@ class ControllerContext:
         if self.peers is None:
             return None
         return ReservationPublisher(
-            self.client, self.options.shard, lambda: self.reserved.totals, self.peers, self.timings
+            self.client,
+            self.options.shard,
+            lambda: self.reserved.totals,
+            self.uses.of_cluster_scoped,
+            self.peers,
+            self.timings,
         )
 
     def _connector(self, chosen: Connector | None, fence: Fence | None) -> Connector:

@@ -418,6 +418,8 @@ class Dispatch(Loop[FederatedKey]):
         if complete and all(applied.status is None for applied in results.values()):
             left = [f for f in item.federated.metadata.finalizers if f != keys.SYNC_FINALIZER]
             await self._report.finalizers(item, left)
+            if any(applied.wrote == "release" for applied in results.values()):  # copies stay, and nothing else says so
+                self._report.tell(item, results)
             self._marks.drop(item.source)
             self._report.forget(item.key)
             return None

@@ -354,8 +354,10 @@ class Federate(Loop[SourceKey]):
             if self._caches.source(key) is None:
                 return None  # the same, just when it got the finalizer
             await self._writer.store(config, wanted, outcome.create)
+        stored_view = self._caches.federated_view(key)
         for note in outcome.notes:
-            self._recorder.on(reference_to(source), note.type, note.reason, note.message)
+            if stored_view is not None:
+                self._recorder.event(stored_view, note.type, note.reason, note.message)
         return None
 
     async def _delete(

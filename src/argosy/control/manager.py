@@ -20,6 +20,7 @@ from argosy.control.members.connect import Connector
 from argosy.control.migrate import Migrate
 from argosy.control.options import Options
 from argosy.control.permissions import Permissions
+from argosy.control.policies.counts import PolicyCounts
 from argosy.control.refusals import Refusals
 from argosy.control.release import Release
 from argosy.control.runner import LoopRunner
@@ -54,6 +55,7 @@ def loops_of(shared: ControllerContext) -> list[Loop[Any]]:
         refusals,
         Aggregate.of(shared, refusals, busy=lambda: len(federate.queue) + len(dispatch.queue) > 0),
         Release.of(shared),
+        PolicyCounts.of(shared),
         *([Failover.of(shared), Permissions.of(shared), TypeConfigs.of(shared)] if owner else []),
     ]
 

@@ -53,6 +53,8 @@ class Timings(msgspec.Struct, frozen=True):
     reservations_shown: float = 1.0
     #: ... and others count them for at most this long after the last update.
     reservations_kept: float = 60.0
+    #: Changes of how many objects name a policy are counted in its status after so long.
+    policy_counts: float = 10.0
     #: How often a shard reads the leases of the others.
     shards_watched: float = 5.0
     #: A shard whose lease nobody has held or renewed for so long is missing. Longer than a lease lasts, and than a restart takes.

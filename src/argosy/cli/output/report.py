@@ -12,7 +12,7 @@ import msgspec
 
 from argosy.api import keys, names, resources
 from argosy.api.admission import caveats
-from argosy.api.conditions import READY, Propagation
+from argosy.api.conditions import OPERATION_FAILED, READY, Propagation
 from argosy.api.policies import PropagationPolicy
 from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig
 from argosy.cli.client.attendance import read_unattended
@@ -252,9 +252,10 @@ def _last_error(cluster: str, propagation: str, facts: Facts) -> str:
     entries = facts.federated.status.clusters if facts.federated is not None else ()
     if message := next((each.message for each in entries if each.cluster == cluster), ""):
         return message
+    reason = OPERATION_FAILED.get(propagation, propagation)
     for event in facts.warnings:
         about, _, text = (event.message or "").partition(": ")
-        if text and event.reason == propagation and cluster in about.split(", "):
+        if text and event.reason == reason and cluster in about.split(", "):
             return text
     return ""
 

@@ -54,7 +54,7 @@ class Applied(msgspec.Struct, frozen=True):
     status: Propagation | None
     metadata: Metadata = Metadata()
     error: str = ""
-    #: What was sent: "create", "update", "delete", or "" if nothing had to be sent.
+    #: What was sent: "create", "update", "delete", "release" (the copy stays, without our label), or "" if nothing was.
     wrote: str = ""
     retry_after: float | None = None
     #: Why nothing may be sent at all. No failure: it is not tried again before the object changes.
@@ -164,7 +164,7 @@ class Operations:
         left = _made(config, present, lambda: orphaned(present, rescued=rescued))
         released = functools.partial(_put, config, left)
         await self._write(member, "update", Propagation.LABEL_REMOVAL_FAILED, released)
-        return Applied(None, wrote="update")
+        return Applied(None, wrote="release")
 
     async def _create(
         self,

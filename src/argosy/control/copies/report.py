@@ -6,7 +6,7 @@ The only writer of federated objects' status and of dispatch's finalizer on them
 import msgspec
 
 from argosy.api import resources
-from argosy.api.conditions import CHECK_CLUSTERS, EventReason, Propagation
+from argosy.api.conditions import CHECK_CLUSTERS, OPERATION_FAILED, EventReason, Propagation
 from argosy.api.types import FederatedObject, FederatedStatus
 from argosy.control.caches.informers import Caches
 from argosy.control.caches.objectkeys import FederatedKey
@@ -33,6 +33,7 @@ _EVENTS = (
     ("create", EventReason.CREATE_IN_CLUSTER, "created"),
     ("update", EventReason.UPDATE_IN_CLUSTER, "updated"),
     ("delete", EventReason.DELETE_IN_CLUSTER, "deleted"),
+    ("release", EventReason.REMOVE_MANAGED_LABEL, "left as it is"),
 )
 
 
@@ -42,7 +43,7 @@ class Report:
         self._caches = caches
         self._recorder = recorder
         self._metrics = metrics
-        #: The last reported failures of objects: cluster -> (status, error). Reported once, not with every retry.
+        #: The last reported failures of objects: cluster -> (reason, error). Reported once, not with every retry.
         self._told: dict[FederatedKey, dict[str, tuple[str, str]]] = {}
 
     def forget(self, key: FederatedKey) -> None:
@@ -80,7 +81,7 @@ class Report:
             held_copies=item.held,
             held_removal=held_removal_of(item.annotations),
         )
-        self._tell(item, results)
+        self.tell(item, results)
         if status is not None:
             await self._write_status(item.key, status)
 
@@ -155,7 +156,7 @@ class Report:
         if finalizers or not metadata.deletion_timestamp:
             self._caches.remember_federated("dispatch", raw, item.key.namespaced)
 
-    def _tell(self, item: Item, results: dict[str, Applied]) -> None:
+    def tell(self, item: Item, results: dict[str, Applied]) -> None:
         """One event for all clusters with the same operation, and one for each different failure."""
         for operation, reason, verb in _EVENTS:
             clusters = [name for name, applied in results.items() if applied.wrote == operation and not applied.failed]
@@ -173,7 +174,7 @@ class Report:
             )
             self._recorder.event(item.federated, "Warning", EventReason.REPLACED_IN_CLUSTER, message)
         failing = {
-            name: (str(applied.status), applied.error)
+            name: (OPERATION_FAILED.get(applied.status, str(applied.status)), applied.error)
             for name, applied in results.items()
             if applied.failed and applied.status is not None
         }
@@ -184,8 +185,8 @@ class Report:
         for name, failure in failing.items():
             if told.get(name) != failure:
                 failures.setdefault(failure, []).append(name)
-        for (status, error), clusters in failures.items():
-            self._recorder.event(item.federated, "Warning", status, f"{', '.join(clusters)}: {error}")
+        for (why, error), clusters in failures.items():
+            self._recorder.event(item.federated, "Warning", why, f"{', '.join(clusters)}: {error}")
 
     async def _write_status(self, key: FederatedKey, status: FederatedStatus) -> None:
         resource = resources.federated_objects(key.namespaced)
