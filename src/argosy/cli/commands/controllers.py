@@ -13,6 +13,15 @@ from argosy.cli.options.brake import BrakeSettle, BrakeShare, brake_options
 from argosy.cli.options.endpoints import AllowedEndpoints, AllowHttpEndpoints, rules
 from argosy.cli.options.health import HealthCheckPeriod, JoinTimeout, StatusThreshold, health_options
 from argosy.cli.options.timeouts import PluginTimeout, duration_of, plugin_timeout_of
+from argosy.cli.options.work import (
+    ApiBurst,
+    ApiQps,
+    EnqueueDelay,
+    ExcludedNamespaces,
+    Katalyst,
+    Workers,
+    work_options,
+)
 from argosy.cli.output.failures import Failure
 
 if TYPE_CHECKING:
@@ -56,14 +65,7 @@ def controllers(
             help="Make type configs for custom kinds that policies claim.",
         ),
     ] = True,
-    ns_autoprop_exclude_regexp: Annotated[
-        str,
-        typer.Option(
-            "--ns-autoprop-exclude-regexp",
-            metavar="REGEXP",
-            help="Namespaces whose names match are not propagated by themselves, as in ^dev-.",
-        ),
-    ] = "",
+    ns_autoprop_exclude_regexp: ExcludedNamespaces = "",
     failover_after: Annotated[
         str,
         typer.Option(
@@ -83,19 +85,18 @@ def controllers(
     brake_share: BrakeShare = 30,
     brake_settle: BrakeSettle = "5s",
     plugin_timeout: PluginTimeout = "5s",
-    enable_katalyst_support: Annotated[
-        bool,
-        typer.Option(
-            "--enable-katalyst-support",
-            help="Count resources that Katalyst reclaims, in members whose annotation asks for it.",
-        ),
-    ] = False,
+    worker_count: Workers = 32,
+    kube_api_qps: ApiQps = 500.0,
+    kube_api_burst: ApiBurst = 1000,
+    member_object_enqueue_delay: EnqueueDelay = "5s",
+    enable_katalyst_support: Katalyst = False,
     allowed_endpoints: AllowedEndpoints = None,
     allow_http_endpoints: AllowHttpEndpoints = False,
 ) -> None:
     """Run the controllers against an API server (Argosy's own or a stock kube-apiserver) until Ctrl-C.
 
-    Several may run at once: one leads, the others are standbys. With shards, one of each shard leads.
+    Several may run at once: one leads, the others are standbys. With shards, one of each shard leads. The flags of KubeAdmiral's
+    manager are understood; docs/running.md says which of them have an effect.
 
     Examples:
 
@@ -110,18 +111,25 @@ def controllers(
     part = _shard(shard, leader_elect)
     health = health_options(cluster_health_check_period, cluster_status_threshold, cluster_join_timeout)
     brake = brake_options(brake_share, brake_settle)
-    timings = brake.applied(health.applied(_timings(failover_after, failback_after, plugin_timeout)))
+    work = work_options(
+        worker_count,
+        kube_api_qps,
+        kube_api_burst,
+        member_object_enqueue_delay,
+        ns_autoprop_exclude_regexp,
+        enable_katalyst_support,
+    )
+    timings = work.applied(brake.applied(health.applied(_timings(failover_after, failback_after, plugin_timeout))))
     from argosy.control.options import Options
 
     options = Options(
         federate_all=federate_all,
         make_type_configs=make_type_configs,
-        exclude_namespaces=_pattern(ns_autoprop_exclude_regexp),
-        katalyst=enable_katalyst_support,
         shard=part,
         brake=brake.limits,
         endpoints=rules(allowed_endpoints, allow_http_endpoints),
     )
+    options = work.chosen(options)
     chosen = target(context)
     connection = Target(kubeconfig or chosen.kubeconfig, kube_context or chosen.context).connection()
     logs.to_stderr()
@@ -153,16 +161,6 @@ def _shard(text: str, leader_elect: bool) -> "Shard":
             code=2,
         )
     return shard
-
-
-def _pattern(text: str) -> str:
-    from argosy.kube.regexp import PatternError, compile_pattern
-
-    try:
-        compile_pattern(text)
-    except PatternError as error:
-        raise Failure(f"--ns-autoprop-exclude-regexp: {error}", code=2) from None
-    return text
 
 
 def _timings(failover_after: str, failback_after: str, plugin_timeout: str) -> "Timings":
