@@ -6,11 +6,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from argosy.cli.local.probes import Probes
-from argosy.control.manager import Manager
-from argosy.control.scheduling.plugin_workers import PluginWorkers
 from argosy.control.sharding.election import ShardElection
-from argosy.control.timings import Timings
-from argosy.kube.client import Client
+from argosy.control.telemetry.metrics import Metrics
+from argosy.control.telemetry.upstream import UpstreamMetrics
 
 DOCS = Path(__file__).parents[3] / "docs"
 PREFIX = "kubeadmiral_controller_manager_"
@@ -19,23 +17,23 @@ OWN, UPSTREAM, ABSENT = re.split(
 )
 
 
-async def served() -> set[str]:
+def served() -> set[str]:
     """By the names that Prometheus has for them, without what a histogram appends."""
-    transport = cast(Any, SimpleNamespace(name="nobody"))  # nothing is asked of it
-    manager = Manager(Client(transport), workers=PluginWorkers(Timings(), ()))
+    metrics = Metrics()
+    nothing = cast(Any, SimpleNamespace(clusters={}, all=tuple))
     election = cast(ShardElection, SimpleNamespace(lease="", held=True, failures=0))
-    families = [*manager.metrics.registry.collect(), *manager.context.upstream.collect()]
+    families = [*metrics.registry.collect(), *UpstreamMetrics(metrics, nothing, nothing).collect()]
     families += Probes(election)._registry.collect()
     return {f"{each.name}_total" if each.type == "counter" else each.name for each in families}
 
 
-async def test_our_own_metrics_are_those_of_the_page() -> None:
-    own = {name for name in await served() if name.startswith("argosy_")}
+def test_our_own_metrics_are_those_of_the_page() -> None:
+    own = {name for name in served() if name.startswith("argosy_")}
     assert set(re.findall(r"`(argosy_\w+)`", OWN)) == own
 
 
-async def test_those_with_kubeadmirals_names_as_well() -> None:
-    names = {name.removeprefix(PREFIX).removesuffix("_seconds") for name in await served() if name.startswith(PREFIX)}
+def test_those_with_kubeadmirals_names_as_well() -> None:
+    names = {name.removeprefix(PREFIX).removesuffix("_seconds") for name in served() if name.startswith(PREFIX)}
     rows = [line.split("|")[1] for line in UPSTREAM.splitlines() if line.startswith("| `")]
     assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == names
     absent = [line.split("|")[1] for line in ABSENT.splitlines() if line.startswith("| `")]
