@@ -1,28 +1,38 @@
-"""Since: whether clusters changed after an object was scheduled, in a way that schedules it again. Then its placement, however
-well it runs, is not the last word."""
+"""Since: what changed after an object was scheduled, and schedules it again. Then its placement, however well it runs, is not the
+last word."""
 
 from argosy.api import keys
 from argosy.api.clusters import FederatedCluster
 from argosy.api.federated import FederatedObject
 from argosy.api.policies import PropagationPolicy
 
-__all__ = ["is_to_be_scheduled_anew"]
+__all__ = ["changed_since", "policy_vanished_since"]
 
 
-def is_to_be_scheduled_anew(
+def changed_since(
     federated: FederatedObject, policy: PropagationPolicy | None, clusters: tuple[FederatedCluster, ...]
-) -> bool:
-    """By the same rules as in scheduling: a change that the policy defers does not count. Without a policy nothing is known."""
+) -> str:
+    """In words; empty if nothing did. By the same rules as in scheduling: a change that the policy defers does not count. Without
+    a policy nothing is known."""
     annotations = federated.metadata.annotations
     stored = annotations.get(keys.SCHEDULING_TRIGGERS)
     if policy is None or not stored or annotations.get(keys.NO_SCHEDULING):
-        return False
+        return ""
     # Here, because it needs numpy, which takes longer to load than the rest of a report takes.
     from argosy.fleet.snapshot import Fleet
-    from argosy.plan.scheduling.triggers import Difference, Record, read_record, verdict
+    from argosy.plan.scheduling.triggers import Record, outer_difference, read_record, verdict
 
     then = read_record(stored)
     if not isinstance(then, Record):
-        return False
-    hashes = Fleet.of(clusters).discovered_only().hashes
-    return verdict(Difference(fleet=hashes.reading(then.reads).since(then.clusters)), policy.spec).schedule
+        return ""
+    difference = outer_difference(then, policy, Fleet.of(clusters).discovered_only())
+    if not verdict(difference, policy.spec).schedule:
+        return ""
+    return "its policy changed" if difference.stable or difference.content else "clusters changed"
+
+
+def policy_vanished_since(federated: FederatedObject) -> bool:
+    """Of an object that no policy is in force for: whether one was when it was scheduled."""
+    from argosy.plan.scheduling.triggers import policy_then
+
+    return bool(federated.placed) and bool(policy_then(federated.metadata.annotations.get(keys.SCHEDULING_TRIGGERS)))
