@@ -209,6 +209,7 @@ class Federate(Loop[SourceKey]):
             self._deleted_at.pop(key, None)
             self._suspended.forget(key)
             self._basis.done.forget(key)
+            self._basis.unwritten.note(key, None)
             for marks in self._marks:
                 marks.drop(key)
             return [key] if self._finalized.gone(told) else []
@@ -250,14 +251,15 @@ class Federate(Loop[SourceKey]):
         return list(self._waiting_for_others)
 
     def _concerned(self, clusters: Collection[str]) -> Iterator[Due[SourceKey] | None]:
-        """By priority; objects that stay where they are come last."""
+        """By priority: first who is in one of these clusters and may have to leave it, then who may have to be placed anew for
+        another reason. Those of whom only the record is behind come last."""
         waiting: dict[int, list[SourceKey]] = {}
         wakeups = Wakeups(self._fleet.snapshot)
         for key, source in self._caches.all_sources():
             if key.type == "namespaces":
                 waiting.setdefault(1, []).append(key)  # objects in the namespace wait for it
             elif (concern := self._concern(key, source.metadata, wakeups)) is not Concern.NONE:
-                later = BEHIND_ALL if concern is Concern.RECORD else 0
+                later = 2 * BEHIND_ALL if concern is Concern.RECORD else 0 if self._is_in(key, clusters) else BEHIND_ALL
                 waiting.setdefault(self._basis.rank(key) + later, []).append(key)
             yield None
         for rank in sorted(waiting):
@@ -274,7 +276,12 @@ class Federate(Loop[SourceKey]):
         placed = view.placed if view is not None else frozenset()
         if view is None or not placed or reference is None or override_refs(metadata.labels, metadata.namespace):
             return Concern.PLACEMENT
-        return wakeups.concern(self._basis.policy(reference), view.metadata.annotations, placed)
+        unwritten = self._basis.unwritten.of(key)
+        return wakeups.concern(self._basis.policy(reference), view.metadata.annotations, placed, unwritten)
+
+    def _is_in(self, key: SourceKey, clusters: Collection[str]) -> bool:
+        view = self._caches.federated_view(key)
+        return view is not None and not view.placed.isdisjoint(clusters)
 
     def _of_type(self, types: TypeChange) -> Iterator[SourceKey]:
         old, new = types
@@ -423,6 +430,8 @@ class Federate(Loop[SourceKey]):
             wait = (outcome.until - clock.now()).total_seconds()
             self.queue.add(key, after=min(max(wait, 0.0) + _AFTER_THE_END, self._timings.kind_patience))
         policy = self._basis.policy_of(key)
+        if outcome.decision is not None:
+            self._basis.unwritten.note(key, outcome.unwritten)
         self._metrics.scheduling.end(outcome.decision, policy.spec.scheduling_profile if policy is not None else "")
         self._remember_unplaced(key, outcome)
         return outcome

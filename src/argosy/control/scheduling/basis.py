@@ -18,6 +18,7 @@ from argosy.control.scheduling.placed import PlacedWorkloads
 from argosy.control.scheduling.priorities import Priorities
 from argosy.control.scheduling.profiles import Profiles
 from argosy.control.scheduling.reservations import ReservedFleet
+from argosy.control.scheduling.unwritten import UnwrittenDecisions
 from argosy.control.telemetry.scheduling import SchedulingMetrics
 from argosy.kube import clock
 from argosy.kube.regexp import compile_pattern
@@ -60,6 +61,7 @@ class DecisionBasis:
         self.failback = failback
         self.done = done
         self.followers = followers
+        self.unwritten = UnwrittenDecisions()
         self._arrivals = arrivals
         self._caches = caches
         self._priorities = priorities
@@ -87,6 +89,7 @@ class DecisionBasis:
                 override_policies=self._override_policies(source),
                 profile=self.profiles.of(policy),
                 registry=self.profiles.registry,
+                unwritten=self.unwritten.of(key),
                 wanted=self._options.federate_all or self.is_led(key, annotations_of(source)),
                 following=self.followers.following(key),
                 leaders_at=lambda: self.followers.leaders_at(key),

@@ -31,7 +31,7 @@ from argosy.plan.scheduling import arriving
 from argosy.plan.scheduling.framework import Ask, FrameworkError, Reply
 from argosy.plan.scheduling.profile import content_of
 from argosy.plan.scheduling.schedule import Decision, decide, profile_of
-from argosy.plan.scheduling.triggers import Triggers, mode_then, policy_then, triggers_of
+from argosy.plan.scheduling.triggers import Triggers, as_decided, mode_then, policy_then, triggers_of
 from argosy.plan.scheduling.triggers import decide as whether_to_schedule
 from argosy.plan.scheduling.unit import UnitError, current_placement, unit_of
 
@@ -68,7 +68,10 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
     content = content_of(profile, inputs.registry) if profile is not None else ""
     triggers = triggers_of(template, state.annotations, policy, inputs.type_config, inputs.fleet, content)
     stored = state.annotations.get(keys.SCHEDULING_TRIGGERS)
-    verdict = whether_to_schedule(stored, triggers, policy, placed=_is_placed(state))
+    decided = as_decided(stored, inputs.unwritten)
+    verdict = whether_to_schedule(decided, triggers, policy, placed=_is_placed(state))
+    if verdict.deferred and decided:  # what is deferred now must not be taken up after a restart
+        state = state.with_annotations({**state.annotations, keys.SCHEDULING_TRIGGERS: decided})
     if not verdict.schedule or state.annotations.get(keys.NO_SCHEDULING):
         return _with_failback(inputs, msgspec.structs.replace(state, deferred=verdict.deferred_reasons), policy)
 
