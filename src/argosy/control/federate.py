@@ -251,21 +251,37 @@ class Federate(Loop[SourceKey]):
         return list(self._waiting_for_others)
 
     def _concerned(self, clusters: Collection[str]) -> Iterator[Due[SourceKey] | None]:
-        """By priority: first who is in one of these clusters and may have to leave it, then who may have to be placed anew for
-        another reason. Those of whom only the record is behind come last."""
-        waiting: dict[int, list[SourceKey]] = {}
-        wakeups = Wakeups(self._fleet.snapshot)
-        for key, source in self._caches.all_sources():
-            if key.type == "namespaces":
-                waiting.setdefault(1, []).append(key)  # objects in the namespace wait for it
-            elif (concern := self._concern(key, source.metadata, wakeups)) is not Concern.NONE:
-                later = 2 * BEHIND_ALL if concern is Concern.RECORD else 0 if self._is_in(key, clusters) else BEHIND_ALL
-                waiting.setdefault(self._basis.rank(key) + later, []).append(key)
+        """First who is in one of these clusters and may have to leave it, then who may have to be placed anew for another reason.
+        Those of whom only the record is behind come last. Each by priority."""
+        wakeups, others = Wakeups(self._fleet.snapshot), []
+        inside: list[SourceKey] = []
+        for key, _ in self._caches.all_sources():
+            view = self._caches.federated_view(key)
+            (others if view is None or view.placed.isdisjoint(clusters) else inside).append(key)
             yield None
-        for rank in sorted(waiting):
-            for key in waiting[rank]:
-                self._incoming(ClusterChanged)
-                yield Due(key, rank)
+        for found, urgency in ((inside, 0), (others, BEHIND_ALL)):
+            waiting: dict[int, list[SourceKey]] = {}
+            for key in found:
+                rank = self._rank(key, wakeups, urgency)
+                if rank is not None:
+                    waiting.setdefault(rank, []).append(key)
+                yield None
+            for rank in sorted(waiting):
+                for key in waiting[rank]:
+                    self._incoming(ClusterChanged)
+                    yield Due(key, rank)
+
+    def _rank(self, key: SourceKey, wakeups: Wakeups, urgency: int) -> int | None:
+        """None if the change does not concern it."""
+        source = self._caches.source(key)
+        if source is None:
+            return None
+        if key.type == "namespaces":
+            return 1  # objects in the namespace wait for it
+        concern = self._concern(key, source.metadata, wakeups)
+        if concern is Concern.NONE:
+            return None
+        return self._basis.rank(key) + (2 * BEHIND_ALL if concern is Concern.RECORD else urgency)
 
     def _concern(self, key: SourceKey, metadata: Metadata, wakeups: Wakeups) -> Concern:
         view, reference = self._caches.federated_view(key), self._basis.claims.in_force(key, metadata).ref
@@ -278,10 +294,6 @@ class Federate(Loop[SourceKey]):
             return Concern.PLACEMENT
         unwritten = self._basis.unwritten.of(key)
         return wakeups.concern(self._basis.policy(reference), view.metadata.annotations, placed, unwritten)
-
-    def _is_in(self, key: SourceKey, clusters: Collection[str]) -> bool:
-        view = self._caches.federated_view(key)
-        return view is not None and not view.placed.isdisjoint(clusters)
 
     def _of_type(self, types: TypeChange) -> Iterator[SourceKey]:
         old, new = types
