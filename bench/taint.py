@@ -36,11 +36,11 @@ class Written:
         return task
 
     def _seen(self, change: Change[Any]) -> None:
-        old, new = change.old, change.new
-        if old is None or new is None:
-            self.count += 1
-        elif (old.metadata.generation, old.metadata.annotations) != (new.metadata.generation, new.metadata.annotations):
-            self.count += 1
+        self.count += _content(change.old) != _content(change.new)
+
+
+def _content(each: Deployment | None) -> Any:
+    return (each.metadata.generation, each.metadata.annotations) if each is not None else None
 
 
 async def tainted(ground: Ground, effect: str) -> None:

@@ -85,7 +85,7 @@ async def test_who_is_in_the_cluster_goes_first():
         await tainted(fed, "m2", {"key": "broken", "effect": "NoExecute"})
         await eventually(lambda: fed.inside.snapshot.member("m2").taints, why="it is known")
         order = fed.inside.swept("federate", "facts of a cluster", ["m2"])
-        assert [key for key in order if key.type == "deployments.apps"][0] == SourceKey(
+        assert next(key for key in order if key.type == "deployments.apps") == SourceKey(
             "deployments.apps", "default/web-1"
         )
 

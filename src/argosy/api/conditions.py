@@ -143,6 +143,7 @@ class EventReason(StrEnum):
     TOKEN_RENEWED = "TokenRenewed"
     ROLE_UPDATED = "MemberRoleUpdated"
     CLUSTER_FAILED = "ClusterFailed"
+    FAILOVER_PACED = "FailoverPaced"
     CLUSTER_RECOVERED = "ClusterRecovered"
     TERMINATING_CLUSTER_BLOCKED = "HandleTerminatingClusterBlocked"
     TERMINATING_CLUSTER_FAILED = "HandleTerminatingClusterFailed"

@@ -97,6 +97,8 @@ REFUSE_OBJECT_OVERRIDES: Final = ARGOSY_PREFIX + "refuse-object-overrides"
 #: ready for so long it has recovered.
 FAILOVER_AFTER: Final = ARGOSY_PREFIX + "failover-after"
 FAILBACK_AFTER: Final = ARGOSY_PREFIX + "failback-after"
+#: What is held up of the failover of a cluster, in words.
+FAILOVER_STATE: Final = ARGOSY_PREFIX + "failover"
 #: On a propagation policy: how many replicas may return to a recovered cluster at a time.
 FAILBACK_REPLICAS: Final = ARGOSY_PREFIX + "failback-replicas"
 

@@ -27,6 +27,7 @@ from argosy.control.options import Options
 from argosy.control.scheduling.arrivals import Arrivals
 from argosy.control.scheduling.claims import Claims
 from argosy.control.scheduling.done import DoneWork
+from argosy.control.scheduling.evictions import Evictions
 from argosy.control.scheduling.placed import PlacedWorkloads
 from argosy.control.scheduling.plugin_workers import PluginWorkers
 from argosy.control.scheduling.priorities import Priorities
@@ -99,6 +100,7 @@ class ControllerContext:
         self.peers = None if shard.is_whole else PeerReservations(client, shard, timings)
         self.reserved = ReservedFleet(self.caches, self.collector, self.fleet, self.peers)
         self.publisher = self._publisher()
+        self.evictions = Evictions(self.caches, self.fleet, options.failover, timings)
         self.done = DoneWork(self.caches, self.collector)
         self.followers = Followers(self.caches, self.brake)
         self.arrivals = Arrivals(self.caches, self.fleet, timings)
@@ -116,8 +118,8 @@ class ControllerContext:
         states: list[State] = [self.caches, self.fleet, self.brake, self.collector]
         if self.katalyst is not None:
             states.append(self.katalyst)
-        inputs: list[State] = [self.claims, self.reserved, self.done, self.followers, self.arrivals, self.placed]
-        return [*states, self.prober, *inputs, self.webhooks, self.profiles]
+        inputs: list[State] = [self.claims, self.reserved, self.evictions, self.done, self.followers]
+        return [*states, self.prober, *inputs, self.arrivals, self.placed, self.webhooks, self.profiles]
 
     def queue(self) -> WorkQueue[Any]:
         """A new queue, for one loop."""

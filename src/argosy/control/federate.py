@@ -128,6 +128,7 @@ class Federate(Loop[SourceKey]):
             shared.priorities,
             migrate,
             Failback(shared.caches, shared.collector),
+            shared.evictions,
             shared.done,
             shared.followers,
             shared.arrivals,
@@ -428,8 +429,11 @@ class Federate(Loop[SourceKey]):
         """None if nothing can be decided now; the key is woken when that changes."""
         self._metrics.scheduling.start()
         self._unplaced.begin(key)
+        bound = self._basis.evictions.bound(key)
+        if bound:
+            self.queue.add(key, self._basis.rank(key), self._basis.evictions.pause(bound) + _AFTER_THE_END)
         try:
-            decided = self._suspended.run(key, self._basis.steps(key, source, existing, config))
+            decided = self._suspended.run(key, self._basis.steps(key, source, existing, config, bound))
         except NameTaken as error:
             self._recorder.on(reference_to(source), "Warning", "NameTaken", str(error))
             return None
@@ -438,6 +442,8 @@ class Federate(Loop[SourceKey]):
         if decided.unanswered:
             self.queue.add(key, priority=1, after=self._timings.plugin_retry)
         outcome = decided.result
+        if not bound:
+            self._basis.took_turn(key, existing, outcome, config)
         if outcome.until is not None:
             wait = (outcome.until - clock.now()).total_seconds()
             self.queue.add(key, after=min(max(wait, 0.0) + _AFTER_THE_END, self._timings.kind_patience))

@@ -100,6 +100,8 @@ class Timings(msgspec.Struct, frozen=True):
     failover_after: float | None = None
     #: A cluster that has been ready for so long again has recovered: workloads may return.
     failback_after: float = 300.0
+    #: Of what runs in failed clusters, a share may be started elsewhere within so long (`plan.failover.pacing`).
+    failover_window: float = 60.0
     #: Pods that members could not schedule are checked when a workload's pods have been changing for so long.
     migration_quiet: float = 10.0
 

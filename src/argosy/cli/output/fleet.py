@@ -92,6 +92,10 @@ def report(
     if off is not None:
         trouble.append(f"the brake is off until {off.until}: {off.reason}; `argosy brake on`")
     trouble += [f"{line.name}: {line.problem}" for line in lines if line.problem]
+    states = (
+        (each.name, each.metadata.annotations.get(keys.FAILOVER_STATE)) for each in sorted(clusters, key=_by_name)
+    )
+    trouble += [f"{name}: {state}" for name, state in states if state]
     return FleetReport(
         lines,
         len(objects),

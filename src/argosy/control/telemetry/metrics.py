@@ -39,6 +39,12 @@ class Metrics:
             "Copies that would be taken away with too many others, and stay until confirmed.",
             ["cause"],
         )
+        self.failover_waiting = gauge(
+            "failover_waiting", "Objects that wait for their turn to leave a failed cluster.", ["cluster"]
+        )
+        self.failover_suspended = gauge(
+            "failover_suspended", "1 while so many clusters are unready that nothing leaves those that failed."
+        )
         self.control_writes = counter("control_plane_writes", "Writes to the control plane.", ["kind", "verb"])
         self.queue_length = gauge("queue_length", "Keys ready to be worked on.", ["loop"])
         self.queue_age = gauge("queue_oldest_age_seconds", "How long the longest waiting key has been ready.", ["loop"])

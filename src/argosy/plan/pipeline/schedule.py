@@ -17,7 +17,7 @@ from argosy.api.policies import PropagationPolicy
 from argosy.fleet.snapshot import Fleet
 from argosy.plan.copies.placement import is_placed_by, to_be_removed, with_overrides, with_placement
 from argosy.plan.explain.summary import placement_text
-from argosy.plan.failover import auto_migration, custom_migration, failback, failover
+from argosy.plan.failover import auto_migration, custom_migration, evacuation, failback, failover
 from argosy.plan.fields import Json, equal
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import without_annotations
@@ -92,6 +92,7 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
             katalyst=inputs.katalyst,
             whole=bool(whole),
         )
+        unit = evacuation.careful(unit, inputs.fleet, state.annotations, verdict)
         plugins = inputs.instrument(profile_of(profile, inputs.registry))
     except UnitError as error:
         return state.stopping(HeldReason.CANNOT_SCHEDULE, str(error), _EVENT)
@@ -131,11 +132,12 @@ def _scheduled(
 ) -> State:
     unit = decision.unit
     failed = failover.failed_clusters(inputs.fleet, current)
-    evacuation = failover.evacuated(current, decision.placements, failed, unit.desired_replicas or 0)
+    left = failover.evacuated(current, decision.placements, failed, unit.desired_replicas or 0)
     divider = divider_of(state.spec, inputs.replicas_path, decision, _work(inputs, state))
-    if divider.kind.work and divider.divide(evacuation.placements).missing:
-        evacuation = failover.staying(current, evacuation, failed)
-    target = divider.adjusted(evacuation.placements)
+    if divider.kind.work and divider.divide(left.placements).missing:
+        left = failover.staying(current, left, failed)
+    target = divider.adjusted(left.placements)
+    stays = {name: number for name, number in left.placements.items() if name not in decision.placements}
     if not divider.by_number:
         decision = decision.with_placements(target)
     state = msgspec.structs.replace(state, decision=decision)
@@ -146,10 +148,12 @@ def _scheduled(
     waits = unit.divides and not unit.avoid_disruption and _has_unready(inputs.fleet, current)
     # ... or once a copy is gone: what it has not done is then given to others.
     leaving = bool(completed_of(state.annotations).leaving)
-    again = unanswered or evacuation.incomplete or waits or leaving
+    again = unanswered or left.incomplete or waits or leaving
     record = triggers.text_unanswered if again else triggers.text
     state = state.with_annotations({**state.annotations, keys.SCHEDULING_TRIGGERS: record})
-    if decision.unschedulable or decision.waiting:
+    if why := evacuation.told(stays):
+        state = state.holding(HeldReason.UNSCHEDULABLE, why, _EVENT)
+    elif decision.unschedulable or decision.waiting:
         state = state.holding(HeldReason.UNSCHEDULABLE, decision.message, _EVENT)
     for annotation, why in sorted(unit.ignored.items()):
         state = state.noting("Warning", _EVENT, f"annotation {annotation} is ignored: {why}")

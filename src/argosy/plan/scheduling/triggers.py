@@ -30,6 +30,8 @@ from argosy.plan.scheduling import triggers_kubeadmiral as kubeadmiral
 from argosy.plan.scheduling.unit import desired_replicas, request_of_template
 
 __all__ = [
+    "POLICY_CONTENT_CHANGED",
+    "UNANSWERED",
     "Difference",
     "Record",
     "Triggers",
@@ -50,6 +52,9 @@ FIRST = "not scheduled before"
 UNPLACED = "not placed anywhere"
 #: Largest size of the label names in a record.
 _LONGEST_LABELS = 120
+POLICY_CONTENT_CHANGED = "policyContentChanged"
+#: As a trigger: not all plugins had answered, or for another reason the decision is to be made again.
+UNANSWERED = "unanswered"
 UNREADABLE = "the record of the last scheduling is unreadable"
 
 
@@ -244,7 +249,7 @@ def verdict(difference: Difference, policy: PropagationPolicySpec | None) -> Ver
     when = policy.reschedule_when
     deferred = []
     for setting, differs, allowed in (
-        ("policyContentChanged", difference.content, when.policy_content_changed),
+        (POLICY_CONTENT_CHANGED, difference.content, when.policy_content_changed),
         ("clusterLabelsChanged", changed.labels, when.cluster_labels_changed),
         # A taint may evict: no setting defers it.
         ("clusterTaintsChanged", changed.taints, True),
@@ -262,7 +267,7 @@ def _difference(then: Record | kubeadmiral.Record, now: Triggers) -> Difference:
     if isinstance(then, kubeadmiral.Record):
         return _difference_kubeadmiral(then, now)
     record = now.record
-    stable = ("annotations", "replicas", "request", "policy", "migration", "unanswered")
+    stable = ("annotations", "replicas", "request", "policy", "migration", UNANSWERED)
     return Difference(
         stable=tuple(field for field in stable if getattr(then, field) != getattr(record, field)),
         content=(then.content, then.profile) != (record.content, record.profile),
