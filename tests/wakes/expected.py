@@ -334,7 +334,7 @@ _TESTS = [
         f"{_CONTROL}wakes.py::test_what_a_member_refused_is_carried_when_it_answers_again[unretried]",
     ),
     (
-        "dispatch/facts of a cluster/a cluster came, went or changed",
+        "dispatch/reach of a cluster/a cluster came, went or became ready",
         f"{_CONTROL}wakes.py::test_what_an_unready_cluster_missed_is_carried_when_it_is_ready[watchful]",
     ),
     ("aggregate/copies in members/a member changed a copy", f"{_CONTROL}wakes.py::test_what_a_member_reports_is_told"),
@@ -367,7 +367,7 @@ _TESTS = [
         f"{_CONTROL}wakes.py::test_a_collected_status_that_others_wrote_over_is_put_right[cluster-scoped]",
     ),
     (
-        "aggregate/facts of a cluster/a cluster can be read again, or no more",
+        "aggregate/reach of a cluster/a cluster can be read again, or no more",
         f"{_CONTROL}wakes.py::test_of_a_paused_object_it_is_told_which_members_cannot_be_read[watchful]",
     ),
     (

@@ -145,9 +145,11 @@ class Dispatch(Loop[FederatedKey]):
         yield Wake(changes, self._of_lost_copy, "a copy that was to stay is gone", delay=settled)
         yield Wake(changes, self._of_drifted_copy, "a copy is not as it was written", 1, settled)
         yield Sweep(caches.clusters, _paused_or_resumed, self._in_clusters, "a cluster was paused or resumed", 1)
+        why = "a member that was not ready answers again"
+        yield Sweep(caches.clusters, _answering_again, self._in_clusters, why, 1)
         yield Sweep(self._members.changes, _connected, self._in_clusters, "a member was connected", 1)
         yield Sweep(self._members.recovered, itself, self._in_clusters, "a member answers again", 1)
-        yield Sweep(self._fleet.facts, itself, self._in_clusters, "a cluster came, went or changed", 1)
+        yield Sweep(self._fleet.reach, itself, self._in_clusters, "a cluster came, went or became ready", 1)
 
     def _of_federated(self, change: Change[FederatedView]) -> list[FederatedKey]:
         if change.origin == DISPATCH and change.new is not None and same_but_for_status(change.old, change.new):
@@ -344,8 +346,11 @@ class Dispatch(Loop[FederatedKey]):
                 absent = known and self._collector.get(name, item.config.name, item.member_key) is None
                 return Applied(None if absent else Propagation.WAITING_FOR_CASCADING_DELETION)
             return Applied(Propagation.CLUSTER_TERMINATING if wanted else None)
-        if not cluster.ready:
+        if not cluster.answers:
             return Applied(Propagation.CLUSTER_NOT_READY if wanted else Propagation.WAITING_FOR_REMOVAL)
+        if not cluster.ready and not self._collector.is_followed(name, item.config.name):
+            waits = Propagation.CLUSTER_NOT_READY if wanted else Propagation.WAITING_FOR_REMOVAL
+            return Applied(waits, retry_after=self._timings.conflict)
         if wanted and (why := item.held.why(name)):
             return Applied(Propagation.APPLY_OVERRIDES_FAILED, held=why)
         if wanted and keys.CASCADING_DELETE_FINALIZER not in cluster.metadata.finalizers:
@@ -436,7 +441,7 @@ class Dispatch(Loop[FederatedKey]):
         if cluster is None or (not cluster.joined and _never_written(item.record(cluster_name))):
             return Applied(None)
         member = self._members.get(cluster_name)
-        if not cluster.joined or not cluster.ready or member is None:
+        if not cluster.joined or not cluster.answers or member is None:
             return Applied(Propagation.CLUSTER_NOT_READY)
         if self._pause.cluster(cluster):
             return Applied(Propagation.WAITING_FOR_REMOVAL)
@@ -455,6 +460,12 @@ class Dispatch(Loop[FederatedKey]):
 
 def _connected(connected: Connected) -> tuple[str, ...]:
     return (connected.name,) if connected.member is not None else ()
+
+
+def _answering_again(change: Change[FederatedCluster]) -> tuple[str, ...]:
+    old, new = change.old, change.new
+    answers = old is not None and new is not None and new.answers and not old.answers
+    return (change.key,) if answers else ()
 
 
 def _paused_or_resumed(change: Change[FederatedCluster]) -> tuple[str, ...]:

@@ -181,7 +181,7 @@ class Failback:
         numbers = {}
         for cluster in view.placed:
             known, found = self._caches.clusters.get(cluster), self._collector.get(cluster, config.name, key.key)
-            if known is None or not known.ready or not self._collector.synced(cluster, config.name):
+            if known is None or not known.answers or not self._collector.synced(cluster, config.name):
                 continue
             lives = found is not None and not found.metadata.deletion_timestamp
             number = get(as_object(found), path, 0) if found is not None and lives else 0

@@ -156,6 +156,11 @@ class Informer(Cache[T]):
             return 0.0
         return clock.monotonic() - self._unreachable_since
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether the cache is filled, and has been followed by a watch since the last failure."""
+        return self.has_synced and self._open_since is not None
+
     def retry(self) -> None:
         """End the back-off after a failure without an answer: the server answers others. Its errors keep their back-off."""
         self._answers_again.set()
