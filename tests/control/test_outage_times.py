@@ -9,11 +9,16 @@ import pytest
 
 from argosy.api import resources
 from argosy.control.timings import Timings
+from argosy.kube.errors import Forbidden
+from argosy.kube.transport import Request
+from argosy.server.auth.identity import User
 from tests.harness.eventually import eventually
 from tests.harness.ground import Ground, World, simulated_ground
 from tests.harness.user import weights
 from tests.scenarios.outages import cut, silence
 from tests.scenarios.seen import eventually_rolled_out, is_ready, pods_of, settled
+from tests.world.network import Host
+from tests.world.wire import Wire
 
 #: Seconds, as docs/migration.md and docs/members.md have them.
 REPLACED, CAUGHT_UP, NOTICED = 90.0, 20.0, 60.0
@@ -106,3 +111,38 @@ async def test_copies_that_were_replaced_are_removed_soon_after_their_member_is_
 
     await eventually(gone, CAUGHT_UP, "nothing runs twice")
     assert loop.time() - began < CAUGHT_UP
+
+
+async def test_a_member_whose_rights_load_after_its_return_is_not_said_to_refuse_us(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    loop, relay = asyncio.get_running_loop(), world.ground.candidates["m3"].relay
+    await world.annotate(resources.FEDERATED_CLUSTERS, "m3", None, **{"argosy.io/failover-after": "never"})
+    loaded, refused, user = float("inf"), [], Wire._user
+
+    def judged(self: Wire, host: Host, request: Request) -> User:
+        if self.name == relay.url and loop.time() < loaded and request.path.startswith("/apis/apps/v1/deployments"):
+            refused.append(request.path)
+            message = f'deployments.apps is forbidden: User "x" cannot {request.method.lower()} resource "deployments"'
+            raise Forbidden(403, "Forbidden", message, {})
+        return user(self, host, request)
+
+    cut(relay)
+    await eventually(lambda: _is_ready(world.ground, "Unknown"), NOTICED, "it is unready")
+    await world.scale("web", 6)
+    await eventually(lambda: _at(world, "m1", 2), why="the others scale")
+    monkeypatch.setattr(Wire, "_user", judged)
+    began, loaded = loop.time(), loop.time() + 10.0
+    relay.heal()
+    said = []
+
+    async def scaled() -> bool:
+        said.append((await world.ground.conditions("m3")).get("Authorized", {}).get("status", "True"))
+        return await _at(world, "m3", 2)
+
+    await eventually(scaled, CAUGHT_UP, "it has what it missed")
+    assert refused
+    assert loop.time() - began < CAUGHT_UP
+    assert set(said) == {"True"}
+    await eventually(lambda: _is_ready(world.ground, "True"), NOTICED)
+    assert "Authorized" not in await world.ground.conditions("m3")

@@ -138,7 +138,7 @@ class Dispatch(Loop[FederatedKey]):
         yield Wake(caches.catalog.changes, self._of_type, "its type came or changed: it may have waited for that", 1)
         gone = "its type is not federated any more"
         yield Wake(caches.catalog.changes, self._of_gone_type, gone, 1, self._timings.types_kept)
-        yield Wake(self._brake.judged, lambda key: [key.federated], "whether it is deleted with its copies was decided")
+        yield Wake(self._brake.judged, self._of_judged, "whether it is deleted with its copies was decided")
         yield Wake(caches.system, self._if_fleet_paused, "the fleet was paused or resumed", 1)
         changes = self._collector.changes
         yield Wake(changes, self._of_removed_copy, "a copy that was to go is gone")
@@ -177,6 +177,10 @@ class Dispatch(Loop[FederatedKey]):
         if old is not None and new is None:
             label = (old.api_version, old.kind)
             yield from (key for key, view in self._all() if label in view.metadata.labels.items())
+
+    def _of_judged(self, key: SourceKey) -> list[FederatedKey]:
+        view = self._caches.federated_view(key)
+        return [key.federated] if view is not None and view.metadata.deletion_timestamp else []
 
     def _if_fleet_paused(self, change: Change[Partial]) -> Iterator[FederatedKey]:
         if pause_changed(change):

@@ -238,6 +238,9 @@ class Informer(Cache[T]):
         self._told_to_wait = min(asked or 0.0, self._backoff.cap)
         self.last_error = message
         if not isinstance(error, TransportError) or isinstance(error, BadAnswer):
+            if self._unreachable_since is not None:
+                # It is there again, and perhaps not yet itself: the back-off of the outage is not for this.
+                self._failures = 1
             self._unreachable_since = None
         elif self._unreachable_since is None:
             self._unreachable_since = clock.monotonic()

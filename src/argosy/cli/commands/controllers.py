@@ -11,8 +11,15 @@ import typer
 from argosy import __version__
 from argosy.cli.options.brake import BrakeSettle, BrakeShare, brake_options
 from argosy.cli.options.endpoints import AllowedEndpoints, AllowHttpEndpoints, rules
+from argosy.cli.options.failover import (
+    FailbackAfter,
+    FailoverAfter,
+    FailoverMostUnready,
+    FailoverShare,
+    failover_options,
+)
 from argosy.cli.options.health import HealthCheckPeriod, JoinTimeout, StatusThreshold, health_options
-from argosy.cli.options.timeouts import PluginTimeout, duration_of, plugin_timeout_of
+from argosy.cli.options.timeouts import PluginTimeout, plugin_timeout_of
 from argosy.cli.output.failures import Failure
 
 if TYPE_CHECKING:
@@ -63,19 +70,10 @@ def controllers(
             help="Namespaces whose names match are not propagated by themselves, as in ^dev-.",
         ),
     ] = "",
-    failover_after: Annotated[
-        str,
-        typer.Option(
-            metavar="DURATION",
-            help="Move workloads away from a cluster that has not been ready for this long, as in 5m.",
-        ),
-    ] = "never",
-    failback_after: Annotated[
-        str,
-        typer.Option(
-            metavar="DURATION", help="Let workloads return to such a cluster once it has been ready for this long."
-        ),
-    ] = "5m",
+    failover_after: FailoverAfter = "never",
+    failback_after: FailbackAfter = "5m",
+    failover_share: FailoverShare = 35,
+    failover_most_unready: FailoverMostUnready = 50,
     cluster_health_check_period: HealthCheckPeriod = "10s",
     cluster_status_threshold: StatusThreshold = "30s",
     cluster_join_timeout: JoinTimeout = "10m",
@@ -109,7 +107,8 @@ def controllers(
     part = _shard(shard, leader_elect)
     health = health_options(cluster_health_check_period, cluster_status_threshold, cluster_join_timeout)
     brake = brake_options(brake_share, brake_settle)
-    timings = brake.applied(health.applied(_timings(failover_after, failback_after, plugin_timeout)))
+    failover = failover_options(failover_after, failback_after, failover_share, failover_most_unready)
+    timings = failover.applied(brake.applied(health.applied(_timings(plugin_timeout))))
     from argosy.control.options import Options
 
     options = Options(
@@ -119,6 +118,7 @@ def controllers(
         katalyst=enable_katalyst_support,
         shard=part,
         brake=brake.limits,
+        failover=failover.pacing,
         endpoints=rules(allowed_endpoints, allow_http_endpoints),
     )
     chosen = target(context)
@@ -164,19 +164,12 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _timings(failover_after: str, failback_after: str, plugin_timeout: str) -> "Timings":
+def _timings(plugin_timeout: str) -> "Timings":
     import msgspec
 
-    from argosy.api import keys
     from argosy.control.timings import Timings
 
-    failover = None if failover_after == keys.NEVER else duration_of("--failover-after", failover_after)
-    return msgspec.structs.replace(
-        Timings(),
-        failover_after=failover,
-        failback_after=duration_of("--failback-after", failback_after),
-        plugin_answer=plugin_timeout_of(plugin_timeout),
-    )
+    return msgspec.structs.replace(Timings(), plugin_answer=plugin_timeout_of(plugin_timeout))
 
 
 class _Process:
