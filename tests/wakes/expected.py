@@ -334,6 +334,14 @@ _TESTS = [
         f"{_CONTROL}wakes.py::test_what_a_member_refused_is_carried_when_it_answers_again[unretried]",
     ),
     (
+        "dispatch/federatedclusters.core.kubeadmiral.io/a member that was not ready answers again",
+        f"{_CONTROL}outage_times.py::test_a_member_that_is_back_has_what_it_missed_before_it_counts_as_ready[cut]",
+    ),
+    (
+        "evictions/federated objects/how much is in each zone, and left it",
+        f"{_CONTROL}failover_pacing.py::test_a_share_of_the_zone_leaves_in_a_minute_and_the_rest_later",
+    ),
+    (
         "dispatch/reach of a cluster/a cluster came, went or became ready",
         f"{_CONTROL}wakes.py::test_what_an_unready_cluster_missed_is_carried_when_it_is_ready[watchful]",
     ),

@@ -102,6 +102,13 @@ class Wakeups:
             return answer
         return Concern.RECORD if answer.stays(clusters) else Concern.PLACEMENT
 
+    def surely_moves(self, policy: PropagationPolicy, annotations: Mapping[str, str], clusters: Set[str]) -> bool:
+        """Whether the object cannot stay as it is, by the filters alone. (Others may move as well.)"""
+        if not keys.SCHEDULING_ANNOTATIONS.isdisjoint(annotations) or policy.spec.scheduling_profile:
+            return False
+        choice = self._choice(policy)
+        return not clusters <= choice.kept if _looks_further(policy) else not choice.stays(clusters)
+
     def _answer(self, group: _Group, policy: PropagationPolicy) -> Concern | _Choice:
         change = self._fleet.hashes.reading(group.reads).since(group.clusters)
         found = verdict(Difference(fleet=change), policy.spec)

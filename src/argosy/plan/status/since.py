@@ -12,17 +12,24 @@ __all__ = ["is_to_be_scheduled_anew"]
 def is_to_be_scheduled_anew(
     federated: FederatedObject, policy: PropagationPolicy | None, clusters: tuple[FederatedCluster, ...]
 ) -> bool:
-    """By the same rules as in scheduling: a change that the policy defers does not count. Without a policy nothing is known."""
+    """By the same rules as in scheduling, as far as they need no more than clusters and policy: a change that the policy defers
+    does not count, nor one that leaves the object where it is. Without a policy nothing is known."""
     annotations = federated.metadata.annotations
     stored = annotations.get(keys.SCHEDULING_TRIGGERS)
     if policy is None or not stored or annotations.get(keys.NO_SCHEDULING):
         return False
     # Here, because it needs numpy, which takes longer to load than the rest of a report takes.
     from argosy.fleet.snapshot import Fleet
+    from argosy.plan.failover.failover import all_failed, trusting
     from argosy.plan.scheduling.triggers import Difference, Record, read_record, verdict
+    from argosy.plan.scheduling.wakeups import Wakeups
 
     then = read_record(stored)
     if not isinstance(then, Record):
         return False
-    hashes = Fleet.of(clusters).discovered_only().hashes
-    return verdict(Difference(fleet=hashes.reading(then.reads).since(then.clusters)), policy.spec).schedule
+    fleet = Fleet.of(clusters).discovered_only()
+    if not verdict(Difference(fleet=fleet.hashes.reading(then.reads).since(then.clusters)), policy.spec).schedule:
+        return False
+    # A decision that changed nothing is not on record; nor is what nobody else takes over from a failed cluster.
+    believed = Wakeups(trusting(fleet, all_failed(fleet)))
+    return believed.surely_moves(policy, annotations, frozenset(federated.placement_of(keys.GLOBAL_SCHEDULER)))
